@@ -18,7 +18,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from keepward.calls.draft import Draft
 from keepward.calls.govern import Govern
 from keepward.calls.tools import Tools
 from keepward.calls.use import Use
@@ -27,11 +26,11 @@ from keepward.model.policy import Policy
 from keepward.model.trust import CAN, EXTRA, SHARED, Actor, stands_below, visible_from
 from keepward.verbs import Request
 from keepward.verbs.arguments import DEFAULT, scope_named, tenant_named
-from keepward.verbs.write import new_memory
 
 if TYPE_CHECKING:
     from typing import Self
 
+    from keepward.calls.draft import Draft
     from keepward.engine.session import Engine, Session
     from keepward.jobs.maintenance import Handover, Maintenance
     from keepward.model.commit import Commit, Event, Head, TermEnds
@@ -303,6 +302,9 @@ class Memory(Use, Govern, Tools):
 
     def draft(self, *, reason: str, session: str | None = None) -> Draft:
         """Collect changes in a ``with`` block and propose them together at its end; an error discards them."""
+        from keepward.calls.draft import Draft
+        from keepward.verbs.write import new_memory
+
         return Draft(self, reason, session, lambda text, given: new_memory(self._session, text, given))
 
     def shown(self, item: Waiting) -> list[Shown]:
