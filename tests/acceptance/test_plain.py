@@ -124,6 +124,6 @@ def test_metadata_comes_back_as_it_went_in(owner: Memory) -> None:
 @pytest.mark.promise("E17")
 @pytest.mark.parametrize("metadata", [{"a": float("nan")}, {"a": object()}, {"a": {1: 2}}, {1: 2}, [1], "x"])
 def test_metadata_that_would_come_back_otherwise_is_an_error(owner: Memory, metadata: Any) -> None:
-    with pytest.raises(InvalidInput, match="JSON object"):
+    with pytest.raises(InvalidInput, match="JSON"):
         owner.remember("The crane is red", tier="archival", metadata=metadata)
     assert owner.find() == []
