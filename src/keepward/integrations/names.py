@@ -7,6 +7,7 @@ Invariants
 from __future__ import annotations
 
 import re
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterable, Iterator
 from typing import Any
 from urllib.parse import quote, unquote
@@ -18,10 +19,14 @@ from keepward.model.value import plain_key
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _PLAIN = re.compile(r"[A-Za-z0-9_-]")
 _LONGEST = 64
+#: Behind the two dots of a label that is only escaped stands nothing, a dot or a hyphen.
+_PACKED = "_..b"
 
 
 def segment_of(label: str) -> str:
     """Return a label as a segment of a scope (1): a dot stands before the hexadecimal digits of a byte.
+
+    What that makes too long, as of a name in another script, is base64 of its bytes behind a sign of its own.
 
     Raises:
         ValueError: it is longer than a segment may be.
@@ -32,12 +37,16 @@ def segment_of(label: str) -> str:
     )
     segment = f"_..{bare}" if bare[:1] in {"", ".", "-"} else bare
     if len(segment) > _LONGEST:
-        raise ValueError(f"a label has at most {_LONGEST} characters, where letters and digits count one")
+        segment = _PACKED + urlsafe_b64encode(label.encode("utf-8", "surrogatepass")).decode().rstrip("=")
+    if len(segment) > _LONGEST:
+        raise ValueError(f"a label has at most {_LONGEST} letters and digits of ASCII, or 45 bytes of UTF-8")
     return segment
 
 
 def label_of(segment: str) -> str:
     """Return the label of a segment."""
+    if segment.startswith(_PACKED):
+        return urlsafe_b64decode(segment.removeprefix(_PACKED) + "===").decode("utf-8", "surrogatepass")
     return unquote(re.sub(r"\.([0-9a-f]{2})", r"%\1", segment.removeprefix("_..")), errors="surrogatepass")
 
 

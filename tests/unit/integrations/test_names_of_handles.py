@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from keepward.integrations.names import below, found_by, key_of, label_of, labels_below, name_of, segment_of, texts_of
@@ -10,10 +10,14 @@ from keepward.model.memory import CORE_BLOCKS
 from keepward.model.trust import is_scope
 from keepward.model.value import plain_key
 
-LABELS = st.text(max_size=5)
+#: At most 45 bytes of UTF-8.
+LABELS = st.text(max_size=11)
 
 
 @given(LABELS)
+@example("Екатерина Иванова")
+@example("_..b")
+@example("a" * 64)
 def test_a_label_comes_back_from_its_segment(label: str) -> None:
     assert label_of(segment_of(label)) == label
 
