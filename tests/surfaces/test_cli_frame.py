@@ -200,7 +200,7 @@ def test_an_interrupt_exits_130_and_says_what_it_means(run, monkeypatch):
 
     monkeypatch.setattr("keepward.memory.Memory.open", interrupted)
     ran = run("init", "--json")
-    assert (ran.code, ran.json["error"]["code"]) == (130, "interrupted")
+    assert (ran.code, ran.json["error"]["code"], "again goes on" in ran.err) == (130, "interrupted", True)
 
 
 def test_what_the_library_logs_is_one_line_on_stderr(run, saved, tmp_path):

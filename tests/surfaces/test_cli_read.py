@@ -77,6 +77,16 @@ def test_a_list_that_is_whole_says_nothing_of_a_limit(run, saved):
     assert run("list").err == ""
 
 
+def test_a_list_of_ended_ones_says_which_they_are(run, saved):
+    run("forget", saved["id"], "--reason", "over", "--as", "operator")
+    assert run("list", "--include-ended").out.splitlines()[-1].endswith(" · retired")
+
+
+def test_a_list_says_until_when_a_memory_holds(run, saved):
+    until = run("remember", "Guests sleep in the study", "--ttl", "3d", "--json").json["expires_at"]
+    assert f"until {until[:16].replace('T', ' ')} UTC" in " ".join(run("list").out.split())
+
+
 def test_a_log_that_is_cut_says_how_to_go_on(run, saved):
     run("remember", "Bo prefers spaces for indentation", "--as", "operator")
     assert run("log", "--limit", "1").out.splitlines()[-1] == "older ones: keepward log --before 2"

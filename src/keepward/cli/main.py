@@ -145,7 +145,8 @@ def _run(given: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except (KeyboardInterrupt, click.Abort):
-        return _failed(given, "interrupted", "interrupted; what was not committed was not stored")
+        stopped = "interrupted; what was not committed was not stored, and the same command again goes on"
+        return _failed(given, "interrupted", stopped)
     except OSError as fault:
         return _failed(given, "io_error", f"the system says: {fault.strerror or 'input or output error'}")
     except Exception as fault:

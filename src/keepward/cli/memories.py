@@ -414,7 +414,9 @@ def _show_list(screen: Screen, data: dict[str, Any]) -> None:
         screen.line("No memories.", "dim")
     for each in data["memories"]:
         screen.line(each["text"], hang=2)
-        facts = [each["id"], each["tier"], each["kind"], each["key"] and f"key {each['key']}"]
+        ended = each["status"] != "active" and each["status"]
+        until = each["expires_at"] and f"until {minute(each['expires_at'])} UTC"
+        facts = [each["id"], each["tier"], each["kind"], each["key"] and f"key {each['key']}", until, ended]
         screen.line(" · ".join(filter(None, facts)), "dim", indent=2)
 
 
