@@ -438,9 +438,8 @@ class _Assembly:
         for key, holder in self._repeats.items():
             known = holder in self._kept
             final[key] = reason("repeat", f"{holder[0]} says the same and is in the context") if known else NO_ROOM
-        return tuple(
-            Excluded(id=key[0], version=key[1], reason=final[key]) for key in sorted(final) if key not in self._kept
-        )
+        out = sorted(final.keys() - self._kept.keys())
+        return tuple(Excluded(id=key[0], version=key[1], reason=final[key]) for key in out)
 
     def _compiled(self, rendered: Rendered, tokens: Tally) -> Compiled:
         """Return the finished context with its facts."""

@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from operator import itemgetter
 from typing import Any
 
 from keepward.context.lines import Line
@@ -136,8 +137,8 @@ def consider(inputs: Inputs, *, each: bool) -> Considered:
     sources.append(("recalled", inputs.recalled))
     least = inputs.policy.least_trust.get(inputs.purpose, Trust.UNKNOWN)
     scores = [_finite(it.score) for it in inputs.recalled]
-    shown = (score for it, score in zip(inputs.recalled, scores, strict=True) if _is_shown(it.record, inputs, least))
-    found.best = max(shown, default=None)
+    best_first = sorted(zip(scores, inputs.recalled, strict=True), key=itemgetter(0), reverse=True)
+    found.best = next((score for score, it in best_first if _is_shown(it.record, inputs, least)), None)
     newest: dict[str, int] = {}
     for _, candidates in sources:
         for it in candidates:

@@ -207,10 +207,13 @@ def _bits(every: Sequence[frozenset[int]], subjects: Sequence[frozenset[int]]) -
 def _excluded(given: Sequence[Record], digests: Sequence[bytes], seen: Sequence[Glance]) -> Mask:
     """Return, for each newer (row) and older (column) one, whether they tell states that exclude each other."""
     found: Mask = np.zeros((len(seen), len(seen)), dtype=np.bool_)
-    stated = [(at, each.states) for at, each in enumerate(seen) if each.states]
-    for (older, known), (newer, named) in combinations(stated, 2):
-        if named & known:
-            after, before = (told(given[at], digests[at]) for at in (newer, older))
+    named = shared = 0
+    for each in seen:
+        shared |= named & each.states
+        named |= each.states
+    stated = [(at, *told(given[at], digests[at])) for at, each in enumerate(seen) if each.states & shared]
+    for (older, before, _, others), (newer, after, sides, _) in combinations(stated, 2):
+        if sides & others:
             found[newer, older] = states.exclude(after, before)
     return found
 
@@ -278,7 +281,7 @@ def could_outdo(record: Record) -> bool:
     one_form = not ONE_VALUE.isdisjoint(seen.form)
     changes = seen.changes and seen.length <= LONGEST
     tells = seen.properties or seen.kinds or seen.denies or one_form or changes
-    return not seen.asks and bool(tells or (seen.states and told(record, digest)))
+    return not seen.asks and bool(tells or (seen.states and told(record, digest).states))
 
 
 def instant(record: Record) -> tuple[int, int]:

@@ -10,7 +10,7 @@ Invariants
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import compress, product
+from itertools import compress, product, repeat
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -475,6 +475,7 @@ class Index:
         signals = {"text": np.zeros(len(rows), dtype=np.bool_) if cover is None else cover.own[rows] > 0}
         signals |= {"vector": found.near.compared[places], "link": parts["link"][places] > 0}
         numbers = zip(*(part[places].tolist() for part in parts.values()), strict=True)
+        named = map(dict, map(zip, repeat(tuple(parts)), numbers))
         # Flags are few, and answers hundreds.
         flagged = {flags: tuple(compress(signals, flags)) for flags in product((False, True), repeat=len(signals))}
         return list(
@@ -484,7 +485,7 @@ class Index:
                 self._columns["version"][rows].tolist(),
                 np.maximum(found.total[places], 0.0).tolist(),
                 relevance.shares(odds, found.total[places]).tolist(),
-                (dict(zip(parts, values, strict=True)) for values in numbers),
+                named,
                 map(flagged.__getitem__, zip(*(each.tolist() for each in signals.values()), strict=True)),
             )
         )

@@ -9,10 +9,11 @@ import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, lru_cache, reduce
 from hashlib import blake2b
 from importlib.resources import files
 from itertools import chain
+from operator import or_
 from struct import Struct
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -152,6 +153,14 @@ class Words:
     somebody: frozenset[int]
 
 
+class Told(NamedTuple):
+    """The states that a text tells of, the bits of their sides, and of the other sides of these."""
+
+    states: tuple[states.State, ...]
+    sides: int
+    others: int
+
+
 class _Token(NamedTuple):
     """What a word is by itself, wherever it stands."""
 
@@ -174,7 +183,7 @@ class _Token(NamedTuple):
 _GLANCES: Final[dict[bytes, Glance]] = {}
 _WORDS: Final[dict[bytes, Words]] = {}
 _TOPICS: Final[dict[bytes, tuple[int, ...]]] = {}
-_STATES: Final[dict[bytes, tuple[states.State, ...]]] = {}
+_STATES: Final[dict[bytes, Told]] = {}
 
 
 def digest_of(record: Record) -> bytes:
@@ -198,9 +207,9 @@ def topics(record: Record, digest: bytes) -> tuple[int, ...]:
     return _remembered(_topics, _TOPICS, record, digest)
 
 
-def told(record: Record, digest: bytes) -> tuple[states.State, ...]:
+def told(record: Record, digest: bytes) -> Told:
     """Return the states that a short statement tells of."""
-    return _remembered(lambda it: states.read(_plain(it.text)[0], it.speaker or ""), _STATES, record, digest)
+    return _remembered(_told, _STATES, record, digest)
 
 
 def _remembered(read: Callable[[Record], Read], known: dict[bytes, Read], record: Record, digest: bytes) -> Read:
@@ -261,6 +270,12 @@ def _glanced(record: Record) -> Glance:
         features=_FEATURES.pack(*numbers, asks, changes, denies, bool(bits & _REPLACES)),
         states=stated,
     )
+
+
+def _told(record: Record) -> Told:
+    found = states.read(_plain(record.text)[0], record.speaker or "")
+    sides, others = (reduce(or_, bits, 0) for bits in ([it.side for it in found], [it.other for it in found]))
+    return Told(found, sides, others)
 
 
 def _topics(record: Record) -> tuple[int, ...]:
