@@ -9,6 +9,7 @@ Invariants
 
 from __future__ import annotations
 
+import lzma
 import os
 import stat
 import zipfile
@@ -29,6 +30,8 @@ _READ = frozenset({".json", ".jsonl", ".af", ".md", ".markdown", ".mdown", ".mkd
 #: Files in one folder or archive, bytes that its members may unpack to in all, and to how many times their size each.
 _MOST, _UNPACKED, _RATIO = 100_000, 4 * DOCUMENT_LIMIT, 250
 _PIECE = 1 << 20
+#: What the readers of archives raise where one is damaged.
+_DAMAGED = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, RuntimeError, ValueError)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -60,10 +63,12 @@ def bundled(target: str | Path | IO[str] | IO[bytes]) -> Iterator[Bundle]:
             return
         source.stream.seek(0)
         try:
-            with zipfile.ZipFile(source.stream) as archive:
-                yield _archive(archive, source.name)
-        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as fault:
+            archive = zipfile.ZipFile(source.stream)
+            found = _archive(archive, source.name)
+        except _DAMAGED as fault:
             raise InvalidInput(f"{source.name} is a damaged archive; fetch it again") from fault
+        with archive:
+            yield found
 
 
 def _folder(folder: Path) -> Bundle:
@@ -94,6 +99,7 @@ def _file(path: Path, inside: str) -> Iterator[Source]:
 
 def _archive(archive: zipfile.ZipFile, name: str) -> Bundle:
     found, left, kept = Bundle(name=name, many=True), Counter[str](), list[zipfile.ZipInfo]()
+    size = 0
     for info in archive.infolist():
         inside = PurePosixPath(info.filename.replace("\\", "/"))
         rooted = inside.is_absolute() or PureWindowsPath(info.filename).drive
@@ -110,9 +116,10 @@ def _archive(archive: zipfile.ZipFile, name: str) -> Bundle:
         if info.flag_bits & 1:
             raise InvalidInput(f"{name} is encrypted; unpack it and import the folder")
         kept.append(info)
+        size += info.file_size
         left["files whose name another one has as well"] += inside.as_posix() in found.files
         swollen = info.file_size > _PIECE and info.file_size > _RATIO * info.compress_size
-        if swollen or info.file_size > DOCUMENT_LIMIT or sum(each.file_size for each in kept) > _UNPACKED:
+        if swollen or info.file_size > DOCUMENT_LIMIT or size > _UNPACKED:
             raise InvalidInput(
                 f"{name} unpacks to far more than its size; nothing was imported. Is it what you expect?"
             )

@@ -51,7 +51,7 @@ def plan_chatgpt(source: Source, mem: Memory, session: str | None) -> Plan:
     Raises:
         InvalidInput: it cannot be read to its end; nothing was stored.
     """
-    return _plan(source, mem, session, _chatgpt)
+    return _plan(source, mem, session, _chatgpt, is_chatgpt)
 
 
 def plan_claude(source: Source, mem: Memory, session: str | None) -> Plan:
@@ -60,16 +60,16 @@ def plan_claude(source: Source, mem: Memory, session: str | None) -> Plan:
     Raises:
         InvalidInput: it cannot be read to its end; nothing was stored.
     """
-    return _plan(source, mem, session, _claude)
+    return _plan(source, mem, session, _claude, lambda value: isinstance(value, dict))
 
 
-def _plan(source: Source, mem: Memory, session: str | None, read: _Read) -> Plan:
+def _plan(source: Source, mem: Memory, session: str | None, read: _Read, fits: Callable[[Any], bool]) -> Plan:
     del session  # each conversation is one
     limits = mem.policy.text_limit
     total = 0
     try:
         for _, value in source.elements():
-            if isinstance(value, dict):
+            if fits(value):
                 rows, items = read(value, Counter())
                 total += len(rows) + len(items)
     except Unusable as fault:
@@ -77,8 +77,8 @@ def _plan(source: Source, mem: Memory, session: str | None, read: _Read) -> Plan
 
     def entries(skipped: Counter[str]) -> Iterator[Item | Flaw]:
         for number, value in source.elements():
-            if not isinstance(value, dict):
-                yield Flaw(number=number, reason="a conversation is an object")
+            if not fits(value):
+                yield Flaw(number=number, reason="it is no conversation")
                 continue
             rows, items = read(value, skipped)
             name = str(value.get("conversation_id") or value.get("id") or value.get("uuid") or number)

@@ -200,9 +200,12 @@ def plan_langgraph(source: Source, mem: Memory, session: str | None) -> Plan:
 
 
 def _stored(
-    mem: Memory, prefix: str, key: str, value: str | bytes, ends: datetime | None, limit: int
+    mem: Memory, prefix: object, key: object, value: object, ends: datetime | None, limit: int
 ) -> dict[str, Any]:
-    held = parse(value.decode() if isinstance(value, bytes) else value)
+    value = value.decode() if isinstance(value, bytes) else value
+    if not (isinstance(prefix, str) and isinstance(key, str) and isinstance(value, str)):
+        raise Unusable("an item has a namespace, a key and a value")
+    held = parse(value)
     if not isinstance(held, dict):
         raise Unusable("the value of an item is an object")
     well_formed([prefix, key])

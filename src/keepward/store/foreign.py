@@ -52,5 +52,5 @@ def read_table(
             chosen = ", ".join(name if name in there else f"NULL AS {name}" for name in columns)
             # Names are those that the caller wrote, never the file's.
             return tables, connection.execute(f"SELECT {chosen} FROM {table} ORDER BY 1, 2 LIMIT {_ROWS}").fetchall()
-    except sqlite3.Error as fault:
+    except (sqlite3.Error, UnicodeDecodeError) as fault:
         raise InvalidInput("the SQLite file is damaged, or too large to be read") from fault

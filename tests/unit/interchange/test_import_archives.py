@@ -3,12 +3,14 @@
 import json
 import os
 import stat
+import time
 import zipfile
 
 import pytest
 
 from keepward.errors import InvalidInput
 from keepward.interchange import load
+from keepward.interchange.archive import _archive
 from support import foreign
 
 NOTE = "- The pier is closed\n"
@@ -100,6 +102,30 @@ def test_a_damaged_archive_stores_nothing(mem, tmp_path, at):
     assert held(mem) == set()
 
 
+def test_an_archive_whose_end_leads_nowhere_stores_nothing(mem, tmp_path):
+    path = foreign.zipped(tmp_path / "a.zip", {"conversations.json": [talk("One", "Two")]})
+    content = bytearray(path.read_bytes())
+    # Where the table of its files begins, as its last 22 bytes say.
+    content[-6:-2] = (1 << 31).to_bytes(4, "little")
+    content[-10:-6] = (1 << 30).to_bytes(4, "little")
+    path.write_bytes(content)
+    with pytest.raises(InvalidInput, match="damaged archive"):
+        load(mem, path)
+
+
+@pytest.mark.slow
+def test_an_archive_of_many_files_is_looked_through_once(mem, tmp_path):
+    def steps(count):
+        path = foreign.zipped(tmp_path / f"{count}.zip", {f"{n}.md": "" for n in range(count)})
+        begun = time.process_time()
+        with zipfile.ZipFile(path) as archive:
+            _archive(archive, "a.zip")
+        return time.process_time() - begun
+
+    steps(10)
+    assert steps(8_000) < 16 * steps(1_000)
+
+
 @pytest.mark.parametrize("end", ["", "]}", '{"mapping": {}', ", 3"])
 def test_an_export_that_was_cut_stores_nothing(mem, put, end):
     whole = json.dumps([talk("One"), talk("Two", name="c-2")])
@@ -114,6 +140,11 @@ def test_a_conversation_that_is_broken_in_itself_is_named_and_the_others_come(me
     path = put("conversations.json", json.dumps([broken, 7, talk("Two", name="c-2")]))
     done = load(mem, path)
     assert (held(mem), [number for number, _ in done.failed]) == ({"Two"}, [2])
+
+
+def test_what_is_no_conversation_among_conversations_is_named(mem, put):
+    done = load(mem, put("conversations.json", json.dumps([talk("One"), {"mapping": None}, {}])), format="chatgpt")
+    assert (held(mem), [number for number, _ in done.failed]) == ({"One"}, [2, 3])
 
 
 def test_a_nul_in_a_message_takes_that_message_alone(mem, put):
@@ -150,6 +181,21 @@ def test_a_damaged_store_is_an_error(mem, tmp_path):
     (tmp_path / "s.db").write_bytes(content[:120] + b"\xff" * 4000)
     with pytest.raises(InvalidInput, match="damaged"):
         load(mem, tmp_path / "s.db")
+
+
+@pytest.mark.parametrize("row", [("a", "b", None), (None, "b", "{}"), ("a", b"\xff", "{}")])
+def test_an_item_of_a_store_that_lacks_a_part_is_named(mem, tmp_path, row):
+    import sqlite3
+    from contextlib import closing
+
+    foreign.langgraph_store(tmp_path / "s.db", [("a", "good", {"text": "The pier is closed"}, None)])
+    with closing(sqlite3.connect(tmp_path / "s.db")) as base, base:
+        base.execute("CREATE TABLE other AS SELECT * FROM store")
+        base.execute("DROP TABLE store")
+        base.execute("CREATE TABLE store AS SELECT * FROM other")
+        base.execute("INSERT INTO store (prefix, key, value) VALUES (?, ?, ?)", row)
+    done = load(mem, tmp_path / "s.db")
+    assert (held(mem), len(done.failed)) == ({"The pier is closed"}, 1)
 
 
 def test_a_view_in_place_of_the_table_is_not_run(mem, tmp_path):
