@@ -48,10 +48,11 @@ def open_engine(
     served = _served(choose, embedder, "KEEPWARD_EMBEDDER_KEY", config_dir)
     parts: dict[str, Any] = {"embedder": served, "counter": _counter(counter)}
     parts["extractor"] = _served(choose_extractor, extractor, "KEEPWARD_EXTRACTOR_KEY", config_dir)
+    place = place_of(path)
     store = open_store(path, anchor=anchor_in(config_dir), create=create)
     parts |= {"identity": DocumentFile(identity), "user_file": DocumentFile(user_file)}
     parts |= {
-        "path": str(place_of(path)),
+        "path": str(place),
         "policy": policy or Policy(),
         "blobs": store.blob_store() or blobs_of(path),
         **more,

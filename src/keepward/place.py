@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
+from keepward.errors import InvalidInput
+
 #: What an address begins with.
 SCHEMES = ("postgresql://", "postgres://")
 
@@ -55,7 +57,13 @@ Place = Path | Database
 
 
 def place_of(named: str) -> Place:
-    """Return the place that a person named."""
+    """Return the place that a person named.
+
+    Raises:
+        InvalidInput: it is the address of a server.
+    """
+    if named.startswith(("http://", "https://")):
+        raise InvalidInput("a store is a file or a postgresql:// address; a server is asked with `Client(url, token)`")
     return Database(named) if named.startswith(SCHEMES) else Path(named).expanduser()
 
 

@@ -7,12 +7,20 @@ from pathlib import Path
 import pytest
 
 from keepward import Actor, Memory
+from keepward.errors import InvalidInput
 
 
 @pytest.fixture
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("KEEPWARD_DATA", str(tmp_path / "data" / "keepward"))
     return tmp_path / "data" / "keepward"
+
+
+def test_the_address_of_a_server_is_no_place_of_a_store(run):
+    ran = run("list", "--db", "http://127.0.0.1:8321")
+    assert (ran.code, "Client(url, token)" in ran.err) == (2, True)
+    with pytest.raises(InvalidInput, match="Client"):
+        Memory.open("http://127.0.0.1:8321")
 
 
 def test_a_user_has_one_store_whatever_the_folder(run, data, tmp_path, monkeypatch):

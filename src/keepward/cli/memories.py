@@ -276,7 +276,9 @@ def _content_of(file: str) -> bytes:
         return sys.stdin.buffer.read(LIMIT + 1)
     path = Path(file).expanduser()
     if not path.is_file():
-        raise InvalidInput("there is no such file; check the path")
+        raise InvalidInput(
+            "that is a folder; name a file" if path.is_dir() else "there is no such file; check the path"
+        )
     if path.stat().st_size > LIMIT:
         raise InvalidInput(f"a blob is at most {LIMIT // 2**20} MB; keep the rest elsewhere and remember where")
     return path.read_bytes()
