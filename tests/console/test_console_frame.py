@@ -42,6 +42,11 @@ def test_what_is_committed_elsewhere_appears_by_itself(console):
         page.get_by_role("link", name="Memories 1").or_(page.get_by_text("Memories1")).first.wait_for()
 
 
+def test_a_store_without_a_memory_says_what_brings_one(console):
+    with console.page("/memories") as page:
+        expect(page.get_by_text("Nothing is remembered yet")).to_be_visible()
+
+
 def test_a_session_that_ends_asks_for_another_link(console):
     with console.page(expected=["401"]) as page:
         page.get_by_role("button", name="End session").click()

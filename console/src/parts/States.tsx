@@ -4,6 +4,7 @@ import "./states.css";
 import type { ComponentChildren } from "preact";
 import type { Problem } from "../api";
 import type { Loaded } from "../load";
+import { status } from "../status";
 import { Button } from "./Button";
 import { seen } from "./seen";
 
@@ -15,6 +16,14 @@ export function Empty({ title, children }: { title: string; children?: Component
       {children ? <div class="soft">{children}</div> : null}
     </div>
   );
+}
+
+/** No memory is found: nothing was ever written, or what is asked for leaves all of it out. */
+export function NoMemory() {
+  if (status.value?.head.startsWith("0:")) {
+    return <Empty title="Nothing is remembered yet">What an agent remembers, or you with <code>keepward remember</code>, is here at once.</Empty>;
+  }
+  return <Empty title="No memory is here">Take a filter off, or look at another commit. What does not hold any more is shown when asked for.</Empty>;
 }
 
 /** What is being read; drawn after a moment only, so that what is quick does not flicker. */

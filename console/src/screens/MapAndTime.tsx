@@ -16,7 +16,7 @@ import { MapCanvas, type Box, type Points } from "../parts/MapCanvas";
 import { MemoryText } from "../parts/MemoryText";
 import { Page } from "../parts/Page";
 import { Spark } from "../parts/Spark";
-import { Empty, Shown } from "../parts/States";
+import { Empty, NoMemory, Shown } from "../parts/States";
 import { VirtualList } from "../parts/VirtualList";
 import { seen } from "../parts/seen";
 
@@ -83,9 +83,9 @@ function Map({ found, address, box }: { found: Found; address: Address; box: Box
   if (!found.ids.length) {
     return (
       <section class="card">
-        <Empty title={found.total ? "No memory has a vector yet" : "No memory is here"}>
-          {found.total ? <>The map lays out what an embedder made of each memory. Set one up, then run <code>keepward reindex</code>.</> : "Take a filter off, or look at another commit."}
-        </Empty>
+        {found.total ? (
+          <Empty title="No memory has a vector yet">The map lays out what an embedder made of each memory. Set one up, then run <code>keepward reindex</code>.</Empty>
+        ) : <NoMemory />}
       </section>
     );
   }

@@ -21,7 +21,7 @@ import { Facets } from "../parts/Facets";
 import { Facts } from "../parts/Facts";
 import { MemoryText } from "../parts/MemoryText";
 import { Page } from "../parts/Page";
-import { Empty, Failed, Shown } from "../parts/States";
+import { Empty, Failed, NoMemory, Shown } from "../parts/States";
 import { Tag } from "../parts/Tag";
 import { Time } from "../parts/Time";
 import { say } from "../parts/Toasts";
@@ -262,13 +262,7 @@ interface BodyProps {
 
 function Body({ list, reading, cursor, selected, turn, asOf }: BodyProps) {
   if (list.problem && list.total === undefined) return <Failed problem={list.problem} retry={list.reload} />;
-  if (list.total === 0) {
-    return (
-      <Empty title="No memory is here">
-        <span>Take a filter off, or look at another commit. What does not hold any more is shown when asked for.</span>
-      </Empty>
-    );
-  }
+  if (list.total === 0) return <NoMemory />;
   return (
     <VirtualList
       key={reading ? "reading" : "table"}
