@@ -104,6 +104,12 @@ def test_what_is_structured_without_a_text_is_read_and_not_recalled(mem: Memory)
     assert (mem.get("v").text, len(mem.recall("red crane", floor=0.0))) == ("", 0)
 
 
+def test_what_is_structured_without_a_text_is_told_by_its_fields_where_its_key_finds_it(mem: Memory) -> None:
+    kept(structured(mem, "crane", {"colour": "red"}))
+    found = mem.call_tool("recall", {"query": "crane"})
+    assert (found.ok, found.data["hits"][0]["text"], '{"colour": "red"}' in found.text) == (True, "", True)
+
+
 def test_what_is_structured_without_a_text_waits_for_no_vectors(opened: Callable[..., Memory]) -> None:
     with opened("a", actor=Actor.operator("olga")) as owner:
         kept(structured(owner, "v", {"colour": "red"}))
