@@ -110,6 +110,11 @@ def test_what_is_structured_without_a_text_is_told_by_its_fields_where_its_key_f
     assert (found.ok, found.data["hits"][0]["text"], '{"colour": "red"}' in found.text) == (True, "", True)
 
 
+def test_what_has_no_text_is_not_called_erased(mem: Memory) -> None:
+    kept(structured(mem, "crane", {"colour": "red"}))
+    assert "(no text)" in mem.call_tool("history", {"id": "crane"}).text
+
+
 def test_what_is_structured_without_a_text_waits_for_no_vectors(opened: Callable[..., Memory]) -> None:
     with opened("a", actor=Actor.operator("olga")) as owner:
         kept(structured(owner, "v", {"colour": "red"}))

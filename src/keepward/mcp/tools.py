@@ -249,7 +249,7 @@ def history(memory: Memory, given: dict[str, Any]) -> Answer:
     lines = [f"memory {own}"]
     for each in versions:
         lines.append(f"{each['version']}. {each['op']} by {each['actor']} at {each['at'][:16]} UTC: {each['reason']}")
-        lines.append(f"   {each.get('text', '(erased)')}")
+        lines.append(f"   {each.get('text') or ('(erased)' if each['status'] == 'erased' else '(no text)')}")
     return Answer(data={"id": own, "versions": versions}, text="\n".join(lines))
 
 
