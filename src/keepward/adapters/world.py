@@ -8,9 +8,9 @@ Invariants
 from __future__ import annotations
 
 import os
-import threading
 from datetime import UTC, datetime
 
+from keepward.locks import Lock
 from keepward.model.value import to_micros
 
 _COUNTER_BITS = 74
@@ -28,7 +28,7 @@ class RandomIds:
     """UUIDv7 (RFC 9562): 48 bits of milliseconds, then 74 bits that are random and rise within a millisecond."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._last = 0
         self._pid = os.getpid()
 

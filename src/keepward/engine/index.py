@@ -16,11 +16,11 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice, takewhile
-from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from keepward.engine.features import embedded, questions, words
 from keepward.errors import ModelUnavailable
+from keepward.locks import Lock
 from keepward.model.commit import EMPTY_HASH
 from keepward.model.memory import Record, Status
 from keepward.model.query import EVERYTHING
@@ -57,17 +57,24 @@ class _Live:
     size: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, weakref_slot=True)
 class Indexes:
     """The indexes of one opened store. Searches hold ``lock``."""
 
-    lock: RLock = field(default_factory=RLock)
+    lock: Lock = field(init=False)
     most_bytes: int = MOST_BYTES
     #: The one searched longest ago first.
     _live: OrderedDict[str, _Live] = field(default_factory=OrderedDict)
     #: Tenants whose memories, as they were last read, all had vectors in the store.
     _whole: set[str] = field(default_factory=set)
     _past: OrderedDict[tuple[str, int], Index] = field(default_factory=OrderedDict)
+
+    def __post_init__(self) -> None:
+        self.lock = Lock(self.clear)
+
+    def clear(self) -> None:
+        """Drop everything."""
+        self._live, self._whole, self._past = OrderedDict(), set(), OrderedDict()
 
     def level(self, store: Reader, tenant: str) -> Index:
         """Return the index of the tenant's present state; the caller holds ``lock``."""
@@ -151,14 +158,21 @@ class _Level:
     touched: str = ""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, weakref_slot=True)
 class Catalogues:
     """The catalogues of one opened store, each level with its tenant's journal. Whoever reads one holds ``lock``."""
 
-    lock: RLock = field(default_factory=RLock)
+    lock: Lock = field(init=False)
     _held: OrderedDict[str, _Level] = field(default_factory=OrderedDict)
     #: The map computed last: what it is of, and the places of its points.
     places: tuple[Any, Any] = (None, None)
+
+    def __post_init__(self) -> None:
+        self.lock = Lock(self.clear)
+
+    def clear(self) -> None:
+        """Drop everything."""
+        self._held, self.places = OrderedDict(), (None, None)
 
     def level(self, store: Reader, tenant: str) -> Catalogue:
         """Return the catalogue of a tenant, level with its journal; the caller holds ``lock``."""

@@ -11,10 +11,10 @@ import hashlib
 import marshal
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
-from threading import Lock
 
 from keepward.context.sections import Screened
 from keepward.gates.content import BETWEEN, TOGETHER, softly_worded_counts
+from keepward.locks import Lock
 from keepward.model.commit import Reason
 from keepward.model.memory import Record
 from keepward.model.trust import Trust

@@ -21,6 +21,7 @@ from datetime import timedelta
 
 from keepward.engine.session import Engine, Session
 from keepward.errors import KeepwardError
+from keepward.locks import Lock
 from keepward.model.trust import Actor, ActorKind, Rights
 
 logger = logging.getLogger(__name__)
@@ -125,7 +126,7 @@ class Maintenance:
 
     def __init__(self) -> None:
         self._engine: Engine | None = None
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._woken = threading.Event()
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None

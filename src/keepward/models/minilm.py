@@ -15,7 +15,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import threading
 from base64 import urlsafe_b64decode
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -27,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keepward.errors import ModelUnavailable
+from keepward.locks import Lock
 from keepward.models.graph import DIM, INPUT, Weights, blocks
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class MiniLmEmbedder:
         #: Name, start of the weights' SHA-256, and dimension: equal exactly when vectors can be compared, as can those
         #: of earlier releases, which rounded nothing (0.99 of a cosine to ours).
         self.id = f"minilm-l6-v2:{_digest(folder)[:12]}:{DIM}"
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._opened: tuple[Tokenizer, Network] | None = None
 
     @staticmethod

@@ -16,7 +16,6 @@ Whether one text gives the same bytes on every call is up to the server.
 from __future__ import annotations
 
 import json
-import threading
 import time
 from collections.abc import Callable, Sequence
 from http.client import HTTPException
@@ -30,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keepward.errors import ModelUnavailable
+from keepward.locks import Lock
 from keepward.model.value import is_loopback
 
 _BATCH = 64
@@ -147,7 +147,7 @@ class HttpEmbedder:
         self._server = Server("embedding", url, "embeddings", api_key, timeout_seconds=timeout_seconds, sleep=sleep)
         self._model = model
         self._dim = dim
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     @property
     def id(self) -> str:
@@ -238,7 +238,7 @@ class RunnerEmbedder:
     def __init__(self, runner: str, model: str) -> None:
         self._runner = runner
         self._name = model
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._opened: tuple[Callable[[str], Any], int] | None = None
 
     @property

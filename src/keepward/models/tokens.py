@@ -13,13 +13,13 @@ Invariants
 from __future__ import annotations
 
 import hashlib
-import threading
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keepward.errors import ModelUnavailable
+from keepward.locks import Lock
 from keepward.model.patterns import regex
 from keepward.model.value import meant
 
@@ -155,7 +155,7 @@ class TokenizerCounter:
         #: Package and vocabulary.
         self.name = name
         self._opened = opened
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._tokens: Callable[[str], int] | None = None
 
     def count(self, text: str) -> int:

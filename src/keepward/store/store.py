@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from keepward.errors import Conflict, KeepwardError, NotAdopted, NotAStore, StoreUnavailable, Tampered
+from keepward.locks import Lock
 from keepward.model.codec import digest
 from keepward.model.commit import Commit, Event, Head, TermEnds
 from keepward.model.journal import Fault
@@ -122,7 +123,7 @@ class Store(Reader):
         #: Whether it was recognised, by this opening, as a copy of a store that lives on.
         self.copied = standing.copied
         self._known: set[str] = set()
-        self._known_lock = threading.Lock()
+        self._known_lock = Lock()
         #: Of this thread: ``lent``, the tenant and the session whose snapshot its reads share; ``inspecting``;
         #: ``spread`` and ``replica``, whether replicas may answer, and whether one did.
         self._shared = threading.local()

@@ -11,10 +11,10 @@ Invariants
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
 from datetime import datetime
 
+from keepward.locks import Lock
 from keepward.model.memory import Record, Tier
 from keepward.model.query import Filter
 from keepward.ports.store import Withheld
@@ -57,7 +57,7 @@ class Watch:
 
     def __init__(self, connector: Connector) -> None:
         self._connector = connector
-        self._lock = threading.Lock()
+        self._lock = Lock()
         #: By tenant, the mark under which all records were there as written.
         self._sound: dict[str, int] = {}
         #: By tenant, the mark and the transactions under which some were not, and which.

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import sqlite3
 import sys
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -13,6 +15,8 @@ from pathlib import Path
 import pytest
 from filled import TENANT, opened
 
+from keepward.memory import Memory
+from keepward.model.trust import Actor
 from keepward.store import forks
 from keepward.store.store import Store, open_store
 from support.stages import Maker
@@ -23,6 +27,9 @@ def forked(run: Callable[[], object]) -> Callable[[], str]:
     said, tell = os.pipe()
     child = os.fork()
     if child == 0:
+        # One that waits for ever says nothing.
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(20)
         try:
             os.write(tell, str(run()).encode())
         except BaseException as fault:
@@ -117,3 +124,22 @@ def test_a_store_in_memory_is_the_parents_alone() -> None:
     with open_store(":memory:") as store:
         assert forked(lambda: store.head(TENANT))().startswith("StoreUnavailable: the store is closed")
         assert store.head(TENANT).seq == 0
+
+
+def test_a_child_searches_although_another_thread_was_searching_as_it_was_forked_off(tmp_path: Path) -> None:
+    with Memory.open(tmp_path / "m.db", actor=Actor.operator("ada"), embedder=None, config_dir=tmp_path) as memory:
+        memory.remember("The oven is off.")
+        searching, over = threading.Event(), threading.Event()
+
+        def search() -> None:
+            with memory._engine.indexes.lock:
+                searching.set()
+                over.wait()
+
+        other = threading.Thread(target=search)
+        other.start()
+        searching.wait()
+        wait = forked(lambda: len(memory.recall("oven").hits))
+        over.set()
+        other.join()
+        assert wait() == "1"
