@@ -95,12 +95,14 @@ def remember(
 ) -> Answer:
     """Remember a text. A missing store is made."""
     own = _object(metadata)
-    memory = call.memory(create=True)
-    said = text_of(text)
     if (file is not None and blob is not None) or (media_type is not None and file is None):
         raise InvalidInput("give --file, with --media-type if you like, or --blob for one that is kept already")
-    if file is not None:
-        blob = memory.put_blob(_content_of(file), media_type=media_type).ref
+    # Before the store is open: reading its own file beside that would drop its locks.
+    content = None if file is None else _content_of(file)
+    memory = call.memory(create=True)
+    said = text_of(text)
+    if content is not None:
+        blob = memory.put_blob(content, media_type=media_type).ref
     return written(memory.remember(said, metadata=own, blob=blob, **fields))
 
 

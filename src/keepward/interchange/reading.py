@@ -28,6 +28,7 @@ from typing import IO, Any, Literal, cast
 
 from keepward.errors import InvalidInput
 from keepward.model.talk import instant_of
+from keepward.store.forks import spare
 
 #: Longest line of a JSONL file; largest file that is read as one JSON or Markdown document, and largest stream that
 #: cannot be read twice; in bytes.
@@ -224,7 +225,8 @@ def opened(target: str | Path | IO[str] | IO[bytes]) -> Iterator[Source]:
     """Open a path or a stream for reading in passes; a stream that can be read only once is held in memory.
 
     Raises:
-        InvalidInput: no such file, a folder, unreadable, empty, not in UTF-8, or a stream beyond ``STREAM_LIMIT``.
+        InvalidInput: no such file, a folder, unreadable, empty, not in UTF-8, a store that this process has open, or a
+            stream beyond ``STREAM_LIMIT``.
     """
     path = Path(target) if isinstance(target, str | Path) else None
     if path is None:
@@ -235,6 +237,7 @@ def opened(target: str | Path | IO[str] | IO[bytes]) -> Iterator[Source]:
         with io.BytesIO() as held:
             yield checked(Source(stream=cast("IO[bytes]", target) if again else _held(target, held, name), name=name))
         return
+    spare(path)
     try:
         stream = path.open("rb")
     except OSError as fault:

@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Protocol
 
-from keepward.errors import StoreUnavailable
+from keepward.errors import InvalidInput, StoreUnavailable
 
 #: Seconds that a fork waits for what is under way on one handle.
 PATIENCE = 1.0
@@ -29,6 +29,11 @@ class Forkable(Protocol):
     """The connections of one handle to a file."""
 
     path: str
+
+    @property
+    def has_open(self) -> bool:
+        """Whether the file may be open."""
+        ...
 
     def pause(self, patience: float) -> bool:
         """Close what is idle and let nobody open more; return whether nothing of the file is open."""
@@ -68,6 +73,20 @@ def check(path: str) -> None:
         raise StoreUnavailable(
             "the store was in use as this process was forked off, and what is written here could be lost; "
             "fork outside of its blocks, or start processes by spawn"
+        )
+
+
+def spare(path: Path) -> None:
+    """Refuse to read a file otherwise than by SQLite, where it is a store that this process has open, or a link to one.
+
+    Raises:
+        InvalidInput: it is one: to close the file would drop the locks that the process has on it.
+    """
+    identity = _identity(str(path))
+    if identity and any(each.has_open and _identity(each.path) == identity for each in list(_all)):
+        raise InvalidInput(
+            f"{path.name} is a store that is open, and what is written to it could be lost if its file was read beside "
+            "that: close it first, or take an export of it, or a backup"
         )
 
 

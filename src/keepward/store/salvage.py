@@ -32,6 +32,7 @@ from keepward.model.commit import (
     parse_place,
 )
 from keepward.model.memory import Record
+from keepward.store import forks
 from keepward.store.erasing import empty_places
 from keepward.store.file import id_file
 from keepward.store.journal import commit_held, event_of, payload_fits
@@ -81,9 +82,11 @@ class Wreck:
 
         Raises:
             NotAStore: nothing of it can be read as a store.
+            InvalidInput: this process has it open.
         """
         if not path.is_file():
             raise NotAStore(f"there is no file at {path}")
+        forks.spare(path)
         for suffix in ("", "-wal"):
             source = path.with_name(path.name + suffix)
             if source.exists():

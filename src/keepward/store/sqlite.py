@@ -25,7 +25,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ from keepward import durable
 from keepward.errors import Conflict, InvalidInput, KeepwardError, NotAStore, StoreUnavailable, Tampered
 from keepward.store import forks
 from keepward.store.sql import CLASHES, SQL, Migration, Row, Values, load_migrations, statements
-from keepward.store.turns import WORD, Turns
+from keepward.store.turns import WORD, Turns, waits
 
 #: "KEEP" in the file's header.
 APPLICATION_ID = 0x4B454550
@@ -232,6 +232,11 @@ class Connections:
     def in_memory(self) -> bool:
         """Whether there is no file."""
         return self.path == ":memory:"
+
+    @property
+    def has_open(self) -> bool:
+        """Whether the file may be open: readers that are under way outlast the closing."""
+        return not self._closed or self._lent > 0
 
     def explained(self, fault: Exception) -> KeepwardError:
         """Return our error for one of the driver's."""
@@ -472,7 +477,7 @@ class Connections:
             return
         until = time.monotonic() + PATIENCE
         # Said once (6).
-        tell = cache(_waits)
+        tell = cache(partial(waits, PATIENCE))
         first = self._turns.take(PATIENCE, tell)
         try:
             self._try(connection, until, tell, first=first)
@@ -553,11 +558,6 @@ class Connections:
             idle = self._idle()
         for connection in idle:
             connection.close()
-
-
-def _waits() -> None:
-    text = "another process is writing to the store; waiting for it, %d seconds at most"
-    _log.warning(text, PATIENCE, extra={"action": "waiting"})
 
 
 def write_copy(source: sqlite3.Connection, target: Path) -> None:

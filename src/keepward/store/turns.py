@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import logging
 import os
 import threading
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from pathlib import Path
 
 #: Seconds of waiting after which that is logged.
 WORD = 1.0
+_log = logging.getLogger(__name__)
 
 
 class Turns:
@@ -67,6 +69,12 @@ class Turns:
             except OSError:
                 return None
         return self._handle
+
+
+def waits(patience: float) -> None:
+    """Say in the log that a writer waits."""
+    text = "another process is writing to the store; waiting for it, %d seconds at most"
+    _log.warning(text, patience, extra={"action": "waiting"})
 
 
 def _wait(handle: int, patience: float, tell: Callable[[], None]) -> bool:

@@ -15,10 +15,21 @@ import pytest
 from filled import ANY, TENANT, by_hand, opened
 
 from keepward.adapters.home import FileAnchor
-from keepward.errors import NewerSchema, NotAdopted, NotAStore, StoreUnavailable, Tampered
+from keepward.errors import InvalidInput, NewerSchema, NotAdopted, NotAStore, StoreUnavailable, Tampered
+from keepward.interchange import reading
+from keepward.store.salvage import Wreck
 from keepward.store.sqlite import Connections, explained
 from keepward.store.store import open_store
 from support.stages import Maker
+
+
+def import_file(path, _):
+    with reading.opened(path):
+        pass
+
+
+def salvage(path, aside):
+    Wreck(path, aside).close()
 
 
 def test_a_new_store_can_be_read_by_its_user_alone(tmp_path):
@@ -129,6 +140,18 @@ def test_what_is_written_stays_when_a_store_was_opened_twice_and_another_process
             # The last one to close a file puts its log away, unless it finds the locks of another process.
             seen = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     assert seen == "(6,)\n"
+
+
+@pytest.mark.promise("T25")
+@pytest.mark.parametrize("link", [os.link, os.symlink, None])
+@pytest.mark.parametrize("read", [import_file, salvage], ids=["import", "rescue"])
+def test_the_file_of_an_open_store_is_read_by_nothing_else(path, tmp_path, read, link):
+    named = path if link is None else tmp_path / "linked.db"
+    if link is not None:
+        link(path, named)
+    with opened(path), pytest.raises(InvalidInput, match=f"{named.name} is a store that is open"):
+        read(named, tmp_path / "aside")
+    read(named, tmp_path / "aside")
 
 
 def test_a_closed_store_says_so(path):
