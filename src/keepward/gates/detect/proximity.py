@@ -329,6 +329,7 @@ def _alternative(written: str) -> Condition:
 
 _OF_WALLET = regex(r"[^\W\d_]{3,10}")
 _PIECE, _FEW, _GROUP = regex(r"\d{1,2}"), regex(r"\d{1,2}[#*]?"), regex(r"\d{3,4}")
+_DIGITS = regex(r"\+?\d[\d/–-]*")
 
 
 def _values(line: Sequence[Word]) -> Iterator[Value]:
@@ -357,7 +358,7 @@ def _values(line: Sequence[Word]) -> Iterator[Value]:
                 last += 1
             said = tuple(word.lower for word in line[first : last + 1])
             shape = "spoken" if 4 <= len(said) <= 8 and said[:4] != _SPOKEN else None
-        else:
+        elif not _is_part(line, first):
             shape = shape_of(line[first].text)
         if shape is not None:
             yield Value(first, last, shape)
@@ -394,6 +395,15 @@ def _phrase(line: Sequence[Word], first: int) -> int | None:
         if word.after:
             return None
     return None
+
+
+def _is_part(line: Sequence[Word], place: int) -> bool:
+    """Whether digits stand right before or after these digits, as the groups of a telephone number do."""
+    near = itertools.pairwise(line[max(0, place - 1) : place + 2])
+    return any(
+        one.after in {"", ")"} and _DIGITS.fullmatch(one.text) is not None and _DIGITS.fullmatch(next_.text) is not None
+        for one, next_ in near
+    )
 
 
 def _goes_on(line: Sequence[Word], place: int, length: int) -> bool:

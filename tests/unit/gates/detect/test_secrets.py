@@ -152,3 +152,36 @@ def test_a_connection_string_of_a_tutorial_passes_and_a_real_password_in_one_doe
 )
 def test_what_only_stands_near_a_word_for_a_key_or_card_is_no_told_secret(text: str) -> None:
     assert secrets.scan(text.format("4111 1111 1111 1111")) == []
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        "07700 900123",
+        "(0151) 496 0111",
+        "0151-496-0111",
+        "+44 7700 900123",
+        "0171 2345678",
+        "06 12 34 56 78",
+        "555-014-2233",
+    ],
+)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I changed my phone, it's {} now",
+        "My phone broke, use {} until friday",
+        "Mein Handy ist kaputt, nimm {} bis Freitag",
+        "The door opens if you call {}",
+        "Mon nouveau téléphone : {}",
+    ],
+)
+def test_a_telephone_number_beside_a_telephone_is_no_code_of_it(text: str, number: str) -> None:
+    assert secrets.scan(text.format(number)) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["The gate opens at 1800", "The safe is unlocked until 2200", "Unlock the gym from 0600"]
+)
+def test_an_hour_at_which_something_opens_is_no_code_of_it(text: str) -> None:
+    assert secrets.scan(text) == []
