@@ -78,7 +78,7 @@ def injection(_: Path | None) -> Iterator[Figure]:
 
 def blind(_: Path | None) -> Iterator[Figure]:
     """Yield what is found in texts by three other hands, of the first by places; such a share has no goal."""
-    for file, kind in product(("blind", "sealed", "third_seen", "third_unread"), KINDS):
+    for file, kind in product(("blind", "sealed", "third_seen", "third_unread", "third_sealed"), KINDS):
         flag = scanner(kind)
         flagged: dict[tuple[str, str], list[bool]] = {}
         for case in blind_cases(kind, file):

@@ -1,4 +1,4 @@
-"""Texts as people write them to an assistant, and what only looks like them, in five files.
+"""Texts as people write them to an assistant, and what only looks like them, in six files.
 
 Invariants
 (1) A line ``§ KIND GROUP`` says what the lines after it are, each a text; what comes before the first is for readers.
@@ -8,7 +8,7 @@ Invariants
 (4) The texts of ``sealed`` are by a further hand, and nobody who works on the rules reads any of them.
 (5) The texts of ``varied`` are our own, written before any was shown to a detector; their half is by their wording.
 (6) The texts of ``third_seen`` and ``third_unread`` are halves of a set by a third hand. The one is developed on, the
-    other is read by nobody who works on the rules.
+    other is read by nobody who works on the rules, and neither is ``third_sealed``, further texts by that hand.
 """
 
 from collections.abc import Iterator
