@@ -190,10 +190,16 @@ class Client(Use, Govern):
         """Write every version of every memory of the tenant as JSON lines, oldest first; return how many.
 
         A path is replaced in one step and is readable by its owner alone; a stream is left open.
+
+        Raises:
+            InvalidInput: the path is that of a store on this machine.
+            StoreUnavailable: the file cannot be written, or the server does not answer to the end.
         """
         if not isinstance(target, str | Path):
             return _export(self._way, target.write)
         path = Path(target).expanduser()
+        if path.with_name(path.name + ".id").exists():
+            raise InvalidInput(f"{path.name} is a store; name another file for the export")
         try:
             with durable.replacing(path) as out:
                 return _export(self._way, lambda line: out.write(line.encode()))

@@ -30,6 +30,7 @@ from keepward.model.commit import Commit, Event, Head, recompute
 from keepward.model.copies import AdoptedBlock, ExportPlan, RestoredExport
 from keepward.model.memory import Tier
 from keepward.model.value import to_micros
+from keepward.store.file import id_file
 
 if TYPE_CHECKING:
     from keepward.memory import Memory
@@ -57,6 +58,7 @@ def write_vault(mem: Memory, target: str | Path | TextIO, *, blobs: bool = True,
     Raises:
         Unauthorised: the handle is not the owner's; an export holds every scope.
         Tampered: a commit does not match its hash.
+        InvalidInput: the path is a store's.
         StoreUnavailable: the file cannot be written; what was there before is unchanged.
     """
     if not mem.actor.is_owner:
@@ -70,6 +72,9 @@ def write_vault(mem: Memory, target: str | Path | TextIO, *, blobs: bool = True,
             count += 1
         return count
     path = Path(target)
+    if id_file(path).exists():
+        # Its blobs lie where those of an export would.
+        raise InvalidInput(f"{path.name} is a store; name another file for the export")
     try:
         with durable.replacing(path) as out:
             for line in _lines(mem, tally):

@@ -460,6 +460,12 @@ def test_an_export_replaces_a_file_in_one_step(tmp_path) -> None:
     assert (count, target.read_text(), target.stat().st_mode & 0o777) == (2, '{"a": 1}\n{"b": 2}\n', 0o600)
 
 
+def test_an_export_does_not_take_the_place_of_a_store(tmp_path) -> None:
+    (tmp_path / "m.db.id").touch()
+    with pytest.raises(errors.InvalidInput, match="is a store; name another file"):
+        Server(lines({"a": 1})).client().export(tmp_path / "m.db")
+
+
 def test_an_export_that_breaks_off_leaves_what_was_there(tmp_path) -> None:
     def pieces():
         yield b'{"a": 1}\n'

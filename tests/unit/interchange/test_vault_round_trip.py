@@ -9,6 +9,7 @@ from keepward.gates.detect.engine import Finding
 from keepward.interchange import load, plan_restore_export, restore_export, write_vault
 from keepward.interchange.reading import opened
 from keepward.interchange.vault import survey
+from keepward.memory import Memory
 from keepward.model.policy import Policy
 from keepward.model.trust import Actor
 
@@ -32,6 +33,17 @@ def exported(told, tmp_path):
     path = tmp_path / "vault.jsonl"
     write_vault(told, path)
     return path
+
+
+def test_an_export_does_not_take_the_place_of_a_store(tmp_path):
+    path = tmp_path / "m.db"
+    with Memory.open(path, actor=Actor.operator("ada"), embedder=None, config_dir=tmp_path / "home") as memory:
+        memory.remember("Ana prefers tabs", blob=memory.put_blob(b"tabs").ref)
+        before = sorted(tmp_path.rglob("*"))
+        with pytest.raises(InvalidInput, match="is a store; name another file"):
+            write_vault(memory, path)
+        assert sorted(tmp_path.rglob("*")) == before
+        assert path.read_bytes().startswith(b"SQLite format 3")
 
 
 def rows(path):
