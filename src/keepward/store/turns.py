@@ -81,18 +81,21 @@ def _wait(handle: int, patience: float, tell: Callable[[], None]) -> bool:
     """Wait in the kernel's line; in a thread, since only a thread can be left waiting."""
     came, lock = threading.Event(), threading.Lock()
     left = False
+    # Closed by nobody else: the number of the other may be another file's by the time that the turn comes.
+    try:
+        own = os.dup(handle)
+    except OSError:
+        return False
 
     def stand() -> None:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        except OSError:
-            return
-        with lock:
-            if not left:
-                came.set()
-                return
         with contextlib.suppress(OSError):
-            fcntl.flock(handle, fcntl.LOCK_UN)
+            fcntl.flock(own, fcntl.LOCK_EX)
+            with lock:
+                if not left:
+                    came.set()
+            if not came.is_set():
+                fcntl.flock(own, fcntl.LOCK_UN)
+        os.close(own)
 
     threading.Thread(target=stand, name="keepward-turn", daemon=True).start()
     if came.wait(min(WORD, patience)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import multiprocessing
 import os
 import signal
@@ -78,6 +79,25 @@ def test_who_gave_up_waiting_does_not_keep_others_from_their_turn(file: Path, ho
     holder[0].send("give")
     assert holder[0].recv() == "given"
     assert Turns(file).take(20)
+
+
+def test_a_turn_that_comes_too_late_unlocks_no_other_file(file: Path, tmp_path: Path) -> None:
+    turns, other = Turns(file), tmp_path / "other"
+    other.touch()
+    with file.open("rb") as holder:
+        fcntl.flock(holder, fcntl.LOCK_EX)
+        assert not turns.take(0)
+        number = turns._handle
+        turns.close()
+        with other.open("rb") as reused, other.open("rb") as elsewhere:
+            assert reused.fileno() == number
+            fcntl.flock(reused, fcntl.LOCK_EX)
+            fcntl.flock(holder, fcntl.LOCK_UN)
+            for each in threading.enumerate():
+                if each.name == "keepward-turn":
+                    each.join()
+            with pytest.raises(BlockingIOError):
+                fcntl.flock(elsewhere, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def test_after_a_fork_a_process_stands_in_line_for_itself(file: Path) -> None:
