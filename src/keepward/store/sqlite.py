@@ -32,6 +32,7 @@ from typing import Any
 
 from keepward import durable
 from keepward.errors import Conflict, InvalidInput, KeepwardError, NotAStore, StoreUnavailable, Tampered
+from keepward.locks import Loan
 from keepward.store import forks
 from keepward.store.sql import CLASHES, SQL, Migration, Row, Values, load_migrations, statements
 from keepward.store.turns import WORD, Turns, waits
@@ -210,7 +211,7 @@ class Connections:
         self._full = False
         self._sleep = sleep
         #: Held for a whole write; reads of a file never wait for it.
-        self._lock = threading.RLock()
+        self._lock: Loan | threading.RLock = Loan() if self.in_memory else threading.RLock()
         #: The collector may give back the connection of an abandoned reader while this thread holds it.
         self._pool_lock = threading.Condition(threading.RLock())
         self._pool: list[SqliteSession] = []

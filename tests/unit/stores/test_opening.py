@@ -9,7 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from contextlib import closing
+from contextlib import closing, suppress
 
 import pytest
 from filled import ANY, TENANT, by_hand, opened
@@ -152,6 +152,29 @@ def test_the_file_of_an_open_store_is_read_by_nothing_else(path, tmp_path, read,
     with opened(path), pytest.raises(InvalidInput, match=f"{named.name} is a store that is open"):
         read(named, tmp_path / "aside")
     read(named, tmp_path / "aside")
+
+
+@pytest.mark.parametrize("place", ["file", ":memory:"])
+def test_a_reader_that_ends_in_another_thread_than_it_began_in_keeps_nobody_from_writing(path, place):
+    with open_store(path.with_name("n.db") if place == "file" else place) as store:
+        make = Maker()
+
+        def write(name):
+            with store.write() as writer:
+                writer.append(TENANT, make.stage(make.record(name)))
+
+        write("tea")
+        reader = store.indexed(TENANT, after=0)
+        beginning = threading.Thread(target=lambda: next(reader))
+        beginning.start()
+        beginning.join()
+        # As the collector does it, errors and all.
+        with suppress(RuntimeError):
+            reader.close()
+        writing = threading.Thread(target=write, args=("coffee",), daemon=True)
+        writing.start()
+        writing.join(10)
+        assert not writing.is_alive()
 
 
 def test_a_closed_store_says_so(path):
