@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import json
+import sys
 import threading
 from contextlib import suppress
+from types import SimpleNamespace
 
 import pytest
 from http_world import World, called, events_of, streamed
@@ -289,19 +293,45 @@ def test_an_import_is_held_in_memory_and_in_no_file(world, no_temporary_files):
 
 def places(world):
     """Return how many imports may be held at this moment."""
-    found = 0
-    while world.serving.imports.acquire(blocking=False):
-        found += 1
-    for _ in range(found):
-        world.serving.imports.release()
-    return found
+    return world.serving.imports.qsize()
 
 
 def test_so_many_imports_are_held_at_a_time_and_no_more(world):
     for _ in range(IMPORTS):
-        world.serving.imports.acquire()
+        world.serving.imports.get()
     answer = world.owner.post("/memory/import", content=messages("I like green tea"))
     assert (answer.status_code, answer.headers["retry-after"], world.memory.find()) == (429, "5", [])
+
+
+@pytest.mark.slow
+def test_an_import_that_the_collector_ends_in_the_midst_of_another_ones_beginning_is_no_longer_held(world):
+    async def body():
+        yield b"x"
+
+    request = SimpleNamespace(app=world.app, stream=body)
+
+    def collect(frame, event, _):
+        # A lock of Python's has just been taken.
+        if event == "return" and frame.f_code.co_name == "__enter__" and frame.f_code.co_filename == threading.__file__:
+            sys.setprofile(None)
+            gc.collect()
+
+    def bring():
+        lost = [asyncio.run(streams.received(request))]
+        lost.append(lost)
+        del lost
+        sys.setprofile(collect)
+        bring_in = streams.received(request)
+        with suppress(StopIteration):
+            bring_in.send(None)
+        sys.setprofile(None)
+
+    bringing = threading.Thread(target=bring, daemon=True)
+    bringing.start()
+    bringing.join(10)
+    assert not bringing.is_alive()
+    gc.collect()
+    assert places(world) == IMPORTS
 
 
 @pytest.mark.parametrize(
@@ -328,7 +358,7 @@ def test_an_import_whose_caller_goes_away_before_the_answer_is_no_longer_held(wo
 
     with suppress(OSError):
         called(world, "/memory/import", owner, [{"type": "http.request", "body": body, "more_body": False}], gone)
-    assert all(world.serving.imports.acquire(timeout=10) for _ in range(IMPORTS))
+    assert [world.serving.imports.get(timeout=10) for _ in range(IMPORTS)] == [None] * IMPORTS
 
 
 def test_what_fails_half_way_ends_the_answer_with_an_error_and_keeps_what_was_stored(world, monkeypatch):

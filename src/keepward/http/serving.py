@@ -25,6 +25,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import InitVar, dataclass, field, replace
 from itertools import islice
+from queue import SimpleQueue
 from typing import ParamSpec, TypeVar
 
 from starlette.concurrency import run_in_threadpool
@@ -245,6 +246,13 @@ def fingerprint(parts: Iterable[str | bytes | None]) -> bytes:
     return state.digest()
 
 
+def _places(count: int) -> SimpleQueue[None]:
+    places: SimpleQueue[None] = SimpleQueue()
+    for _ in range(count):
+        places.put(None)
+    return places
+
+
 @dataclass(slots=True, kw_only=True, eq=False)
 class Serving:
     """The store, the options, and what is remembered of callers."""
@@ -255,8 +263,9 @@ class Serving:
     random: Callable[[int], bytes] = secrets.token_bytes
     #: Set when the server begins to stop: streams end.
     stopping: threading.Event = field(default_factory=threading.Event)
-    #: A place for each import that may be held.
-    imports: threading.BoundedSemaphore = field(default_factory=lambda: threading.BoundedSemaphore(IMPORTS))
+    #: An item for each import that may be held. Of the queues and locks, this one alone may be given an item by the
+    #: collector in the midst of another call.
+    imports: SimpleQueue[None] = field(default_factory=lambda: _places(IMPORTS))
     #: Streams of events that are open.
     streams: int = 0
     #: Where the server's state is instead of where the store's is: its database, or this process's memory.

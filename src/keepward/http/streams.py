@@ -23,6 +23,7 @@ import queue
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, suppress
+from functools import partial
 from typing import Annotated, Any
 
 from sse_starlette.event import ServerSentEvent
@@ -360,10 +361,12 @@ class Upload(io.BytesIO):
 async def received(request: Request) -> Upload:
     """Read the body of a call that brings a file."""
     places = serving_of(request).imports
-    if not places.acquire(blocking=False):
+    try:
+        places.get_nowait()
+    except queue.Empty:
         detail = "too many imports are under way; send this one again when one of them is over"
-        raise Problem(429, "rate_limited", detail, headers={"Retry-After": "5"})
-    upload = Upload(places.release)
+        raise Problem(429, "rate_limited", detail, headers={"Retry-After": "5"}) from None
+    upload = Upload(partial(places.put, None))
     try:
         async for piece in request.stream():
             upload.write(piece)
