@@ -99,15 +99,27 @@ def test_a_policy_may_allow_less(opened: Callable[..., Memory]) -> None:
         assert "too_long" in refused(structured(mem, "v", {"a": "all is well " * 10}))
 
 
-def test_what_is_structured_without_a_text_is_read_and_not_recalled(mem: Memory) -> None:
-    kept(structured(mem, "v", {"colour": "red"}))
-    assert (mem.get("v").text, len(mem.recall("red crane", floor=0.0))) == ("", 0)
+@pytest.mark.promise
+@pytest.mark.parametrize("embedder", [None, "hashed"])
+def test_what_has_no_text_is_read_and_listed_by_its_key_and_not_recalled(
+    opened: Callable[..., Memory], embedder: str | None
+) -> None:
+    with opened("a", embedder=embedder) as mem:
+        kept(structured(mem, "crane", {"colour": "red"}, tags=["harbour"]))
+        kept(mem.remember("The quay is long", key="quay"))
+        found = mem.recall("red crane harbour", floor=0.0)
+        assert "crane" not in {hit.memory.key for hit in found}
+        assert [mem.get("crane").text, *(each.key for each in mem.find(tags=["harbour"]))] == ["", "crane"]
 
 
-def test_what_is_structured_without_a_text_is_told_by_its_fields_where_its_key_finds_it(mem: Memory) -> None:
-    kept(structured(mem, "crane", {"colour": "red"}))
-    found = mem.call_tool("recall", {"query": "crane"})
-    assert (found.ok, found.data["hits"][0]["text"], '{"colour": "red"}' in found.text) == (True, "", True)
+@pytest.mark.promise
+@pytest.mark.parametrize(
+    "how", [{}, {"kind": "state"}, {"tier": "working"}, {"stability": "permanent"}, {"kind": "event", "session": "s"}]
+)
+def test_what_has_no_text_is_in_no_context(owner: Memory, how: dict[str, Any]) -> None:
+    owner.remember("Is the crane red?", kind="event", session="s", speaker="user")
+    kept(structured(owner, "crane", {"colour": "red"}, **how))
+    assert "structured" not in owner.context("crane red", floor=0.0).text
 
 
 def test_what_has_no_text_is_not_called_erased(mem: Memory) -> None:

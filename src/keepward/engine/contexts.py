@@ -42,7 +42,7 @@ from keepward.errors import InvalidInput
 from keepward.gates.content import scrub_private, scrub_secret
 from keepward.model.commit import Reason
 from keepward.model.compiled import CompiledContext, Replayed
-from keepward.model.memory import Kind, Record, Sensitivity, Stability, Status, Tier
+from keepward.model.memory import Kind, Record, Sensitivity, Stability, Status, Tier, is_textless
 from keepward.model.query import AsOf, Filter, Recall
 from keepward.model.trust import Trust, visible_from
 from keepward.model.value import unknown
@@ -73,6 +73,8 @@ FORMATS: tuple[Format, ...] = ("markdown", "xml", "messages")
 SEEN = Reason(gate="compile", code="seen", detail="the reader has it already")
 #: Why a proposal does.
 WAITING = Reason(gate="compile", code="quarantine", detail="it waits for a person's decision")
+#: Why what a program keeps under a key alone does.
+TEXTLESS = Reason(gate="compile", code="textless", detail="it has no text; it is read by its key")
 Which = Literal["context", "snapshot", "memory_block"]
 _COMPILERS: dict[Which, Callable[[Inputs], Compiled]] = {
     "context": compile_context,
@@ -235,7 +237,7 @@ def _gather(session: Session, objective: str, asked: Asked) -> Gathered:
     fixed = {record.id for group in (core, pinned, state, working) for record in group}
     working = [each for each in working if not (each.kind is Kind.STATE and each.key is not None)]
     least = session.policy.least_trust.get(asked.purpose, Trust.UNKNOWN)
-    excluded = _untrusted([*pinned, *state, *working], least)
+    excluded = _unfit([*pinned, *state, *working], least)
     recalled: list[Candidate] = []
     found = Recall(hits=(), used=(), notes=at.notes, head=at.head, now=now)
     brought = Brought()
@@ -257,12 +259,12 @@ def _gather(session: Session, objective: str, asked: Asked) -> Gathered:
             at=at,
         )
         damaged.extend(found.withheld)
-        low = _untrusted([hit.memory for hit in found.hits], least)
-        untrusted = {name for name, _, _ in low}
-        brought = _brought(session, found, need, at, fixed, untrusted, room)
+        low = _unfit([hit.memory for hit in found.hits], least)
+        unfit = {name for name, _, _ in low}
+        brought = _brought(session, found, need, at, fixed, unfit, room)
         left = (each for each in need.left if each.id not in brought.records)
         excluded += [*low, *((each.id, each.version, NO_ROOM) for each in left)]
-        recalled = _candidates(found, brought.records, without=untrusted)
+        recalled = _candidates(found, brought.records, without=unfit)
     excluded += [(name, 0, WAITING) for name in standing.waiting]
     barred = {name for name, _, _ in excluded}
     inputs = Inputs(
@@ -338,11 +340,11 @@ def _brought(
     need: Need,
     at: Stand,
     fixed: Collection[str],
-    untrusted: Collection[str],
+    unfit: Collection[str],
     room: int,
 ) -> Brought:
     """Return the questions that turns answer and, where what was recalled leaves room, what stands beside turns."""
-    records = (hit.memory for hit in found.hits if hit.memory.id not in untrusted)
+    records = (hit.memory for hit in found.hits if hit.memory.id not in unfit)
     turns = {each.id: each for each in records if is_turn(each) and each.session is not None}
     leading = [*turns][: max(room - WITHOUT_QUESTIONS, 0) // TOKENS_A_QUESTION]
     sides = _adjacent_turns(session, found, need, leading)
@@ -385,11 +387,11 @@ def _adjacent_turns(
 
 
 def _live(session: Session, at: Stand, ids: Sequence[str]) -> dict[str, Record]:
-    """Return by id, in order, those memories that hold at the instant of a read."""
+    """Return by id, in order, those memories with a text that hold at the instant of a read."""
     records = session.store.records(session.tenant, ids, as_of=at.seq).records if ids else []
     if at.seq is not None:
         records = still_shown(session, records)
-    return {record.id: record for record in records if record.is_live(at.now)}
+    return {record.id: record for record in records if record.is_live(at.now) and not is_textless(record)}
 
 
 def _need(session: Session, least: Trust, now: datetime, room: int, *, sensitive: bool) -> Need:
@@ -415,17 +417,17 @@ def _outdone(session: Session, index: Index | None, records: Sequence[Record]) -
     return {name: newer.id for name, newer in outdone_among(session, index, records).items()}
 
 
-def _untrusted(records: list[Record], least: Trust) -> list[tuple[str, int, Reason]]:
+def _unfit(records: list[Record], least: Trust) -> list[tuple[str, int, Reason]]:
+    """Return what is trusted less than a purpose accepts, or has no text, and why it stays out."""
     below = f"is below {least.label}, the least this purpose accepts"
-    return [
-        (
-            each.id,
-            each.version,
-            Reason(gate="compile", code="trust", detail=f"its origin ({each.effective_trust.label}) {below}"),
-        )
-        for each in records
-        if each.effective_trust < least
-    ]
+    unfit = []
+    for each in records:
+        if each.effective_trust < least:
+            detail = f"its origin ({each.effective_trust.label}) {below}"
+            unfit.append((each.id, each.version, Reason(gate="compile", code="trust", detail=detail)))
+        elif is_textless(each):
+            unfit.append((each.id, each.version, TEXTLESS))
+    return unfit
 
 
 def _clean(document: tuple[str, str] | None) -> tuple[str, str] | None:

@@ -3,6 +3,7 @@
 Invariants
 (1) Vectors are computed before any transaction, in one batch for a whole proposal.
 (2) Without an embedder, or when it fails, the memory is stored with its words alone and is found by them.
+(3) What has no text has no words either: neither its key nor its tags make it an answer.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from keepward.errors import ModelUnavailable
 from keepward.gates.detect.likeness import Form, normalise
-from keepward.model.memory import ContentType, Kind, Record
+from keepward.model.memory import ContentType, Kind, Record, is_textless
 from keepward.model.trust import Trust
 from keepward.model.value import to_micros
 from keepward.ports.models import Embedder
@@ -61,16 +62,15 @@ def words(record: Record, form: Form | None = None) -> Features:
     """Return the features that need no model; ``form`` is that of the record's text, where it was made already."""
     form = form or Form(record.text)
     own = analyze.analyse(record.text)
-    around = analyze.analyse(
-        units.around(
-            record.text,
-            speaker=record.speaker,
-            created_at=_happened(record),
-            key=record.key,
-            tags=record.tags,
-            category=record.category,
-        )
+    beside = units.around(
+        record.text,
+        speaker=record.speaker,
+        created_at=_happened(record),
+        key=record.key,
+        tags=record.tags,
+        category=record.category,
     )
+    around = analyze.analyse("" if is_textless(record) else beside)
     return Features(
         terms=analyze.pack(
             own.kept + around.kept or own.stopped + around.stopped,

@@ -38,7 +38,7 @@ from keepward.engine.view import (
 from keepward.errors import InvalidInput, ModelUnavailable, NotFound
 from keepward.model.commit import EMPTY_HASH, Head
 from keepward.model.journal import Version
-from keepward.model.memory import Record, Sensitivity, as_read
+from keepward.model.memory import Record, Sensitivity, as_read, is_textless
 from keepward.model.query import ORDERS, PURPOSES, AsOf, Filter, Hit, Memories, Recall, check_names
 from keepward.model.trust import visible_from
 from keepward.model.value import to_micros, unknown
@@ -486,8 +486,9 @@ def _allowed(engine: Engine, filters: Filter, purpose: str, now: datetime, *, ga
 def _hits(
     scored: Sequence[Scored], found: Found, now: datetime, weak: float, newer: Mapping[str, str]
 ) -> tuple[Hit, ...]:
-    # The row was read after the ranking; one that has ended in between is no answer any more.
-    records = {record.id: record for record in found.records if record.is_live(now)}
+    # The row was read after the ranking; one that has ended in between is no answer any more. An earlier release ranked
+    # what has no text by its key.
+    records = {record.id: record for record in found.records if record.is_live(now) and not is_textless(record)}
     why = {used: tuple(_WHY[signal] for signal in used) for used in {each.used for each in scored}}
     hits: list[Hit] = []
     for each in scored:

@@ -129,7 +129,7 @@ def value_of(mem: Memory, key: str) -> dict[str, Any]:
 
 
 def _put(draft: Draft, mem: Memory, held: Record | None, key: str, value: dict[str, Any]) -> None:
-    text = found_by([key, *texts_of(value.get("state", value))], mem.policy.text_limit[Tier.ARCHIVAL])
+    text = found_by(texts_of(value.get("state", value)), mem.policy.text_limit[Tier.ARCHIVAL])
     if held is None:
         # Of two processes that make it at once the second begins anew, with what the first one wrote.
         draft.insert(text, key=key_of(key), scope=mem.scope, metadata=value, if_version=0, **_FIELDS)

@@ -159,9 +159,9 @@ class KeepwardConversationStore(ConversationStore):
             for each in entries:
                 draft.insert(**self._fields(name, each), aliases=[each.id])
             if held is not None:
-                draft.replace(held.id, metadata=value, if_version=held.version)
+                draft.replace(held.id, "", metadata=value, if_version=held.version)
             else:
-                draft.insert(f"Conversation {name}", key=key_of(f"{_TAG}:{name}"), metadata=value, **_NEW)
+                draft.insert("", key=key_of(f"{_TAG}:{name}"), metadata=value, **_NEW)
 
     def _delete(self, name: str, expected: str) -> None:
         with self._saving(name, expected, "a conversation was deleted") as (held, draft):

@@ -8,7 +8,6 @@ Invariants
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -113,15 +112,13 @@ def recall(memory: Memory, given: dict[str, Any]) -> Answer:
     hits = []
     for each in found:
         full = {**each.to_dict(), "subject": each.memory.subject, "weak": each.weak or None}
-        # Fields that are found by their key alone have no text.
-        hits.append(filled(full, _HIT) | {"text": each.memory.text})
+        hits.append(filled(full, _HIT))
     lines = [CONTEXT_LEGEND] if hits else ["Nothing that is remembered fits."]
     ranks = {hit["id"]: hit["rank"] for hit in hits}
     for hit in hits:
         earlier = f"earlier, see {ranks[hit['outdone_by']]}" if "outdone_by" in hit else None
         marks = (earlier, hit["kind"], hit.get("key"), hit["trust"], hit["created_at"][:10], hit.get("weak") and "weak")
-        shown = hit["text"] or json.dumps(hit.get("metadata", {}), ensure_ascii=False)
-        lines.append(f"{hit['rank']}. {shown}\n   ({', '.join(filter(None, marks))}; id {hit['id']})")
+        lines.append(f"{hit['rank']}. {hit['text']}\n   ({', '.join(filter(None, marks))}; id {hit['id']})")
     names = ("used", "notes", "withheld", "head", "floor", "best", "below")
     data = {"hits": hits} | {name: plain.plain(getattr(found, name)) for name in names}
     return Answer(data=data, text="\n".join(lines), notes=found.notes)

@@ -211,6 +211,11 @@ class Record(Value):
         return self.status_at(now) is Status.ACTIVE
 
 
+def is_textless(record: Record) -> bool:
+    """Whether a memory has nothing to be found by, as a value that a program reads by its key."""
+    return not record.text.strip()
+
+
 #: The fields of a memory by the names under which people meet them, in order.
 FIELDS = tuple(each.name.removesuffix("_json") for each in dataclasses.fields(Record))
 #: Fields that a read fills in; no version has them.
