@@ -101,6 +101,13 @@ def test_an_agent_does_not_roll_back_what_others_wrote(world):
     assert (answer.status_code, mission(world)) == (403, "Ship before Easter")
 
 
+@pytest.mark.parametrize("headers", [{}, {"If-Match": '"another"'}])
+def test_who_may_not_roll_back_is_told_so_before_what_the_request_lacks(world, headers):
+    made = put(world, "Ship before Easter", tier="core", key="mission")
+    answer = world.bearer().post(f"/memory/rollback/{made['commit']}", headers=headers)
+    assert (answer.status_code, mission(world)) == (403, "Ship before Easter")
+
+
 @pytest.mark.promise("C113")
 def test_a_rollback_names_the_head_it_saw(world):
     made = put(world, "The ferry leaves at six")

@@ -140,8 +140,8 @@ def agent(world):
     return world.bearer("orion")
 
 
-def call(world, client, name):
-    """Make the call of an operation, with names filled in."""
+def call(world, client, name, match="*"):
+    """Make the call of an operation, with names filled in, on what ``match`` names."""
     method, path, *body = CALLS[name]
     memory = world.memory.find(tiers=["archival"])[0].id
     names = {
@@ -155,7 +155,7 @@ def call(world, client, name):
     text = json.dumps(body[0]) if body else None
     for key, value in names.items():
         path, text = path.replace(f"{{{key}}}", value), text and text.replace(f"{{{key}}}", value)
-    headers = {"If-Match": "*", **({"Content-Type": "application/json"} if text else {})}
+    headers = {**({"If-Match": match} if match else {}), **({"Content-Type": "application/json"} if text else {})}
     return client.request(method, path, content=text, headers=headers)
 
 
@@ -373,3 +373,16 @@ def test_with_memory_switched_off_every_route_still_answers(tmp_path):
 def test_a_route_that_is_not_there_is_a_problem(world):
     plain = TestClient(world.app, base_url=BASE)
     assert plain.get("/memory/nothing").json()["code"] == "not_found"
+
+
+@pytest.mark.parametrize("name", ["approve", "amend"])
+@pytest.mark.parametrize("match", [None, '"another"'])
+def test_who_may_not_is_told_so_before_what_a_request_lacks(world, agent, name, match):
+    before = state(world)
+    answer = call(world, agent, name, match=match)
+    assert (answer.status_code, state(world)) == (403, before)
+
+
+def test_a_token_that_only_reads_is_told_so_before_what_a_request_lacks(world):
+    answer = call(world, world.bearer("vera", can=["read"]), "revise", match=None)
+    assert (answer.status_code, answer.json()["reasons"][0]["code"]) == (422, "credential_reads_only")

@@ -293,7 +293,12 @@ def rollback(call: Call) -> Response:
     """Undo a commit, where the head is the one that the caller saw, or say what would happen."""
     memory, dry = call.memory, call.given.get("dry_run", False)
     where = "GET /memory/status or /memory/commits"
-    require_match(call.http, etag_of_text(memory.head), required=not dry, where=where)
+    try:
+        require_match(call.http, etag_of_text(memory.head), required=not dry, where=where)
+    except Problem:
+        # Who may not do it is told so, and not which header is missing.
+        call.run(dry_run=True)
+        raise
     done = call.run()
     data = {**shape(done), "dry_run": dry, "etag": etag_of_text(memory.head)}
     if done.conflicts and not dry:
@@ -326,7 +331,9 @@ def get_proposal(call: Call) -> Response:
 
 
 def approve(call: Call) -> Response:
-    """Approve what the caller saw, as it is or amended."""
+    """Approve what the caller saw, as it is or amended; who may not decide is told so first."""
+    if not call.memory.actor.may_decide:
+        return write_response(call.run())
     item = call.memory.proposal(call.given["id"])
     require_match(call.http, etag_of_text(item.digest))
     if call.given.get("digest") not in {None, item.digest}:
@@ -363,6 +370,9 @@ def remember_many(call: Call) -> Response:
 
 
 def edited(call: Call) -> Response:
+    """Change the version that the caller saw; who may not propose is told so first."""
+    if not call.memory.actor.may_propose:
+        return write_response(call.run())
     seen = matched(call, required=call.verb.name == "revise")
     if seen is None:
         return write_response(call.run())
