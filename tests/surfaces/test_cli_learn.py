@@ -45,6 +45,12 @@ def test_training_without_enough_feedback_says_what_it_takes(run, saved, shown):
     assert (told["serving"], "it takes" in told["why"]) == (False, True)
 
 
+def test_training_on_feedback_without_pairs_says_how_to_give_them(run, saved, shown):
+    silent = run("train", "--json").json["why"]
+    run("feedback", shown["receipt"], "--used", saved["id"], "--as", "operator")
+    assert ["--ignored" in why for why in (silent, run("train", "--json").json["why"])] == [False, True]
+
+
 def test_training_on_what_an_agent_said_says_how_a_person_can_count(run, saved, shown):
     other = run("remember", "Bo wants wide indentation", "--json").json["id"]
     receipt = run("recall", "indentation", "--receipt", "--json").json["receipt"]

@@ -47,6 +47,10 @@ _AGENTS_ALONE = (
     "what agents say counts beside what people say, and people have said nothing yet: give feedback as a person, "
     "such as with --as operator, or set policy.agent_feedback_share to 1"
 )
+_NO_PAIRS = (
+    "no feedback has a pair of a memory that was of use and one that was not, out of one receipt: name both with "
+    "`keepward feedback RECEIPT --used ID --ignored ID`"
+)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -100,6 +104,8 @@ def train_reranker(session: Session, *, on_progress: Callable[[int, int], None] 
             before = replace(before, why=f"it came with an import and serves on, since {here}")
         if still or (before.gain >= judged.gain and before.serves):
             weights, judged, from_agents = stands.weights, before, stands.told.get("from_agents", 0.0)
+    if progress.size and not given:
+        judged = replace(judged, why=f"{judged.why}; {_NO_PAIRS}")
     if given and all(example.bounded for example in given):
         judged = replace(judged, why=f"{judged.why}; {_AGENTS_ALONE}")
     progress.at(_PARTS - 1, 1, 1)
