@@ -32,6 +32,13 @@ def test_a_round_trip_keeps_ids_versions_and_heads(run, saved):
     assert (again, memory["version"]) == (head, 2)
 
 
+def test_a_plan_of_a_restore_makes_no_store(run, saved, tmp_path):
+    run("export", "vault.jsonl")
+    plan = run("restore-export", "vault.jsonl", "--db", "new.db")
+    told = (plan.code, "nothing was changed" in plan.err, "made a new store" in plan.err)
+    assert (told, list(tmp_path.rglob("*:memory:*")), list(tmp_path.rglob("new.db"))) == ((0, True, False), [], [])
+
+
 def test_an_agent_may_not_export(run, saved):
     assert run("export", "vault.jsonl", "--as", "agent").code == 7
 

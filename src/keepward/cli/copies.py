@@ -10,6 +10,7 @@ import json
 import shlex
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -374,8 +375,14 @@ def restore_export(call: Call, path: str, apply: str | None) -> Answer:
     with opened(file):
         # Before a store is made for it.
         pass
-    memory = call.memory("decide", create=True)
-    plan, notes = plan_restore_export(memory, file), []
+    notes: list[str] = []
+    if apply is None and not call.path.exists():
+        # The plan follows from the file alone, so that any empty store will do.
+        with replace(call, db=":memory:", quiet=True) as nowhere:
+            plan = plan_restore_export(nowhere.memory("decide", create=True), file)
+    else:
+        memory = call.memory("decide", create=True)
+        plan = plan_restore_export(memory, file)
     if apply is not None:
         with call.progress("restoring") as report:
             notes = list(carry_out(memory, file, apply, on_progress=report).notes)
