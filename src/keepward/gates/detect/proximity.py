@@ -28,41 +28,13 @@ from keepward.model.patterns import regex
 _MOST, _MOST_WORDS = 64, 400
 #: Kinds of which one stands near every told value.
 _NOUNS = ("password", "pin", "code", "key", "seed", "device", "phone", "place", "account", "question", "file")
+#: Kinds of words right before a value of a shape by which it is none of a secret.
+_DIGITAL = dict.fromkeys(("digits", "coded", "keyed"), "clock counted")
+_NEVER_AFTER = _DIGITAL | {"dialled": "clock counted dated", "spoken": "counted", "words": ""}
 #: What stands around a word, and belongs to it only by chance.
 _OPENING, _CLOSING = "\"'`“”‘’„«»([{*", "\"'`“”‘’„«»)]}*,;:.!?…"
-_QUOTES, _QUOTES_END = frozenset("\"'`“‘„«"), frozenset("\"'`”’“‘»")
+_QUOTES = frozenset("\"'`“‘„«")
 _ELIDED = regex("^(?:[ld]|dell|all|nell|qu|dall|sull)'")
-#: Words that join the name of a user and a password.
-_JOINTS = frozenset(
-    {
-        "/",
-        "//",
-        "and",
-        "then",
-        "-",
-        "–",
-        "+",
-        "und",
-        "dann",
-        "et",
-        "puis",
-        "y",
-        "e",
-        "en",
-        "i",
-        "|",
-        "",
-        "with",
-        "mit",
-        "avec",
-        "con",
-        "com",
-        "met",
-    }
-)
-_SURE_JOINTS = frozenset({"/", "//", "then", "dann", "puis"})
-_USERS = frozenset({"admin", "root", "administrator", "email", "e-mail", "mail"})
-_THAT = frozenset({"that's", "that", "das", "c'est", "it's", "dat", "eso"})
 _USER = regex("[a-z0-9._-]{3,}")
 _SPOKEN = ("one", "two", "three", "four")
 
@@ -126,7 +98,7 @@ _NAME = regex(
 _NUMBERED = regex(r"[^\W\d_]{2,}(?:[-._][^\W\d_]{2,})*[-._]\d{1,4}|[^\W\d_]{4,}\d")
 _DOTTED = regex(r"[^\W\d_]{3,}(?:\.[^\W\d_]{2,})+")
 _ENDED = regex(r"[^\W\d_]{4,}\d{2,5}")
-_CAMEL = regex(r"[A-Z]?[a-z]{2,}(?:[A-Z][a-z]+)+")
+_CAMEL = regex(r"[A-Z]?[a-z]{2,}(?:[A-Z][a-z]+){2,}")
 _TYPE = regex(
     "Array|Buffer|List|Object|Type|Model|Bytes|String|Secret|Pass|Text|Data|Error|Key|Id|App|Script|Book|Hub|Lab|Cloud|Net"
 )
@@ -202,7 +174,8 @@ class Around:
         asks = any("?" in self.line[place].after for place in self.places if place > self.value.last)
         asks = asks or self.line[self.value.last].after.startswith("?")
         stops = self.kinds & _bits("stop")
-        counts = self.before is not None and self.before.kinds & _bits("counted") and self.value.shape != "words"
+        never = _bits(_NEVER_AFTER.get(self.value.shape, "article counted"))
+        counts = self.before is not None and self.before.kinds & never
         return not (asks or stops or counts or "[" in self.line[self.value.first].before)
 
     def near(self, kinds: int, before: int, after: int) -> bool:
@@ -251,17 +224,16 @@ class Around:
 
     def is_paired(self) -> bool:
         """Whether the name of a user, or an e-mail address, is joined to it: ``ana@example.org / ...``."""
-        place = self.value.first - 1
-        joints = set()
-        while place >= 0 and self.line[place].lower in _JOINTS:
-            joints.add(self.line[place].lower)
+        place, joints = self.value.first - 1, 0
+        while place >= 0 and self.line[place].kinds & _bits("joint sure_joint"):
+            joints |= self.line[place].kinds
             place -= 1
         if place < 0 or not (joints or self.line[place].after == ","):
             return False
         user = self.line[place]
-        if "@" in user.text or user.lower in _USERS:
+        if "@" in user.text or user.kinds & _bits("user"):
             return True
-        sure = not _SURE_JOINTS.isdisjoint(joints) or re.search(r"[a-z][._]?\d|[a-z][._][a-z]", user.text)
+        sure = joints & _bits("sure_joint") or re.search(r"[a-z][._]?\d|[a-z][._][a-z]", user.text)
         return bool(sure) and _USER.fullmatch(user.text) is not None
 
 
@@ -275,7 +247,7 @@ def _sentence(line: Sequence[Word], first: int, last: int) -> list[int]:
     begin, end = own[0], own[-1] + 1
     if begin and (first == begin or (first - begin <= 4 and line[begin].kinds & _bits("continues"))):
         own = of(line[begin - 1].sentence, begin - 20, begin) + own
-    if end < len(line) and end - last <= 3 and line[end].lower in _THAT:
+    if end < len(line) and end - last <= 3 and line[end].kinds & _bits("that"):
         own += of(line[end].sentence, end, end + 12)
     return own
 
@@ -329,7 +301,7 @@ def _alternative(written: str) -> Condition:
 
 _OF_WALLET = regex(r"[^\W\d_]{3,10}")
 _PIECE, _FEW, _GROUP = regex(r"\d{1,2}"), regex(r"\d{1,2}[#*]?"), regex(r"\d{3,4}")
-_DIGITS = regex(r"\+?\d[\d/–-]*")
+_DIGITS, _HOUR = regex(r"\+?\d[\d/–-]*"), regex(r"(?:[01]\d|2[0-4])(?:[03]0|[14]5)")
 
 
 def _values(line: Sequence[Word]) -> Iterator[Value]:
@@ -351,8 +323,6 @@ def _values(line: Sequence[Word]) -> Iterator[Value]:
             last, shape = first + 1, "grouped"
         elif of_wallet and (end := _row(line, first)) is not None:
             last, shape = end, "words"
-        elif line[first].before and (end := _phrase(line, first)) is not None:
-            last, shape = end, "phrase"
         elif line[first].kinds & _bits("digit"):
             while last + 1 < len(line) and line[last + 1].kinds & _bits("digit") and line[last].after in {"", ","}:
                 last += 1
@@ -382,27 +352,24 @@ def _row(line: Sequence[Word], first: int) -> int | None:
     return last - 1 if last - first in {12, 15, 18, 21, 24} else None
 
 
-def _phrase(line: Sequence[Word], first: int) -> int | None:
-    """Return the place of the last of two to eight words in quotation marks, None without them."""
-    if _QUOTES.isdisjoint(line[first].before):
-        return None
-    for last in range(first, min(first + 8, len(line))):
-        word = line[last]
-        if word.kinds & _bits("stop password pin code") or not word.text.isalnum():
-            return None
-        if not _QUOTES_END.isdisjoint(word.after):
-            return last if last > first else None
-        if word.after:
-            return None
-    return None
-
-
 def _is_part(line: Sequence[Word], place: int) -> bool:
     """Whether digits stand right before or after these digits, as the groups of a telephone number do."""
     near = itertools.pairwise(line[max(0, place - 1) : place + 2])
     return any(
         one.after in {"", ")"} and _DIGITS.fullmatch(one.text) is not None and _DIGITS.fullmatch(next_.text) is not None
         for one, next_ in near
+    ) or _is_hours(line, place)
+
+
+def _is_hours(line: Sequence[Word], place: int) -> bool:
+    """Whether an hour stands here, and another one after or before a word such as "to"."""
+    return any(
+        _HOUR.fullmatch(line[one].text) is not None
+        and _HOUR.fullmatch(line[one + 2].text) is not None
+        and not line[one].after
+        and line[one + 1].kinds & _bits("joint link clock")
+        for one in (place - 2, place)
+        if 0 <= one < len(line) - 2
     )
 
 
@@ -457,7 +424,7 @@ def telling() -> str:
     noun, seed = _any_of(lists[name] for name in _NOUNS), _any_of([lists["seed"]])
     spoken = any_literal(set(listed(lists["digit"])))
     digit = r"[0-9]{4}|[0-9]{3}[#*]|[0-9] ?[-–/ ] ?[0-9]|[0-9]\pL|[\pL._-][0-9]"
-    mark = rf"(?:{digit}|\pL[!#$&*?^_@.]\w|\p{{Ll}}\p{{Lu}}|[\"“„«]\pL|{spoken}\W+{spoken})"
+    mark = rf"(?:{digit}|\pL[!#$&*?^_@.]\w|\p{{Ll}}\p{{Lu}}|{spoken}\W+{spoken})"
     return rf"(?:{noun})[^\n]*{mark}|{mark}[^\n]*(?:{noun})|{seed}"
 
 

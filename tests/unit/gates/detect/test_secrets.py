@@ -181,7 +181,86 @@ def test_a_telephone_number_beside_a_telephone_is_no_code_of_it(text: str, numbe
 
 
 @pytest.mark.parametrize(
-    "text", ["The gate opens at 1800", "The safe is unlocked until 2200", "Unlock the gym from 0600"]
+    "text",
+    [
+        "The gate opens at 1800",
+        "The safe is unlocked until 2200",
+        "Unlock the gym from 0600",
+        "The office opens from 0800 to 1800",
+        "Gym opens 0630 - 2200",
+        "Il cancello apre 0800",
+        "De deur gaat open 0800",
+        "Le portail s'ouvre vers 1800",
+    ],
 )
 def test_an_hour_at_which_something_opens_is_no_code_of_it(text: str) -> None:
+    assert secrets.scan(text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Area code of the office is 0211",
+        "Country code for the phone is 0049",
+        "kod pocztowy 00950, drzwi po lewej",
+        "Код города 8412, телефон на столе",
+        "Tax code for the office is 1257",
+        "Paint code for the garage: 4471",
+        "The boiler shows code 4471",
+        "code freeze 1215, office closed",
+    ],
+)
+def test_a_code_of_another_kind_is_none_of_what_it_stands_near(text: str) -> None:
+    assert secrets.scan(text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The team in the office plays 4-2-3-1",
+        "The gym does 5-5-3-1 sets",
+        "The lift stops at 1 2 3 4 5",
+        "Garage shelves 4-4-3-2",
+        "Heating levels: 2-2-3-3",
+        "The safe was opened 12-04-24",
+        "safe in: 12/04/24",
+        "Tresor 35/25/25",
+    ],
+)
+def test_a_row_of_small_numbers_is_no_combination_of_what_it_stands_near(text: str) -> None:
+    assert secrets.scan(text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The file opens with Word2019",
+        "The file opens with LibreOffice",
+        "Das WLAN geht mit WiFi6E",
+        "The router is a Fritz!Box7590",
+        "Spotify playlist P!nk2023",
+        "Phone plan: AT&T5Gplus",
+        'Canva template "Flyer2024"',
+        'Kindle: "1984" and "Catch22"',
+        'My laptop has the sticker "Debian12"',
+        "Site: react@18 and vue@3",
+        "The mail with Report2024 is here",
+    ],
+)
+def test_the_name_of_a_product_or_a_work_is_no_password_of_what_it_stands_near(text: str) -> None:
+    assert secrets.scan(text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Log in to db-prod-03 to see the logs",
+        "Log in on the server as root@nas02",
+        "Press Ctrl-Alt-F2 on the laptop",
+        "Dial 9911 from the hotel phone for reception",
+        "Her phone: 0445566",
+        "*101# am Handy zeigt das Guthaben",
+    ],
+)
+def test_what_is_called_or_pressed_and_where_one_logs_in_are_no_secrets(text: str) -> None:
     assert secrets.scan(text) == []
