@@ -208,6 +208,8 @@ def test_an_hour_at_which_something_opens_is_no_code_of_it(text: str) -> None:
         "Paint code for the garage: 4471",
         "The boiler shows code 4471",
         "code freeze 1215, office closed",
+        "Codes of practice in the office: 1147",
+        "Gift code for the tablet 447182",
     ],
 )
 def test_a_code_of_another_kind_is_none_of_what_it_stands_near(text: str) -> None:
@@ -260,7 +262,22 @@ def test_the_name_of_a_product_or_a_work_is_no_password_of_what_it_stands_near(t
         "Dial 9911 from the hotel phone for reception",
         "Her phone: 0445566",
         "*101# am Handy zeigt das Guthaben",
+        "Server ops@firma.example / web-prod-01",
     ],
 )
 def test_what_is_called_or_pressed_and_where_one_logs_in_are_no_secrets(text: str) -> None:
+    assert secrets.scan(text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Typed 1800 on my laptop today, goal is 2000",
+        "The office opened with 40 people, now 1200",
+        "Pop in at the gym 1815",
+        "The bench press at the gym: 1000",
+        "Tape measure: door 2100",
+    ],
+)
+def test_a_word_that_also_means_opening_makes_no_code_of_a_number(text: str) -> None:
     assert secrets.scan(text) == []
