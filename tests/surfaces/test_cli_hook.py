@@ -36,6 +36,30 @@ def test_what_is_known_is_printed_in_the_clients_format(run, hook):
     assert "db-7" in told["hookSpecificOutput"]["additionalContext"]
 
 
+def log_of_hooks():
+    return "".join(each.read_text() for each in Path(os.environ["KEEPWARD_HOME"]).glob("hook.log"))
+
+
+def test_a_token_of_something_else_in_the_shell_silences_no_hook(run, hook, monkeypatch):
+    run("remember", "The deploy target is db-7")
+    monkeypatch.setenv("KEEPWARD_TOKEN", "kw_" + "A" * 43)
+    assert ("db-7" in hook("prompt", prompt="What is the deploy target?").out, log_of_hooks()) == (True, "")
+
+
+@pytest.mark.parametrize("holds", [True, False])
+def test_a_token_of_this_store_lends_a_hook_no_more_than_it_allows(run, hook, monkeypatch, holds):
+    run("remember", "The deploy target is db-7")
+    made = run("token", "create", "--name", "vera", "--can", "read", "--json").json
+    if not holds:
+        run("token", "revoke", made["id"])
+    head = run("status", "--json").json["head"]
+    monkeypatch.setenv("KEEPWARD_TOKEN", made["token"])
+    told = hook("prompt", prompt="What is the deploy target?").out
+    monkeypatch.delenv("KEEPWARD_TOKEN")
+    unchanged = run("status", "--json").json["head"] == head
+    assert ("db-7" in told, "Unauthorised" in log_of_hooks(), unchanged) == (holds, not holds, True)
+
+
 @pytest.mark.parametrize(
     ("args", "data"),
     [

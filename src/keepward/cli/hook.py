@@ -3,6 +3,8 @@
 Invariants
 (1) It never fails its caller: whatever goes wrong is a line in `hook.log`, and the exit code is 0.
 (2) It ends in time: what is not done by then is given up, and nothing is printed.
+(3) A token of this store in the environment is heeded: the hook has no more rights than its bearer. One that this store
+    does not know is of something else, and changes nothing.
 """
 
 from __future__ import annotations
@@ -54,9 +56,27 @@ def _answer(call: Call, what: str, client: str, agent: str) -> str:
     if answer is not None:
         return answer.decode()
     # What is due runs elsewhere: a hook has no time for it.
-    environ = {**call.environ, "KEEPWARD_MAINTENANCE": "off"}
+    environ = {**call.environ, "KEEPWARD_MAINTENANCE": "off", "KEEPWARD_TOKEN": ""}
     with replace(call, quiet=True, actor=f"agent:{agent}", environ=environ) as quiet:
-        return _carried_out(lambda: quiet.memory(create=True), _seen(call), what, client, data)
+        return _carried_out(lambda: _opened(call, quiet, agent), _seen(call), what, client, data)
+
+
+def _opened(call: Call, without: Call, agent: str) -> Memory:
+    """Open the store as an agent by name, or as the bearer of a token of this store; see (3).
+
+    Raises:
+        Unauthorised: that token holds no more.
+    """
+    memory, secret = without.memory(create=True), call.environ.get("KEEPWARD_TOKEN")
+    if not secret:
+        return memory
+    from keepward.mcp.server import as_agent
+    from keepward.memory import session_of
+    from keepward.model.trust import hash_of
+
+    if session_of(memory).store.token_by_hash(hash_of(secret)) is None:
+        return memory
+    return as_agent(memory.holding(secret), agent)
 
 
 def _carried_out(memory: Callable[[], Memory], seen: Seen, what: str, name: str, data: str) -> str:
