@@ -277,6 +277,7 @@ def test_what_is_called_or_pressed_and_where_one_logs_in_are_no_secrets(text: st
         "Pop in at the gym 1815",
         "The bench press at the gym: 1000",
         "Tape measure: door 2100",
+        "Gibst du 1200 für das Handy",
     ],
 )
 def test_a_word_that_also_means_opening_makes_no_code_of_a_number(text: str) -> None:
