@@ -177,8 +177,9 @@ def _header(path: Path) -> tuple[int | None, int, bool]:
         pragmas = ("writable_schema=ON",) if short else ()
         try:
             with contextlib.closing(connect(str(path), mode="immutable", pragmas=pragmas)) as db:
-                application, schema = (
-                    int(db.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("application_id", "user_version")
+                application, schema, pages, size = (
+                    int(db.execute(f"PRAGMA {name}").fetchone()[0])
+                    for name in ("application_id", "user_version", "page_count", "page_size")
                 )
         except sqlite3.Error as fault:
             name = getattr(fault, "sqlite_errorname", None)
@@ -188,7 +189,8 @@ def _header(path: Path) -> tuple[int | None, int, bool]:
             if name in {"SQLITE_NOTADB", "SQLITE_CORRUPT"}:
                 return None, 0, short
             raise explained(fault) from fault
-        # What is not in the file may be in the log.
+        # SQLite takes a part of a page for a whole one. What is not in the file may be in the log.
+        short = short or path.stat().st_size < pages * size
         return application, schema, short and not (wal.exists() and wal.stat().st_size > 0)
 
 
