@@ -177,9 +177,9 @@ def _header(path: Path) -> tuple[int | None, int, bool]:
         pragmas = ("writable_schema=ON",) if short else ()
         try:
             with contextlib.closing(connect(str(path), mode="immutable", pragmas=pragmas)) as db:
-                application, schema, pages, size = (
+                application, schema, page = (
                     int(db.execute(f"PRAGMA {name}").fetchone()[0])
-                    for name in ("application_id", "user_version", "page_count", "page_size")
+                    for name in ("application_id", "user_version", "page_size")
                 )
         except sqlite3.Error as fault:
             name = getattr(fault, "sqlite_errorname", None)
@@ -190,7 +190,7 @@ def _header(path: Path) -> tuple[int | None, int, bool]:
                 return None, 0, short
             raise explained(fault) from fault
         # SQLite takes a part of a page for a whole one. What is not in the file may be in the log.
-        short = short or path.stat().st_size < pages * size
+        short = short or path.stat().st_size % page > 0
         return application, schema, short and not (wal.exists() and wal.stat().st_size > 0)
 
 
