@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -213,27 +214,25 @@ def test_a_message_cannot_move_the_cursor(run, saved):
     assert "\x1b" not in run("get", "\x1b[2Jid").err
 
 
-def test_a_command_loads_no_converter_that_it_does_not_need(tmp_path):
+def loaded_by_a_recall(store: Path, names: str, *options: str) -> str:
+    """Run a recall in a process of its own; return its exit code and the modules among ``names`` that it loaded."""
     script = (
         "import sys; from keepward.cli.main import main;"
-        "code = main(['recall', 'tea', '--db', sys.argv[1]]);"
-        "print(code, [name for name in sys.modules if name.startswith('pydantic')])"
+        "code = main(['recall', 'tabs', '--db', *sys.argv[1:]]);"
+        f"print(code, sorted(name for name in sys.modules if name.startswith({names})))"
     )
-    given = [sys.executable, "-c", script, str(tmp_path / "none.db")]
-    done = subprocess.run(given, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "8 []"
+    given = [sys.executable, "-c", script, str(store), *options]
+    return subprocess.run(given, capture_output=True, text=True, check=True).stdout.splitlines()[-1]
+
+
+def test_a_command_loads_no_converter_that_it_does_not_need(tmp_path):
+    assert loaded_by_a_recall(tmp_path / "none.db", "'pydantic'") == "8 []"
 
 
 @pytest.mark.slow
 def test_a_recall_loads_nothing_that_writes(saved, tmp_path):
-    script = (
-        "import sys; from keepward.cli.main import main;"
-        "code = main(['recall', 'tabs', '--quiet', '--json', '--db', sys.argv[1]]);"
-        "print(code, sorted({'keepward.gates.pipeline', 'keepward.verbs.write'} & sys.modules.keys()))"
-    )
-    given = [sys.executable, "-c", script, str(tmp_path / "keepward.db")]
-    done = subprocess.run(given, capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "0 []"
+    names = "('keepward.gates.pipeline', 'keepward.verbs.write')"
+    assert loaded_by_a_recall(tmp_path / "keepward.db", names, "--quiet", "--json") == "0 []"
 
 
 def test_numbers_and_lists_are_converted_as_before(run, saved):

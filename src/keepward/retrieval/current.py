@@ -43,7 +43,7 @@ from keepward.retrieval.statements import (
     Words,
     digest_of,
     glance,
-    told,
+    states_of,
     topics,
     worded,
 )
@@ -211,7 +211,7 @@ def _excluded(given: Sequence[Record], digests: Sequence[bytes], seen: Sequence[
     for each in seen:
         shared |= named & each.states
         named |= each.states
-    stated = [(at, *told(given[at], digests[at])) for at, each in enumerate(seen) if each.states & shared]
+    stated = [(at, *states_of(given[at], digests[at])) for at, each in enumerate(seen) if each.states & shared]
     for (older, before, _, others), (newer, after, sides, _) in combinations(stated, 2):
         if sides & others:
             found[newer, older] = states.exclude(after, before)
@@ -281,7 +281,7 @@ def could_outdo(record: Record) -> bool:
     one_form = not ONE_VALUE.isdisjoint(seen.form)
     changes = seen.changes and seen.length <= LONGEST
     tells = seen.properties or seen.kinds or seen.denies or one_form or changes
-    return not seen.asks and bool(tells or (seen.states and told(record, digest).states))
+    return not seen.asks and bool(tells or (seen.states and states_of(record, digest).states))
 
 
 def instant(record: Record) -> tuple[int, int]:

@@ -153,7 +153,7 @@ class Words:
     somebody: frozenset[int]
 
 
-class Told(NamedTuple):
+class States(NamedTuple):
     """The states that a text tells of, the bits of their sides, and of the other sides of these."""
 
     states: tuple[states.State, ...]
@@ -183,7 +183,7 @@ class _Token(NamedTuple):
 _GLANCES: Final[dict[bytes, Glance]] = {}
 _WORDS: Final[dict[bytes, Words]] = {}
 _TOPICS: Final[dict[bytes, tuple[int, ...]]] = {}
-_STATES: Final[dict[bytes, Told]] = {}
+_STATES: Final[dict[bytes, States]] = {}
 
 
 def digest_of(record: Record) -> bytes:
@@ -207,9 +207,9 @@ def topics(record: Record, digest: bytes) -> tuple[int, ...]:
     return _remembered(_topics, _TOPICS, record, digest)
 
 
-def told(record: Record, digest: bytes) -> Told:
+def states_of(record: Record, digest: bytes) -> States:
     """Return the states that a short statement tells of."""
-    return _remembered(_told, _STATES, record, digest)
+    return _remembered(_read_states, _STATES, record, digest)
 
 
 def _remembered(read: Callable[[Record], Read], known: dict[bytes, Read], record: Record, digest: bytes) -> Read:
@@ -272,10 +272,10 @@ def _glanced(record: Record) -> Glance:
     )
 
 
-def _told(record: Record) -> Told:
+def _read_states(record: Record) -> States:
     found = states.read(_plain(record.text)[0], record.speaker or "")
     sides, others = (reduce(or_, bits, 0) for bits in ([it.side for it in found], [it.other for it in found]))
-    return Told(found, sides, others)
+    return States(found, sides, others)
 
 
 def _topics(record: Record) -> tuple[int, ...]:

@@ -411,7 +411,7 @@ def _holding(around: Around) -> str | None:
     return None
 
 
-def told(text: str) -> Iterator[tuple[int, int, str]]:
+def find(text: str) -> Iterator[tuple[int, int, str]]:
     """Yield the spans of values that are told, half-open, and the rule by which each is."""
     if len(text) <= LONGEST_NOTE and not CODE.search(text, 0, LONGEST):
         yield from itertools.islice(_found(text), _MOST)

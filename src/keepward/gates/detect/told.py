@@ -193,7 +193,7 @@ def in_prose(text: Text, telling: Collection[int] | None) -> Iterator[Finding]:
             for kind, pattern in languages.phrases(text):
                 yield from _said(kind, pattern, text, budget)
     if (telling is None or len(phrases) + 2 in telling) and text.occurs(proximity.telling()):
-        for start, end, _ in proximity.told(text.text):
+        for start, end, _ in proximity.find(text.text):
             yield located(text, start, end, "told_secret", "likely")
 
 

@@ -140,10 +140,10 @@ PROXIMITY = read("proximity", whole=True)["rule"]
 
 @pytest.mark.parametrize("row", PROXIMITY, ids=lambda row: row["name"])
 def test_a_rule_of_proximity_finds_its_positive_example_itself_and_passes_its_negative_one(row):
-    told = {rule for *_, rule in proximity.told(example(row["positive"]).text)}
+    told = {rule for *_, rule in proximity.find(example(row["positive"]).text)}
     assert row["name"] in told
     assert names(secrets, row["positive"]) == {"told_secret"}
-    assert not list(proximity.told(example(row["negative"]).text))
+    assert not list(proximity.find(example(row["negative"]).text))
 
 
 def test_words_of_proximity_are_written_as_the_normal_form_leaves_them():
