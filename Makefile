@@ -12,7 +12,7 @@ up: $(VENV)/.ready
 
 ## set up and pass the everyday tests
 test: $(VENV)/.ready-dev
-	$(BIN)/pytest --numprocesses auto --dist loadfile -m "not slow and not proof and not nightly"
+	$(BIN)/pytest --numprocesses auto --dist loadfile -o faulthandler_timeout=600 -m "not slow and not proof and not nightly"
 
 ## the long tests: many processes, crashes, big stores
 test-slow: $(VENV)/.ready-dev

@@ -68,7 +68,9 @@ def test_what_a_forked_process_writes_stays_when_its_parent_closes_the_store(pat
         return append(mine, "m-after")
 
     wait = forked(write)
-    os.read(arrived, 1)
+    # A child that ends before is one that will never say so.
+    os.close(ready)
+    assert os.read(arrived, 1) == b"x"
     # Reads, so that the parent is not told apart by having nothing open.
     assert store.head(TENANT).seq == 5
     store.close()
