@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
-from collections.abc import Iterator
+import signal
+import sys
+from collections.abc import Generator, Iterator
+from types import FrameType
 
 import pytest
 
@@ -11,6 +15,49 @@ pytest.register_assert_rewrite("support")
 pytest_plugins = ["support.database"]
 # Jobs that begin by themselves would make what a test sees depend on when it looks. Tests of maintenance switch it on.
 os.environ["KEEPWARD_MAINTENANCE"] = "off"
+
+#: Seconds that a part of an everyday test may take, and of another one, on a machine that is slow and busy.
+LIMIT, LONG = 240, 1100
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
+    """End what a fixture waits for in vain."""
+    return (yield from limited(item))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """End what a test waits for in vain."""
+    return (yield from limited(item))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
+    """End what the end of a fixture waits for in vain."""
+    return (yield from limited(item))
+
+
+def limited(item: pytest.Item) -> Generator[None, object, object]:
+    """Let a test that hangs fail, and the others go on."""
+    limit = LONG if any(map(item.get_closest_marker, ("slow", "proof", "nightly"))) else LIMIT
+
+    def over(_: int, __: FrameType | None) -> None:
+        raise TimeoutError(f"this took longer than {limit} s")
+
+    before = signal.signal(signal.SIGALRM, over)
+    # Again and again, since to clean up can mean to wait in vain as well.
+    signal.setitimer(signal.ITIMER_REAL, limit, 10)
+    try:
+        return (yield)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def pytest_unconfigure() -> None:
+    """End the process although a thread of a test that failed waits in vain."""
+    faulthandler.dump_traceback_later(120, exit=True, file=sys.__stderr__)
 
 
 @pytest.fixture(scope="session", autouse=True)

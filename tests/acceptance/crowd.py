@@ -25,7 +25,7 @@ def write(place: str, config: Path, worker: int, count: int, ready: int, gate: i
     errors: list[str] = []
     slowest = 0.0
     with Memory.open(place, actor=Actor.agent(f"w{worker}"), embedder=None, config_dir=config) as mem:
-        os.write(ready, b"x")
+        os.close(ready)
         os.read(gate, 1)
         for n in range(count):
             number = worker * 100_000 + n
@@ -65,10 +65,10 @@ def main() -> None:
         child = os.fork()
         if child == 0:
             os.close(said)
+            os.close(starter)
             try:
                 told = json.dumps(write(place, config, worker, count, ready, waiting))
             except BaseException as fault:
-                os.write(ready, b"x")
                 told = json.dumps(
                     {"acknowledged": [], "errors": [f"{type(fault).__name__}: {fault}"], "slowest": 0, "ended": 0}
                 )
@@ -77,10 +77,11 @@ def main() -> None:
             os._exit(0)
         os.close(tell)
         children.append((child, said))
-    for _ in range(processes):
-        os.read(arrived, 1)
+    # Ended by the last of them that says so, or dies; and they go on also where this process does.
+    os.close(ready)
+    os.read(arrived, 1)
     begun = time.perf_counter()
-    os.write(starter, b"x" * processes)
+    os.close(starter)
     found = []
     for child, said in children:
         with os.fdopen(said) as heard:

@@ -79,7 +79,7 @@ def test_what_an_attack_makes_the_store_say_is_not_logged_and_what_others_say_is
         logger.warning("of the copy")
         thread = threading.Thread(target=elsewhere)
         thread.start()
-        thread.join()
+        thread.join(20)
         # Another drill of the same process begins and ends meanwhile.
         lines(store, "no_such_attack")
         logger.warning("of the copy")

@@ -271,12 +271,12 @@ def test_of_two_runs_at_once_one_is_skipped(owner: Memory, monkeypatch: pytest.M
 
     replaced(monkeypatch, "expire", slow)
     runs: list[Run] = []
-    thread = threading.Thread(target=lambda: runs.append(owner.run_job("expire")))
+    thread = threading.Thread(target=lambda: runs.append(owner.run_job("expire")), daemon=True)
     thread.start()
     assert began.wait(10)
     runs.append(owner.run_job("expire", force=True))
     done.set()
-    thread.join()
+    thread.join(40)
     assert [run.outcome for run in runs] == ["skipped", "run"]
 
 

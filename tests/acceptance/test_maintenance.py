@@ -136,12 +136,13 @@ def test_two_processes_do_nothing_twice(opened: Callable[..., Memory]) -> None:
     with opened("store", actor=Actor.operator("olga")) as one, opened("store", actor=Actor.operator("olga")) as two:
         one.remember("The ferry leaves at six")
         pair = [
-            threading.Thread(target=run_pending, args=(each._engine,), kwargs={"halted": never}) for each in (one, two)
+            threading.Thread(target=run_pending, args=(each._engine,), kwargs={"halted": never}, daemon=True)
+            for each in (one, two)
         ]
         for thread in pair:
             thread.start()
         for thread in pair:
-            thread.join()
+            thread.join(60)
         kinds = [each for each in one._engine.store.receipts("default") if each["kind"] == "job"]
     assert sorted(each["job"] for each in kinds) == sorted(SCHEDULES)
 

@@ -161,22 +161,23 @@ def test_a_promoted_replica_has_all_that_was_acknowledged_and_clients_go_on_afte
                         done = memory.remember(text)
                     except StoreUnavailable:
                         errors[tenant] += 1
-                        promoted.wait()
+                        assert promoted.wait(120)
                         continue
                     acknowledged[tenant].append(done.id or "")
                     left -= promoted.is_set()
                     stop.release()
 
-        clients = [threading.Thread(target=client, args=(tenant,)) for tenant in acknowledged]
+        clients = [threading.Thread(target=client, args=(tenant,), daemon=True) for tenant in acknowledged]
         for each in clients:
             each.start()
         for _ in range(40):
-            stop.acquire()
+            assert stop.acquire(timeout=120)
         replica.run("pg_ctl", "-w", "-D", str(Path(sockets)), "-m", "immediate", "stop")
         replica.control("promote")
         promoted.set()
         for each in clients:
-            each.join()
+            each.join(120)
+            assert not each.is_alive()
         # Who was waiting for a connection just then has waited until there was one.
         assert set(errors.values()) in ({1}, {0, 1})
         for tenant, ids in acknowledged.items():

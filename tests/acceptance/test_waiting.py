@@ -28,13 +28,19 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
-def shell(folder: Path, *arguments: str, script: str | None = None) -> subprocess.CompletedProcess[str]:
+def begun(folder: Path, *arguments: str, script: str | None = None) -> subprocess.Popen[str]:
     names = {**os.environ, "KEEPWARD_HOME": str(folder / "home"), "KEEPWARD_DB": str(folder / "store.db")}
     names["KEEPWARD_EMBEDDER"] = "none"
-    program = ["-m", "keepward"] if script is None else ["-c", script]
-    return subprocess.run(
-        [sys.executable, *program, *arguments], env=names, cwd=folder, capture_output=True, text=True, check=False
+    command = [sys.executable, *(["-m", "keepward"] if script is None else ["-c", script]), *arguments]
+    return subprocess.Popen(
+        command, env=names, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1
     )
+
+
+def shell(folder: Path, *arguments: str, script: str | None = None) -> subprocess.CompletedProcess[str]:
+    with begun(folder, *arguments, script=script) as process:
+        out, err = process.communicate(timeout=120)
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
 
 def test_waiting_for_another_process_is_told_once(
@@ -43,10 +49,11 @@ def test_waiting_for_another_process_is_told_once(
     monkeypatch.setattr(connection, "WORD", 0.05)
     with closing(sqlite3.connect(owner.path, isolation_level=None, check_same_thread=False)) as other:
         other.execute("BEGIN IMMEDIATE")
-        release = threading.Timer(0.5, lambda: other.execute("ROLLBACK"))
-        release.start()
+        release = threading.Timer(0.3, lambda: other.execute("ROLLBACK"))
+        waits = connection.waits
+        monkeypatch.setattr(connection, "waits", lambda patience: (waits(patience), release.start()))
         kept(owner.remember("The ferry leaves at six"))
-        release.join()
+        release.join(20)
     said = [each.getMessage() for each in caplog.records if each.levelno == logging.WARNING]
     assert said == ["another process is writing to the store; waiting for it, 30 seconds at most"]
 
@@ -55,11 +62,11 @@ def test_a_command_that_waits_says_so_on_stderr(tmp_path: Path) -> None:
     shell(tmp_path, "remember", "The ferry leaves at six")
     with closing(sqlite3.connect(tmp_path / "store.db", isolation_level=None, check_same_thread=False)) as other:
         other.execute("BEGIN IMMEDIATE")
-        release = threading.Timer(5, lambda: other.execute("ROLLBACK"))
-        release.start()
-        done = shell(tmp_path, "remember", "Tea is served at nine")
-        release.join()
-    assert (done.returncode, done.stderr.count("another process is writing")) == (0, 1)
+        with begun(tmp_path, "remember", "Tea is served at nine") as waiting:
+            told = waiting.stderr.readline() if waiting.stderr else ""
+            other.execute("ROLLBACK")
+            rest = waiting.communicate(timeout=60)[1]
+    assert (waiting.returncode, (told + rest).count("another process is writing")) == (0, 1)
 
 
 def test_on_a_full_disk_what_is_there_can_be_read_and_a_write_says_that_it_is_full(tmp_path: Path) -> None:

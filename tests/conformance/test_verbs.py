@@ -212,14 +212,15 @@ def listening(home: Memory) -> Iterator[str]:
         port = taken.getsockname()[1]
         app = create_app(home, options=ServerOptions(port=port, writes_per_minute=0))
         server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [taken]})
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [taken]}, daemon=True)
         thread.start()
         try:
             yield f"http://127.0.0.1:{port}"
         finally:
             app.state.serving.stopping.set()
             server.should_exit = True
-            thread.join()
+            thread.join(30)
+            assert not thread.is_alive()
 
 
 @pytest.mark.slow

@@ -110,7 +110,7 @@ def answering(model: Model) -> Iterator[Model]:
             yield model
         finally:
             server.shutdown()
-            thread.join()
+            thread.join(20)
 
 
 def chunk(delta: dict[str, Any], reason: str | None) -> dict[str, Any]:

@@ -60,10 +60,10 @@ def serving() -> Iterator[Server]:
             """Say nothing."""
 
     with Server(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
         thread.start()
         try:
             yield server
         finally:
             server.shutdown()
-            thread.join()
+            thread.join(20)

@@ -66,17 +66,17 @@ class JobsSuite(Ground):
         ready, took = threading.Barrier(2), []
 
         def take(name: str) -> None:
-            ready.wait()
+            ready.wait(20)
             with store.write() as writer:
                 if not writer.job_row(TENANT, "prune").holder:
                     writer.put(JobRow(tenant=TENANT, job="prune", holder=name))
                     took.append(name)
 
-        threads = [threading.Thread(target=take, args=(name,)) for name in ("a", "b")]
+        threads = [threading.Thread(target=take, args=(name,), daemon=True) for name in ("a", "b")]
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join()
+            thread.join(60)
         assert len(took) == 1
 
     def test_a_row_of_a_transaction_that_failed_is_not_kept(self, store: Store) -> None:

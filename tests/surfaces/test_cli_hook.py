@@ -242,7 +242,7 @@ def test_a_server_that_is_too_slow_is_left_and_nobody_else_asked(heard, monkeypa
     free = threading.Event()
 
     def reply(*_):
-        free.wait(5)
+        free.wait(20)
         return "late"
 
     told = heard("prompt", "--db", "/srv/m.db", reply=reply, environ={"KEEPWARD_HOME": str(tmp_path)})

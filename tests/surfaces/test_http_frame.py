@@ -387,7 +387,7 @@ def test_two_calls_under_one_key_at_once_are_carried_out_once(tmp_path):
 
     def slow(self, *args, **fields):
         inside.set()
-        go.wait(5)
+        go.wait(20)
         return remember(self, *args, **fields)
 
     headers, told = {**stage.owner, HEADER: "k"}, []
@@ -397,11 +397,11 @@ def test_two_calls_under_one_key_at_once_are_carried_out_once(tmp_path):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stage.memory.__class__, "remember", slow)
-        first = threading.Thread(target=call)
+        first = threading.Thread(target=call, daemon=True)
         first.start()
-        inside.wait(5)
+        assert inside.wait(20)
         call()
         go.set()
-        first.join()
+        first.join(40)
     stage.memory.close()
     assert told == [409, 201]

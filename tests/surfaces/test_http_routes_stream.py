@@ -84,7 +84,7 @@ def test_a_stream_without_a_beginning_tells_what_comes_next_also_from_another_pr
         with world.open(Actor.operator("other")) as other:
             other.remember("The crane is red", tier="archival")
 
-    writer = threading.Thread(target=write)
+    writer = threading.Thread(target=write, daemon=True)
     writer.start()
 
     def enough(sent):
@@ -93,7 +93,7 @@ def test_a_stream_without_a_beginning_tells_what_comes_next_also_from_another_pr
         return b"event: commit" in sent
 
     _, body = streamed(world, "/memory/events", owner, enough)
-    writer.join()
+    writer.join(40)
     assert [each["id"] for each in seen(body)] == ["4"]
 
 
@@ -298,7 +298,7 @@ def places(world):
 
 def test_so_many_imports_are_held_at_a_time_and_no_more(world):
     for _ in range(IMPORTS):
-        world.serving.imports.get()
+        world.serving.imports.get(timeout=10)
     answer = world.owner.post("/memory/import", content=messages("I like green tea"))
     assert (answer.status_code, answer.headers["retry-after"], world.memory.find()) == (429, "5", [])
 

@@ -132,8 +132,12 @@ def test_ids_of_a_forked_process_are_its_own():
     ids = RandomIds()
     ids.new_id(NOW + timedelta(days=1))
     reading, writing = os.pipe()
-    if os.fork() == 0:
-        os.write(writing, ids.new_id(NOW).encode())
-        os._exit(0)
-    os.wait()
+    if (child := os.fork()) == 0:
+        try:
+            os.write(writing, ids.new_id(NOW).encode())
+        finally:
+            os._exit(0)
+    # A child that fails says nothing.
+    os.close(writing)
+    os.waitpid(child, 0)
     assert os.read(reading, 36).decode() < ids.new_id(NOW)

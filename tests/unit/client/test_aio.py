@@ -26,8 +26,17 @@ def opened(folder: Path, **named: Any) -> Any:
     )
 
 
+#: Threads of tests before, which may wait for ever.
+others: list[threading.Thread] = []
+
+
+@pytest.fixture(autouse=True)
+def _others() -> None:
+    others[:] = threading.enumerate()
+
+
 def ours() -> list[str]:
-    return [each.name for each in threading.enumerate() if each.name.startswith("keepward")]
+    return [each.name for each in threading.enumerate() if each.name.startswith("keepward") and each not in others]
 
 
 class Held:

@@ -136,12 +136,12 @@ def test_a_child_searches_although_another_thread_was_searching_as_it_was_forked
         def search() -> None:
             with memory._engine.indexes.lock:
                 searching.set()
-                over.wait()
+                over.wait(20)
 
-        other = threading.Thread(target=search)
+        other = threading.Thread(target=search, daemon=True)
         other.start()
-        searching.wait()
+        assert searching.wait(20)
         wait = forked(lambda: len(memory.recall("oven").hits))
         over.set()
-        other.join()
+        other.join(20)
         assert wait() == "1"

@@ -165,9 +165,9 @@ def test_a_reader_that_ends_in_another_thread_than_it_began_in_keeps_nobody_from
 
         write("tea")
         reader = store.indexed(TENANT, after=0)
-        beginning = threading.Thread(target=lambda: next(reader))
+        beginning = threading.Thread(target=lambda: next(reader), daemon=True)
         beginning.start()
-        beginning.join()
+        beginning.join(20)
         # As the collector does it, errors and all.
         with suppress(RuntimeError):
             reader.close()
@@ -295,7 +295,10 @@ def test_a_reader_in_a_forked_process_gets_a_connection_of_its_own(path):
         head = store.head(TENANT)
         child = os.fork()
         if child == 0:
-            os._exit(0 if store.head(TENANT) == head else 1)
+            try:
+                os._exit(0 if store.head(TENANT) == head else 1)
+            finally:
+                os._exit(2)
         assert os.waitpid(child, 0)[1] == 0
 
 

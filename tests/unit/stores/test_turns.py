@@ -27,11 +27,17 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
+def heard(line: Connection) -> object:
+    """Return what the other process says next."""
+    assert line.poll(20)
+    return line.recv()
+
+
 def hold(file: Path, line: Connection) -> None:
     """Take the turn, say so, and give it when told."""
     turns = Turns(file)
     line.send(turns.take(20))
-    line.recv()
+    heard(line)
     turns.give()
     line.send("given")
 
@@ -42,11 +48,13 @@ def holder(file: Path) -> Iterator[tuple[Connection, int]]:
     ours, theirs = FORK.Pipe()
     child = FORK.Process(target=hold, args=(file, theirs), daemon=True)
     child.start()
-    assert ours.recv() is True
+    # A child that ends is one that says nothing more.
+    theirs.close()
+    assert heard(ours) is True
     assert child.pid is not None
     yield ours, child.pid
     child.kill()
-    child.join()
+    child.join(20)
 
 
 def test_a_turn_comes_at_once_when_nobody_has_it(file: Path) -> None:
@@ -60,10 +68,10 @@ def test_a_turn_that_another_process_has_does_not_come(file: Path, holder: tuple
 @pytest.mark.promise("T25")
 def test_a_turn_comes_when_the_other_process_gives_it(file: Path, holder: tuple[Connection, int]) -> None:
     came: list[bool] = []
-    waiting = threading.Thread(target=lambda: came.append(Turns(file).take(20)))
+    waiting = threading.Thread(target=lambda: came.append(Turns(file).take(20)), daemon=True)
     waiting.start()
     holder[0].send("give")
-    waiting.join()
+    waiting.join(30)
     assert came == [True]
 
 
@@ -77,7 +85,7 @@ def test_a_turn_comes_when_the_other_process_dies(file: Path, holder: tuple[Conn
 def test_who_gave_up_waiting_does_not_keep_others_from_their_turn(file: Path, holder: tuple[Connection, int]) -> None:
     assert not Turns(file).take(0.01)
     holder[0].send("give")
-    assert holder[0].recv() == "given"
+    assert heard(holder[0]) == "given"
     assert Turns(file).take(20)
 
 
@@ -91,8 +99,9 @@ def test_a_turn_that_comes_too_late_unlocks_no_other_file(file: Path, tmp_path: 
         assert not turns.take(0)
         number = turns._handle
         turns.close()
-        with other.open("rb") as reused, other.open("rb") as elsewhere:
-            assert reused.fileno() == number
+        assert number is not None
+        with other.open("rb") as first, other.open("rb") as elsewhere:
+            reused = number if first.fileno() == number else os.dup2(first.fileno(), number)
             fcntl.flock(reused, fcntl.LOCK_EX)
             fcntl.flock(holder, fcntl.LOCK_UN)
             for each in threading.enumerate():
@@ -111,10 +120,10 @@ def test_after_a_fork_a_process_stands_in_line_for_itself(file: Path) -> None:
     def child() -> None:
         theirs.send(turns.take(0.01))
 
-    process = FORK.Process(target=child)
+    process = FORK.Process(target=child, daemon=True)
     process.start()
-    process.join()
-    assert (ours.recv(), turns.take(0)) == (False, True)
+    assert (heard(ours), turns.take(0)) == (False, True)
+    process.join(20)
 
 
 def test_without_a_file_there_is_no_line(tmp_path: Path) -> None:

@@ -142,7 +142,7 @@ def test_threads_that_compile_a_sieve_at_once_get_the_same(monkeypatch):
     both = threading.Barrier(2)
 
     def patterns():
-        both.wait()
+        both.wait(20)
         return ("gate", "x", "y")
 
     sieve = Sieve(patterns, {"q": [1, 2]})
