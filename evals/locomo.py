@@ -16,8 +16,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from keepward.engine.parts import Unusable, numbered
 from keepward.errors import InvalidInput
-from keepward.interchange.reading import Flaw, Item, Plan, Unusable, numbered, well_formed
+from keepward.interchange.reading import Flaw, Item, Plan, well_formed
 from keepward.model.value import parse_instant
 
 # Not from the calendar module, whose names follow the locale.

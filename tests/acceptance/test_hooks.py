@@ -144,6 +144,29 @@ def test_the_end_of_a_session_leaves_one_summary_for_a_week_under_it_as_a_job(me
     assert (summary.kind.value, summary.expires_at - summary.created_at) == ("summary", timedelta(days=7))
 
 
+@pytest.mark.promise("B21")
+def test_a_session_of_many_long_prompts_is_summed_up_whole(memory, seen):
+    for number in range(40):
+        act(memory, event("prompt", prompt=f"Please look at oven number {number} of the bakery. " * 5), seen)
+    act(memory, event("end"), seen)
+    derived = [name for each in memory.find(kinds=["summary"]) for name in each.derived_from]
+    assert len(derived) == len(set(derived)) == 40
+
+
+def test_a_session_of_twelve_prompts_has_one_summary(memory, seen):
+    for number in range(12):
+        act(memory, event("prompt", prompt=f"Please look at oven number {number} of the bakery. " * 5), seen)
+    act(memory, event("end"), seen)
+    assert len(memory.find(kinds=["summary"])) == 1
+
+
+def test_a_long_prompt_is_kept_in_parts(memory, seen):
+    prompt = " ".join(f"Look at oven number {number} of the bakery." for number in range(80))
+    act(memory, event("prompt", prompt=prompt), seen)
+    parts = sorted(memory.find(kinds=["event"]), key=lambda each: each.metadata["part"])
+    assert " ".join(each.text for each in parts) == prompt
+
+
 def test_a_session_is_not_summed_up_twice(memory, seen):
     for prompt in ("How do I proof the dough?", "Which flour is best?", "When does the oven come?"):
         act(memory, event("prompt", prompt=prompt), seen)

@@ -108,7 +108,7 @@ def test_a_long_text_of_an_import_is_read_in_windows(owner: Memory, tmp_path: An
 
 
 def test_a_secret_at_the_edge_of_a_window_is_found(owner: Memory, tmp_path: Any) -> None:
-    from keepward.interchange.reading import _WINDOW, Unusable, parts
+    from keepward.engine.parts import _WINDOW, Unusable, parts
 
     key = "AKIA" + "HTLGMXGEDN73U55X"
     for place in range(_WINDOW - 24, _WINDOW + 4, 3):

@@ -79,6 +79,14 @@ def test_a_name_that_there_is_not_is_answered_with_the_one_that_was_meant(run, o
     assert (ran.code, f"did you mean {meant}?" in ran.err) == (2, True)
 
 
+def test_a_long_text_is_refused_with_the_command_that_keeps_it(run):
+    long = "The crane at pier nine lifts forty tonnes. " * 60
+    told = run("remember", "-", "--json", stdin=long.encode())
+    assert (told.code, told.json["next"] in told.err) == (5, True)
+    assert "`keepward import --from markdown FILE`" in told.json["next"]
+    assert run("import", "--from", "markdown", "-", stdin=long.encode()).code == 0
+
+
 def test_a_refused_write_says_to_a_person_that_nothing_was_stored(run):
     assert "nothing was stored" in run("remember", "").out
 

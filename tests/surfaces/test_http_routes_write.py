@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from keepward.http.routes import RIGHTS
@@ -48,6 +50,14 @@ def test_what_a_gate_refuses_answers_422_with_its_reasons_and_a_receipt(world, a
         "bad_confidence",
         "refusal",
     )
+
+
+def test_a_long_text_answers_422_with_the_route_that_keeps_it(agent):
+    long = " ".join(f"The crane at pier {number} lifts {number * 7} tonnes." for number in range(60))
+    detail = agent.post("/memory/items", json={"text": long}).json()["detail"]
+    assert "POST /memory/import?format=markdown" in detail
+    answer = agent.post("/memory/import?format=markdown", content=long)
+    assert [each["outcome"] for each in map(json.loads, answer.text.splitlines()[:-1])] == ["committed"] * 2
 
 
 @pytest.mark.promise("C109")

@@ -118,6 +118,12 @@ def test_a_secret_is_refused_and_is_in_no_answer(server):
     assert (result.structured_content["outcome"], SECRET in result.model_dump_json()) == ("refused", False)
 
 
+def test_a_long_text_is_refused_with_what_keeps_it(server):
+    result = call(server, "remember", {"text": "The crane lifts forty tonnes. " * 60})
+    assert "send it in several calls" in told(result)
+    assert "`keepward import FILE`" in told(result)
+
+
 def test_an_order_to_the_model_is_held(server):
     result = call(server, "remember", {"text": ORDER, "source": "web"})
     assert result.structured_content["outcome"] == "quarantined"

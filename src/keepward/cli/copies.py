@@ -444,6 +444,8 @@ def _show_added(screen: Screen, data: dict[str, Any]) -> None:
     counts = Counter(each["outcome"] for each in data["turns"])
     told = ", ".join(f"{counts[name]} {word}" for name, word in _ADDED.items() if counts[name])
     screen.labelled("messages", told or "none")
+    why = Counter(reason["detail"] for each in data["turns"] if each["id"] is None for reason in each["reasons"])
+    screen.labelled("why", [f"{detail} ({count})" if count > 1 else detail for detail, count in why.items()])
     for each in data["facts"]:
         screen.labelled("fact", f"{each['text']} ({_ADDED[each['outcome']]})")
     screen.labelled("notes", data["notes"])

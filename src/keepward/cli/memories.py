@@ -20,6 +20,7 @@ from keepward import durable
 from keepward.cli.call import Answer, Call, as_json, data_of, text_of
 from keepward.cli.command import argument, command, option
 from keepward.errors import InvalidInput
+from keepward.model.proposal import is_for_import
 from keepward.model.value import redaction
 
 if TYPE_CHECKING:
@@ -188,6 +189,8 @@ def written(result: Outcome) -> Answer:
     if data["proposal"]:
         held = f"held for review: approve it with `keepward approve {data['proposal']}`"
         talk = (held, "what is said with `--as operator` is the owner's own and is decided by that")
+    elif is_for_import(result):
+        talk = ("keep it in linked parts with `keepward import --from markdown FILE`; for FILE - is stdin",)
     data["next"] = talk[0] if talk else None
     return Answer(data, show_written, _OUTCOMES[data["outcome"]][0], talk)
 

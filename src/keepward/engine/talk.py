@@ -6,6 +6,8 @@ Invariants
     it as what it was derived from, so that it is trusted no more than that.
 (3) A message with an id is added once, and so is a fact of it: the same call again stores nothing.
 (4) No extractor holds a transaction open, and none that fails takes a message with it.
+(5) A message longer than a text may be becomes several events, linked by ``part`` and ``parts``; one that cannot be cut
+    is refused whole.
 """
 
 from __future__ import annotations
@@ -15,12 +17,13 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
+from keepward.engine.parts import Unusable, numbered
 from keepward.engine.session import Session
 from keepward.engine.view import occupant
 from keepward.engine.write import propose_each
 from keepward.errors import InvalidInput, ModelUnavailable
 from keepward.model.change import Insert
-from keepward.model.memory import Record, Status
+from keepward.model.memory import Record, Status, Tier
 from keepward.model.proposal import Outcome
 from keepward.model.talk import ROLES, Added, Fact, Message, Turn, message_of
 from keepward.model.value import to_micros
@@ -51,16 +54,16 @@ def add(
     said = [_read(number, each) for number, each in enumerate(messages, 1)]
     waiting = _waiting(session, said)
     spoken = [each for each in said if each.text and ROLES[each.role]]
-    kept = [each for each in spoken if (conversation, each.id) not in waiting]
     notes = list(_left_out(said))
-    if len(kept) < len(spoken):
-        notes.append(f"left out: {len(spoken) - len(kept)} messages that wait for review since they were first added")
+    events = [event for each in spoken for event in _events(session, each, conversation, subject, notes)]
+    kept = [each for each in events if not each.aliases or (conversation, each.aliases[0]) not in waiting]
+    if len(kept) < len(events):
+        notes.append(f"left out: {len(events) - len(kept)} messages that wait for review since they were first added")
     turns: list[Outcome] = []
     facts: list[Outcome] = []
     for start in range(0, len(kept), BATCH):
         part = kept[start : start + BATCH]
-        changes = [_event(session, each, conversation, subject) for each in part]
-        outcomes = propose_each(session, changes, reason=reason, conversation=conversation, kind="write")
+        outcomes = propose_each(session, part, reason=reason, conversation=conversation, kind="write")
         turns += outcomes
         if extract:
             stored = [outcome.record for outcome in outcomes if outcome.record is not None]
@@ -103,22 +106,36 @@ def _left_out(said: Sequence[Message]) -> Iterator[str]:
             yield f"left out: {count} {what}"
 
 
-def _event(session: Session, message: Message, conversation: str | None, subject: str | None) -> Insert:
-    return Insert(
-        id=session.ids.new_id(session.clock.now()),
-        text=message.text,
-        tier="episodic",
-        kind="event",
-        stability="stable",
-        scope=session.scope,
-        session=conversation,
-        subject=subject,
-        speaker=message.name or (subject if subject and message.role == "user" else message.role),
-        occurred_at=message.said_at,
-        aliases=(message.id,) if message.id else (),
-        source=ROLES[message.role],
-        metadata={"role": message.role},
-    )
+def _events(
+    session: Session, message: Message, conversation: str | None, subject: str | None, notes: list[str]
+) -> list[Insert]:
+    """Return a message as one event, or as several where it is long; what it holds that bars a cut is a note."""
+    fields = {
+        "text": message.text,
+        "occurred_at": message.said_at,
+        "aliases": (message.id,) if message.id else (),
+        "metadata": {"role": message.role},
+    }
+    try:
+        pieces = list(numbered(fields, session.policy.text_limit[Tier.EPISODIC]))
+    except Unusable as fault:
+        notes.append(f"a long message {fault}")
+        pieces = [fields]
+    return [
+        Insert(
+            id=session.ids.new_id(session.clock.now()),
+            tier="episodic",
+            kind="event",
+            stability="stable",
+            scope=session.scope,
+            session=conversation,
+            subject=subject,
+            speaker=message.name or (subject if subject and message.role == "user" else message.role),
+            source=ROLES[message.role],
+            **piece,
+        )
+        for piece in pieces
+    ]
 
 
 def propose_told(session: Session, stored: Sequence[Record], subject: str | None) -> tuple[list[Outcome], str | None]:

@@ -242,7 +242,7 @@ def _wrong_list(name: str) -> Reason:
 
 def _text_too_long(length: int, limit: int) -> Reason:
     detail = f"the text is too long ({length} of {limit} characters): compress it or split it"
-    return _reason("too_long", detail)
+    return _reason("too_long", f"{detail}; an import keeps it in linked parts")
 
 
 def _weak_rule(case: Case, policy: Policy) -> Iterator[Reason]:

@@ -6,6 +6,7 @@ Invariants
 (2) Nothing is put in twice in one session, unless the client has lost what it was told before.
 (3) What is put in is compiled: within its budget, as data, with a receipt.
 (4) A summary quotes what was said and is derived from it; the same session summed up again says only what is new.
+    What does not fit one text stands in several.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from keepward.hooks.seen import Seen
+from keepward.model.memory import Tier
 from keepward.retrieval.relevance import asks_advice
 
 if TYPE_CHECKING:
@@ -25,8 +27,8 @@ if TYPE_CHECKING:
 START, PROMPT = 1_500, 600
 #: Characters of a prompt that are kept and searched for: what is longer is pasted.
 LONGEST = 4_000
-#: Prompts from which a summary is made, and characters of each in it.
-FEWEST, QUOTE = 3, 160
+#: Prompts from which a summary is made, and characters of each in it: the most, and the least where there are many.
+FEWEST, QUOTE, LEAST = 3, 160, 60
 _OBJECTIVE = "preferences, standing instructions and decisions of the user for {project}"
 
 
@@ -80,24 +82,27 @@ def _sum_up(memory: Memory, event: Event) -> None:
     fresh = [each for each in reversed(told) if each.id not in summed][-64:]
     if len(fresh) < FEWEST:
         return
-    where = f" in {event.project}" if event.project else ""
-    lines = "\n".join(f"- {_quoted(each)}" for each in fresh)
-    memory.remember(
-        f"What was asked for{where}:\n{lines}"[:LONGEST],
-        tier="episodic",
-        kind="summary",
-        session=event.session,
-        # Hosts have no smaller piece of work that they tell the end of.
-        job=event.session,
-        derived_from=[each.id for each in fresh],
-        reason=f"summed up at {'compaction' if event.what == 'compact' else 'the end of the session'}",
-    )
+    heading = f"What was asked{f' in {event.project}' if event.project else ''}:"
+    room = memory.policy.text_limit[Tier.EPISODIC] - len(heading)
+    longest = max(LEAST, min(QUOTE, room // len(fresh) - len("\n- ")))
+    most = max(1, room // (longest + len("\n- ")))
+    for part in (fresh[start : start + most] for start in range(0, len(fresh), most)):
+        memory.remember(
+            "\n- ".join([heading, *(_quoted(each, longest) for each in part)]),
+            tier="episodic",
+            kind="summary",
+            session=event.session,
+            # Hosts have no smaller piece of work that they tell the end of.
+            job=event.session,
+            derived_from=[each.id for each in part],
+            reason=f"summed up at {'compaction' if event.what == 'compact' else 'the end of the session'}",
+        )
 
 
 def _ids(context: CompiledContext) -> list[str]:
     return [item.id for section in context.sections for item in section.items]
 
 
-def _quoted(record: Record) -> str:
+def _quoted(record: Record, longest: int) -> str:
     line = " ".join(record.text.split())
-    return line if len(line) <= QUOTE else line[: QUOTE - 1].rstrip() + "…"
+    return line if len(line) <= longest else line[: longest - 1].rstrip() + "…"

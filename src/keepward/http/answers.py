@@ -42,7 +42,7 @@ from keepward.model import plain as present
 from keepward.model.change import BOOKKEEPING
 from keepward.model.commit import Receipt
 from keepward.model.memory import Record
-from keepward.model.proposal import Committed, Decided, Duplicate, Outcome, Quarantined, Refused, Waiting
+from keepward.model.proposal import Committed, Decided, Duplicate, Outcome, Quarantined, Refused, Waiting, is_for_import
 from keepward.model.query import Memories, Recall
 from keepward.model.trust import Token
 from keepward.model.value import parse_instant
@@ -81,6 +81,7 @@ def write_response(result: Outcome) -> Response:
     body = to_json(result)
     if isinstance(result, Refused):
         said = "; ".join(reason.detail for reason in result.reasons) or "a gate refused the write"
+        said += ": POST /memory/import?format=markdown with the text as the body" if is_for_import(result) else ""
         return Problem(422, "refused", said, **body).response()
     headers: dict[str, str] = {}
     if isinstance(result, Committed) and len(result.records) == 1:

@@ -35,6 +35,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from keepward import errors
+from keepward.engine.parts import Unusable
 from keepward.interchange import reading
 from keepward.model.codec import encode_record
 from keepward.model.memory import Record
@@ -249,7 +250,7 @@ def parse(body: bytes) -> Any:
         raise _bad("the body is not UTF-8") from fault
     try:
         value = reading.parse(text, pairs=_object)
-    except reading.Unusable as fault:
+    except Unusable as fault:
         raise _bad(f"the body cannot be read: {fault}") from fault
     level = [value] if text.count("[") + text.count("{") > DEPTH else []
     for _ in range(DEPTH):

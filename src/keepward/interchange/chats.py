@@ -17,9 +17,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from keepward.engine.parts import Unusable
 from keepward.errors import InvalidInput
 from keepward.interchange.messages import counted, turns
-from keepward.interchange.reading import Flaw, Item, Plan, Source, Unusable, listed, noted
+from keepward.interchange.reading import Flaw, Item, Plan, Source, listed, noted
 from keepward.model.memory import Tier
 
 if TYPE_CHECKING:

@@ -15,8 +15,9 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from keepward.engine.parts import Unusable
 from keepward.interchange.messages import counted, turns
-from keepward.interchange.reading import Flaw, Item, Plan, Source, Unusable, listed, noted, records, well_formed
+from keepward.interchange.reading import Flaw, Item, Plan, Source, listed, noted, records, well_formed
 from keepward.model.graph import entity_item, observation_item, relation_item
 from keepward.model.memory import Tier
 

@@ -28,11 +28,12 @@ from enum import Enum
 from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
+from keepward.engine.parts import Unusable
 from keepward.errors import InvalidInput
 from keepward.interchange import chats, graphs, legacy, markdown, messages, notes, stores, vault
 from keepward.interchange.archive import Bundle, bundled
 from keepward.interchange.known import Known
-from keepward.interchange.reading import SQLITE, Flaw, Item, Plan, Source, Unusable, parse
+from keepward.interchange.reading import SQLITE, Flaw, Item, Plan, Source, parse
 from keepward.memory import session_of
 from keepward.model.commit import Reason
 from keepward.model.memory import Record, Status, Tier
@@ -102,7 +103,7 @@ def recognise(source: Source) -> Format:
         raise InvalidInput(f"{source.name} cannot be read: {fault or problem}") from problem
     if opens not in {"{", "["} and markdown.looks_like(source.text(), source.suffix):
         return "markdown"
-    raise InvalidInput(f"{source.name} is in no format known here: name one of {', '.join(FORMATS[1:])}")
+    raise InvalidInput(f"{source.name} is in no format known here: name its format, one of {', '.join(FORMATS[1:])}")
 
 
 def _format_of(value: Any) -> Format | None:

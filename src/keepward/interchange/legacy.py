@@ -19,8 +19,9 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from keepward.engine.parts import Unusable
 from keepward.errors import InvalidInput
-from keepward.interchange.reading import Flaw, Item, Plan, Source, Unusable, well_formed
+from keepward.interchange.reading import Flaw, Item, Plan, Source, well_formed
 from keepward.model.trust import parse_scope
 from keepward.model.value import parse_instant
 

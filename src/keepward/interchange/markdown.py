@@ -23,9 +23,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from keepward.engine.parts import Unusable, numbered
 from keepward.errors import InvalidInput
 from keepward.interchange.notes import ID, front_matter, plan_note
-from keepward.interchange.reading import Flaw, Item, Plan, Source, Unusable, numbered, well_formed
+from keepward.interchange.reading import Flaw, Item, Plan, Source, well_formed
 from keepward.model.memory import Tier
 from keepward.model.talk import instant_of
 

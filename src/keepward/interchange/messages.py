@@ -13,8 +13,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from keepward.engine.parts import Unusable, numbered
 from keepward.errors import InvalidInput
-from keepward.interchange.reading import Flaw, Item, Plan, Source, Unusable, numbered, well_formed
+from keepward.interchange.reading import Flaw, Item, Plan, Source, well_formed
 from keepward.model.memory import Tier
 from keepward.model.talk import message_of
 

@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from keepward import durable
+from keepward.engine.parts import Unusable
 from keepward.errors import InvalidInput, StoreUnavailable, Unauthorised
-from keepward.interchange.reading import Flaw, Item, Plan, Source, Unusable, parse, records, well_formed
+from keepward.interchange.reading import Flaw, Item, Plan, Source, parse, records, well_formed
 from keepward.model.change import Insert
 from keepward.model.memory import Record, Tier
 from keepward.model.value import parse_instant

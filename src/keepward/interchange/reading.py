@@ -6,8 +6,6 @@ Invariants
 (3) A value that was read holds no NaN, no number beyond 64 bits, no NUL and no lone surrogate.
 (4) What comes from a stream is held in memory and never written to a file: no gate has judged it yet.
 (5) An item's number is its line in a JSONL or Markdown file, else its place among the file's items, from 1.
-(6) Parts of a long text hold the whole text but for the blank space at the cuts, and no cut goes through something a
-    gate would point at: a secret must not pass because it was cut in two.
 """
 
 from __future__ import annotations
@@ -19,13 +17,13 @@ import itertools
 import json
 import math
 import re
-import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import IO, Any, Literal, cast
 
+from keepward.engine.parts import Unusable, numbered
 from keepward.errors import InvalidInput
 from keepward.model.talk import instant_of
 from keepward.store.forks import spare
@@ -43,10 +41,6 @@ _PROBE = 50
 _BOM = b"\xef\xbb\xbf"
 _BLANKS: Any = re.compile(r"[ \t\r\n]*")
 _WIDE = (b"\xff\xfe", b"\xfe\xff")
-
-
-class Unusable(ValueError):
-    """A line or an item cannot be used; the message is one plain sentence without its content."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -377,20 +371,6 @@ def _finite(digits: str) -> float:
 _DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_int=_whole, parse_float=_finite)
 
 
-#: Where a text may be cut, best first: paragraphs, lines, sentences, words. What matches falls away.
-_ENDS = (
-    re.compile(r"\n(?:[ \t]*\n)+"),
-    re.compile(r"\n"),
-    re.compile(r"(?<=[.!?…])[ \t]+|(?<=[.!?…][\"')\]»”])[ \t]+|(?<=[。！？])"),
-    re.compile(r"[ \t]+"),
-)
-#: Zero-width joiner and variation selector: what stands around them is one character to a reader.
-_JOINERS = "\u200d\ufe0f"
-#: Characters that are looked at in one go, and how far one look reaches into the next: what a detector takes must
-#: not grow with the file.
-_WINDOW, _OVERLAP = 32_768, 4_096
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
     """One memory that a file asks for."""
@@ -423,42 +403,6 @@ class Plan:
     notes: list[str] = field(default_factory=list)
 
 
-def parts(text: str, limit: int) -> list[str]:
-    """Cut a text into parts of at most ``limit`` characters, at paragraphs, lines, sentences or words.
-
-    Raises:
-        Unusable: it holds a certain secret, or a finding too long for one part.
-    """
-    text = text.strip()
-    if len(text) <= limit:
-        return [text]
-    spans = _pointed_at(text)
-    pieces: list[str] = []
-    start = 0
-    while len(text) - start > limit:
-        end, resume = _cut(text, start, limit, spans)
-        pieces.append(text[start:end].rstrip())
-        start = resume
-    pieces.append(text[start:])
-    return [piece for piece in pieces if piece]
-
-
-def numbered(fields: dict[str, Any], limit: int) -> Iterator[dict[str, Any]]:
-    """Yield the fields of each part of an item, linked by ``part`` and ``parts`` in the metadata.
-
-    Raises:
-        Unusable: as ``parts``.
-    """
-    pieces = parts(fields["text"], limit)
-    if len(pieces) == 1:
-        yield fields
-        return
-    for place, piece in enumerate(pieces, 1):
-        aliases = tuple(f"{alias}/{place}" for alias in fields.get("aliases", ()))
-        metadata = {**(fields.get("metadata") or {}), "part": place, "parts": len(pieces)}
-        yield {**fields, "text": piece, "aliases": aliases, "metadata": metadata}
-
-
 def noted(
     number: int, limit: int, text: Any, *, name: Any = None, when: Any = None, **fields: Any
 ) -> Iterator[Item | Flaw]:
@@ -481,42 +425,3 @@ def noted(
         yield Flaw(number=number, reason=str(fault))
     except InvalidInput:
         yield Flaw(number=number, reason="its time is neither ISO 8601 nor a number since 1970")
-
-
-def _pointed_at(text: str) -> list[tuple[int, int]]:
-    # The detectors are loaded only for texts that need a cut.
-    from keepward.gates.detect import injection, privacy, secrets
-    from keepward.gates.detect.text import Text
-
-    spans: set[tuple[int, int]] = set()
-    for start in range(0, max(1, len(text) - _OVERLAP), _WINDOW - _OVERLAP):
-        window = Text(text[start : start + _WINDOW])
-        found = secrets.scan(window)
-        certain = [finding for finding in found if finding.certainty == "certain"]
-        if certain:
-            raise Unusable(f"holds a secret ({certain[0].detector}): take it out and import again")
-        found = [*found, *privacy.scan(window), *injection.scan(window)]
-        spans.update((start + finding.start, start + finding.end) for finding in found)
-    return sorted(spans)
-
-
-def _cut(text: str, start: int, limit: int, spans: list[tuple[int, int]]) -> tuple[int, int]:
-    """Return the end of the part that begins at ``start``, and where the next one begins."""
-    most = start + limit
-    for pattern in _ENDS:
-        for match in reversed(list(pattern.finditer(text, start + limit // 2, most + 1))):
-            if match.start() <= most and not _inside(match.start(), match.end(), spans):
-                return match.start(), match.end()
-    cut = most
-    while cut > start + 1 and (unicodedata.combining(text[cut]) or text[cut] in _JOINERS or text[cut - 1] in _JOINERS):
-        cut -= 1
-    # Spans may overlap: each move goes to the beginning of one, further to the front.
-    while hit := next((span for span in spans if span[0] < cut < span[1]), None):
-        cut = hit[0]
-        if cut <= start:
-            raise Unusable("holds a passage that a gate points at and that is longer than the text limit")
-    return cut, cut
-
-
-def _inside(start: int, end: int, spans: list[tuple[int, int]]) -> bool:
-    return any(first < end and start < last for first, last in spans)

@@ -20,22 +20,11 @@ from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from keepward.engine.parts import Unusable
 from keepward.errors import InvalidInput
 from keepward.integrations.names import below, found_by, key_of, texts_of
 from keepward.interchange.messages import counted, turns
-from keepward.interchange.reading import (
-    SQLITE,
-    Flaw,
-    Item,
-    Plan,
-    Source,
-    Unusable,
-    listed,
-    noted,
-    parse,
-    records,
-    well_formed,
-)
+from keepward.interchange.reading import SQLITE, Flaw, Item, Plan, Source, listed, noted, parse, records, well_formed
 from keepward.model.memory import Tier
 from keepward.model.value import parse_instant
 

@@ -27,8 +27,9 @@ from typing import TYPE_CHECKING, Any
 from keepward import durable
 from keepward.engine.blobs import files_of, reachable, ref_in
 from keepward.engine.learned import checked, named_in
+from keepward.engine.parts import Unusable
 from keepward.errors import InvalidInput, KeepwardError
-from keepward.interchange.reading import Source, Unusable, opened, parse, strings
+from keepward.interchange.reading import Source, opened, parse, strings
 from keepward.model.blob import LIMIT, PREFIX, parse_ref, ref_of
 from keepward.model.codec import canonical, commitment, decode_record
 from keepward.model.commit import EMPTY_HASH, Commit, Event, Head, events_hash, recompute

@@ -19,7 +19,7 @@ from keepward.model.change import KEEP
 from keepward.model.commit import Commit, CommitDetails, Reason, Step
 from keepward.model.journal import Version
 from keepward.model.memory import Kind, Record, Sensitivity, Stability, Tier
-from keepward.model.proposal import Outcome, Quarantined, Waiting
+from keepward.model.proposal import Outcome, Quarantined, Waiting, is_for_import
 from keepward.model.query import CONTEXT_LEGEND, PURPOSES
 from keepward.model.value import counted, parse_instant, redaction
 
@@ -329,6 +329,8 @@ def outcome(result: Outcome, news: Iterable[str] = ()) -> tuple[dict[str, Any], 
     if full["proposal"]:
         lines.append(f"proposal {full['proposal']}: a person decides with `keepward pending`")
     lines += [f"why: {each}" for each in data["reasons"]]
+    if is_for_import(result):
+        lines.append("send it in several calls, one fact each; a person keeps it whole with `keepward import FILE`")
     return data, "\n".join([*lines, *news, f"receipt {full['receipt']}"])
 
 

@@ -173,6 +173,13 @@ class Duplicate(_Outcome):
 
 Outcome = Committed | Quarantined | Refused | Duplicate
 
+
+def is_for_import(outcome: Outcome) -> bool:
+    """Whether a text was refused as longer than its tier takes: an import would keep it, in parts."""
+    refused = outcome.outcome == "refused"
+    return refused and any(each.code == "too_long" and each.detail.startswith("the text") for each in outcome.reasons)
+
+
 #: Schema number of kept proposals.
 PROPOSAL_SCHEMA = 1
 

@@ -151,7 +151,8 @@ class Fact:
 class Added(Value):
     """What became of a talk: its messages, and the facts that they tell."""
 
-    #: What became of each message that has a text and is no instruction to the model, in order.
+    #: What became of each message that has a text and is no instruction to the model, or of each part of a long one, in
+    #: order.
     turns: tuple[Outcome, ...]
     #: What became of each fact, in the order in which they were told.
     facts: tuple[Outcome, ...]

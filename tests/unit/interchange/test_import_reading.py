@@ -6,9 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from keepward.engine.parts import Unusable
 from keepward.errors import InvalidInput
 from keepward.interchange.imports import IMPORTERS, Importer, load, recognise
-from keepward.interchange.reading import Item, Plan, Unusable, opened, parse
+from keepward.interchange.reading import Item, Plan, opened, parse
 from keepward.model.policy import Policy
 
 
