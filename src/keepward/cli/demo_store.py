@@ -3,19 +3,16 @@
 Invariants
 (1) It is written through the front door alone, by the people and agents it names, each with their own rights: every
     receipt, refusal and proposal in it is what the store really answered.
-(2) What is said, and when, stands in `demo_store.toml`; numbers are made from the day, so that two stores of one moment
-    hold the same texts. The clock ends at that moment, and nothing in the store is later.
+(2) What is said, and when, stands in `demo_store.toml`, and what is attached to it in the folder `bakery`; numbers are
+    made from the day, so that two stores of one moment hold the same texts. The clock ends at that moment, and nothing
+    in the store is later.
 """
 
 from __future__ import annotations
 
-import io
-import math
-import struct
 import tomllib
-import wave
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import UTC, date, datetime, time, timedelta
 from functools import cache
 from pathlib import Path
@@ -155,8 +152,8 @@ def _act(owner: Memory, moment: dict[str, Any]) -> None:
             given = {"budget_tokens": moment["budget"], "purpose": moment.get("purpose", "answer")}
             handle.context(moment["question"], **given)
         case "blob":
-            data, media_type = {"picture": _picture, "sound": _sound, "file": _file}[moment["blob"]]()
-            kept = handle.put_blob(data, media_type=media_type)
+            data = Path(__file__).with_name("bakery").joinpath(moment["blob"]).read_bytes()
+            kept = handle.put_blob(data, media_type=moment["media_type"])
             handle.remember(reason="kept for later", blob=kept.ref, **moment["memory"])
         case "derive":
             # An agent concludes something from what another one read.
@@ -225,54 +222,3 @@ def _tokens(owner: Memory) -> None:
     owner.create_token("support-bot", expires="365d")
     owner.create_token("mira-phone", rights="reviewer")
     owner.revoke_token(owner.create_token("old-laptop", expires="30d").token.id)
-
-
-# --- a picture, a sound and a file
-
-
-def _picture() -> tuple[bytes, str]:
-    """Return a picture of three loaves on a shelf."""
-    width, height = 320, 200
-    rows = b"".join(b"\0" + bytes(_colours(width, height, y)) for y in range(height))
-
-    def chunk(name: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
-
-    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    data = chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows, 9)) + chunk(b"IEND", b"")
-    return b"\x89PNG\r\n\x1a\n" + data, "image/png"
-
-
-def _colours(width: int, height: int, y: int) -> Iterator[int]:
-    for x in range(width):
-        loaf = min((((x - centre) / 44) ** 2 + ((y - 112) / 30) ** 2) for centre in (64, 160, 256))
-        if loaf < 1.0:
-            crust = 1.0 - 0.45 * loaf - (0.12 if (x + y) % 24 < 4 and loaf < 0.7 else 0.0)
-            yield from (int(196 * crust), int(138 * crust), int(74 * crust))
-        elif y >= 142:
-            yield from ((122, 86, 52) if y % 29 else (98, 68, 40))
-        else:
-            light = 226 - y * 30 // height
-            yield from (light, light - 8, light - 24)
-
-
-def _sound() -> tuple[bytes, str]:
-    """Return a second of a bell, as WAV."""
-    rate, out = 8_000, io.BytesIO()
-    with wave.open(out, "wb") as file:
-        file.setnchannels(1)
-        file.setsampwidth(2)
-        file.setframerate(rate)
-        file.writeframes(b"".join(struct.pack("<h", each) for each in _bell(rate)))
-    return out.getvalue(), "audio/wav"
-
-
-def _bell(rate: int) -> Iterable[int]:
-    return (int(12_000 * math.exp(-4 * n / rate) * math.sin(2 * math.pi * 880 * n / rate)) for n in range(rate))
-
-
-def _file() -> tuple[bytes, str]:
-    """Return a table of orders, as CSV."""
-    products = ("walnut", "rye", "spelt", "pretzel")
-    rows = [f"{day},{name},{20 + (day * 7 + n * 11) % 40}" for day in range(1, 29) for n, name in enumerate(products)]
-    return "\n".join(("day,product,orders", *rows, "")).encode(), "text/csv"
