@@ -141,7 +141,6 @@ class LocalState:
             return sum(owner in (None, each) for each, _ in self._live(kind).held)
 
     def alive(self, number: int) -> bool:
-        """Whether the server of a number runs: this one."""
         return number == self.me
 
     def clear(self, kind: Kind) -> None:

@@ -32,7 +32,7 @@ def folder_of(store: str | Path) -> Path:
 
 
 class FileBlobs:
-    """Keeps bytes in a folder, which need not exist yet. Safe for threads and processes."""
+    """Keeps bytes in a folder, which need not exist yet; see the port. Safe for threads and processes."""
 
     def __init__(self, folder: str | Path) -> None:
         self._folder = Path(folder)
@@ -62,7 +62,6 @@ class FileBlobs:
         durable.replace(file, data)
 
     def read(self, place: str) -> bytes | None:
-        """Return the bytes of a file, unchecked."""
         try:
             handle = os.open(self._file(place), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except (FileNotFoundError, NotADirectoryError):
@@ -75,7 +74,6 @@ class FileBlobs:
             return file.read()
 
     def size(self, place: str) -> int | None:
-        """Return the size of a file."""
         file = self._file(place)
         return file.stat().st_size if file.is_file() and not file.is_symlink() else None
 

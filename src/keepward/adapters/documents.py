@@ -23,7 +23,7 @@ _NONE = "no identity document is set: make a text file and name it as `identity`
 
 
 class DocumentFile:
-    """A document in a file, which need not be there; without a path there is none."""
+    """A document in a file, which need not be there; without a path there is none. See the port."""
 
     def __init__(self, path: str | Path | None) -> None:
         self._path = None if path is None else Path(path)
@@ -31,11 +31,9 @@ class DocumentFile:
         self._mark = ""
 
     def bind(self, store_id: str, tenant: str) -> None:
-        """Take it for the document of one tenant of a store."""
         self.tenant, self._mark = tenant, edition_of(f"{store_id}/{tenant}")[:VERSION]
 
     def __call__(self) -> tuple[str, str] | None:
-        """Return the version and the text."""
         if self._path is None:
             return None
         try:
@@ -47,7 +45,6 @@ class DocumentFile:
         return edition_of(text)[:VERSION], text
 
     def obstacle(self) -> str | None:
-        """Return why no other text can be put in its place, and what to do; None where one can."""
         if self._path is None:
             return _NONE
         name = self._path.name
@@ -58,11 +55,6 @@ class DocumentFile:
         return None
 
     def probe(self) -> None:
-        """See that a text can be staged here.
-
-        Raises:
-            OSError: it cannot.
-        """
         aside = self._staged(f"{os.urandom(8).hex()}.probe")
         with durable.fresh(aside):
             pass
@@ -86,15 +78,9 @@ class DocumentFile:
         durable.flush(place.parent)
 
     def staged(self) -> bool:
-        """Whether a text was staged, and neither put in place nor discarded."""
         return self._path is not None and self._staged().is_file()
 
     def put(self, edition: str, over: str) -> bool:
-        """Let what was staged take the place of the edition ``over``, where both are these; return whether it stands.
-
-        Raises:
-            OSError: it cannot be put there; it stays staged.
-        """
         aside, now = self._staged(), self()
         found = now and edition_of(now[1])
         if found == over != edition and edition_of(aside.read_text(encoding="utf-8", errors="replace")) == edition:
@@ -106,7 +92,6 @@ class DocumentFile:
         return found == edition
 
     def discard(self) -> None:
-        """Drop what was staged."""
         self._staged().unlink(missing_ok=True)
 
     def _staged(self, name: str = "") -> Path:

@@ -85,7 +85,7 @@ def _make(*folders: Path) -> None:
 
 
 class FileAnchor:
-    """Keeps the key and the heads of one store in files. ``config_dir`` need not exist yet."""
+    """Keeps the key and the heads of one store in files; see the port. ``config_dir`` need not exist yet."""
 
     def __init__(self, config_dir: str | Path) -> None:
         self._config = Path(config_dir)
@@ -136,11 +136,6 @@ class FileAnchor:
         return store_at(self._config, place) is not None
 
     def key(self) -> bytes | None:
-        """Return the key, or None when there is none here.
-
-        Raises:
-            OSError: it cannot be read.
-        """
         key = _read(self._place() / "key")
         if key is None:
             return None
@@ -148,7 +143,6 @@ class FileAnchor:
         return self._key
 
     def adopt(self) -> bytes:
-        """Make a new key, forgetting all heads."""
         folder = self._place()
         _make(self._config, self._config / "stores", folder)
         if self._place_file is not None:
@@ -185,7 +179,6 @@ class FileAnchor:
         durable.replace(folder / "key", bytes.fromhex(carried["key"]))
 
     def noted(self, tenant: str, of: Sort = "journal") -> Head | None:
-        """Return the noted head, or None."""
         try:
             handle = os.open(self._head_file(tenant), os.O_RDONLY)
         except (FileNotFoundError, NotADirectoryError):
@@ -223,7 +216,6 @@ class FileAnchor:
             os.close(handle)
 
     def names(self) -> set[str]:
-        """Return the digests of the tenants' names."""
         try:
             return {entry.name for entry in (self._place() / "heads").iterdir()}
         except (FileNotFoundError, NotADirectoryError):
@@ -324,7 +316,7 @@ class TokenFile:
 
 
 class FileErasures:
-    """Keeps the list of erasures and of revoked tokens in ``config_dir``, which need not exist yet."""
+    """Keeps the list of erasures and of revoked tokens in ``config_dir``, which need not exist yet; see the port."""
 
     def __init__(self, config_dir: str | Path) -> None:
         self._folder = Path(config_dir) / "erasures"
@@ -334,11 +326,6 @@ class FileErasures:
         self._revoked: tuple[tuple[int, int], frozenset[str]] = ((0, 0), frozenset())
 
     def key(self, *, make: bool = False) -> bytes | None:
-        """Return the key; with ``make`` a missing one is made.
-
-        Raises:
-            OSError: it cannot be read or made.
-        """
         if self._key is not None:
             return self._key
         # Asked before every write, mostly of a file that is not there.
@@ -364,7 +351,6 @@ class FileErasures:
         return self._key
 
     def note(self, entries: Sequence[Mapping[str, Any]]) -> None:
-        """Add entries, each a line."""
         if not entries:
             return
         _make(self._folder)
@@ -393,7 +379,6 @@ class FileErasures:
         return self._revoked[1]
 
     def entries(self) -> list[dict[str, Any]]:
-        """Return all entries, oldest first."""
         found = []
         for line in (_read(self._folder / "list.jsonl") or b"").decode("ascii", "replace").splitlines():
             try:

@@ -20,7 +20,6 @@ class SystemClock:
     """Tells the present instant in UTC; ``datetime`` counts whole microseconds already."""
 
     def now(self) -> datetime:
-        """Return the present instant."""
         return datetime.now(UTC)
 
 
@@ -33,7 +32,6 @@ class RandomIds:
         self._pid = os.getpid()
 
     def new_id(self, now: datetime) -> str:
-        """Return the next id."""
         millis = min(max(to_micros(now) // 1000, 0), 2**48 - 1)
         # The top bit is left clear, so that there is room to count up within one millisecond.
         fresh = (millis << _COUNTER_BITS) | (int.from_bytes(os.urandom(10), "big") & (2 ** (_COUNTER_BITS - 1) - 1))
@@ -48,5 +46,4 @@ class RandomIds:
         return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
     def salt(self) -> bytes:
-        """Return 16 random bytes."""
         return os.urandom(16)

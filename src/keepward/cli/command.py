@@ -77,7 +77,6 @@ class argument(click.Argument):  # noqa: N801  it stands beside ``option``
         )
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
-        """Return what help says of it."""
         return str(self.metavar), self.meaning + ("  [required]" if self.needed else "")
 
 
@@ -163,7 +162,6 @@ class Group(click.Group):
         return list(self.places)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> Command | None:
-        """Return a command; None where there is none by that name."""
         del ctx
         if cmd_name not in self.places:
             return None

@@ -336,7 +336,6 @@ def import_(call: Call, path: str, format: str, dry_run: bool, **how: Any) -> An
 
 
 def _import_talk(result: Imported) -> tuple[str, ...]:
-    """Return what one does next."""
     if result.dry_run:
         return ("nothing was stored; import it without --dry-run",)
     held = ("held for review: see them with `keepward pending`",) if result.quarantined else ()

@@ -141,32 +141,26 @@ class Session:
 
     @property
     def store(self) -> Store:
-        """The opened store."""
         return self.engine.store
 
     @property
     def clock(self) -> Clock:
-        """Its clock."""
         return self.engine.clock
 
     @property
     def ids(self) -> IdSource:
-        """Where its ids come from."""
         return self.engine.ids
 
     @property
     def embedder(self) -> Embedder | None:
-        """What makes its vectors."""
         return self.engine.embedder
 
     @property
     def policy(self) -> Policy:
-        """The policy in force."""
         return self.engine.policy
 
     @property
     def indexes(self) -> Indexes:
-        """Its search indexes in memory."""
         return self.engine.indexes
 
     @property

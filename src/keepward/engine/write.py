@@ -87,7 +87,6 @@ class Draft:
 
     @cached_property
     def steps(self) -> list[Step]:
-        """What is to be committed."""
         if self.atomic and self.decision != "allow":
             return []
         return [step for item in self.items if item.decision == "allow" for step in item.steps]

@@ -545,7 +545,6 @@ def discard_draft(call: Call) -> Response:
 
 
 def _state(draft: Draft) -> dict[str, Any]:
-    """Return a draft as ``DraftState``."""
     items = [{"op": json.loads(each)["op"], "id": name} for each, name in zip(draft.changes, draft.ids, strict=True)]
     return {
         "id": draft.id,

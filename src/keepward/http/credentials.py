@@ -101,7 +101,6 @@ class Sessions:
         return name, session
 
     def find(self, name: str) -> Session | None:
-        """Return the session of a cookie, or None."""
         found: Session | None = self._state.get(self.OPEN, _hash(name))
         return found
 

@@ -117,7 +117,6 @@ class Problem(HTTPException):
         self.status, self.code, self.extra = status, code, extra
 
     def response(self) -> Response:
-        """Return the answer."""
         body = {
             "type": f"urn:keepward:problem:{self.code}",
             "title": TITLES.get(self.code, "Something went wrong"),
@@ -135,13 +134,11 @@ class _Body(Response):
     media_type = MEDIA_TYPE
 
     def render(self, content: dict[str, Any]) -> bytes:
-        """Return the body."""
         self._content = content
         # Escaped to ASCII: whatever a message holds, it can be sent.
         return json.dumps(content).encode("ascii")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it."""
         if scope.get(REQUEST):
             self.body = self.render({**self._content, "request_id": scope[REQUEST]})
             self.headers["content-length"] = str(len(self.body))
@@ -149,7 +146,6 @@ class _Body(Response):
 
 
 def answer_of(request: Request, fault: Exception) -> Response:
-    """Return the answer to a request that ended in an exception."""
     return problem_of(fault, conditional="if-match" in request.headers).response()
 
 

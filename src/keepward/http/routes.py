@@ -238,7 +238,6 @@ class Row:
 
 
 def row(*problems: int, **more: Any) -> Row:
-    """Return a row; see ``Row``."""
     return Row(problems=problems, **more)
 
 

@@ -281,7 +281,6 @@ class Piped(StreamingResponse):
         self._gone.set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a call."""
         try:
             await super().__call__(scope, receive, send)
         finally:

@@ -107,7 +107,6 @@ class Meters:
         )
 
     def count(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Count one request."""
         self._requests.labels(method, route, str(status)).inc()
         self._seconds.labels(method, route).observe(seconds)
 

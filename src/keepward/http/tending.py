@@ -67,7 +67,6 @@ InForceModel: Any = model(
 
 
 def settings(call: Call) -> Response:
-    """Return the settings in force."""
     _owners(call, "reading the settings")
     serving = serving_of(call.http)
     read = serving.settings or Settings(policy=serving.memory.policy, server=serving.options)

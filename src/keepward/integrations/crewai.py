@@ -100,7 +100,6 @@ class KeepwardStorage:
         return len(gone)
 
     def get_record(self, record_id: str) -> MemoryRecord | None:
-        """Return a record by its id."""
         return next(map(self._record, self._named(record_id)), None)
 
     def list_records(self, scope_prefix: str | None = None, limit: int = 200, offset: int = 0) -> list[MemoryRecord]:
@@ -110,7 +109,6 @@ class KeepwardStorage:
         return list(map(self._record, self._find(scope_prefix, limit=limit, offset=offset)))
 
     def get_scope_info(self, scope: str) -> ScopeInfo:
-        """Return what there is in a scope and below."""
         newest, oldest = self._find(scope, limit=1), self._find(scope, limit=1, ascending=True)
         return ScopeInfo(
             path="/" + "/".join(labels_of(scope)),

@@ -30,7 +30,6 @@ class Files:
         self.memory = mem
 
     def get(self, place: Place) -> Record | None:
-        """Return the file at a place."""
         if not place:
             return None
         handle = self._at(place[:-1])

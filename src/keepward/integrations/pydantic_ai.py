@@ -94,7 +94,6 @@ class KeepwardConversationStore(ConversationStore):
         self._lock = Lock()
 
     async def read_record(self, conversation_id: str) -> ConversationRecord | None:
-        """Return the record of a conversation."""
         found = await asyncio.to_thread(self._found, conversation_id)
         return None if found is None else _RECORD.validate_python(found.metadata)
 

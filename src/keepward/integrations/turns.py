@@ -52,7 +52,6 @@ async def carried_out(function: Callable[..., Any], *given: Any) -> Any:
 
 
 def _said(item: Any) -> Iterator[str]:
-    """Yield what is said in an item."""
     if isinstance(item, str):
         yield item
     elif isinstance(item, list):

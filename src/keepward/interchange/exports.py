@@ -89,7 +89,6 @@ def write_vault(mem: Memory, target: str | Path | TextIO, *, blobs: bool = True,
 
 
 def _lines(mem: Memory, tally: Tally) -> Iterator[str]:
-    """Yield the lines of a vault."""
     newest = mem.log(limit=1)
     if not newest:
         return

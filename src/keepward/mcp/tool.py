@@ -149,12 +149,10 @@ text, number, whole, yes_no, anything = (
 
 
 def items(of: Schema, about: str = "") -> Schema:
-    """Return the schema of a list."""
     return _of("array", about, items=of)
 
 
 def texts(about: str = "", **limits: Any) -> Schema:
-    """Return the schema of a list of texts."""
     return items(text(**limits), about)
 
 

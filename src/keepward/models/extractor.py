@@ -78,15 +78,9 @@ class HttpExtractor:
 
     @property
     def id(self) -> str:
-        """Host and model."""
         return f"http:{self._server.host}:{self._model}"
 
     def extract(self, turns: Sequence[Turn]) -> list[Fact]:
-        """Return the facts of a talk in the order of its messages.
-
-        Raises:
-            ModelUnavailable: the server does not answer, refuses, or answers nonsense.
-        """
         if not any(turn.role == "user" for turn in turns):
             return []
         talk = [

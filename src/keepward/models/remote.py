@@ -167,11 +167,6 @@ class HttpEmbedder:
         return self._dim
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return float32, shape (len(texts), dim), L2-normalised rows, in the order of `texts`.
-
-        Raises:
-            ModelUnavailable: the server does not answer, refuses, or answers nonsense.
-        """
         if not texts:
             return np.zeros((0, self.dim), dtype=np.float32)
         return np.concatenate([self._request(texts[start : start + _BATCH]) for start in range(0, len(texts), _BATCH)])
@@ -252,11 +247,6 @@ class RunnerEmbedder:
         return self._open()[1]
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return float32, shape (len(texts), dim), L2-normalised rows, in the order of `texts`.
-
-        Raises:
-            ModelUnavailable: the package is not installed.
-        """
         encode, dim = self._open()
         return _unit(np.array([encode(text) for text in texts], dtype=np.float64).reshape(len(texts), dim))
 

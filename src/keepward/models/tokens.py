@@ -140,7 +140,6 @@ class EstimateCounter:
 
 
 def _pieces(text: str) -> int:
-    """Return the cost of a text piece by piece."""
     cost = 0
     for piece in _PIECE.finditer(text):
         least, each = _COSTS[piece.lastgroup or "other"]

@@ -183,7 +183,6 @@ def restore(writer: Writer, sealer: Sealer, tenant: str, commits: Iterator[tuple
 
 
 def event_row(tenant: str, raw: bytes, event: Event, sealer: Sealer) -> Row:
-    """Return the row of ``events``."""
     return (
         tenant,
         event.seq,

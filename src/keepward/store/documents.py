@@ -71,7 +71,6 @@ class Document(NamedTuple):
     seal: bytes = b""
 
     def sealed(self, sealer: Sealer) -> Document:
-        """Return it with its seal."""
         return self._replace(seal=sealer.row(self.kind, *self[:-1]))
 
     def holds(self, sealer: Sealer) -> bool:

@@ -97,11 +97,9 @@ class PostgresSession:
         self.position: int | None = None
 
     def run(self, name: str, values: Values = (), /, **named: Any) -> psycopg.Cursor[Row]:
-        """Run a named statement."""
         return self._ask(_named(name), named or values)
 
     def execute(self, text: str, values: Values = (), /) -> psycopg.Cursor[Row]:
-        """Run a statement that has no name."""
         return self._ask(translated(text), values)
 
     def stream(self, name: str, **named: Any) -> Iterator[Row]:

@@ -127,7 +127,6 @@ class Postgres:
         return None
 
     def explained(self, fault: Exception) -> KeepwardError:
-        """Return our error for one of the driver's."""
         return explained(fault)
 
     @contextmanager
@@ -260,7 +259,6 @@ class Postgres:
             return self._mark
 
     def outside(self, statement: str) -> None:
-        """Run a statement that may not stand in a transaction."""
         with _clear(), self._pool.connection() as connection:
             connection.execute(statement)
 
@@ -282,7 +280,6 @@ class Postgres:
                     yield f"schema {name}", "it is not what the migrations make"
 
     def size(self) -> int:
-        """Return how many bytes the tables and their indexes take."""
         query = """
             SELECT CAST(coalesce(sum(pg_total_relation_size(oid)), 0) AS BIGINT) FROM pg_class
              WHERE relnamespace = to_regnamespace(current_schema()) AND relkind = 'r'"""
@@ -336,17 +333,15 @@ class Postgres:
 
 
 class PostgresBlobs:
-    """Keeps bytes in a table, by place; see ``ports.blobs``."""
+    """Keeps bytes in a table, by place; see ``ports.world.BlobStore``."""
 
     def __init__(self, database: Postgres) -> None:
         self._database = database
 
     def holding(self, *, alone: bool = False) -> AbstractContextManager[None]:
-        """Hold the table; see the port."""
         return self._database.guarding(alone=alone)
 
     def keep(self, place: str, data: bytes) -> None:
-        """Write bytes; the same again changes nothing."""
         query = """
             INSERT INTO blob_bytes (tenant, place, data) VALUES (?, ?, ?)
                 ON CONFLICT (tenant, place) DO UPDATE SET data = excluded.data WHERE blob_bytes.data <> excluded.data"""
@@ -354,20 +349,16 @@ class PostgresBlobs:
             db.execute(query, (*_key(place), data))
 
     def read(self, place: str) -> bytes | None:
-        """Return bytes, unchecked."""
         return next(map(bytes, self._values("data", place)), None)
 
     def size(self, place: str) -> int | None:
-        """Return how many bytes there are."""
         return next(map(int, self._values("length(data)", place)), None)
 
     def remove(self, place: str) -> None:
-        """Remove bytes for good."""
         with self._database.writing() as db:
             db.execute("DELETE FROM blob_bytes WHERE tenant = ? AND place = ?", _key(place))
 
     def places(self) -> list[str]:
-        """Return all places, sorted."""
         with self._database.reading() as db:
             query = "SELECT tenant || '/' || place FROM blob_bytes ORDER BY tenant, place"
             return [place for (place,) in db.execute(query).fetchall()]
@@ -552,7 +543,6 @@ def _number(connection: psycopg.Connection[Row]) -> int:
 
 
 def _holds(connection: psycopg.Connection[Row], table: str) -> bool:
-    """Whether the database has a table."""
     return connection.execute("SELECT to_regclass(%s)", (table,)).fetchone() != (None,)
 
 

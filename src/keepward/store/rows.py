@@ -82,7 +82,6 @@ def columns_of(record: Record) -> Row:
 
 
 def record_row(tenant: str, seq: int, n: int, arrival: int, record: Record) -> Row:
-    """Return the row of ``records``."""
     return (tenant, record.id, record.version, seq, n, seq * WIDTH + n, arrival, *columns_of(record))
 
 

@@ -110,7 +110,6 @@ class SharedState:
     # --- entries
 
     def get(self, kind: Kind, name: str, *, owner: str = "") -> Any:
-        """Return the value of an entry; None where there is none."""
         place = self._place(kind, owner, name)
         with self._database.lending() as db:
             return self._found(db, kind, place)[0]
@@ -135,14 +134,12 @@ class SharedState:
             return value
 
     def count(self, kind: Kind, *, owner: str | None = None) -> int:
-        """Return how many entries there are, of one owner or of all."""
         query = "SELECT count(*) FROM server_state WHERE kind = ? AND until > ? AND (? OR owner = ?)"
         hashed = b"" if owner is None else self._hash(kind.name, owner)
         with self._database.lending() as db:
             return int(db.execute(query, (kind.name, self.now(), owner is None, hashed)).fetchone()[0])
 
     def clear(self, kind: Kind) -> None:
-        """Remove all entries of a kind."""
         with self._database.lending() as db:
             db.execute("DELETE FROM server_state WHERE kind = ?", (kind.name,))
 

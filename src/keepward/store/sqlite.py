@@ -76,11 +76,9 @@ class SqliteSession(sqlite3.Connection):
     replica: bool = False
 
     def run(self, name: str, values: Values = (), /, **named: Any) -> sqlite3.Cursor:
-        """Run a named statement."""
         return self.execute(SQL[name], named or values)
 
     def stream(self, name: str, **named: Any) -> Iterator[Row]:
-        """Yield the rows of a named statement."""
         return self.execute(SQL[name], named)
 
     def many(self, name: str, rows: Iterable[Sequence[Any]]) -> None:
@@ -240,18 +238,15 @@ class Connections:
         return not self._closed or self._lent > 0
 
     def explained(self, fault: Exception) -> KeepwardError:
-        """Return our error for one of the driver's."""
         return explained(fault)
 
     def full(self) -> str | None:
-        """Return why there is no room to write, where the disk is full."""
         return FULL if self._full else None
 
     def shared(self, key: bytes | None, monotonic: Callable[[], float]) -> None:
         """Return None: what a server remembers is its own."""
 
     def outside(self, statement: str) -> None:
-        """Run a statement that may not stand in a transaction."""
         with self.reading() as db:
             db.execute(statement)
 
@@ -271,7 +266,6 @@ class Connections:
                 yield f"sqlite_schema {name}", "it is not what the migrations make"
 
     def size(self) -> int:
-        """Return the size of the file."""
         return 0 if self.in_memory else Path(self.path).stat().st_size
 
     def _open(self) -> SqliteSession:
@@ -348,7 +342,6 @@ class Connections:
 
     @contextmanager
     def reading(self, tenant: str | None = None, *, spread: bool = False) -> Iterator[SqliteSession]:
-        """Lend a connection that sees one snapshot."""
         del tenant, spread
         self._check()
         if self.in_memory:
@@ -539,12 +532,6 @@ class Connections:
         return
 
     def backup(self, target: Path) -> None:
-        """Write a consistent copy to a new file.
-
-        Raises:
-            InvalidInput: the file is there.
-            StoreUnavailable: it cannot be written.
-        """
         with self.reading() as db:
             write_copy(db, target)
 

@@ -104,7 +104,6 @@ class State:
         return self.counts[SUMS.index(kind)]
 
     def same_records(self, other: State) -> bool:
-        """Whether two states have the same records."""
         return all(
             (self.counts[at], self.totals[at]) == (other.counts[at], other.totals[at]) for at in (_CORE, _OTHERS)
         )
@@ -205,13 +204,11 @@ def due_records(db: Session, sealer: Sealer, tenant: str) -> Iterator[tuple[str,
 
 
 def count_documents(db: Session, sealer: Sealer, state: State) -> None:
-    """Count the documents that are there."""
     for kind, seal in db.stream("document_seals", tenant=state.tenant):
         state.turn(sealer, kind, None, seal if isinstance(seal, bytes) else b"")
 
 
 def count_records(db: Session, sealer: Sealer, state: State) -> None:
-    """Count the records that are there."""
     # A handle counts all of them before its first read: what the loop needs is at hand.
     term = sealer.row_term
     counts, totals = [0, 0], [0, 0]

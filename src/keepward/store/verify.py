@@ -87,7 +87,6 @@ class _Watched:
         return getattr(self._db, name)
 
     def stream(self, name: str, **named: Any) -> Iterator[Row]:
-        """Yield the rows of a named statement."""
         for row in self._db.stream(name, **named):
             self._progress.row()
             yield row

@@ -316,7 +316,6 @@ def sealed_row(sealer: Sealer, row: Row, cells: Row) -> Row:
 
 
 def commit_row(commit: Commit, sealer: Sealer, receipt: bytes | None = None) -> Row:
-    """Return the row of ``commits``."""
     return (
         commit.tenant,
         commit.seq,

@@ -239,7 +239,6 @@ def registry() -> Mapping[str, Verb]:
 
 
 def verb_of(request: type[Any]) -> Verb:
-    """Return the verb of a request."""
     found: Verb = request.verb
     return found
 

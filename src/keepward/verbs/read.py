@@ -158,7 +158,6 @@ class Browsed(Filtered[R]):
     as_of: fields.AsOf | None = None
 
     def selection(self) -> Selection:
-        """Return what is browsed."""
         from keepward.engine.browse import Selection
 
         words = {each: getattr(self, each, None) for each in ("subject", "category", "session", "key", "job")}
@@ -381,7 +380,6 @@ class Receipts(Request[ReceiptPage]):
     limit: fields.Most = 50
 
     def parameters(self, session: Session) -> dict[str, Any]:
-        """Return it with a list that is one."""
         return super().parameters(session) | {"kinds": texts("kinds", self.kinds)}
 
 

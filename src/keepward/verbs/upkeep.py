@@ -31,7 +31,6 @@ class GiveFeedback(Request[Feedback]):
     ignored: Annotated[list[fields.Id], Limit(maxItems=fields.MOST)] = NONE
 
     def parameters(self, session: Session) -> dict[str, Any]:
-        """Return it with lists that are lists."""
         if not isinstance(self.receipt_id, str) or not self.receipt_id:
             raise InvalidInput("feedback is on a receipt: give its id, a text")
         sides = {name: texts(name, getattr(self, name)) for name in ("used", "ignored")}
@@ -46,7 +45,6 @@ class Touch(Request[int]):
     memory_ids: Annotated[fields.Ids, Wire("ids")]
 
     def parameters(self, session: Session) -> dict[str, Any]:
-        """Return it with a list that is one."""
         return super().parameters(session) | {"memory_ids": texts("memory_ids", self.memory_ids)}
 
 

@@ -304,7 +304,6 @@ class Propose(Request[Outcome]):
     mode: Literal["atomic"] = "atomic"
 
     def run(self, session: Session, *, kind: str = "write") -> Outcome:
-        """Propose changes as they are."""
         return propose(session, self.changes, reason=self.reason, within=self.session, kind=kind)
 
 
