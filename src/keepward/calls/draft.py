@@ -6,15 +6,7 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Unpack
 
-from keepward.model.change import (
-    KEEP,
-    AppendFields,
-    Change,
-    Insert,
-    InsertFields,
-    ReplaceFields,
-    TierName,
-)
+from keepward.model.change import KEEP, AppendFields, Change, Insert, InsertFields, ReplaceFields, TierName
 from keepward.model.proposal import Outcome
 from keepward.model.value import Duration
 from keepward.verbs import write

@@ -9,15 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 from keepward import verbs
 from keepward.calls import sends, sharing, taking
 from keepward.calls.conversation import Talks
-from keepward.model.change import (
-    KEEP,
-    AppendFields,
-    Change,
-    InsertFields,
-    KeyedFields,
-    ReplaceFields,
-    TierName,
-)
+from keepward.model.change import KEEP, AppendFields, Change, InsertFields, KeyedFields, ReplaceFields, TierName
 from keepward.model.value import Duration
 
 if TYPE_CHECKING:
@@ -29,10 +21,7 @@ if TYPE_CHECKING:
     from keepward.model.commit import ReceiptPage
     from keepward.model.compiled import CompiledContext, Explanation, Replayed, TokenCount
     from keepward.model.identity import Identity
-    from keepward.model.journal import (
-        Check,
-        Version,
-    )
+    from keepward.model.journal import Check, Version
     from keepward.model.memory import Record
     from keepward.model.proposal import Outcome
     from keepward.model.query import AsOf, Feedback, Memories, Ranking, Recall

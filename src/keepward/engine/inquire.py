@@ -20,16 +20,7 @@ from keepward.engine.contexts import text_at
 from keepward.engine.read import history
 from keepward.engine.review import AMENDED
 from keepward.engine.session import Session
-from keepward.engine.view import (
-    COMPILED,
-    closure,
-    commit_of,
-    fetch,
-    handed_in,
-    proven,
-    readable,
-    receipt_of_read,
-)
+from keepward.engine.view import COMPILED, closure, commit_of, fetch, handed_in, proven, readable, receipt_of_read
 from keepward.errors import InvalidInput, NotFound, Unauthorised
 from keepward.model.commit import Commit, CommitDetails, Event, decode_details
 from keepward.model.journal import (

@@ -13,13 +13,7 @@ from keepward.store import tenant as tenants
 from keepward.store.documents import Document
 from keepward.store.erasing import empty_places
 from keepward.store.journal import payload_fits, walk_chain
-from keepward.store.rows import (
-    feature_cells,
-    features_of,
-    place_of,
-    record_at,
-    record_row,
-)
+from keepward.store.rows import feature_cells, features_of, place_of, record_at, record_row
 from keepward.store.seals import Sealer
 from keepward.store.sql import TABLES, Connector, Row, Session
 from keepward.store.tenant import State

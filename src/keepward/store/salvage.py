@@ -22,15 +22,7 @@ from typing import Any
 
 from keepward.errors import KeepwardError, NotAStore
 from keepward.model.codec import decode_record
-from keepward.model.commit import (
-    EMPTY_HASH,
-    OWN,
-    Commit,
-    Event,
-    Place,
-    decode_details,
-    parse_place,
-)
+from keepward.model.commit import EMPTY_HASH, OWN, Commit, Event, Place, decode_details, parse_place
 from keepward.model.memory import Record
 from keepward.store import forks
 from keepward.store.erasing import empty_places
