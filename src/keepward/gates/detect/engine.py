@@ -27,8 +27,9 @@ Check = Callable[[Text, int, int], tuple[int, int] | None]
 MAX_FINDINGS = 400
 #: Candidates a rule may look at in one text before the rest counts as a flood.
 MAX_CANDIDATES = 200
-#: Texts after which a sieve is worth compiling, and the longest text that one look is good for, in bytes.
-_PAYS_FROM = 100
+#: Looks after which the literals of a pack, and the patterns of a sieve, are worth compiling together; and the longest
+#: text that one look is good for, in bytes.
+_PACK_PAYS_FROM, _SIEVE_PAYS_FROM = 100, 1_500
 SHORT = 8_192
 
 
@@ -105,8 +106,8 @@ class Rule:
 class Sieve:
     """Many patterns asked at once, in a process that has many texts to ask them of.
 
-    Compiling them together takes as long as a hundred texts do without it; so it waits until it pays. A long
-    text is not asked here: patterns without a telling string would all read it.
+    Compiling them together takes as long as some 500 texts do without it, and each asks it several times; so it waits
+    until it pays. A long text is not asked here: patterns without a telling string would all read it.
 
     ``behind`` holds, by a pattern that is asked first, the places of those that matter only where it occurs; they
     count as absent from any other text. It spares the patterns that have no telling string of their own.
@@ -140,7 +141,7 @@ class Sieve:
             return None
         if self._filter is None:
             self._asked += 1
-            if self._asked < _PAYS_FROM:
+            if self._asked < _SIEVE_PAYS_FROM:
                 return None
             self._compile()
         found: Collection[int] = self._filter.Match(data) or ()
@@ -197,7 +198,7 @@ class Pack:
 
     def _pays(self, text: Text) -> bool:
         self._asked += 1
-        return self._set is not None or self._asked >= _PAYS_FROM or len(text.data) > SHORT
+        return self._set is not None or self._asked >= _PACK_PAYS_FROM or len(text.data) > SHORT
 
     def scan(self, text: Text) -> Iterator[Finding]:
         """Yield findings rule by rule, in no overall order."""

@@ -93,7 +93,7 @@ class _Languages:
 @functools.cache
 def _foreign() -> tuple[str, _Languages]:
     """Return what stands in every text that a phrase of another language finds something in, and the languages."""
-    languages = _Languages("told", ("password", "pin"), _phrases)
+    languages = _Languages("told", ("password", "pin"), _phrases, _noun)
     return any_literal(set(languages.literals) - {"pin", "pw"}) + r"|(?i:\bpin\b|pin-?co|pin-?ko|\bpw\b)", languages
 
 
@@ -138,17 +138,24 @@ def _relations(place: int) -> tuple[tuple[str, str], ...]:
     )
 
 
+def _noun(place: int) -> str:
+    """Return a pattern that is a part of each phrase of a language: a word for a password or a PIN."""
+    row = read("told")["language"][place]
+    compounds = "*" in row["password"]
+    edge = r"(?:^|[^\p{L}])" if row.get("spaced", True) and not compounds else ""
+    password, pin = (any_word(listed(row[name]), begin=r"\b" if compounds else "") for name in ("password", "pin"))
+    return rf"(?i){edge}(?:(?P<p>{password})|(?P<n>{pin}))"
+
+
 @functools.cache
 def _phrases(place: int) -> tuple[tuple[str, str], ...]:
     """Return kind and pattern of the phrases of a language: with a colon, with a verb, and with nothing between."""
     tables = read("told")
     row = tables["language"][place]
     opening, value, shaped = (tables["lists"][name][0] for name in ("open", "value", "shaped"))
-    spaced, compounds = row.get("spaced", True), "*" in row["password"]
-    edge = r"(?:^|[^\p{L}])" if spaced and not compounds else ""
+    spaced = row.get("spaced", True)
     blank, gap = (r"\s+", r"[^.\n:=!?;\"]{1,60}?") if spaced else (r"\s*", r"[^.\n:=!?;。！？\"]{1,30}?")
-    password, pin = (any_word(listed(row[name]), begin=r"\b" if compounds else "") for name in ("password", "pin"))
-    noun = rf"(?i){edge}(?:(?P<p>{password})|(?P<n>{pin}))"
+    noun = _noun(place)
     link = rf"(?:{blank}{any_word(listed(row['link']))}|\s?[:：=]|\s?->|\s[-–—])"
     tail = rf"(?:\s*[:：=])?(?:\s+{any_word(listed(tables['still']))})?{blank if spaced else ''}\s*"
     patterns = [

@@ -68,7 +68,8 @@ PERSONAL = (
 @pytest.fixture(autouse=True)
 def warm(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every sieve work from the first text on."""
-    monkeypatch.setattr(engine, "_PAYS_FROM", 1)
+    monkeypatch.setattr(engine, "_SIEVE_PAYS_FROM", 1)
+    monkeypatch.setattr(engine, "_PACK_PAYS_FROM", 1)
 
 
 @pytest.mark.parametrize("text", [*ORDINARY, *HARMFUL])
@@ -120,7 +121,7 @@ def test_what_is_harmful_in_a_line_is_seen_in_the_whole(text):
 
 
 def test_a_sieve_asks_each_pattern_until_it_pays(monkeypatch):
-    monkeypatch.setattr(engine, "_PAYS_FROM", 3)
+    monkeypatch.setattr(engine, "_SIEVE_PAYS_FROM", 3)
     sieve = Sieve(lambda: ("x", "y"))
     assert [sieve.matching(b"y") for _ in range(3)] == [None, None, [1]]
 
@@ -133,12 +134,11 @@ def test_a_new_process_wakes_the_rules_that_an_old_one_does(text, monkeypatch):
         return [rule.name for rule in Pack(rules).awake(Text(text))]
 
     compiled = awake()
-    monkeypatch.setattr(engine, "_PAYS_FROM", 100)
+    monkeypatch.setattr(engine, "_PACK_PAYS_FROM", 100)
     assert awake() == compiled
 
 
 def test_threads_that_compile_a_sieve_at_once_get_the_same(monkeypatch):
-    monkeypatch.setattr(engine, "_PAYS_FROM", 1)
     both = threading.Barrier(2)
 
     def patterns():
