@@ -464,13 +464,42 @@ def test_an_opencode_file_of_the_other_spelling_is_the_one_that_is_edited(run, h
 @pytest.mark.parametrize(
     ("client", "text"),
     [
-        ("vscode", '{\n  // servers of mine\n  "servers": {}\n}\n'),
+        (
+            "vscode",
+            '{ // mine: { "servers"\n  "servers": {\n    // "keepward": {},\n    "b": {"command": "x"}\n  }\n}\n',
+        ),
         ("gemini", '{\n  "theme": "dark", /* another */\n}\n'),
+        ("gemini", '// all of it\r\n{\r\n  /* one */ "theme": "http://x", // two\r\n}\r\n'),
         ("opencode", '{"mcp": {"other": {},},}\n'),
+        ("cursor", "{}"),
+    ],
+)
+def test_comments_and_last_commas_stay_where_they_are(run, home, client, text):
+    path = lay(home, client, text)
+    run("connect", client)
+    assert "keepward" in path.read_text()
+    run("connect", client, "--remove")
+    assert path.read_bytes().decode() == text
+
+
+def test_a_comment_beside_our_entry_is_not_taken_out_with_it(run, home):
+    path = lay(home, "vscode", '{\n  "servers": {\n    "b": {"command": "x"}\n  }\n}\n')
+    run("connect", "vscode")
+    path.write_text(path.read_text().replace('    "b"', '    // mine\n    "b"'))
+    run("connect", "vscode", "--remove")
+    assert path.read_text() == '{\n  "servers": {\n    // mine\n    "b": {"command": "x"}\n  }\n}\n'
+
+
+@pytest.mark.parametrize(
+    ("client", "text"),
+    [
+        ("vscode", "{\n  servers: {}\n}\n"),
+        ("gemini", '{\n  "theme": "dark" /* another\n}\n'),
+        ("opencode", '{"mcp": {"other": {},,},}\n'),
         ("codex", 'mcp_servers = { other = { command = "x" } }\n'),
     ],
 )
-def test_a_file_with_comments_is_left_alone_and_what_to_add_is_told(run, home, client, text):
+def test_a_file_that_is_not_edited_is_left_alone_and_what_to_add_is_told(run, home, client, text):
     path = lay(home, client, text)
     done = run("connect", client)
     shown = json.loads(done.err.partition("what this says: ")[2])["keepward"]

@@ -143,10 +143,17 @@ def test_removing_leaves_no_file_for_opencode(run, home):
     assert list((home / PLUGIN).parent.iterdir()) == []
 
 
+def test_hooks_are_connected_beside_settings_with_comments(run, home):
+    settings = home / ".config" / "opencode" / "opencode.jsonc"
+    settings.parent.mkdir(parents=True)
+    settings.write_text('{\n  // mine\n  "theme": "dark",\n}\n')
+    assert (run("connect", "opencode", "--hooks").code, (home / PLUGIN).exists()) == (0, True)
+
+
 def test_hooks_are_removed_where_the_entry_has_to_be_taken_out_by_hand(run, home):
     run("connect", "opencode", "--hooks")
     settings = home / ".config" / "opencode" / "opencode.json"
-    settings.write_text("// mine\n" + settings.read_text())
+    settings.write_text("mine\n" + settings.read_text())
     done = run("connect", "opencode", "--remove")
     assert (done.code, "keepward token revoke" in done.err, list((home / PLUGIN).parent.iterdir())) == (2, True, [])
 

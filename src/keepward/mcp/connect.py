@@ -3,7 +3,8 @@
 Invariants
 (1) Only the entry of that name is touched, and only where it is ours; all else in the file stays, byte for byte: what
     is to be written is read again and compared with what was meant, and refused where it is not that.
-(2) What is edited is plain: JSON as `json` reads it, with no comments, and TOML whose tables have headers of their own.
+(2) What is edited is JSON, whose comments and last commas are read as blank space and stay where they are, and TOML
+    whose tables have headers of their own.
 (3) The file is replaced whole or not at all, and what was there before is kept beside it.
 (4) A second call with the same choices changes nothing.
 (5) An entry names a program and its arguments; the token that it may hold is an agent's, and no other key is in it.
@@ -160,6 +161,9 @@ def home_of(environ: Mapping[str, str]) -> Path:
 
 
 _SPACE = re.compile(r"[ \t\r\n]*")
+#: Texts of JSON, which stay, and what clients allow between them; then a last comma, once comments are gone.
+_COMMENT = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_LAST_COMMA = re.compile(r'"(?:\\.|[^"\\])*"|,(?=\s*[}\]])')
 _REFUSED = "it is written in a way that is not edited here"
 _HEADER = re.compile(r"\s*\[")
 
@@ -173,12 +177,21 @@ def load(text: str, *, toml: bool) -> dict[str, Any]:
     try:
         if toml:
             return tomllib.loads(text)
-        value = json.loads(text, object_pairs_hook=_once) if text.strip() else {}
+        value = json.loads(_blanked(text), object_pairs_hook=_once) if text.strip() else {}
     except (ValueError, RecursionError) as fault:
-        raise InvalidInput(f"it cannot be read as {'TOML' if toml else 'JSON without comments'}") from fault
+        raise InvalidInput(f"it cannot be read as {'TOML' if toml else 'JSON'}") from fault
     if not isinstance(value, dict):
         raise InvalidInput("it is no object")
     return value
+
+
+def _blanked(text: str) -> str:
+    """Return a text of JSON with blanks for comments and last commas; every other character stays in its place."""
+
+    def blank(found: re.Match[str]) -> str:
+        return found[0] if found[0].startswith('"') else re.sub(r"\S", " ", found[0])
+
+    return _LAST_COMMA.sub(blank, _COMMENT.sub(blank, text))
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -281,11 +294,15 @@ def _inserted(text: str, place: Sequence[Any], entry: Any) -> str:
     """Return a text of JSON with an entry as the first member of the innermost object or list that is there."""
     unit = found[1] if (found := re.search(r"^([ \t]+)\"", text, re.MULTILINE)) else "  "
     newline = "\r\n" if "\r\n" in text else "\n"
-    at, depth = _innermost(text, place[:-1])
+    plain = _blanked(text)
+    at, depth = _innermost(plain, place[:-1])
     for key in reversed(place[depth + 1 :]):
         entry = [entry] if key == 0 else {key: entry}
     name = f"{json.dumps(place[depth])}: " if text[at] == "{" else ""
-    head, gap, rest = text[: at + 1], text[at + 1 : (end := _past_space(text, at + 1))], text[end:]
+    head, gap, rest = text[: at + 1], text[at + 1 : (end := _past_space(plain, at + 1))], text[end:]
+    # What stands before the first member is said once, above ours.
+    space = plain[at + 1 : end]
+    space = space[space.rfind(newline) :] if gap != space else space
     line = head[head.rfind("\n") + 1 :]
     base = line[: len(line) - len(line.lstrip(" \t"))]
 
@@ -293,19 +310,23 @@ def _inserted(text: str, place: Sequence[Any], entry: Any) -> str:
         return name + json.dumps(entry, indent=unit, ensure_ascii=False).replace("\n", newline + indent)
 
     if rest[0] in "}]":
-        return head + newline + base + unit + written(base + unit) + newline + base + rest
+        return head + gap.rstrip() + newline + base + unit + written(base + unit) + newline + base + rest
     if "\n" in gap:
-        return f"{head}{gap}{written(gap.rpartition(chr(10))[2])},{gap}{rest}"
-    return f"{head}{gap}{name}{json.dumps(entry, ensure_ascii=False)},{gap}{rest}"
+        return f"{head}{gap}{written(space.rpartition(chr(10))[2])},{space}{rest}"
+    return f"{head}{gap}{name}{json.dumps(entry, ensure_ascii=False)},{space}{rest}"
 
 
 def _without(text: str, place: Sequence[Any]) -> str:
     """Return a text of JSON without what is at a path, nor the comma beside it."""
-    at, _ = _innermost(text, place[:-1])
-    start, end = next((start, end) for key, start, _, end in _members(text, at) if key == place[-1])
-    after = _past_space(text, end)
-    if text[after] == ",":
+    plain = _blanked(text)
+    at, _ = _innermost(plain, place[:-1])
+    start, end = next((start, end) for key, start, _, end in _members(plain, at) if key == place[-1])
+    after = _past_space(plain, end)
+    if plain[after] == ",":
         return text[:start] + text[_past_space(text, after + 1) :]
+    if not text[at + 1 : start].strip():
+        # What had nothing in it is closed where it was opened.
+        return text[: at + 1] + text[end:].lstrip(" \t\r\n")
     return text[:start].rstrip(" \t\r\n").removesuffix(",") + text[end:]
 
 
