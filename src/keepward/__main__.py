@@ -9,6 +9,10 @@ import sys
 
 def main() -> int:
     """Run the command line; return its exit code."""
+    for name in ("stdin", "stdout", "stderr"):
+        # What a caller has closed is empty, and its number is free for no file of the store.
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w", encoding="utf-8"))  # noqa: PTH123, SIM115 - no path is wanted yet
     if sys.argv[1:2] == ["hook"]:
         # A client waits for it at each prompt: a running server answers before anything else is loaded.
         from keepward.hooks.quick import answered

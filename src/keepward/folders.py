@@ -20,8 +20,18 @@ def home(environ: Mapping[str, str]) -> str:
     # The XDG specification says that a relative path there is to be ignored.
     if os.path.isabs(environ.get("XDG_CONFIG_HOME", "")):
         return os.path.join(environ["XDG_CONFIG_HOME"], "keepward")
-    own = environ.get("HOME") or os.path.expanduser("~")
+    own = environ.get("HOME") or _login_folder()
     return os.path.join(os.getcwd(), ".keepward") if own == "~" else os.path.join(own, ".config", "keepward")
+
+
+def _login_folder() -> str:
+    """Return the folder that the system has for this login, whatever HOME says; ``~`` where it has none."""
+    try:
+        import pwd
+
+        return pwd.getpwuid(os.getuid()).pw_dir or "~"
+    except (ImportError, KeyError):
+        return "~" if os.environ.get("HOME") == "" else os.path.expanduser("~")
 
 
 def runtime(environ: Mapping[str, str]) -> str:

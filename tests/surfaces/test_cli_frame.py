@@ -180,6 +180,14 @@ def test_the_module_runs_as_a_program(tmp_path):
     assert done.returncode == 8
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("closed", "code"), [("remember - <&-", 5), ("version >&-", 0), ("recall x 2>&-", 8)])
+def test_a_stream_that_the_caller_closed_is_empty(tmp_path, closed, code):
+    line = f"{sys.executable} -m keepward --db {tmp_path}/memory.db --embedder none {closed}"
+    done = subprocess.run(["sh", "-c", line], check=False, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, "Error" in done.stderr) == (code, False)
+
+
 def test_a_reader_that_goes_away_is_no_fault(run, saved):
     code = "import sys; from keepward.cli.main import main; sys.exit(main(['--help']))"
     with subprocess.Popen(

@@ -30,7 +30,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from keepward import durable
+from keepward import durable, folders
 from keepward.errors import InvalidInput, ModelUnavailable, Tampered
 from keepward.model.codec import digest
 from keepward.model.commit import Head
@@ -54,21 +54,8 @@ _MOST = {"n": 1 << 18, "r": 16, "p": 4}
 
 
 def default_config_dir() -> Path:
-    """Return ``$KEEPWARD_HOME``, ``$XDG_CONFIG_HOME/keepward`` or ``~/.config/keepward``; works without ``HOME`` too.
-
-    Raises:
-        OSError: this user has no home.
-    """
-    if chosen := os.environ.get("KEEPWARD_HOME"):
-        return Path(chosen).expanduser()
-    named = os.environ.get("XDG_CONFIG_HOME", "")
-    if named and Path(named).is_absolute():
-        return Path(named) / "keepward"
-    try:
-        # Falls back to the password database where HOME is not set.
-        return Path.home() / ".config" / "keepward"
-    except RuntimeError as fault:
-        raise FileNotFoundError("this user has no home folder") from fault
+    """Return the folder of this user's keys and heads; see ``folders``."""
+    return Path(folders.home(os.environ))
 
 
 def _read(path: Path) -> bytes | None:

@@ -128,6 +128,14 @@ def test_the_configuration_folder_is_found_without_home(monkeypatch):
     assert default_config_dir().is_absolute()
 
 
+def test_an_empty_home_is_that_of_the_login(monkeypatch):
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.delenv("HOME", raising=False)
+    expected = default_config_dir()
+    monkeypatch.setenv("HOME", "")
+    assert default_config_dir() == expected
+
+
 def test_ids_of_a_forked_process_are_its_own():
     ids = RandomIds()
     ids.new_id(NOW + timedelta(days=1))
