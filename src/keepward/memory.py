@@ -15,6 +15,7 @@ import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -25,7 +26,7 @@ from keepward.errors import InvalidInput, KeepwardError, StoreUnavailable, Unaut
 from keepward.model.policy import Policy
 from keepward.model.trust import CAN, EXTRA, SHARED, Actor, stands_below, visible_from
 from keepward.verbs import Request
-from keepward.verbs.arguments import DEFAULT, scope_named, tenant_named
+from keepward.verbs.arguments import DEFAULT, scope_named, tenant_named, typed
 
 if TYPE_CHECKING:
     from typing import Self
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 R = TypeVar("R")
+_ACTOR = "an actor is such as Actor.user('ana') or Actor.operator('ana')"
 
 
 @dataclass(slots=True)
@@ -123,7 +125,9 @@ class Memory(Use, Govern, Tools):
         if token is not None and not (actor is None and tenant is None and scope is None):
             raise InvalidInput("a token says who asks and where: leave out actor, tenant and scope")
         if not isinstance(actor, Actor | None) or not isinstance(policy, Policy | None):
-            raise InvalidInput("an actor is such as Actor.user('ana') or Actor.operator('ana'), a policy a Policy(...)")
+            raise InvalidInput(f"{_ACTOR}, a policy a Policy(...)")
+        if not isinstance(url, str | PathLike | None):
+            raise InvalidInput("a store is named by a path, as text or as a Path, or by the address of a database")
         if actor is not None and actor.credential is not None:
             raise InvalidInput("an actor with a credential comes from its token: give the token")
         asking: dict[str, Any] = {
@@ -200,6 +204,8 @@ class Memory(Use, Govern, Tools):
         Raises:
             Unauthorised: the actor has rights that this handle cannot give.
         """
+        if not isinstance(actor, Actor):
+            raise InvalidInput(_ACTOR)
         if actor == self._unconfirmed.actor:
             return type(self)(self._shared, self._unconfirmed)
         if not stands_below(actor, self._unconfirmed.actor) or actor.credential is not None:
@@ -291,6 +297,9 @@ class Memory(Use, Govern, Tools):
             engine.uses.clear()
         finally:
             engine.store.close()
+
+    def __repr__(self) -> str:
+        return f"<Memory {self.path} tenant={self.tenant} scope={self.scope} actor={self.actor.label}>"
 
     def __enter__(self) -> Self:
         return self
@@ -417,7 +426,7 @@ class Memory(Use, Govern, Tools):
     # --- how requests are carried out
 
     def _send(self, request: Request[R], **local: Any) -> R:
-        session = self._session
+        session, request = self._session, typed(request)
         # A moment of the past is named by somebody who has seen it, maybe at the primary.
         with session.store.spread(on=request.spread and getattr(request, "as_of", None) is None):
             return request.run(session, **local)

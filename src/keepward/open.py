@@ -24,6 +24,15 @@ from keepward.ports.world import Anchor, BlobStore, Clock, ErasureList, IdSource
 from keepward.store.store import Store
 
 Model = TypeVar("Model")
+#: What each model is asked by, and which may be given by name.
+_METHODS = {
+    "embedder": "embed",
+    "counter": "count",
+    "extractor": "extract",
+    "summarizer": "summarize",
+    "redactor": "find",
+}
+_NAMED = frozenset({"embedder", "counter", "extractor"})
 
 
 def open_engine(
@@ -44,6 +53,7 @@ def open_engine(
     """Open a store with everything around it; ``more`` are further parts of an engine, see ``Memory.open``."""
     from keepward.store.store import open_store
 
+    _check_models(embedder=embedder, counter=counter, extractor=extractor, **more)
     # Models are chosen first: a name that means nothing must not leave a new store behind.
     served = _served(choose, embedder, "KEEPWARD_EMBEDDER_KEY", config_dir)
     parts: dict[str, Any] = {"embedder": served, "counter": _counter(counter)}
@@ -88,6 +98,20 @@ def _erasures(config_dir: Path | None) -> ErasureList | None:
         return FileErasures(config_dir or default_config_dir())
     except OSError:
         return None
+
+
+def _check_models(**given: Any) -> None:
+    """Refuse what is no model: one that is no name has the method that is asked of it.
+
+    Raises:
+        InvalidInput: it has not.
+    """
+    for name, method in _METHODS.items():
+        model = given.get(name)
+        if model is None or (isinstance(model, str) and name in _NAMED):
+            continue
+        if isinstance(model, str | type) or not callable(getattr(model, method, None)):
+            raise InvalidInput(f"{name} is an object with a method `{method}`, as keepward.ports.models describes it")
 
 
 def _served(

@@ -115,6 +115,23 @@ def test_each_memory_adds_one_vector_row_under_its_own_id(
     assert sorted(rows) == sorted((name, 1, 1) for name in ids)
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [np.full((1, 64), np.nan), np.zeros((1, 64)), np.ones((1, 63)), np.ones((0, 64)), np.ones(64), None, "vector"],
+    ids=["not finite", "zero", "other dimension", "none for a text", "flat", "None", "text"],
+)
+def test_an_embedder_that_does_not_give_what_it_promises_counts_as_unavailable(
+    opened: Callable[..., Memory], compass: Compass, monkeypatch: pytest.MonkeyPatch, answer: Any
+) -> None:
+    monkeypatch.setattr(Compass, "embed", lambda *_: answer)
+    with opened("shop", embedder=compass) as memory:
+        kept(memory.remember("hammer", tier="archival"))
+        found = memory.recall("hammer")
+        assert ([hit.memory.text for hit in found], found.used) == (["hammer"], ("text",))
+        assert "did not give 64 finite numbers" in found.notes[0]
+        assert memory.status()["vectors_pending"] == 1
+
+
 @pytest.mark.promise("B52", "B53")
 def test_while_the_embedder_fails_memories_are_saved_and_found_by_words_and_the_answer_says_so(
     opened: Callable[..., Memory], compass: Compass

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import copy
 import importlib.util
 import json
+import pickle
 import re
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any, get_args
 
+import numpy as np
 import pytest
 
-from keepward import Committed, InvalidInput, Memory, NotFound, Policy
+from keepward import Client, Committed, Insert, InvalidInput, Memory, NotFound, Policy, Tier
 from keepward.model import change
 from keepward.verbs.fields import CHOICES
 
@@ -192,10 +195,10 @@ def test_every_outcome_has_the_same_attributes(mem: Memory) -> None:
         (lambda mem: mem.recall("x", purpose="awnser"), "did you mean answer?"),
         (lambda mem: mem.recall("x", order="learnt"), "did you mean learned?"),
         (lambda mem: mem.recall("x", min_importance="high"), "min_importance is a number"),
-        (lambda mem: mem.recall("x", limit="ten"), "a limit is"),
-        (lambda mem: mem.recall(5), "a query is a text"),
+        (lambda mem: mem.recall("x", limit="ten"), "limit is a whole number, not str"),
+        (lambda mem: mem.recall(5), "query is a text, not int"),
         (lambda mem: mem.context("x", format="markdwn"), "did you mean markdown?"),
-        (lambda mem: mem.context("x", budget_tokens="many"), "a budget is"),
+        (lambda mem: mem.context("x", budget_tokens="many"), "budget_tokens is a whole number"),
         (lambda mem: mem.create_token("x", rights="reviwer"), "did you mean reviewer?"),
         (lambda mem: mem.create_token("x", can=["raed"]), "did you mean read?"),
         (lambda mem: mem.create_token("x", expires="soon"), "not a duration"),
@@ -203,6 +206,9 @@ def test_every_outcome_has_the_same_attributes(mem: Memory) -> None:
         (lambda mem: mem.remember_many(["a"], mode="atomci"), "did you mean atomic?"),
         (lambda _: Policy(jobs={"expre": "1h"}), "did you mean expire?"),
         (lambda _: Memory.open(":memory:", embedder="hased"), "did you mean hashed?"),
+        (lambda _: Memory.open(":memory:", embedder=len), "embedder is an object with a method `embed`"),
+        (lambda _: Memory.open(":memory:", counter=len), "counter is an object with a method `count`"),
+        (lambda _: Memory.open(":memory:", redactor="names"), "redactor is an object with a method `find`"),
     ],
 )
 def test_a_name_that_there_is_not_is_never_an_empty_answer(owner: Memory, ask: Any, says: str) -> None:
@@ -210,3 +216,62 @@ def test_a_name_that_there_is_not_is_never_an_empty_answer(owner: Memory, ask: A
         ask(owner)
     assert says in str(caught.value)
     assert owner.find() == []
+
+
+@pytest.mark.parametrize(
+    ("ask", "says"),
+    [
+        (lambda mem: mem.get(Insert(id="a", text="b")), "memory_id is a text, not Insert"),
+        (lambda mem: mem.find(text=5), "text is a text, not int"),
+        (lambda mem: mem.recall("x", limit=None), "limit is a whole number, not None"),
+        (lambda mem: mem.recall("x", receipt="no"), "receipt is True or False, not str"),
+        (lambda mem: mem.recall("x", within=5), "within is a text, not int"),
+        (lambda mem: mem.find(as_of=1.5), "as_of is a commit's number or id"),
+        (lambda mem: mem.log(limit=2.5), "limit is a whole number, not float"),
+        (lambda mem: mem.add(None), "messages is a list, not None"),
+        (lambda mem: mem.add([{"role": "user", "content": "hi"}], session=5), "session is a text, not int"),
+        (lambda mem: mem.create_token(5), "name is a text, not int"),
+        (lambda mem: mem.forget("x", reason=None), "reason is a text, not None"),
+        (lambda mem: mem.archive("x", reason="y", if_version="1"), "if_version is a whole number, not str"),
+        (lambda mem: mem.propose([5], reason="x"), "changes are a list of Insert(...)"),
+        (lambda mem: mem.remember_many(["a"], batch=0), "a batch is at least 1"),
+        (lambda mem: mem.approve_many(None), "ids is a list of texts, not None"),
+        (lambda mem: mem.plan_erase(5), "ids is a list of texts, not int"),
+        (lambda mem: mem.at(scope=5), "unknown scope"),
+        (lambda mem: mem.at(tenant=5), "a tenant is 1 to 128 letters"),
+        (lambda mem: mem.acting_as("orion"), "an actor is such as Actor.user('ana')"),
+    ],
+)
+def test_an_argument_of_another_type_is_named_and_nothing_is_stored(owner: Memory, ask: Any, says: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        ask(owner)
+    assert says in str(caught.value)
+    assert owner.head == "0:" + "0" * 16
+    assert owner.verify().ok
+
+
+def test_no_file_is_named_after_what_is_no_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidInput, match="named by a path"):
+        Memory.open(b"memory.db")  # type: ignore[arg-type]
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_numbers_of_numpy_and_members_of_enumerations_are_what_they_are_equal_to(owner: Memory) -> None:
+    out = owner.remember("Ana prefers tabs", confidence=np.float32(0.5), subject=Tier.CORE, tier=np.str_("archival"))
+    assert out.record is not None
+    assert (out.record.confidence, type(out.record.subject), out.record.subject) == (0.5, str, "core")
+    assert len(owner.recall("tabs", limit=np.int64(3), tiers=[Tier.ARCHIVAL])) == 1
+    assert owner.verify().ok
+
+
+def test_a_handle_shows_where_it_stands_and_no_token(owner: Memory) -> None:
+    assert repr(owner.at(scope="/agents/orion")).endswith("tenant=default scope=/agents/orion actor=operator:olga>")
+    client = Client("http://127.0.0.1:8321", "kw_" + "a" * 43, tenant="acme")
+    assert repr(client) == "<Client http://127.0.0.1:8321 tenant=acme scope=None>"
+
+
+def test_results_and_the_policy_go_to_another_process_and_come_back_equal(owner: Memory) -> None:
+    owner.remember("Ana prefers tabs", metadata={"stars": 4})
+    for value in (owner.recall("tabs"), owner.context("tabs"), owner.facets(), Policy(jobs={"expire": "1h"})):
+        assert pickle.loads(pickle.dumps(value)) == value == copy.deepcopy(value)

@@ -10,6 +10,7 @@ from keepward import verbs
 from keepward.calls import Calls, sends
 from keepward.model.change import KEEP, ReplaceFields
 from keepward.model.value import Duration
+from keepward.verbs.arguments import texts
 
 if TYPE_CHECKING:
     from keepward.model.commit import Receipt
@@ -107,7 +108,7 @@ class Govern(Calls):
 
     def approve_many(self, ids: Iterable[str] | Mapping[str, str | None]) -> list[Decided]:
         """Approve each by id, or by id with the digest that was seen; each gets its own answer, in the order given."""
-        wanted = dict(ids) if isinstance(ids, Mapping) else dict.fromkeys(ids)
+        wanted = dict(ids) if isinstance(ids, Mapping) else dict.fromkeys(texts("ids", ids))
         items = [{"id": name, "digest": digest} for name, digest in wanted.items()]
         return self._send(verbs.review.ApproveMany(items=items))
 
@@ -245,7 +246,7 @@ class Govern(Calls):
 
         A predicate cannot be sent to a server.
         """
-        request = verbs.inquiry.Bisect(query=query, contains=contains, since=since, purpose=purpose)
+        request = verbs.inquiry.Bisect(query=query, contains=contains or "", since=since, purpose=purpose)
         return self._send(request, predicate=predicate)
 
     @sends("inquiry")

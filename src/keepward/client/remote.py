@@ -31,6 +31,7 @@ from keepward.model.commit import Reason
 from keepward.model.copies import ExportPlan, RestoredExport
 from keepward.model.trust import Actor
 from keepward.results import UNREADABLE, error_of, from_json, read_json
+from keepward.verbs.arguments import typed
 
 if TYPE_CHECKING:
     from typing import Self
@@ -124,6 +125,10 @@ class Client(Use, Govern):
     def head(self) -> str:
         """Name of the tenant's newest commit: its number, a colon, and 16 hex digits of its hash."""
         return str(self._standing["head"])
+
+    def __repr__(self) -> str:
+        # What the token names is not asked for here.
+        return f"<Client {self._way.url} tenant={self._way.tenant} scope={self._way.scope}>"
 
     def at(self, *, tenant: str | None = None, scope: str | None = None) -> Self:
         """Return a handle at another tenant or scope of the same server.
@@ -254,7 +259,7 @@ class Client(Use, Govern):
             raise InvalidInput("a call over HTTP is always of kind 'write': leave it out")
         if "predicate" in given:
             raise InvalidInput("a predicate cannot be sent to a server: give the text to look for as `contains`")
-        return wire.carry_out(request, self._way, **given)
+        return wire.carry_out(typed(request), self._way, **given)
 
 
 def _sent(way: Transport, path: str, source: str | Path | IO[bytes] | bytes, query: list[tuple[str, str]]) -> Any:

@@ -83,7 +83,7 @@ def back_up(engine: Engine, store: str, path: str | Path) -> Backup:
 
 def restore(backup: str | Path, to: str | Path, *, actor: Actor, config_dir: Path | None, **world: Any) -> Restored:
     """Bring a backup back as a store that is not there yet; see ``Memory.restore_backup``."""
-    if not actor.is_owner:
+    if not isinstance(actor, Actor) or not actor.is_owner:
         raise Unauthorised("restoring a backup takes the owner")
     source, target = Path(backup).expanduser().absolute(), Path(to).expanduser().absolute()
     world["config_dir"] = config_dir

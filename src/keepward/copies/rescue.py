@@ -54,7 +54,7 @@ def rescue(
 ) -> Rescued:
     """Make the store ``new`` out of what holds of ``broken``; see ``Memory.rescue``."""
     broken, new = Path(broken).expanduser().absolute(), Path(new).expanduser().absolute()
-    if not actor.is_owner:
+    if not isinstance(actor, Actor) or not actor.is_owner:
         raise Unauthorised("rescuing a store takes the owner")
     if new.exists() or id_file(new).exists():
         raise InvalidInput(f"{new} is there already; name a file that is not")

@@ -19,6 +19,7 @@ from keepward.model.journal import Check, CommitView, Difference, Verification
 from keepward.model.memory import CORE_BLOCKS, Record, Status, Tier
 from keepward.model.query import EVERYTHING, AsOf, Filter
 from keepward.model.trust import visible_from
+from keepward.model.value import counted
 from keepward.ports.store import Found
 from keepward.retrieval.units import FRESH
 
@@ -313,7 +314,8 @@ def _vectors(facts: dict[str, Any], pending: int) -> str:
     made = facts["vectors_by_embedder"]
     others = {name: count for name, count in made.items() if name != facts["embedder"]}
     outdated = pending - sum(others.values()) - (facts["live"] - sum(made.values()))
-    told = f"{pending} memories wait for a vector" + (" and are found by words alone" if pending > outdated else "")
+    told = f"{counted(pending, 'memory waits', 'memories wait')} for a vector"
+    told += ", found by words alone" if pending > outdated else ""
     if pending and others:
         had = ", ".join(f"{count} of {name}" for name, count in others.items())
         told += f"; the embedder has changed: there are vectors {had}"

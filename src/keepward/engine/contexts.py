@@ -155,7 +155,7 @@ def text_at(session: Session, objective: str, seq: int, *, purpose: str = "answe
 
 def _budget_and_format(engine: Engine, budget_tokens: int | None, form: str) -> tuple[int, Format]:
     budget = engine.policy.context_budget if budget_tokens is None else budget_tokens
-    if not isinstance(budget, int) or budget < 1:
+    if budget < 1:
         raise InvalidInput("a budget is at least 1 token")
     for name in FORMATS:
         if name == form:

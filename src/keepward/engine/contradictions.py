@@ -40,7 +40,7 @@ def contradictions(session: Session, filters: Filter, *, limit: int) -> Contradi
     Raises:
         InvalidInput: a limit below 1, an unknown tier, kind or content type.
     """
-    if not isinstance(limit, int) or limit < 1:
+    if limit < 1:
         raise InvalidInput("a limit is at least 1")
     seen = find(session, filters, limit=READ, include_ended=False)
     records = {record.id: record for record in seen}

@@ -158,7 +158,7 @@ def embedded(
         # What is found by its fields alone has no text, and is not looked at again.
         return [replace(features, model=embedder.id, recipe=units.RECIPE) for features in base]
     try:
-        vectors = embedder.embed([unit for group in texts for unit in group])
+        vectors = vectors_of(embedder, [unit for group in texts for unit in group])
     except ModelUnavailable as fault:
         logger.warning("embedding failed: %s", fault, extra={"action": "embedding_failed", "model": embedder.id})
         return list(base)
@@ -172,6 +172,25 @@ def embedded(
     return result
 
 
+def vectors_of(embedder: Embedder, texts: Sequence[str]) -> NDArray[np.float32]:
+    """Return the vectors of texts, a row each.
+
+    Raises:
+        ModelUnavailable: the embedder is, or gives something else than it promises.
+    """
+    import numpy as np
+
+    found = embedder.embed(texts)
+    try:
+        rows = np.asarray(found, dtype=np.float32)
+    except (TypeError, ValueError):
+        rows = np.zeros(0, dtype=np.float32)
+    if rows.shape != (len(texts), embedder.dim) or not np.isfinite(rows).all() or not rows.any(axis=1).all():
+        promised = f"{embedder.dim} finite numbers, not all zero, for each text"
+        raise ModelUnavailable(f"the embedder {embedder.id} did not give {promised}; mend its `embed`")
+    return rows
+
+
 @lru_cache(maxsize=4)
 def usual_request(embedder: Embedder) -> NDArray[np.float32]:
     """Return what requests for advice have in common by an embedder: their mean vector, of length 1.
@@ -181,7 +200,7 @@ def usual_request(embedder: Embedder) -> NDArray[np.float32]:
     """
     import numpy as np
 
-    mean = embedder.embed(analyze.WORDS["advice"]["usual"]).mean(axis=0, dtype=np.float64)
+    mean = vectors_of(embedder, analyze.WORDS["advice"]["usual"]).mean(axis=0, dtype=np.float64)
     return np.asarray(mean / max(float(np.sqrt(np.dot(mean, mean))), 1e-9), dtype=np.float32)
 
 

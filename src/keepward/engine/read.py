@@ -16,7 +16,7 @@ from datetime import datetime
 from itertools import compress
 from typing import TYPE_CHECKING, cast
 
-from keepward.engine.features import usual_request
+from keepward.engine.features import usual_request, vectors_of
 from keepward.engine.index import from_database, unembedded
 from keepward.engine.learned import Standing, unfit
 from keepward.engine.session import Engine, Session
@@ -116,6 +116,8 @@ def seq_of(session: Session, as_of: AsOf) -> int | None:
             raise InvalidInput("an instant needs a time zone")
         commits = range(1, session.store.head(session.tenant).seq + 1)
         return bisect_right(commits, as_of, key=lambda seq: commit_of(session, str(seq)).commit.at)
+    if isinstance(as_of, bool) or not isinstance(as_of, int):
+        raise InvalidInput("as_of is a commit's number or id, the name of a head, or an aware datetime")
     if as_of < 0 or as_of > session.store.head(session.tenant).seq:
         raise NotFound(f"there is no commit {as_of} in this tenant; `keepward log` lists them")
     return as_of
@@ -169,7 +171,7 @@ def recall(
         InvalidInput: an empty query, a limit outside 1..1000, a floor outside 0..1, an unknown purpose, order, tier,
             kind or content type.
     """
-    if not isinstance(limit, int) or not 1 <= limit <= MOST:
+    if not 1 <= limit <= MOST:
         raise InvalidInput(f"a limit is from 1 to {MOST}")
     least = floor_of(session.engine, floor)
     check_names(tiers=filters.tiers, kinds=filters.kinds, content_types=filters.content_types)
@@ -230,8 +232,6 @@ def search(
     by rank until that is met. ``at`` is where ``as_of`` stands, if that is known already. What was ranked and does not
     hold is named in ``withheld``, and in no note yet.
     """
-    if not isinstance(query, str):
-        raise InvalidInput("a query is a text")
     if purpose not in PURPOSES:
         raise InvalidInput(unknown("purpose", purpose, PURPOSES))
     if order not in ORDERS:
@@ -451,7 +451,7 @@ def _query(engine: Engine, text: str, now: datetime) -> tuple[Query, list[str]]:
     if engine.embedder is None:
         return asked, ["no embedder: found by words alone"]
     try:
-        vector = engine.embedder.embed([text])[0]
+        vector = vectors_of(engine.embedder, [text])[0]
         if advice:
             vector = particular(vector, usual_request(cast("Hashable", engine.embedder)))
     except ModelUnavailable as fault:
@@ -517,7 +517,7 @@ def find(session: Session, filters: Filter, *, limit: int | None, include_ended:
     Raises:
         InvalidInput: a limit below 1, an unknown tier, kind or content type.
     """
-    if limit is not None and (not isinstance(limit, int) or limit < 1):
+    if limit is not None and limit < 1:
         raise InvalidInput("a limit is at least 1; leave it out for all")
     check_names(tiers=filters.tiers, kinds=filters.kinds, content_types=filters.content_types)
     seq = seq_of(session, as_of)

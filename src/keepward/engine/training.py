@@ -22,6 +22,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from keepward.engine.commit import store_steps
+from keepward.engine.features import vectors_of
 from keepward.engine.learned import KEY, Standing, is_carried, standing
 from keepward.engine.own import own_step
 from keepward.engine.session import Engine, Session
@@ -276,7 +277,7 @@ def _queries(engine: Engine, texts: Sequence[str], progress: Progress) -> dict[s
     for start in range(0, len(asked) if engine.embedder else 0, QUERIES):
         assert engine.embedder is not None
         part = asked[start : start + QUERIES]
-        found |= dict(zip(part, np.asarray(engine.embedder.embed(part), dtype=np.float32), strict=True))
+        found |= dict(zip(part, vectors_of(engine.embedder, part), strict=True))
         progress.at(1, start + len(part), len(asked))
     progress.at(1, 1, 1)
     return found

@@ -10,9 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -190,6 +190,14 @@ class Policy:
             parse_scope(scope)
         if not 0.0 <= self.agent_feedback_share <= 1.0:
             raise InvalidInput("policy.agent_feedback_share is a share, from 0 to 1")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A mapping that cannot be changed cannot be copied or pickled either.
+        given = {each.name: getattr(self, each.name) for each in fields(self)}
+        plain: dict[str, Any] = {
+            name: dict(value) if isinstance(value, MappingProxyType) else value for name, value in given.items()
+        }
+        return partial(Policy, **plain), ()
 
     @cached_property
     def version(self) -> str:

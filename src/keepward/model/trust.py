@@ -254,10 +254,11 @@ def parse_scope(name: str) -> str:
     Raises:
         InvalidInput: the name breaks (1) or has more than 8 segments.
     """
-    if name in {SHARED, "shared", "user"}:
+    said = name if isinstance(name, str) else ""
+    if said in {SHARED, "shared", "user"}:
         return SHARED
-    path = name if name.startswith("/") else f"/agents/{name}"
-    segments = path.removesuffix("/").split("/")[1:] if name else []
+    path = said if said.startswith("/") else f"/agents/{said}"
+    segments = path.removesuffix("/").split("/")[1:] if said else []
     if not segments or len(segments) > DEPTH or not all(_SEGMENT.fullmatch(part) for part in segments):
         raise InvalidInput("unknown scope: use `shared`, an agent's name, or a path such as /agents/orion/tasks/42")
     return "/" + "/".join(segments)
@@ -289,7 +290,7 @@ def parse_tenant(name: str) -> str:
     Raises:
         InvalidInput: empty, longer than 128, or outside letters, digits and ``. _ @ : -``.
     """
-    if not _TENANT.fullmatch(name):
+    if not isinstance(name, str) or not _TENANT.fullmatch(name):
         raise InvalidInput("a tenant is 1 to 128 letters, digits or . _ @ : - and starts with a letter or digit")
     return name
 

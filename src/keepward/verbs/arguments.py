@@ -14,20 +14,70 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields as fields_of
 from datetime import datetime, timedelta
-from functools import lru_cache
-from typing import Any
+from functools import cache, lru_cache
+from numbers import Integral, Real
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from keepward.errors import InvalidInput
 from keepward.model.change import KEEP, Append, Insert, Move, Replace
 from keepward.model.fold import metadata_text
 from keepward.model.trust import SHARED, parse_scope, parse_tenant
 from keepward.model.value import Duration, chosen, meant, parse_duration, parse_instant
+from keepward.verbs import LIFTED, Request
 from keepward.verbs.fields import CHOICES
 
 #: Changes whose fields are read one by one, and what each is called.
 _CHANGES: Mapping[type[Any], str] = {Replace: "an edit", Append: "an addition", Move: "a move"}
 #: The tenant of who names none.
 DEFAULT = "default"
+#: Arguments that are a text on the wire, and something else as well from Python: their verbs read them.
+_SEVERAL_FORMS = frozenset({"commit", "since", "until", "earlier", "later", "where"})
+R = TypeVar("R")
+
+
+def typed(request: Request[R]) -> Request[R]:
+    """Return a request whose arguments have the types that it names, as plain texts, numbers and tuples.
+
+    What a verb takes in several forms, such as an instant, and the fields of a memory are left to the verb.
+
+    Raises:
+        InvalidInput: an argument is of another type.
+    """
+    kind = type(request)
+    readers = _readers(kind)  # type: ignore[arg-type]  # a class has a hash
+    # A default is what the request says, and need not be read.
+    given = {name: value for name, value in request.__dict__.items() if value is not getattr(kind, name, request)}
+    read = {name: readers[name](name, value) for name, value in given.items() if name in readers}
+    if all(given[name] is value for name, value in read.items()):
+        return request
+    return kind(**request.__dict__ | read)
+
+
+@cache
+def _readers(request: type[Request[Any]]) -> Mapping[str, Reader]:
+    """Return what reads each argument of a request that is of one type."""
+    hints = get_type_hints(request, include_extras=True)
+    types = {name: tuple(dict.fromkeys(_types(hints[name]))) for name in request.names if name not in LIFTED}
+    return {
+        name: _BY_TYPE[kinds]
+        for name, kinds in types.items()
+        if kinds in _BY_TYPE and not (name in _SEVERAL_FORMS and str in kinds)
+    }
+
+
+def _types(hint: Any) -> Iterable[type]:
+    """Yield the types that a hint names, without what is noted of them."""
+    if get_origin(hint) is Annotated:
+        yield from _types(get_args(hint)[0])
+    elif get_origin(hint) is Literal:
+        yield from map(type, get_args(hint))
+    elif isinstance(hint, type) and hint is not Any:
+        yield hint
+    elif get_origin(hint) is list:
+        yield from (list, *_types(get_args(hint)[0]))
+    else:
+        for each in get_args(hint):
+            yield from _types(each)
 
 
 def tenant_named(name: str) -> str:
@@ -36,7 +86,8 @@ def tenant_named(name: str) -> str:
     Raises:
         InvalidInput: it is no tenant's name, or holds what looks like a secret.
     """
-    return parse_tenant(name) if name == DEFAULT else _no_secret(parse_tenant(name))
+    tenant = parse_tenant(name)
+    return tenant if tenant == DEFAULT else _no_secret(tenant)
 
 
 def scope_named(name: str) -> str:
@@ -89,11 +140,7 @@ def texts(name: str, value: Any) -> tuple[str, ...]:
     Raises:
         InvalidInput: it is one text, or holds something else.
     """
-    listed = isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
-    items = tuple(value) if listed else (None,)
-    if not all(isinstance(item, str) for item in items):
-        raise InvalidInput(f"{name} is a list of texts")
-    return items
+    return tuple(_text(name, item, "a list of texts") for item in _list(name, value, "a list of texts"))
 
 
 def share(name: str, value: Any) -> float:
@@ -102,8 +149,11 @@ def share(name: str, value: Any) -> float:
     Raises:
         InvalidInput: it is no number.
     """
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InvalidInput(f"{name} is a number from 0 to 1")
+    if type(value) is not int and type(value) is not float:
+        # One of numpy's is a number too; a truth value is none.
+        if isinstance(value, bool) or not isinstance(value, Real):
+            raise _not(name, "a number from 0 to 1", value)
+        return float(value)
     return value
 
 
@@ -113,7 +163,7 @@ def text(value: Any) -> str:
     Raises:
         InvalidInput: it is something else.
     """
-    return str(_of(str, "a text")("text", value))
+    return _text("text", value)
 
 
 def insert(given: Mapping[str, Any], *, each: bool = False) -> dict[str, Any]:
@@ -149,24 +199,50 @@ def _value(name: str, value: Any, readers: Mapping[str, Reader]) -> Any:
     if value is None and name not in _NEVER_EMPTY:
         # A content type is the one choice that a memory always has.
         return "text" if name == "content_type" else None
-    return readers.get(name, _text)(name, value)
+    read: Reader = readers.get(name, _text)
+    return read(name, value)
 
 
 Reader = Callable[[str, Any], Any]
 
 
+def _not(name: str, what: str, value: Any) -> InvalidInput:
+    return InvalidInput(f"{name} is {what}, not {'None' if value is None else type(value).__name__}")
+
+
 def _of(kind: type, what: str) -> Reader:
-    """Return what reads a value of a type, which for a number is no truth value."""
+    """Return what reads a value of a type."""
 
     def read(name: str, value: Any) -> Any:
-        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-            raise InvalidInput(f"{name} is {what}")
+        if not isinstance(value, kind):
+            raise _not(name, what, value)
         return value
 
     return read
 
 
-_text = _of(str, "a text")
+def _text(name: str, value: Any, what: str = "a text") -> str:
+    """Return a text, which of a member of an enumeration is the text that it is equal to."""
+    if not isinstance(value, str):
+        raise _not(name, what, value)
+    return value if type(value) is str else "".join(value)
+
+
+def whole(name: str, value: Any) -> int:
+    """Return a whole number, such as one of numpy's, which a truth value is not."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise _not(name, "a whole number", value)
+    return int(value)
+
+
+def _or_none(read: Reader) -> Reader:
+    return lambda name, value: None if value is None else read(name, value)
+
+
+def _list(name: str, value: Any, what: str = "a list") -> tuple[Any, ...]:
+    if not isinstance(value, Iterable) or isinstance(value, str | bytes | Mapping):
+        raise _not(name, what, value)
+    return tuple(value)
 
 
 def _object(name: str, value: Any) -> Mapping[str, Any]:
@@ -198,18 +274,19 @@ def _vector(name: str, value: Any) -> tuple[float, ...]:
     return tuple(each / length for each in numbers)
 
 
+_truth = _of(bool, "True or False")
 _NEVER_EMPTY = frozenset({"tags", "evidence", "derived_from", "aliases", "consent", "sliding"})
 #: How each field is read that is no plain text.
 _READ: Mapping[str, Reader] = {
     **dict.fromkeys(_NEVER_EMPTY, texts),
     **dict.fromkeys(CHOICES, lambda name, value: chosen(name.replace("_", " "), value, CHOICES[name])),
     **dict.fromkeys(("confidence", "importance"), share),
-    **dict.fromkeys(("consent", "sliding"), _of(bool, "True or False")),
+    **dict.fromkeys(("consent", "sliding"), _truth),
     "ttl": lambda _, value: parse_duration(value),
     "scope": lambda name, value: parse_scope(_text(name, value)),
     "metadata": _object,
     "occurred_at": _instant,
-    "if_version": _of(int, "a whole number"),
+    "if_version": whole,
     "vector": _vector,
 }
 #: The same where what is wrong with one item of many is told in its place, by a gate.
@@ -217,4 +294,17 @@ _JUDGED: Mapping[str, Reader] = {
     **_READ,
     **dict.fromkeys(CHOICES, _text),
     **dict.fromkeys(("confidence", "importance"), lambda _, value: value),
+}
+_ONE: Mapping[tuple[type, ...], Reader] = {
+    (str,): _text,
+    (int,): whole,
+    (float,): share,
+    (bool,): _truth,
+    (list, str): texts,
+    (list,): _list,
+}
+#: How an argument is read by the types that it names; None is one where it may be left empty.
+_BY_TYPE: Mapping[tuple[type, ...], Reader] = {
+    **_ONE,
+    **{(*kinds, type(None)): _or_none(read) for kinds, read in _ONE.items()},
 }

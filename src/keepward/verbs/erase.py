@@ -26,7 +26,7 @@ class Chosen(Request[R]):
     reason: Reason = "request"
 
     def __init__(self, *, ids: Sequence[str] | str = (), **given: Any) -> None:
-        super().__init__(ids=(ids,) if isinstance(ids, str) else tuple(ids), **given)
+        super().__init__(ids=(ids,) if isinstance(ids, str) else ids, **given)
 
     def parameters(self, session: Session) -> dict[str, Any]:
         """Return which memories are meant as one."""

@@ -105,9 +105,9 @@ class Bisect(Request[Found]):
         """Look for it, or for the first context that passes a predicate."""
         from keepward.engine.inquire import bisect
 
-        if (self.contains is None) == (predicate is None) or self.contains == "":
+        if bool(self.contains) == (predicate is not None):
             raise InvalidInput("give either the text to look for or a predicate")
-        passes = predicate if predicate is not None else lambda text: str(self.contains) in text
+        passes = predicate if predicate is not None else lambda text: self.contains in text
         asked: dict[str, Any] = {"since": self.since, "purpose": self.purpose}
         return bisect(session, self.query, passes, **asked)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypedDict, get_args
 
 from keepward.errors import InvalidInput, NotFound, Unauthorised
 from keepward.model import change as changes_of
@@ -80,6 +80,8 @@ class RememberMany(Request[list[Outcome]]):
 
         reason = self.reason or "remembered"
         chosen("mode", self.mode, ("each", "atomic"))
+        if arguments.whole("batch", batch) < 1:
+            raise InvalidInput("a batch is at least 1")
         changes = self.changes(session)
         if self.mode == "atomic":
             return [propose(session, changes, reason=reason, kind=kind)] * len(changes) if changes else []
@@ -304,6 +306,8 @@ class Propose(Request[Outcome]):
     mode: Literal["atomic"] = "atomic"
 
     def run(self, session: Session, *, kind: str = "write") -> Outcome:
+        if not all(isinstance(change, get_args(Change)) for change in self.changes):
+            raise InvalidInput("changes are a list of Insert(...), Replace(...) and the others of keepward")
         return propose(session, self.changes, reason=self.reason, within=self.session, kind=kind)
 
 
