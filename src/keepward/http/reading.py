@@ -23,9 +23,11 @@ import hashlib
 import hmac
 import json
 import re
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from importlib.resources import files
 from typing import Any, get_args, get_origin
 
 from fastapi.exceptions import RequestValidationError
@@ -45,47 +47,10 @@ from keepward.model.value import from_micros, to_micros
 TENANT = "Keepward-Tenant"
 SCOPE = "Keepward-Scope"
 MEDIA_TYPE = "application/problem+json"
-#: Status and title by the code of an error of Keepward's; any other store error is 500.
-_ERRORS: dict[type[errors.KeepwardError], tuple[int, str]] = {
-    errors.InvalidInput: (400, "An argument is not usable"),
-    errors.NotFound: (404, "There is nothing by that name"),
-    errors.Conflict: (409, "The state has changed"),
-    errors.StaleVersion: (409, "A newer version exists"),
-    errors.Unauthorised: (403, "This credential may not do that"),
-    errors.ContextTooSmall: (409, "Core memory does not fit the budget"),
-    errors.ModelUnavailable: (503, "A model cannot be used"),
-    errors.StoreUnavailable: (503, "The store cannot be reached"),
-    errors.StoreError: (500, "The store cannot be used"),
-    errors.NotAStore: (500, "The file is not a store"),
-    errors.NewerSchema: (500, "The store is newer than this server"),
-    errors.NotAdopted: (503, "The store is not one of this machine's"),
-    errors.Tampered: (500, "A row does not match its seal"),
-    errors.KeepwardError: (500, "Something went wrong"),
-}
-STATUS: dict[str, int] = {kind.code: status for kind, (status, _) in _ERRORS.items()} | {"too_large": 413}
-#: Title by code. docs/http.md lists all of them.
-TITLES: dict[str, str] = {kind.code: title for kind, (_, title) in _ERRORS.items()} | {
-    "bad_request": "The request cannot be read",
-    "bad_json": "The body is not JSON that can be stored",
-    "bad_cursor": "The cursor is not of this query",
-    "bad_host": "The host name is not one of this server's",
-    "csrf": "The CSRF header is missing or wrong",
-    "foreign_origin": "Calls from another site are refused",
-    "idempotency_in_progress": "The same call is being carried out",
-    "idempotency_reused": "The Idempotency-Key belongs to another call",
-    "internal": "Something went wrong",
-    "invalid_body": "The body does not have the shape of this call",
-    "method_not_allowed": "The method is not one of this path's",
-    "not_installed": "A part is not installed",
-    "precondition_failed": "It is not the version that was named",
-    "precondition_required": "Say which version is meant",
-    "rate_limited": "Too many changes in a minute",
-    "refused": "A gate refused the write",
-    "timeout": "The body came too slowly",
-    "too_large": "The body is too large",
-    "unauthenticated": "A token is needed",
-    "unsupported_media_type": "The body is of another type",
-}
+_PROBLEMS = tomllib.loads(files(__package__).joinpath("problems.toml").read_text("utf-8"))
+#: Status by the code of an error of Keepward's, any other store error is 500; and title by code.
+STATUS: dict[str, int] = {code: each["status"] for code, each in _PROBLEMS.items() if "status" in each}
+TITLES: dict[str, str] = {code: each["title"] for code, each in _PROBLEMS.items()}
 #: Where the id of a request stands in its scope.
 REQUEST = "keepward.request"
 #: Kinds of validation errors whose message says nothing of what was sent (6).

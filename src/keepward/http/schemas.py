@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import tomllib
 import types
 import typing
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from enum import Enum
+from importlib.resources import files
 from typing import Annotated, Any, Literal, Union
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
@@ -296,49 +298,8 @@ _SAID = {
     201: "Made; of a write: committed.",
     202: "Held for review.",
 }
-#: What a caller may do next, by operation: a name, and the operation with where its arguments are in the answer.
-#: `body.digest=digest` is a field of the next body.
-_LINKS: Mapping[str, Mapping[str, str]] = {
-    "put_blob": {"bytes": "read_blob ref=ref", "about": "blob ref=ref"},
-    "begin_draft": {
-        "draft": "get_draft draft_id=id",
-        "stage": "stage_draft draft_id=id",
-        "finish": "finish_draft draft_id=id",
-        "discard": "discard_draft draft_id=id",
-    },
-    "erase": {"certificate": "certificate name=commit"},
-    "plan_adopt": {"adopt": "adopt body.digest=digest"},
-    "log": {
-        "commit": "show commit_id=items/0/id",
-        "rollback": "rollback commit_id=items/0/id If-Match=etag",
-    },
-    "show": {"receipt": "receipt id=receipt"},
-    "search": {"memory": "get id=hits/0/id"},
-    "compile": {
-        "receipt": "receipt id=receipt",
-        "feedback": "feedback body.receipt=receipt",
-        "replay": "replay id=receipt",
-    },
-    "find": {"memory": "get id=items/0/id"},
-    "get": {
-        "revise": "revise id=id If-Match=header.ETag",
-        "forget": "forget id=id If-Match=header.ETag",
-        "history": "history id=id",
-    },
-    "pending": {"proposal": "get_proposal id=items/0/id", "reject": "reject id=items/0/id"},
-    "get_proposal": {
-        "approve": "approve id=id If-Match=header.ETag",
-        "amend": "amend id=id If-Match=header.ETag",
-        "reject": "reject id=id",
-        "reopen": "reopen id=id",
-    },
-    "create_token": {"revoke": "revoke_token id=token/id"},
-    "jobs": {"run": "run_job name=items/0/name"},
-    "remember": {"memory": "get id=id", "history": "history id=id", "commit": "show commit_id=commit"},
-    "revise": {"memory": "get id=id", "history": "history id=id"},
-    "update_by_key": {"memory": "get id=id", "history": "history id=id"},
-    "propose": {"commit": "show commit_id=commit"},
-}
+#: What a caller may do next, by operation.
+_LINKS: Mapping[str, Mapping[str, str]] = tomllib.loads(files(__package__).joinpath("links.toml").read_text("utf-8"))
 
 
 def problems_of(*statuses: int) -> dict[int | str, dict[str, Any]]:
