@@ -41,11 +41,14 @@ def choose(name: str, *, api_key: str | None = None) -> Embedder | None:
         case "none", "":
             return None
         case (("auto" | "minilm" | "hashed"), ""):
-            from keepward.models.hashed import HashedEmbedder
-            from keepward.models.minilm import MiniLmEmbedder
+            if kind != "hashed":
+                from keepward.models.minilm import MiniLmEmbedder
 
-            minilm = kind == "minilm" or (kind == "auto" and MiniLmEmbedder.available())
-            return MiniLmEmbedder() if minilm else HashedEmbedder()
+                if kind == "minilm" or MiniLmEmbedder.available():
+                    return MiniLmEmbedder()
+            from keepward.models.hashed import HashedEmbedder
+
+            return HashedEmbedder()
         case (("http" | "https"), _) if server := server_of(name):
             from keepward.models.remote import HttpEmbedder
 

@@ -17,7 +17,6 @@ import json
 import os
 from base64 import urlsafe_b64decode
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -83,6 +82,8 @@ class MiniLmEmbedder:
 
         if len(texts) == 1:
             return vector(texts[0])[None, :]
+        from concurrent.futures import ThreadPoolExecutor
+
         with ThreadPoolExecutor(min(_cores(), len(texts))) as pool:
             return np.stack(list(pool.map(vector, texts)))
 

@@ -15,7 +15,7 @@ import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any, Final
 
 from keepward.model.patterns import regex
@@ -89,7 +89,7 @@ class _Tables:
 
 @cache
 def _tables() -> _Tables:
-    read: dict[str, Any] = tomllib.loads(files(__package__).joinpath("facts.toml").read_text("utf-8"))
+    read: dict[str, Any] = tomllib.loads(Path(__file__).with_name("facts.toml").read_text("utf-8"))
 
     def pattern(text: str) -> re.Pattern[str]:
         # A name is told by its capital letter; everything else is the same in either case.

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache, reduce
 from hashlib import blake2b
-from importlib.resources import files
 from itertools import chain
 from operator import or_
+from pathlib import Path
 from struct import Struct
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -63,7 +63,7 @@ _FEATURES: Final = Struct("=4q4?")
 _CHANGE, _IDIOMS, _REPLACES = 1, 2, 4
 _PROPERTIES: Final = 3
 
-_LISTS: Final[dict[str, Any]] = tomllib.loads(files(__package__).joinpath("current.toml").read_text("utf-8"))
+_LISTS: Final[dict[str, Any]] = tomllib.loads(Path(__file__).with_name("current.toml").read_text("utf-8"))
 _VERBS, _KIN, _OPENERS, _PRONOUNS = (frozenset(_LISTS[name]) for name in ("verbs", "kin", "openers", "pronouns"))
 ONE_VALUE: Final = frozenset(map(term_hash, _LISTS["one_value"]))
 _DETERMINERS, _DENIALS, _SORTS, _PLACES = (

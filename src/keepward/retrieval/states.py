@@ -13,8 +13,8 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, reduce
-from importlib.resources import files
 from operator import or_
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from keepward.model.patterns import regex
@@ -22,7 +22,7 @@ from keepward.retrieval.analyze import MONTHS, NUMBERS, WEEKDAYS, analyse, term_
 
 Match = re.Match[str]
 
-_LISTS: Final[dict[str, Any]] = tomllib.loads(files(__package__).joinpath("states.toml").read_text("utf-8"))
+_LISTS: Final[dict[str, Any]] = tomllib.loads(Path(__file__).with_name("states.toml").read_text("utf-8"))
 #: What denies nothing, such as "can't wait".
 IDIOMS: Final = regex(rf"\b(?:{_LISTS.pop('idioms')})\b", re.IGNORECASE)
 _TOKEN: Final = regex(r"\w+(?:[-.']\w+)*")

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -26,7 +25,8 @@ from keepward.store.seals import Sealer
 if TYPE_CHECKING:
     from keepward.store.shared import SharedState
 
-PACKAGE = "keepward.store"
+#: Where the files of SQL are.
+FOLDER = Path(__file__).parent
 #: What no id begins with: the end of a range of ids that begin alike.
 LAST = "\U0010ffff"
 #: Number of the first migration.
@@ -183,7 +183,7 @@ def parse_queries(text: str) -> dict[str, str]:
 
 def text_of(name: str) -> str:
     """Return one of the files of SQL beside this module."""
-    return files(PACKAGE).joinpath(name).read_text("utf-8")
+    return FOLDER.joinpath(name).read_text("utf-8")
 
 
 SQL = parse_queries(text_of("queries.sql"))
@@ -194,14 +194,14 @@ SQL |= {f"put_into_{table}": f"INSERT INTO {table} VALUES ({', '.join('?' * n)})
 
 
 @cache
-def load_migrations(package: str = PACKAGE) -> tuple[Migration, ...]:
-    """Return the migrations of a package, in order.
+def load_migrations(folder: Path = FOLDER) -> tuple[Migration, ...]:
+    """Return the migrations of a folder, in order.
 
     Raises:
         ValueError: a number is missing or used twice.
     """
     found = []
-    for entry in files(package).joinpath("migrations").iterdir():
+    for entry in folder.joinpath("migrations").iterdir():
         if match := _FILE.fullmatch(entry.name):
             body = entry.read_bytes()
             sha256 = hashlib.sha256(body).hexdigest()
