@@ -166,6 +166,23 @@ def test_records_are_counted_once_and_not_at_every_read(
     assert counted == []
 
 
+def test_the_first_recall_of_a_handle_reads_the_records_once(
+    mem: Memory, victim: str, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("keepward.store.tenant.count_records", None)
+    with Memory.open(path, embedder="hashed", config_dir=tmp_path / "config") as other:
+        assert (other.recall("indentation").withheld, other.find().withheld) == ((), ())
+
+
+@pytest.mark.parametrize("statements", EDITS.values(), ids=EDITS.keys())
+def test_the_first_recall_of_a_handle_names_what_was_edited_before(
+    mem: Memory, victim: str, path: Path, tmp_path: Path, statements: list[str]
+) -> None:
+    by_hand(path, victim, statements)
+    with Memory.open(path, embedder="hashed", config_dir=tmp_path / "config") as other:
+        assert victim in other.recall("indentation").withheld
+
+
 class TestCore:
     """Core memory steers a model: nothing is compiled without it, unless a block is named."""
 

@@ -244,12 +244,15 @@ class MemoryReads(Snapshot):
     def profiles(self, tenant: str, *, after: int) -> Iterator[tuple[str, Profile | None]]:
         """Yield (id, profile) for every memory touched after a position, oldest first; None when not active."""
         with self._reading(tenant) as db:
-            for row in db.stream("profiles", tenant=tenant, after=after):
-                if row[6] != Status.ACTIVE:
-                    yield row[0], None
-                    continue
-                found = profile_of(self._sealer, tenant, row)
-                yield row[0], found if found is not None else _profile(db, self._sealer, tenant, row)
+            yield from self._profiles(db, tenant, db.stream("profiles", tenant=tenant, after=after))
+
+    def _profiles(self, db: Session, tenant: str, rows: Iterable[Row]) -> Iterator[tuple[str, Profile | None]]:
+        for row in rows:
+            if row[6] != Status.ACTIVE:
+                yield row[0], None
+                continue
+            found = profile_of(self._sealer, tenant, row)
+            yield row[0], found if found is not None else _profile(db, self._sealer, tenant, row)
 
     # --- likeness
 

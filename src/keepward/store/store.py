@@ -33,7 +33,7 @@ from keepward.model.codec import digest
 from keepward.model.commit import Commit, Event, Head, TermEnds
 from keepward.model.journal import Fault
 from keepward.model.query import Filter
-from keepward.ports.store import Withheld
+from keepward.ports.store import Profile, Withheld
 from keepward.ports.world import Anchor, BlobStore
 from keepward.store import anew
 from keepward.store import tenant as tenants
@@ -273,6 +273,16 @@ class Store(Reader):
         with self.spread(on=False), self._reading(tenant) as db:
             found = self._watch.amiss(db, self._sealer, tenant, mark)
         return [each.result() for each in found if each.passes(filters, live_at)]
+
+    def profiles(self, tenant: str, *, after: int) -> Iterator[tuple[str, Profile | None]]:
+        """See ``MemoryReads.profiles``; who reads all of them knows by that whether any is withheld."""
+        apart = after == 0 and getattr(self._shared, "lent", None) is None
+        mark = self._watch.mark() if apart else None
+        with self._reading(tenant) as db:
+            rows = db.stream("profiles", tenant=tenant, after=after)
+            if not db.replica:
+                rows = self._watch.read_along(db, self._sealer, tenant, mark, rows)
+            yield from self._profiles(db, tenant, rows)
 
     def facts(self, tenant: str, now: datetime, *, scopes: Collection[str] | None = None) -> dict[str, Any]:
         """Return counts for ``status``: by tier, kind, scope, status, content type, source, and sizes.

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 import struct
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -40,6 +41,8 @@ SUMS = (*SUMMED, *RECORDS)
 _CORE, _OTHERS = len(SUMMED), len(SUMMED) + 1
 _SUM = struct.Struct(">Q32s")
 _WHOLE = 1 << 256
+#: Cells of a row of ``whole_records``.
+_CELLS = 26
 _LOST = (
     "the head of the journal does not carry this machine's seal; run `keepward verify`, and accept the store "
     "with `adopt` if it was meant to be written elsewhere"
@@ -209,13 +212,24 @@ def count_documents(db: Session, sealer: Sealer, state: State) -> None:
 
 
 def count_records(db: Session, sealer: Sealer, state: State) -> None:
+    """Count the records that are there."""
+    deque(counted(sealer, state, db.stream("whole_records", tenant=state.tenant)), maxlen=0)
+
+
+def counted(sealer: Sealer, state: State, rows: Iterable[Row], *, untold: tuple[str, ...] = ()) -> Iterator[Row]:
+    """Yield rows and, once all of them are read, count them as the records that are there.
+
+    They are of ``whole_records``, or have what is ``untold`` before their cells and others behind them.
+    """
     # A handle counts all of them before its first read: what the loop needs is at hand.
-    term = sealer.row_term
+    term, width = sealer.row_term, _CELLS - len(untold)
     counts, totals = [0, 0], [0, 0]
-    for row in db.stream("whole_records", tenant=state.tenant):
-        at = row[8] != "core"
+    for row in rows:
+        cells = (*untold, *row[:width])
+        at = cells[8] != "core"
         counts[at] += 1
-        totals[at] += term(row)
+        totals[at] += term(cells)
+        yield row
     state.counts[_CORE:], state.totals[_CORE:] = counts, [total % _WHOLE for total in totals]
 
 

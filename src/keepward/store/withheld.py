@@ -4,13 +4,15 @@ A filter passes over a row that was edited, and nothing is left of one that was 
 key that is not in the store (see ``tenant.py``), tell whether that happened; the journal tells to which memories.
 
 Invariants
-(1) Records are counted when a handle first reads, and again only after somebody else has changed the file.
+(1) Records are counted when a handle first reads, in the pass that makes its index where there is one, and again only
+    after somebody else has changed the file.
 (2) What a handle has found amiss is looked for anew once anybody wrote, so that a mended store is well again.
 (3) A memory counts as within a filter by what the journal says of it, never by what its row says.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -21,7 +23,7 @@ from keepward.ports.store import Withheld
 from keepward.store import tenant as tenants
 from keepward.store.rows import passes
 from keepward.store.seals import Sealer
-from keepward.store.sql import Connector, Session
+from keepward.store.sql import Connector, Row, Session
 from keepward.store.tenant import State
 
 _MISSING = "its record is missing"
@@ -88,6 +90,21 @@ class Watch:
             elif mark is not None:
                 self._sound[tenant] = mark
         return found
+
+    def read_along(
+        self, db: Session, sealer: Sealer, tenant: str, mark: int | None, rows: Iterator[Row]
+    ) -> Iterator[Row]:
+        """Yield all rows of ``profiles``, and note once they are read whether they are those that were written."""
+        if not sealer.active or mark is None or self._sound.get(tenant) == mark:
+            yield from rows
+            return
+        said = tenants.read(db, sealer, tenant)
+        held = State(tenant=tenant, head=said.head)
+        yield from tenants.counted(sealer, held, rows, untold=(tenant,))
+        if said.same_records(held):
+            with self._lock:
+                self._amiss.pop(tenant, None)
+                self._sound[tenant] = mark
 
 
 def _compared(db: Session, sealer: Sealer, said: State) -> list[Amiss]:
