@@ -242,6 +242,7 @@ def test_mcp_stands_at_its_exact_path_behind_the_same_edge_tokens_and_limits(tmp
             client.post("/mcp", json=called, headers=token, follow_redirects=False),
         ]
     assert [each.status_code for each in sent] == [401, 403, 421, 413, 200]
+    assert ["message" in each.json()["error"] for each in sent[:4]] == [True] * 4
 
 
 def test_where_mcp_is_not_installed_the_server_says_so(run, store, served, monkeypatch):
@@ -360,6 +361,14 @@ def test_a_server_stops_although_a_stream_is_open(start):
         code, _, _ = running.stop()
         answer.close()
     assert (code, time.monotonic() - began < server.PATIENCE) == (0, True)
+
+
+@pytest.mark.slow
+def test_a_body_far_over_the_limit_is_answered_before_the_connection_ends(start):
+    running = start("--no-mcp")
+    with closing(HTTPConnection(running.host, running.port, timeout=20)) as connection:
+        connection.request("POST", "/memory/items", body=b" " * (8 << 20))
+        assert connection.getresponse().status == 413
 
 
 @pytest.mark.slow

@@ -9,7 +9,8 @@ Invariants
 (4) A path or query with NUL or broken UTF-8 comes to nothing.
 (5) A body over its limit is answered with 413, whether its length was announced or it came in chunks, and whatever
     the route would have made of it. It comes within ``body_timeout`` seconds and one more for each 64 KB, or the
-    answer is 408: whoever sends a byte now and then holds nothing up.
+    answer is 408: whoever sends a byte now and then holds nothing up. What is over the limit is read past before it
+    is answered, for some seconds: a connection that is closed on what is still being sent loses the answer.
 (6) ``HEAD`` is answered where ``GET`` is, by the same route, without a body.
 (7) Each request is counted and logged once, by its documented path. An unforeseen error is answered with 500 and
     logged by its type and place, without its message.
@@ -21,6 +22,7 @@ import asyncio
 import logging
 import re
 import traceback
+from contextlib import suppress
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
@@ -56,6 +58,8 @@ PUBLIC = frozenset({"/", "/console", "/docs.css", "/docs.js", "/health"})
 FILES = ("/memory/import", "/memory/restore-export", "/memory/restore-export/plan")
 #: Bytes that a slow line brings in a second.
 _SLOW = 65_536
+#: Bytes that are read past of a body over its limit, and for how many seconds.
+_PAST, _LINGER = 64 << 20, 5
 #: What is counted where the caller went away before its body was whole.
 GONE = 499
 #: Route of a request to a path that there is not.
@@ -163,7 +167,19 @@ class _Exchange:
 
     async def _say(self, problem: Problem) -> None:
         self._fault = None
+        # Whoever asks first whether to go on sends nothing until then.
+        if problem.status == 413 and not any(name.lower() == b"expect" for name, _ in self._scope["headers"]):
+            await self._pass_over()
         await problem.response()(self._scope, self._receive, self._give)
+
+    async def _pass_over(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LINGER):
+                passed = 0
+                while not self._whole and passed < _PAST:
+                    message = await self._receive()
+                    passed += len(message.get("body", b""))
+                    self._whole = not message.get("more_body", False)
 
     async def _take(self) -> Message:
         try:

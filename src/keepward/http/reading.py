@@ -39,6 +39,7 @@ from starlette.types import Receive, Scope, Send
 from keepward import errors
 from keepward.engine.parts import Unusable
 from keepward.interchange import reading
+from keepward.mcp import turned_away
 from keepward.model.codec import encode_record
 from keepward.model.memory import Record
 from keepward.model.value import from_micros, to_micros
@@ -107,6 +108,10 @@ class _Body(Response):
         if scope.get(REQUEST):
             self.body = self.render({**self._content, "request_id": scope[REQUEST]})
             self.headers["content-length"] = str(len(self.body))
+        if scope["path"] == "/mcp":
+            # What is not in the protocol's own form its clients tell nobody.
+            self.body = json.dumps(turned_away(self._content["code"], self._content["detail"])).encode("ascii")
+            self.headers.update({"content-length": str(len(self.body)), "content-type": "application/json"})
         await super().__call__(scope, receive, send)
 
 

@@ -11,6 +11,7 @@ Invariants
 from __future__ import annotations
 
 from importlib.util import find_spec
+from typing import Any
 
 from keepward.errors import InvalidInput
 
@@ -30,3 +31,8 @@ def demand() -> None:
     """
     if not installed():
         raise InvalidInput(MISSING)
+
+
+def turned_away(code: str, sentence: str) -> dict[str, Any]:
+    """Return what a client of the protocol reads of a request that was answered before its message was read."""
+    return {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": sentence, "data": {"code": code}}}

@@ -57,7 +57,7 @@ from starlette.types import Receive, Scope, Send
 
 from keepward.engine.view import WITHHELD
 from keepward.errors import KeepwardError, Unauthorised
-from keepward.mcp import profiles
+from keepward.mcp import profiles, turned_away
 from keepward.mcp.profiles import Profile
 from keepward.mcp.tool import Answer, Tool
 from keepward.mcp.tools import outcome, reasons
@@ -452,7 +452,7 @@ class Endpoint:
             await _refused(str(fault))(scope, receive, send)
             return
         except KeepwardError as fault:
-            await JSONResponse({"error": {"code": fault.code, "message": str(fault)}}, 503)(scope, receive, send)
+            await JSONResponse(turned_away(fault.code, str(fault)), 503)(scope, receive, send)
             return
         inner = {**scope, _HANDLE: handle, "user": _user(handle)}
         await self._manager.handle_request(inner, receive, send)
@@ -521,6 +521,4 @@ def _user(handle: Memory) -> AuthenticatedUser:
 
 
 def _refused(sentence: str) -> JSONResponse:
-    return JSONResponse(
-        {"error": {"code": Unauthorised.code, "message": sentence}}, 401, headers={"WWW-Authenticate": "Bearer"}
-    )
+    return JSONResponse(turned_away(Unauthorised.code, sentence), 401, headers={"WWW-Authenticate": "Bearer"})
