@@ -8,8 +8,10 @@ Invariants
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.resources import files
 
 from keepward.engine import blobs, review
 from keepward.engine.index import reindex, take_in, unembedded
@@ -110,73 +112,31 @@ def _blocks(session: Session) -> tuple[int, list[Fault]]:
     return len(texts), over
 
 
-CATALOGUE = (
+_PLANS: dict[str, Callable[[Planning], Plan]] = {
+    "expire": expire,
+    "compact_working": compact,
+    "summarize_episodic": summarize,
+    "consolidate": consolidate,
+    "decay_archival": decay,
+    "prune": prune,
+}
+_DONE: dict[str, Do] = {
+    "reinforce": _reinforce,
+    "train_reranker": _train,
+    "sweep_blobs": _sweep,
+    "integrity_audit": _audit,
+    "embed": _embed,
+}
+#: Those that look and change no memory.
+_READERS = ("integrity_audit",)
+CATALOGUE = tuple(
     Job(
-        name="expire",
-        does="Notes what is past its term as expired, so that it frees its key and its place.",
-        counts=("expired",),
-        plan=expire,
-    ),
-    Job(
-        name="compact_working",
-        does="Expires working memory past its term and sums up the oldest notes of long threads.",
-        counts=("expired", "archived", "summaries"),
-        plan=compact,
-    ),
-    Job(
-        name="summarize_episodic",
-        does="Sums up the oldest events of each session that has enough, and keeps what happened on a day of its own.",
-        counts=("archived", "summaries", "events"),
-        plan=summarize,
-    ),
-    Job(
-        name="consolidate",
-        does="Makes one of memories that state the same, and merges old passing ones.",
-        counts=("archived", "merged", "summaries"),
-        plan=consolidate,
-    ),
-    Job(
-        name="decay_archival",
-        does="Puts away what has faded in the archive and was of no use.",
-        counts=("archived",),
-        plan=decay,
-    ),
-    Job(
-        name="prune",
-        does="Expires, makes room in full tiers, and asks about faded memories that only the owner can let go.",
-        counts=("expired", "archived"),
-        plan=prune,
-    ),
-    Job(
-        name="reinforce",
-        does="Turns the uses counted since the last time into importance.",
-        counts=("reinforced", "uses"),
-        do=_reinforce,
-    ),
-    Job(
-        name="train_reranker",
-        does="Trains the reranker from new feedback; it serves only where it proves better.",
-        counts=("feedback",),
-        do=_train,
-    ),
-    Job(
-        name="sweep_blobs",
-        does="Removes blobs that nothing has referred to for a day, what interrupted writes left of others, and the "
-        "bodies of proposals that were decided long ago.",
-        counts=("blobs", "bytes", "strays", "proposals"),
-        do=_sweep,
-    ),
-    Job(
-        name="integrity_audit",
-        does="Verifies the journal and all that is computed from it, and that every core block is in its budget.",
-        counts=("checked", "faults"),
-        do=_audit,
-        writes=False,
-    ),
-    Job(
-        name="embed",
-        does="Computes vectors for memories that have none of the embedder in use; due at once where some are missing.",
-        counts=("embedded",),
-        do=_embed,
-    ),
+        name=name,
+        does=told["does"],
+        counts=tuple(told["counts"]),
+        plan=_PLANS.get(name),
+        do=_DONE.get(name),
+        writes=name not in _READERS,
+    )
+    for name, told in tomllib.loads(files(__package__).joinpath("catalogue.toml").read_text("utf-8")).items()
 )
