@@ -30,7 +30,7 @@ from keepward.errors import Conflict, InvalidInput, KeepwardError, NewerSchema, 
 from keepward.model.blob import is_place
 from keepward.store import candidates
 from keepward.store.shared import TABLE, SharedState
-from keepward.store.sql import CLASHES, Row, load_migrations, statements
+from keepward.store.sql import CLASHES, Row, load_migrations, statements, text_of
 
 try:
     import psycopg
@@ -528,7 +528,7 @@ def _migrate(connection: psycopg.Connection[Row]) -> None:
     if not done:
         query = "INSERT INTO meta (name, value) VALUES ('store_id', %s), ('sealed_by', '')"
         connection.execute(query, (secrets.token_hex(16),))
-    own = {"blob_bytes": [_OWN_TABLE], "search_state": candidates.TABLES}
+    own = {"blob_bytes": [_OWN_TABLE], "search_state": statements(text_of("candidates_tables.sql"))}
     for name, tables in own.items():
         if not _holds(connection, name):
             _make(connection, tables)
