@@ -149,7 +149,13 @@ def events(call: Call) -> Response:
         raise Problem(429, "rate_limited", detail, headers={"Retry-After": "5"})
     begin, reviews = newest if start is None else start, bool(call.given.get("reviews"))
     body = _commits(call.memory, serving, begin, reviews=reviews)
-    return EventSourceResponse(body, ping=HEARTBEAT, ping_message_factory=lambda: ServerSentEvent(comment="still here"))
+    return EventSourceResponse(
+        body,
+        ping=HEARTBEAT,
+        ping_message_factory=lambda: ServerSentEvent(comment="still here"),
+        # It sees by itself that the server stops, and ends its answer; one that is cut off is an error in the log.
+        shutdown_grace_period=4 * LOOK,
+    )
 
 
 async def _commits(memory: Memory, serving: Serving, seq: int, *, reviews: bool) -> AsyncIterator[ServerSentEvent]:
