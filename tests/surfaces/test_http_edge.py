@@ -1,6 +1,6 @@
 """What comes in at all, and what every answer carries."""
 
-from __future__ import annotations
+import gzip
 
 import pytest
 from http_stage import JSON, Stage
@@ -158,6 +158,12 @@ TYPES = {
 def test_a_body_comes_as_application_json_or_not_at_all(stage, owner, kind):
     answer = stage.client.post("/memory/items", content=b'{"text": "a"}', headers={**owner, "Content-Type": kind})
     assert (answer.status_code, answer.json()["code"]) == (415, "unsupported_media_type")
+
+
+def test_a_packed_body_is_told_that_it_is_packed(stage, owner):
+    headers = {**owner, "Content-Type": "application/json", "Content-Encoding": "gzip"}
+    answer = stage.client.post("/memory/items", content=gzip.compress(b'{"text": "a"}'), headers=headers)
+    assert (answer.status_code, answer.json()["detail"]) == (415, "send the body as it is, without Content-Encoding")
 
 
 def test_a_charset_of_utf_8_may_be_named(stage, owner):

@@ -251,6 +251,8 @@ def check_type(request: Request) -> None:
     charset = rest.strip().lower().replace('"', "").replace(" ", "")
     if kind.strip().lower() != "application/json" or charset not in {"", "charset=utf-8"}:
         raise Problem(415, "unsupported_media_type", "send the body as application/json")
+    if headers.get("content-encoding", "identity").strip().lower() != "identity":
+        raise Problem(415, "unsupported_media_type", "send the body as it is, without Content-Encoding")
 
 
 def check_query(request: Request, known: Mapping[str, bool]) -> None:
