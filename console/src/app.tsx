@@ -1,7 +1,8 @@
 /** The console: navigation, the screen that the address names, and what stands around both. */
 
 import "./app.css";
-import { useEffect, useState } from "preact/hooks";
+import type { ComponentChildren } from "preact";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Link, Route, Router, Switch, useLocation } from "wouter-preact";
 import { BASE, go } from "./address";
 import { online } from "./api";
@@ -25,12 +26,34 @@ export function App() {
   return (
     <>
       {now.state === "closed" ? <Gate session={now} /> : null}
-      <div hidden={now.state === "closed"}>
+      <Kept away={now.state === "closed"}>
         <Router base={BASE}>
           <Console reading={now.state === "reading"} />
         </Router>
-      </div>
+      </Kept>
     </>
+  );
+}
+
+/** Keeps what is half written while a session has ended: out of the page, where nobody reads it. */
+function Kept({ away, children }: { away: boolean; children: ComponentChildren }) {
+  const place = useRef<HTMLDivElement>(null);
+  const screen = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => {
+    const shown = screen.current;
+    if (!shown || shown.isConnected !== away) return;
+    if (away) return shown.remove();
+    place.current?.append(shown);
+    // One that left the page is still open, and no longer over it.
+    for (const dialog of shown.querySelectorAll<HTMLDialogElement>("dialog[open]")) {
+      dialog.close();
+      dialog.showModal();
+    }
+  }, [away]);
+  return (
+    <div ref={place}>
+      <div ref={screen}>{children}</div>
+    </div>
   );
 }
 

@@ -10,7 +10,7 @@ export type Session =
   | Open
   /** Reads are open to all on this server; nothing can be changed. */
   | { state: "reading" }
-  /** `ended` is the session that this page had and did not leave: its screen waits, out of sight, for the next one. */
+  /** `ended` is the session that this page had and did not leave: its screen waits, out of the page, for the next one. */
   | { state: "closed"; why: Problem | null; ended: Open | null }
   | { state: "unreachable" };
 
@@ -51,7 +51,7 @@ function held(): Open | null {
   return now.state === "open" ? now : now.state === "closed" ? now.ended : null;
 }
 
-/** Hide the screen until there is a session again: a link that was opened in another tab gives one to this page, too. */
+/** Take the screen out of the page until there is a session again: a link that was opened in another tab gives one to this page, too. */
 export function lapse(): void {
   session.value = { state: "closed", why: null, ended: held() };
 }
