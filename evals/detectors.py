@@ -100,6 +100,15 @@ def varied(_: Path | None) -> Iterator[Figure]:
             yield _without_goal(share(f"varied, {kind}, {group}", _HALVES[half], hits, 0))
 
 
+def everyday(_: Path | None) -> Iterator[Figure]:
+    """Yield how many notes of people and of coding agents are held for nothing, by half."""
+    for kind, what in (("secrets", "secrets"), ("injection", "orders")):
+        flag = scanner(kind)
+        for half, name in _HALVES.items():
+            hits = (bool(flag(case.text)) for case in blind_cases(kind, "everyday") if case.half == half)
+            yield share(f"everyday notes taken for {what}", name, hits, 1, most=True)
+
+
 def rules(folder: Path | None) -> Iterator[Figure]:
     """Yield what is found of the examples of public rules: of all, of secrets, of secrets that are no placeholders."""
     found = list(collections.read(folder / "secrets")) if folder else []
@@ -199,6 +208,7 @@ CHECKS: dict[str, Callable[[Path | None], Iterator[Figure]]] = {
     "attacks": attacks,
     "blind": blind,
     "varied": varied,
+    "everyday": everyday,
     "claims": claims,
     **{f"speed-{kind}": partial(speed, kind) for kind in KINDS},
 }

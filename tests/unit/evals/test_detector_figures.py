@@ -74,6 +74,13 @@ def test_of_the_sealed_texts_there_are_sixty_of_each_group() -> None:
     }
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_everyday_notes_are_given_to_the_detectors_of_every_kind(kind: str) -> None:
+    given = list(blind.cases(kind, "everyday"))
+    assert len({case.text for case in given}) == len(given) > 1_000
+    assert not any(case.wanted for case in given)
+
+
 def test_no_blind_text_is_there_twice() -> None:
     texts = [case.text for kind in KINDS for file in ("blind", "sealed") for case in blind.cases(kind, file)]
     assert len(set(texts)) == len(texts)

@@ -22,15 +22,19 @@ from keepward.gates.detect.engine import any_literal
 from keepward.gates.detect.rules import literals_of
 from keepward.gates.detect.sentences import CODE, LONGEST, LONGEST_NOTE, Lexicon
 from keepward.gates.detect.tables import listed, read, words
+from keepward.gates.detect.text import Text
 from keepward.model.patterns import regex
 
 #: Values of a note that are looked at, and words of a line (4).
 _MOST, _MOST_WORDS = 64, 400
 #: Kinds of which one stands near every told value.
-_NOUNS = ("password", "pin", "code", "key", "seed", "device", "phone", "place", "account", "question", "file")
+_NOUNS = (
+    *("password", "pin", "code", "key", "seed", "question"),
+    *("device", "lock", "safe", "phone", "place", "account", "file"),
+)
 #: Kinds of words right before a value of a shape by which it is none of a secret.
 _DIGITAL = dict.fromkeys(("digits", "coded", "keyed"), "clock counted")
-_NEVER_AFTER = _DIGITAL | {"dialled": "clock counted dated", "spoken": "counted", "words": ""}
+_NEVER_AFTER = _DIGITAL | {"dialled": "clock counted dated", "spoken": "counted", "turned": "counted", "words": ""}
 #: What stands around a word, and belongs to it only by chance.
 _OPENING, _CLOSING = "\"'`“”‘’„«»([{*", "\"'`“”‘’„«»)]}*,;:.!?…"
 _QUOTES = frozenset("\"'`“‘„«")
@@ -54,7 +58,9 @@ class Word:
         # A sign after a digit is more often of the password than of the sentence.
         self.text = kept + self.after[:1] * (self.after[:1] in {"!", "*"} and kept[-1:].isdigit())
         self.end = self.start + len(self.text)
-        self.lower = _ELIDED.sub("", kept.lower().replace("’", "'"))
+        # Lists are written as the normal form leaves words, and texts are read as given, too.
+        folded = kept if kept.isascii() else Text(kept).normal.text
+        self.lower = _ELIDED.sub("", folded.lower().replace("’", "'"))
         self.kinds = self.sentence = 0
 
 
@@ -80,6 +86,11 @@ def _bits(kinds: str) -> int:
 @functools.cache
 def _shapes() -> tuple[tuple[str, re.Pattern[str]], ...]:
     return tuple((name, regex(pattern)) for name, pattern in read("proximity")["shapes"].items())
+
+
+def speaks_of(kind: str, text: str) -> bool:
+    """Whether a word of a kind stands in a text."""
+    return any(kinds & _bits(kind) for kinds in lexicon().of(re.findall(r"\w+", text.lower())))
 
 
 # The shape of a value (1).
@@ -173,7 +184,7 @@ class Around:
         """Whether the sentence tells: it asks nothing, speaks of no rules, and counts nothing before the value."""
         asks = any("?" in self.line[place].after for place in self.places if place > self.value.last)
         asks = asks or self.line[self.value.last].after.startswith("?")
-        stops = self.kinds & _bits("stop")
+        stops = self.kinds & _bits("stop circuit")
         never = _bits(_NEVER_AFTER.get(self.value.shape, "article counted"))
         counts = self.before is not None and self.before.kinds & never
         return not (asks or stops or counts or "[" in self.line[self.value.first].before)
@@ -220,7 +231,7 @@ class Around:
 
     def goes_on(self) -> bool:
         """Whether its clause ends with it, or goes on to say when or where."""
-        return self.ends() or (self.next is not None and self.next.lower in words("opened", "words", "goes_on"))
+        return self.ends() or (self.next is not None and bool(self.next.kinds & _bits("goes_on")))
 
     def is_paired(self) -> bool:
         """Whether the name of a user, or an e-mail address, is joined to it: ``ana@example.org / ...``."""
@@ -300,7 +311,7 @@ def _alternative(written: str) -> Condition:
 # The values of a note.
 
 _OF_WALLET = regex(r"[^\W\d_]{3,10}")
-_PIECE, _FEW, _GROUP = regex(r"\d{1,2}"), regex(r"\d{1,2}[#*]?"), regex(r"\d{3,4}")
+_PIECE, _FEW, _GROUP, _TURN = regex(r"\d{1,2}"), regex(r"\d{1,2}[#*]?"), regex(r"\d{3,4}"), regex(r"\d{1,3}")
 _DIGITS, _HOUR = regex(r"\+?\d[\d/–-]*"), regex(r"(?:[01]\d|2[0-4])(?:[03]0|[14]5)")
 
 
@@ -310,7 +321,9 @@ def _values(line: Sequence[Word]) -> Iterator[Value]:
     while first < len(line):
         last = first
         shape = None
-        if _PIECE.fullmatch(line[first].text):
+        if (end := _turned(line, first)) is not None:
+            last, shape = end, "turned"
+        elif _PIECE.fullmatch(line[first].text):
             text = line[first].text
             while last + 1 < len(line) and not line[last].after:
                 dash = line[last + 1].text in {"-", "–"} and last + 2 < len(line)
@@ -333,6 +346,20 @@ def _values(line: Sequence[Word]) -> Iterator[Value]:
         if shape is not None:
             yield Value(first, last, shape)
         first = last + 1
+
+
+def _turned(line: Sequence[Word], first: int) -> int | None:
+    """Return the place of the last of three numbers or more with a direction each; None without them."""
+    if not (line[first].kinds & _bits("turn") or _TURN.fullmatch(line[first].text)):
+        return None
+    last, numbers, turns = first, 0, 0
+    for place in range(first, min(first + 20, len(line))):
+        number, turn = _TURN.fullmatch(line[place].text) is not None, line[place].kinds & _bits("turn")
+        if not (number or turn or line[place].kinds & _bits("link joint")):
+            break
+        numbers, turns = numbers + number, turns + bool(turn)
+        last = place if number or turn else last
+    return last if numbers >= 3 and turns >= 2 else None
 
 
 def _row(line: Sequence[Word], first: int) -> int | None:
@@ -424,8 +451,9 @@ def telling() -> str:
     noun, seed = _any_of(lists[name] for name in _NOUNS), _any_of([lists["seed"]])
     spoken = any_literal(set(listed(lists["digit"])))
     digit = r"[0-9]{4}|[0-9]{3}[#*]|[0-9] ?[-–/ ] ?[0-9]|[0-9]\pL|[\pL._-][0-9]"
-    mark = rf"(?:{digit}|\pL[!#$&*?^_@.]\w|\p{{Ll}}\p{{Lu}}|{spoken}\W+{spoken})"
-    return rf"(?:{noun})[^\n]*{mark}|{mark}[^\n]*(?:{noun})|{seed}"
+    lock, turn = _any_of([lists["lock"]]), _any_of([lists["turn"]])
+    mark = rf"(?:{digit}|(?:{turn})\W+[0-9]|[0-9]\W+(?:{turn})|\pL[!#$&*?^_@.]\w|\p{{Ll}}\p{{Lu}}|{spoken}\W+{spoken})"
+    return rf"(?:{noun})[^\n]*{mark}|{mark}[^\n]*(?:{noun})|(?:{lock})[^\n]*[0-9]{{3}}|{seed}"
 
 
 def _any_of(lists: Iterable[str]) -> str:

@@ -3,7 +3,7 @@
 Invariants
 (1) A told value counts when its own shape is that of a secret, or when the sentence leaves no other reading: a password
     noun, a linking verb, one word that describes nothing, the end of the clause.
-(2) A code counts without a word for it where it stands in a relation to what it opens, and its clause ends with it.
+(2) The answer to a security question counts, and, in languages without blanks, a code by its relation to what it opens.
 (3) Where no phrase holds, a value of the shape of a secret counts by the words in its `proximity`.
 """
 
@@ -31,6 +31,8 @@ _NUMBERED = regex("(?:[A-Z][a-z]{3,}-[0-9]{1,4}|[a-z]{4,}-[0-9]{2,4})")
 #: An instant, cut at the colon by which a name and its password are told: its day and hour, and the rest.
 _HOUR = regex(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:\Z")
 _MINUTES = regex(r"[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?(?:Z|[+-][0-9]{2}:?[0-9]{2})?")
+#: A sign of HTML behind a value, as far as the phrases read it, and an address up to a value in it.
+_ENTITY, _ADDRESS = regex(r"\.?&[a-z]{2,6}\Z"), regex(r"://\S*\Z")
 #: Kinds of phrases that leave no other reading than that a password follows.
 _SURE = frozenset({"said", "set", "wanted", "script"})
 #: Digits that are most often a year.
@@ -99,27 +101,17 @@ def _foreign() -> tuple[str, _Languages]:
 
 @functools.cache
 def _opened() -> tuple[str, _Languages]:
-    """Return what stands in every text that tells by what something is opened, and the languages (2)."""
+    """Return what stands in every text in which a relation holds, and the languages (2)."""
     asked = ("question", "topic")
-    languages = _Languages("opened", ("code", "opens", "unlocks", "lock", "enter", "turn", *asked), _relations, _thing)
+    languages = _Languages("opened", ("code", "opens", "lock", "turn", *asked), _relations)
     questions = {
         literal
         for row in read("opened")["language"]
         for name in asked
         for literal in literals_of(listed(row.get(name, "")))
     }
-    word = any_literal(set(languages.literals) - questions)
-    number = "(?:[0-9][ -]?[0-9]|[!#$%&@_*][0-9])"
+    word, number = any_literal(set(languages.literals) - questions), "(?:[0-9][ -]?[0-9]|[!#$%&@_*][0-9])"
     return rf"{any_literal(questions)}|{word}[^\n]*{number}|{number}[^\n]*{word}", languages
-
-
-@functools.cache
-def _thing(place: int) -> str:
-    """Return a pattern without which no relation of a language holds: what is opened, or a word that implies it."""
-    row = read("opened")["language"][place]
-    edge = r"\b" if row.get("spaced", True) else ""
-    lists = (row.get(name, "") for name in ("thing", "lock", "unlocks", "purpose", "question", "topic"))
-    return f"(?i){any_word(listed(' | '.join(filter(None, lists))), begin=edge, end=edge)}"
 
 
 @functools.cache
@@ -141,9 +133,10 @@ def _relations(place: int) -> tuple[tuple[str, str], ...]:
 def _noun(place: int) -> str:
     """Return a pattern that is a part of each phrase of a language: a word for a password or a PIN."""
     row = read("told")["language"][place]
-    compounds = "*" in row["password"]
-    edge = r"(?:^|[^\p{L}])" if row.get("spaced", True) and not compounds else ""
-    password, pin = (any_word(listed(row[name]), begin=r"\b" if compounds else "") for name in ("password", "pin"))
+    spaced, compounds = row.get("spaced", True), "*" in row["password"]
+    edge = r"(?:^|[^\p{L}])" if spaced and not compounds else ""
+    begin, end = (r"\b" if compounds or not spaced else ""), ("" if spaced else r"\b")
+    password, pin = (any_word(listed(row[name]), begin=begin, end=end) for name in ("password", "pin"))
     return rf"(?i){edge}(?:(?P<p>{password})|(?P<n>{pin}))"
 
 
@@ -167,10 +160,8 @@ def _phrases(place: int) -> tuple[tuple[str, str], ...]:
     if "to" in row:
         to, changed = (any_word(listed(row[name]), begin=r"\b", end=r"\b") for name in ("to", "changed"))
         found += (
-            ("apart", rf"{noun}(?:{blank}{gap})?[,?]?\s+{opening}{shaped}"),
             ("apart", rf"(?i){changed}(?:\s{gap})?{noun[4:]}(?:\s+{gap})?\s+{to}\s+{opening}{shaped}"),
             ("changed", rf"(?i){shaped}[\"'”»]?\s+{any_word(listed(row['as']))}(?:\s+\w+)?{noun[4:]}"),
-            ("changed", rf"{noun}(?:\s+{gap})?\s+{to}\s+{opening}{shaped}[^\w\n]{{0,2}}\s+{changed}"),
         )
     return tuple(found)
 
@@ -221,8 +212,12 @@ def _said(kind: str, pattern: str, text: Text, budget: Iterator[int]) -> Iterato
         end = start + len(whole[start:end].rstrip(".,;:)]}'’”…*"))
         if whole[start:end].endswith(("!", "?")) and not digits(whole[start:end]):
             end -= 1
+        if whole.startswith(";", end):
+            end = start + len(_ENTITY.sub("", whole[start:end]))
         judge = _JUDGES.get(kind, _tells_secret)
-        if end - start >= 3 and judge(whole, start, end, kind, groups):
+        if kind != "turns" and _ADDRESS.search(whole, max(0, start - 200), start):
+            continue  # passwords in addresses have rules of their own
+        if kind == "turns" or (end - start >= 3 and judge(whole, start, end, kind, groups)):
             yield located(text, start, end, "told_secret", "likely")
 
 
@@ -231,12 +226,17 @@ def _listed(name: str) -> frozenset[str]:
 
 
 def _is_other_code(text: str, groups: Groups) -> bool:
-    """Whether the word for a code is part of one that opens nothing: of an error, of a place, of a product."""
+    """Whether the word for a code is part of one that opens nothing: of an error, of a product, of a circuit."""
     first, last = groups.get("n", (0, 0))
+    named = text[first:last].lower()
+    if named.startswith("pin") and proximity.speaks_of("circuit", text[max(0, first - 80) : last + 80]):
+        return True
     before = re.split(r"[^\w']+", text[max(0, first - 24) : first].lower().rstrip())[-1]
     after = _first_word(text[last : last + 24])
-    around = {before, text[first:last].lower(), after if after.startswith("postal") else ""}
-    return first < last and not _opening("other_codes").isdisjoint(around)
+    around = {before, named, after if after.startswith("postal") else ""}
+    others = _opening("other_codes")
+    glued = not before.isascii() and before.endswith(tuple(word for word in others if not word.isascii()))
+    return first < last and (glued or not others.isdisjoint(around))
 
 
 def _first_word(text: str) -> str:
@@ -247,44 +247,28 @@ def _opening(name: str) -> frozenset[str]:
     return words("opened", "words", name)
 
 
+def _answers(text: str, start: int, end: int, kind: str, groups: Groups) -> bool:
+    """Whether a value that stands behind a security question is of the shape of an answer (2)."""
+    value = text[start:end]
+    if value.lower() in _listed("not_values") | _opening("no_answers") or placeholder(value):
+        return False
+    named = value[0].isupper() or not value.isascii()
+    return digits(value) >= 4 or named or (kind == "answer" and plain_word(value) and _ends_clause(text, end))
+
+
 def _opens(text: str, start: int, end: int, kind: str, groups: Groups) -> bool:
     """Whether a value that stands beside what it would open is of the shape of a code or a password (2)."""
-    value = text[start:end]
-    if kind == "turns":
-        return True
-    if kind in {"answer", "topic"}:
-        if value.lower() in _listed("not_values") | _opening("no_answers") or placeholder(value):
-            return False
-        named = value[0].isupper() or not value.isascii()
-        return digits(value) >= 4 or named or (kind == "answer" and plain_word(value) and _ends_clause(text, end))
-    if _is_other_code(text, groups) or not _is_no_other_number(text, start, end, kind, groups):
+    value, rest = text[start:end], text[end : end + 1]
+    named = start > groups.get("n", (0, start))[1] and "ァ" <= text[start - 1] <= "ー"
+    if named or _is_other_code(text, groups) or rest in _opening("counters") or _is_product(value):
         return False
-    key = text[slice(*groups.get("n", (0, 0)))].lower() in _opening("keys")
-    if all(char.isdigit() or char in "-#* " for char in value):
-        least = 8 if key else 4 if kind in {"lock", "entered", "opens"} else 3
-        return least <= digits(value) <= (24 if key else 12) and (value.isdigit() or not ordinary(value))
-    signs = len(value) < 6 or not value.isalnum()
-    return kind != "lock" and digits(value) >= (1 if signs else 2) and strong(value) and not _is_program(value)
+    if all(char.isdigit() or char in "-#*" for char in value):
+        return 4 <= digits(value) <= 12 and (value.isdigit() or not ordinary(value))
+    return digits(value) >= (1 if len(value) < 6 or not value.isalnum() else 2) and strong(value)
 
 
-def _is_no_other_number(text: str, start: int, end: int, kind: str, groups: Groups) -> bool:
-    """Whether what stands around a value makes it no number of a thing, no year, no count and no part of a number."""
-    value, rest = text[start:end], text[end : end + 24]
-    before = text[max(0, start - 24) : start].lower().rstrip("\"'`( ")
-    if value.isdigit() and kind in {"lock", "opens"}:
-        said = text[max(0, groups[""][0] - 24) : start].lower()
-        if before.split(" ")[-1] in _opening("numbered") or any(word in said for word in _opening("numbers")):
-            return False
-    year = _YEAR.fullmatch(value) and before.endswith((",", " in"))
-    if year or value in _opening("emergency") or (rest[:1] in {".", ",", ":", "/", "-"} and rest[1:2].isdigit()):
-        return False
-    if kind in {"within", "opens"} or (rest and not rest[0].isascii() and rest[0] not in _opening("counters")):
-        return True
-    return _ends_clause(text, end) or _first_word(rest) in _opening("goes_on")
-
-
-def _is_program(value: str) -> bool:
-    return value.lower().rstrip("0123456789.") in _opening("programs")
+def _is_product(value: str) -> bool:
+    return proximity.shape_of(value) == "product"
 
 
 def _looks_like_password(text: str, start: int, end: int, kind: str, groups: Groups) -> bool:
@@ -292,7 +276,21 @@ def _looks_like_password(text: str, start: int, end: int, kind: str, groups: Gro
     value = text[start:end]
     number = "n" in groups and value.isdigit() and 4 <= len(value) <= 12 and not _YEAR.fullmatch(value)
     shaped = number or (strong(value) and digits(value) > 0)
-    return shaped and not _is_program(value) and (kind == "changed" or _ends_clause(text, end))
+    no_secret = _is_product(value) or _is_other_code(text, groups)
+    return shaped and not no_secret and (kind == "changed" or _ends_clause(text, end))
+
+
+def _is_something_else(text: str, start: int, end: int, kind: str, groups: Groups) -> bool:
+    """Whether a value, or what stands around it, says that it is none of a secret."""
+    value = text[start:end]
+    if value[0] == "-" or value.lower() in _listed("not_values") or placeholder(value) or _is_other_code(text, groups):
+        return True
+    if kind == "pair":
+        hour = _MINUTES.fullmatch(value) and _HOUR.search(text, max(0, start - 14), start)
+        return bool(hour) or _is_product(value) or (value.isdigit() and text.startswith(": ", start - 2))
+    # What is assigned to something else after the noun: m=65536.
+    noun = max(groups[name][1] for name in ("p", "n", "k") if name in groups)
+    return text.startswith("=", start - 1) and text[start - 2].isalnum() and start - 1 > noun
 
 
 def _tells_secret(text: str, start: int, end: int, kind: str, groups: Groups) -> bool:
@@ -300,7 +298,9 @@ def _tells_secret(text: str, start: int, end: int, kind: str, groups: Groups) ->
     noun = "p" if "p" in groups else "n" if "n" in groups else "k"
     quoted = "q" in groups or (start > 0 and text[start - 1] in "\"'`“‘«「")
     after = text[end : end + 24].lstrip("\"'`”’ ").split(" ", 1)[0].lower().strip(".,;:!?)\n")
-    counted = after in _listed("units")
+    counted = after in _listed("units") or text[end : end + 1] in _opening("counters")
+    if noun == "p" and _passes(text, groups):
+        return False
     number = digits(value) > 0 and all(char.isdigit() or char in "-#*/." for char in value)
     if kind in {"turned", "as"}:
         compound = text[slice(*groups.get("after", (0, 0)))].strip(" -").lower()
@@ -308,9 +308,7 @@ def _tells_secret(text: str, start: int, end: int, kind: str, groups: Groups) ->
             noun == "p" and plain_word(value) and (quoted or kind == "as" or value.lower() in _listed("common"))
         ) or (noun == "n" and number and len(value) >= 4)
         return compound not in _listed("compounds") and (strong(value) or plain)
-    if value.lower() in _listed("not_values") or placeholder(value) or _is_other_code(text, groups):
-        return False
-    if kind == "pair" and _MINUTES.fullmatch(value) and _HOUR.search(text, max(0, start - 14), start):
+    if _is_something_else(text, start, end, kind, groups):
         return False
     if noun == "n" and number:
         said = text[slice(*groups["n"])].lower()
@@ -328,7 +326,8 @@ def _tells_secret(text: str, start: int, end: int, kind: str, groups: Groups) ->
             return not ordinary(value) and high_entropy(value)
         random = high_entropy(value, least=12) or (strong(value) and len(value) >= 6 and digits(value) > 0)
         return random and not ordinary(value) and not wordy(value)
-    if noun == "n" and text[slice(*groups["n"])][:3].lower() == "com":
+    named = text[slice(*groups["n"])].lower() if noun == "n" else ""
+    if named.startswith("com") or (named.startswith("pin") and digits(value) * 2 < len(value)):
         return False
     if value.isdigit():
         return len(value) >= (4 if kind != "beside" else 5) and not counted
@@ -341,6 +340,12 @@ def _tells_secret(text: str, start: int, end: int, kind: str, groups: Groups) ->
     if kind == "script":
         return plain_word(value) and value.isascii()
     return plain_word(value) and (quoted or _ends_clause(text, end))
+
+
+def _passes(text: str, groups: Groups) -> bool:
+    """Whether "pass" is a verb: "did not correctly pass it"."""
+    first, last = groups["p"]
+    return text[first:last].lower() == "pass" and last_word(text[max(0, first - 24) : first]) in _listed("before_verbs")
 
 
 def plain_word(value: str) -> bool:
@@ -360,6 +365,11 @@ def _ends_clause(text: str, end: int) -> bool:
 
 
 #: Who judges the values of a kind of phrase, where it is not the rule for told ones.
-_JUDGES = dict.fromkeys(("apart", "changed"), _looks_like_password) | dict.fromkeys(
-    ("opened", "opens", "entered", "within", "lock", "turns", "answer", "topic"), _opens
-)
+_JUDGES = {
+    "apart": _looks_like_password,
+    "changed": _looks_like_password,
+    "opened": _opens,
+    "within": _opens,
+    "answer": _answers,
+    "topic": _answers,
+}

@@ -247,6 +247,11 @@ def test_a_row_of_small_numbers_is_no_combination_of_what_it_stands_near(text: s
         'My laptop has the sticker "Debian12"',
         "Site: react@18 and vue@3",
         "The mail with Report2024 is here",
+        "Connect to the printer via USB3, the wifi drops at 40 m.",
+        "Log in with Firefox115 fails, with Chrome131 it works.",
+        "pick the one for dbus-user-session and pinentry-gnome3",
+        "自転車の車体番号はWSBC604129981。",
+        "Wi-Fiのパスワードはルーター7590の裏のシール。",
     ],
 )
 def test_the_name_of_a_product_or_a_work_is_no_password_of_what_it_stands_near(text: str) -> None:
@@ -263,6 +268,9 @@ def test_the_name_of_a_product_or_a_work_is_no_password_of_what_it_stands_near(t
         "Her phone: 0445566",
         "*101# am Handy zeigt das Guthaben",
         "Server ops@firma.example / web-prod-01",
+        "The front door opens with badge 4417 during the day.",
+        "Il codice dell'allarme è a pagina 217.",
+        "La crèche ouvre à 0730, la porte de derrière à 0800.",
     ],
 )
 def test_what_is_called_or_pressed_and_where_one_logs_in_are_no_secrets(text: str) -> None:
@@ -278,6 +286,12 @@ def test_what_is_called_or_pressed_and_where_one_logs_in_are_no_secrets(text: st
         "The bench press at the gym: 1000",
         "Tape measure: door 2100",
         "Gibst du 1200 für das Handy",
+        "git rebase did not correctly pass --gpg-sign to it",
+        "Set the servo pin to 9 and the baud rate to 115200.",
+        "Password hashing uses argon2id with m=65536, t=3, p=4.",
+        "// { user: 38579, system: 6986 }",
+        "parse('https://user:pass@sub.example.com:8080/p/a/t/h?query=string#hash')",
+        "printf(&quot;Password is correct.&quot;);",
     ],
 )
 def test_a_word_that_also_means_opening_makes_no_code_of_a_number(text: str) -> None:
