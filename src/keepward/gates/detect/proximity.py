@@ -38,7 +38,7 @@ _NEVER_AFTER = _DIGITAL | {"dialled": "clock counted dated", "spoken": "counted"
 #: What stands around a word, and belongs to it only by chance.
 _OPENING, _CLOSING = "\"'`“”‘’„«»([{*", "\"'`“”‘’„«»)]}*,;:.!?…"
 _QUOTES = frozenset("\"'`“‘„«")
-_ELIDED = regex("^(?:[ld]|dell|all|nell|qu|dall|sull)'")
+_ELIDED = regex("^(?:[ld]|dell|all|nell|qu|dall|sull)'|(?<!^it)(?<!^that)'s$")
 _USER = regex("[a-z0-9._-]{3,}")
 _SPOKEN = ("one", "two", "three", "four")
 
@@ -412,7 +412,9 @@ def _line(text: str, offset: int) -> list[Word]:
     line = [Word(match, offset) for match in itertools.islice(re.finditer(r"\S+", text), _MOST_WORDS)]
     sentence = 0
     for word, kinds in zip(line, lexicon().of([word.lower for word in line]), strict=True):
-        word.kinds, word.sentence = kinds, sentence
+        # "The room's passcode" counts no rooms.
+        word.kinds = kinds & ~_bits("counted") if word.text.endswith(("'s", "’s")) else kinds
+        word.sentence = sentence
         sentence += any(mark in ".!?" for mark in word.after)
     return line
 
