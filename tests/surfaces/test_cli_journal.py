@@ -43,6 +43,12 @@ def test_rollback_takes_a_memory_back(run, saved):
     assert run("list", "--json").json["count"] == 0
 
 
+def test_a_rollback_of_what_was_forgotten_since_is_a_conflict_and_no_fault(run, saved):
+    run("forget", saved["id"], "--reason", "wrong", "--as", "operator")
+    ran = run("rollback", saved["commit"])
+    assert (ran.code, "conflict" in ran.out, "unexpected" in ran.err) == (4, True, False)
+
+
 def test_rollback_carries_the_documented_keys(run, saved):
     found = run("rollback", saved["commit"], "--json").json
     assert found.keys() >= {"receipt", "targets", "conflicts", "dependents"}

@@ -143,6 +143,13 @@ def test_a_restored_memory_shows_again(run, saved):
     assert run("list", "--json").json["count"] == 1
 
 
+def test_the_key_of_what_was_forgotten_leads_to_its_id(run):
+    made = run("remember", "Ana lives in Leeds", "--key", "home", "--kind", "state", "--json").json
+    run("forget", "home", "--reason", "moved")
+    ran = run("restore", "home", "--reason", "back again")
+    assert (ran.code, f"retired: name it by its id, {made['id']}" in ran.err) == (3, True)
+
+
 @pytest.mark.parametrize("command", ["archive", "forget", "restore", "revise"])
 def test_an_unknown_id_exits_3(run, saved, command):
     more: list[Any] = ["text"] if command == "revise" else []

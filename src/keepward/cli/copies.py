@@ -318,8 +318,8 @@ def import_(call: Call, path: str, format: str, dry_run: bool, **how: Any) -> An
     target: Any = sys.stdin.buffer if path == "-" else Path(path).expanduser()
     if path != "-":
         # Before a store is made for it.
-        with bundled(target) as bundle:
-            formats_of(bundle, format)
+        with bundled(target) as bundle, call.progress("looking into files") as report:
+            formats_of(bundle, format, report)
     memory = call.memory(create=True)
     with call.progress("importing") as report:
         result = load(memory, target, format=format, dry_run=dry_run, on_progress=report, **how)

@@ -227,6 +227,9 @@ def _show_commit(screen: Screen, data: dict[str, Any]) -> None:
 def _show_differences(screen: Screen, items: list[dict[str, Any]]) -> None:
     for each in items:
         side = each["after"] or each["before"]
+        if side is None:
+            # It is not there on either side, such as one that a later commit took away.
+            continue
         what = each.get("op") or ("added" if not each["before"] else "gone" if not each["after"] else "changed")
         screen.heading(f"{what} · {sort_of(side)}")
         screen.line(f"{each['id']} v{side['version']}", "dim", indent=2)

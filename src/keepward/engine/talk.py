@@ -67,8 +67,8 @@ def add(
         turns += outcomes
         if extract:
             stored = [outcome.record for outcome in outcomes if outcome.record is not None]
-            found, note = propose_told(session, stored, subject)
-            notes += [note] if note and note not in notes else []
+            found, said_of = propose_told(session, stored, subject)
+            notes += [note for note in said_of if note not in notes]
             facts += found
         if on_progress is not None:
             on_progress(len(turns), len(kept))
@@ -138,8 +138,11 @@ def _events(
     ]
 
 
-def propose_told(session: Session, stored: Sequence[Record], subject: str | None) -> tuple[list[Outcome], str | None]:
-    """Propose the facts that stored turns of one session tell; return them, and what to say of how they were found."""
+def propose_told(session: Session, stored: Sequence[Record], subject: str | None) -> tuple[list[Outcome], list[str]]:
+    """Propose the facts that stored turns of one session tell; return them, and what to say of how they were found.
+
+    What waits for a person since it was first told is not proposed again (3).
+    """
     turns = [
         Turn(
             role=str(record.metadata.get("role")),
@@ -152,11 +155,12 @@ def propose_told(session: Session, stored: Sequence[Record], subject: str | None
         for record in stored
     ]
     extractor: Extractor = session.engine.extractor or Rules()
-    note = None
+    notes: list[str] = []
     try:
         found = extractor.extract(turns)
     except ModelUnavailable as fault:
-        found, note = Rules().extract(turns), f"facts were found by rules alone: {fault}"
+        found = Rules().extract(turns)
+        notes.append(f"facts were found by rules alone: {fault}")
     # A turn that no longer holds, such as one that was forgotten, tells nothing any more.
     changes = [
         _change(session, fact, turns[fact.turn], stored[fact.turn], subject)
@@ -164,8 +168,15 @@ def propose_told(session: Session, stored: Sequence[Record], subject: str | None
         if stored[fact.turn].status is Status.ACTIVE
     ]
     proposals = [each for each in changes if each is not None]
+    if proposals:
+        queue = [step.after for item in session.store.queue(session.tenant) for step in item.steps]
+        waiting = {(after.scope, after.text, after.key, after.derived_from) for after in queue}
+        fresh = [each for each in proposals if (each.scope, each.text, each.key, each.derived_from) not in waiting]
+        if len(fresh) < len(proposals):
+            notes.append("left out: facts that wait for review since they were first told")
+        proposals = fresh
     session_of = stored[0].session if stored else None
-    return propose_each(session, proposals, reason="told in a talk", conversation=session_of), note
+    return propose_each(session, proposals, reason="told in a talk", conversation=session_of), notes
 
 
 def _change(session: Session, fact: Fact, turn: Turn, record: Record, subject: str | None) -> Insert | None:

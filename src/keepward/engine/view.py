@@ -175,11 +175,13 @@ def _resolve(session: Session, memory_id: str, as_of: int | None) -> Record:
         raise Tampered(f"memory {memory_id} does not match its seal and was not used; run `keepward verify`")
     if found.records and reaches(session, found.records[0].scope):
         return found.records[0]
+    ended: list[Record] = []
     # The nearest scope wins, as in a context.
     for scope in sorted(visible_from(session.scope), key=lambda each: (-len(each), each)):
-        holder = occupant(session, scope, memory_id)
-        if holder is not None:
+        under = _under(session, scope, memory_id)
+        if holder := _active(under):
             return holder if as_of is None else _resolve(session, holder.id, as_of)
+        ended += under
     if len(memory_id) >= PREFIX:
         begun = session.store.records(
             session.tenant, session.store.beginning(session.tenant, memory_id, limit=MOST_ALIKE), as_of=as_of
@@ -189,6 +191,9 @@ def _resolve(session: Session, memory_id: str, as_of: int | None) -> Record:
             raise InvalidInput("more than one memory begins so; give more of its id")
         if within:
             return within[0]
+    if ended:
+        last = max(ended, key=lambda record: (record.updated_at or record.created_at, record.id))
+        raise NotFound(f"what stood under that key is {last.status.value}: name it by its id, {last.id}")
     raise NotFound("there is no memory by that id or key here; check the id, the tenant and the scope")
 
 
@@ -202,12 +207,17 @@ def says_the_same(session: Session, record: Record, version: int) -> bool:
 
 def occupant(session: Session, scope: str, key: str) -> Record | None:
     """Return the active memory under a key of exactly one scope; an expired one still holds its key."""
-    key = plain_key(key)
-    found = session.store.find(
-        session.tenant, Filter(scopes=(scope,), key=key, include_sensitive=True), live_at=None, limit=None
-    )
-    active = [record for record in found.records if record.status is Status.ACTIVE]
-    return active[0] if active else None
+    return _active(_under(session, scope, key))
+
+
+def _under(session: Session, scope: str, key: str) -> Sequence[Record]:
+    """Return what stands or stood under a key of exactly one scope."""
+    filters = Filter(scopes=(scope,), key=plain_key(key), include_sensitive=True)
+    return session.store.find(session.tenant, filters, live_at=None, limit=None).records
+
+
+def _active(records: Sequence[Record]) -> Record | None:
+    return next((record for record in records if record.status is Status.ACTIVE), None)
 
 
 #: Ids that a sentence names; the field holds all of them.

@@ -72,7 +72,9 @@ def bundled(target: str | Path | IO[str] | IO[bytes]) -> Iterator[Bundle]:
 
 
 def _folder(folder: Path) -> Bundle:
-    found, left = Bundle(name=folder.resolve().name or "folder", many=True), Counter[str]()
+    if not folder.resolve().name:
+        raise InvalidInput("that is all of this machine: name the folder of what should come in")
+    found, left = Bundle(name=folder.resolve().name, many=True), Counter[str]()
     for place, folders, names in os.walk(folder):
         kept = [each for each in sorted(folders) if not each.startswith(".") and not Path(place, each).is_symlink()]
         left["hidden folders or links to folders"] += len(folders) - len(kept)

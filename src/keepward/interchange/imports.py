@@ -176,7 +176,7 @@ def load(
         InvalidInput: unreadable, cut, empty or unrecognised; nothing was stored.
     """
     with bundled(target) as bundle, ExitStack() as stack:
-        chosen = formats_of(bundle, format)
+        chosen = formats_of(bundle, format, on_progress)
         plan = _plan_of(bundle, chosen, mem, session, stack, keep=not dry_run)
         if facts and dry_run:
             plan.notes.append("facts are not looked for in a dry run")
@@ -203,8 +203,14 @@ def _rehearsal(session: Session, reason: str) -> _Rehearsal:
     return lambda items: rehearsal.judge(RememberMany(items=items).changes(session))
 
 
-def formats_of(bundle: Bundle, format: Format) -> dict[str, Format]:  # noqa: A002 - the word people use
+def formats_of(
+    bundle: Bundle,
+    format: Format,  # noqa: A002 - the word people use
+    on_progress: Callable[[int, int], None] | None = None,
+) -> dict[str, Format]:
     """Return the format of each file that is read, by its path; what is left out is added to the notes.
+
+    ``on_progress`` gets (done, total) of a folder's or an archive's files, before each.
 
     Raises:
         InvalidInput: there is nothing to read, or a file that stands alone is of another format than was named.
@@ -213,7 +219,9 @@ def formats_of(bundle: Bundle, format: Format) -> dict[str, Format]:  # noqa: A0
         raise InvalidInput(unknown("format", format, FORMATS))
     found: dict[str, Format] = {}
     other: dict[str, str] = {}
-    for inside, opened in bundle.files.items():
+    for done, (inside, opened) in enumerate(bundle.files.items()):
+        if on_progress is not None and bundle.many:
+            on_progress(done, len(bundle.files))
         try:
             with opened() as source:
                 told = recognise(source)
@@ -404,9 +412,9 @@ class Intake:
 
         said = [each for each in records if self.facts and each.tier is Tier.EPISODIC and each.status is Status.ACTIVE]
         for _, group in itertools.groupby(said, lambda each: each.session):
-            outcomes, note = propose_told(session_of(self.mem), list(group), self.subject)
+            outcomes, notes = propose_told(session_of(self.mem), list(group), self.subject)
             self.told.update(each.outcome for each in outcomes)
-            self.more += [note] if note and note not in self.more else []
+            self.more += [note for note in notes if note not in self.more]
 
     def _propose(self, mem: Memory, batch: list[Item]) -> None:
         """Put a batch before a person as one proposal; what cannot be part of it is singled out."""

@@ -140,7 +140,7 @@ def test_a_file_that_was_begun_is_read_from_there(put):
 def test_the_format_is_told_by_the_content(put, name, content, form):
     with opened(put(name, content)) as source:
         if form == "markdown?":
-            with pytest.raises(InvalidInput, match="name one of"):
+            with pytest.raises(InvalidInput, match="name its format, one of"):
                 recognise(source)
         else:
             assert recognise(source) == form

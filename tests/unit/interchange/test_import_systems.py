@@ -214,6 +214,20 @@ def test_facts_are_proposed_on_request_derived_from_their_message(mem, folder):
     assert mem.get(fact.derived_from[0]).session == "c-pottery"
 
 
+def test_facts_that_wait_are_not_proposed_by_the_same_import_again(mem, folder):
+    mem = mem.acting_as(Actor.agent("orion"))
+    waiting = []
+    for _ in range(2):
+        load(mem, folder / "chatgpt-export.zip", facts=True, subject="Ana")
+        waiting.append(len(mem.pending()))
+    assert waiting[0] == waiting[1] > 0
+
+
+def test_the_root_of_the_file_system_is_no_folder_of_notes(mem):
+    with pytest.raises(InvalidInput, match="all of this machine"):
+        load(mem, "/")
+
+
 def test_facts_that_an_import_was_not_asked_for_are_found_by_the_next(mem, folder):
     load(mem, folder / "chatgpt-export.zip")
     assert load(mem, folder / "chatgpt-export.zip", facts=True, subject="Ana").facts["committed"] >= 1
