@@ -115,8 +115,10 @@ def power_cut(folder: Path, synchronous: str, count: int) -> dict[str, Any]:
     connection.connect = connect
     shutil.rmtree(folder, ignore_errors=True)
     left = folder / "left"
-    for each in (folder / "store", left):
-        each.mkdir(parents=True)
+    (folder / "store").mkdir(parents=True)
+    # What is renamed or linked is not followed: the store is there, and on the disk, when it begins.
+    opened(folder).close()
+    shutil.copytree(folder / "store", left)
     DISK.bad_disk_shadow(str(left).encode())
     lost, faults, told = 0, 0, set()
     with opened(folder) as memory:

@@ -263,6 +263,14 @@ def test_a_backup_is_not_restored_over_a_store(owner, number, copy, world, path)
         Memory.restore_backup(copy, path, **world)
 
 
+def test_a_backup_is_not_restored_beside_the_log_of_a_store_that_is_gone(owner, number, copy, world, tmp_path):
+    owner.backup(copy)
+    (tmp_path / "back.db-wal").write_bytes(b"frames")
+    with pytest.raises(InvalidInput, match=r"back\.db-wal is there"):
+        Memory.restore_backup(copy, tmp_path / "back.db", **world)
+    assert not (tmp_path / "back.db").exists()
+
+
 def test_a_backup_whose_journal_was_changed_is_not_restored(owner, number, copy, world, tmp_path):
     owner.backup(copy)
     db = sqlite3.connect(copy)

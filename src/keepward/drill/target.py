@@ -78,7 +78,7 @@ class Target:
                 f"there is no store at {source}; make one with `keepward init`, or name it with --db PATH"
             )
         try:
-            if source.with_name(source.name + "-wal").exists():
+            if Path(f"{source.resolve()}-wal").exists():
                 # Somebody has it open, so its shared files are there and reading makes no new ones.
                 with (
                     closing(sqlite3.connect(f"{source.resolve().as_uri()}?mode=ro", uri=True)) as opened,

@@ -21,21 +21,21 @@ from collections.abc import Callable
 from pathlib import Path
 
 from keepward import durable
-from keepward.errors import InvalidInput, NewerSchema, NotAStore, StoreUnavailable, Tampered
+from keepward.errors import NewerSchema, NotAStore, StoreUnavailable, Tampered
 from keepward.ports.world import Anchor
-from keepward.store import anew
+from keepward.store import anew, forks
+from keepward.store.driver import beside, connect, explained, translated
 from keepward.store.journal import walk_chain
 from keepward.store.seals import Sealer
 from keepward.store.sql import FIRST, SQL, load_migrations
 from keepward.store.sqlite import (
     APPLICATION_ID,
     Connections,
-    connect,
-    explained,
+    check_free,
     lay_out,
+    left_log,
     migrate,
     remove,
-    translated,
     write_copy,
 )
 
@@ -77,7 +77,7 @@ def prepare(path: Path, *, create: bool, read_only: bool, known: Callable[[Path]
         raise StoreUnavailable(f"{path} cannot be reached: {fault.strerror or 'the disk gave an error'}") from fault
     if writable:
         return "rw"
-    shared = path.with_name(path.name + "-shm").exists() or os.access(path.parent, os.W_OK)
+    shared = beside(path, "-shm").exists() or os.access(path.parent, os.W_OK)
     # Without a place for the shared index a file that nobody can be writing is read as it stands.
     return "ro" if shared else "immutable"
 
@@ -109,6 +109,17 @@ def _make_room(path: Path, *, create: bool) -> None:
 
 
 def _create(path: Path) -> None:
+    # Asked in this order: another process that makes the store at this moment writes its log after the file.
+    if (log := left_log(path)) and not (path.exists() and path.stat().st_size):
+        raise NotAStore(
+            f"{path} is gone but {log.name}, which holds what was written to it last, is still beside it: put the file "
+            "back, or move that one away to begin a new store"
+        )
+    with forks.unforked():
+        _create_aside(path)
+
+
+def _create_aside(path: Path) -> None:
     aside = path.with_name(f".{path.name}.{os.getpid()}.{time.monotonic_ns():x}.new")
     os.close(os.open(aside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     try:
@@ -168,7 +179,7 @@ def _header(path: Path) -> tuple[int | None, int, bool]:
     SQLite reads it: to close the file by any other way drops the locks that other handles of this process have on it,
     and then another process removes the log that they write to.
     """
-    wal = path.with_name(path.name + "-wal")
+    wal = beside(path, "-wal")
     if not os.access(path, os.R_OK):
         raise PermissionError(path.name)
     short = False
@@ -275,8 +286,7 @@ def bring_back(backup: Path, aside: Path, target: Path) -> None:
         NotAStore: what was at the target was another store.
         StoreUnavailable: a file cannot be read or written.
     """
-    if target.exists():
-        raise InvalidInput(f"{target.name} is there already; move it away, or name another file")
+    check_free(target)
     prepare(backup, create=False, read_only=True)
     connections = Connections(str(backup), mode="ro")
     try:

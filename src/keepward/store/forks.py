@@ -5,9 +5,12 @@ what it opens of a file that was open at the fork locks nothing, so that another
 writes to it, and acknowledged commits are gone.
 
 Invariants
-(1) At a fork none of our files is open: idle connections are closed, and what is under way is waited for.
+(1) At a fork none of our files is open: idle connections are closed, and what is under way is waited for. Nothing is
+    opened until it is over, and no new file is made.
 (2) Where that takes too long, as it does in a block of the very thread that forks, and after a fork that Python does
-    not know of, the child is refused every use of that file.
+    not know of, or not before it happened, the child is refused every use of that file.
+(3) At a fork no thread is inside SQLite for one of our handles, also of those that have no file: the locks of its own
+    that it held there would never be free in the child.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from functools import cache
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
@@ -23,12 +26,20 @@ from keepward.errors import InvalidInput, StoreUnavailable
 
 #: Seconds that a fork waits for what is under way on one handle.
 PATIENCE = 1.0
+#: Why a child is refused.
+REFUSED = (
+    "the store was in use as this process was forked off, and what is written here could be lost; "
+    "fork outside of its blocks, or start processes by spawn"
+)
+#: Device and inode of a file.
+Identity = tuple[int, int]
 
 
 class Forkable(Protocol):
     """The connections of one handle to a file."""
 
-    path: str
+    #: The file; None where there is none.
+    identity: Identity | None
 
     @property
     def has_open(self) -> bool:
@@ -36,7 +47,10 @@ class Forkable(Protocol):
         ...
 
     def pause(self, patience: float) -> bool:
-        """Close what is idle and let nobody open more; return whether nothing of the file is open."""
+        """Close what is idle and let nobody open more; return whether nothing of the file is open.
+
+        Where it returns False, or raises, nothing is held.
+        """
         ...
 
     def resume(self) -> None:
@@ -48,19 +62,33 @@ class Forkable(Protocol):
         ...
 
 
-_all: weakref.WeakSet[Forkable] = weakref.WeakSet()
-#: Held by the thread that forks, from before to after.
+#: By the handle's id. Other threads add to it while a fork goes through it, so it is copied in one step.
+_all: weakref.WeakValueDictionary[int, Forkable] = weakref.WeakValueDictionary()
+#: Held by the thread that forks, from before to after, and by what no fork may come between.
 _forking = threading.RLock()
 #: What is paused while the process forks, and whether nothing of its file is open.
 _paused: list[tuple[Forkable, bool]] = []
 #: Device and inode of the files that were open as this process, or one that it comes from, was forked off.
-_refused: set[tuple[int, int]] = set()
+_refused: set[Identity] = set()
+#: The process that all this is of.
+_pid = os.getpid()
 
 
 def watch(connections: Forkable) -> None:
     """Close what a handle has open before each fork from now on."""
-    _register()
-    _all.add(connections)
+    with _forking:
+        _all[id(connections)] = connections
+
+
+def unforked() -> AbstractContextManager[object]:
+    """Return a context in which no other thread forks; those that want to wait, so it is to be short."""
+    return _forking
+
+
+def notice() -> None:
+    """See to (2) in a child of which Python does not know."""
+    if _pid != os.getpid():
+        _in_child()
 
 
 def check(path: str) -> None:
@@ -69,11 +97,9 @@ def check(path: str) -> None:
     Raises:
         StoreUnavailable: see (2).
     """
-    if _refused and _identity(path) in _refused:
-        raise StoreUnavailable(
-            "the store was in use as this process was forked off, and what is written here could be lost; "
-            "fork outside of its blocks, or start processes by spawn"
-        )
+    notice()
+    if _refused and identity_of(path) in _refused:
+        raise StoreUnavailable(REFUSED)
 
 
 def spare(path: Path) -> None:
@@ -82,26 +108,16 @@ def spare(path: Path) -> None:
     Raises:
         InvalidInput: it is one: to close the file would drop the locks that the process has on it.
     """
-    identity = _identity(str(path))
-    if identity and any(each.has_open and _identity(each.path) == identity for each in list(_all)):
+    identity = identity_of(str(path))
+    if identity and any(each.has_open and each.identity == identity for each in _handles()):
         raise InvalidInput(
             f"{path.name} is a store that is open, and what is written to it could be lost if its file was read beside "
             "that: close it first, or take an export of it, or a backup"
         )
 
 
-def refuse(path: str) -> None:
-    """Refuse every use of a file in this process."""
-    if (identity := _identity(path)) is not None:
-        _refused.add(identity)
-
-
-@cache
-def _register() -> None:
-    os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)
-
-
-def _identity(path: str) -> tuple[int, int] | None:
+def identity_of(path: str) -> Identity | None:
+    """Return which file is at a path; None where there is none."""
     try:
         about = Path(path).stat()
     except OSError:
@@ -109,9 +125,14 @@ def _identity(path: str) -> tuple[int, int] | None:
     return about.st_dev, about.st_ino
 
 
+def _handles() -> list[Forkable]:
+    return [each for ref in _all.valuerefs() if (each := ref()) is not None]
+
+
 def _before() -> None:
     _forking.acquire()
-    _paused.extend((each, each.pause(PATIENCE)) for each in list(_all))
+    # An interrupt ends the waiting, and the fork goes on: what is not calm is refused.
+    _paused.extend((each, each.pause(PATIENCE)) for each in _handles())
 
 
 def _in_parent() -> None:
@@ -123,10 +144,14 @@ def _in_parent() -> None:
 
 
 def _in_child() -> None:
-    global _forking
-    _forking = threading.RLock()
-    for each, calm in _paused:
+    global _forking, _pid
+    _forking, _pid = threading.RLock(), os.getpid()
+    calm = {id(each) for each, calm in _paused if calm}
+    for each in _handles():
+        if id(each) not in calm and each.has_open and each.identity is not None:
+            _refused.add(each.identity)
         each.renew()
-        if not calm:
-            refuse(each.path)
     _paused.clear()
+
+
+os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)

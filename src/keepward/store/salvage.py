@@ -25,13 +25,14 @@ from keepward.model.codec import decode_record
 from keepward.model.commit import EMPTY_HASH, OWN, Commit, Event, Place, decode_details, parse_place
 from keepward.model.memory import Record
 from keepward.store import forks
+from keepward.store.driver import beside, connect
 from keepward.store.erasing import empty_places
 from keepward.store.file import id_file
 from keepward.store.journal import commit_held, event_of, payload_fits
 from keepward.store.rows import flaw_of_event
 from keepward.store.seals import Sealer
 from keepward.store.sql import Row
-from keepward.store.sqlite import connect, lay_out
+from keepward.store.sqlite import lay_out
 
 _COLUMNS = {
     "commits": "tenant, seq, id, at, kind, actor_kind, prev, events_hash, salt, payload, hash, seal, receipt",
@@ -80,7 +81,7 @@ class Wreck:
             raise NotAStore(f"there is no file at {path}")
         forks.spare(path)
         for suffix in ("", "-wal"):
-            source = path.with_name(path.name + suffix)
+            source = beside(path, suffix)
             if source.exists():
                 shutil.copyfile(source, aside.with_name(aside.name + suffix))
         self._db = _readable(aside, path)

@@ -12,6 +12,7 @@ Invariants
     write tries whether there is space again.
 (8) ``scrub`` leaves no byte in the file and its log that is not live: the file is written anew, since what SQLite
     overwrites on deletion is the newest place of a cell and not one that it stood at before.
+(9) A handle is of one file: once another is at its path, or none, it opens and writes nothing.
 """
 
 from __future__ import annotations
@@ -19,145 +20,37 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import re
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, partial
-from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from keepward import durable
-from keepward.errors import Conflict, InvalidInput, KeepwardError, NotAStore, StoreUnavailable, Tampered
+from keepward.errors import InvalidInput, KeepwardError, StoreUnavailable, Tampered
 from keepward.locks import Loan
 from keepward.store import forks
-from keepward.store.sql import CLASHES, SQL, Migration, Row, Values, load_migrations, statements
+from keepward.store.driver import FULL, NO_ROOM, PATIENCE, SqliteSession, beside, connect, explained, translated
+from keepward.store.sql import Migration, load_migrations, statements
 from keepward.store.turns import WORD, Turns, waits
 
 #: "KEEP" in the file's header.
 APPLICATION_ID = 0x4B454550
-#: How long a writer waits for another, in seconds.
-PATIENCE = 30.0
 #: How long a scrub waits for other processes, in milliseconds.
 SCRUB_PATIENCE = 5_000
-#: What a write gets on a full disk.
-FULL = "the disk is full; free some space and try again: nothing was lost, and what is there can be read"
 #: How often the first in line tries in short steps, before it takes longer ones: about 50 ms.
 SHORT = 100
-#: Rows that are inserted by one statement.
-_FEW = 8
-# Readers come by the dozen, and each drops its pages when anybody wrote: a large cache of theirs takes memory and saves
-# nothing. The writer keeps its own.
-_PRAGMAS = ("trusted_schema=OFF", "foreign_keys=ON", "secure_delete=ON", "synchronous=FULL", "cache_size=-4096")
+#: What a handle says whose file is no longer at its place.
+MOVED = (
+    "the file of the store was moved away, or another was put in its place, while it was open: what is written now "
+    "would be lost. Put it back, and the files beside it that have its name, or open the store again"
+)
 _WRITER_CACHE = "cache_size=-16384"
 #: Connections of a parent process: kept, since closing them here would disturb the parent's locks.
 _left_behind: list[object] = []
 _log = logging.getLogger(__name__)
-#: What the driver answers where there is no room for the index that readers share, or for its name.
-_NO_ROOM = frozenset({"SQLITE_FULL", "SQLITE_IOERR_SHMSIZE", "SQLITE_IOERR_SHMOPEN"})
-
-
-@cache
-def _together(name: str, rows: int) -> str:
-    """Return a statement that inserts one row as one that inserts several."""
-    head, _, rest = SQL[name].partition("VALUES (")
-    cells, _, rest = rest.partition(")")
-    return f"{head}VALUES {', '.join([f'({cells})'] * rows)}{rest}"
-
-
-class SqliteSession(sqlite3.Connection):
-    """A connection that knows the named statements."""
-
-    fault: type[Exception] = sqlite3.Error
-    searchable: bool = False
-    replica: bool = False
-
-    def run(self, name: str, values: Values = (), /, **named: Any) -> sqlite3.Cursor:
-        return self.execute(SQL[name], named or values)
-
-    def stream(self, name: str, **named: Any) -> Iterator[Row]:
-        return self.execute(SQL[name], named)
-
-    def many(self, name: str, rows: Iterable[Sequence[Any]]) -> None:
-        """Run a named statement once for each row; a few rows are inserted by one statement."""
-        rows = list(rows)
-        if 1 < len(rows) <= _FEW and "VALUES (" in SQL[name]:
-            self.execute(_together(name, len(rows)), [*chain.from_iterable(rows)])
-        elif rows:
-            self.executemany(SQL[name], rows)
-
-    def enter(self, tenant: str | None) -> None:
-        """Do nothing: one writer has the whole file."""
-
-
-def connect(path: str, *, mode: str = "rw", pragmas: tuple[str, ...] = _PRAGMAS) -> SqliteSession:
-    """Open one connection; ``mode`` is ``rw``, ``ro``, ``rwc`` or ``immutable``."""
-    if path == ":memory:":
-        target = path
-    else:
-        query = "mode=ro&immutable=1" if mode == "immutable" else f"mode={mode}"
-        target = f"{Path(path).absolute().as_uri()}?{query}"
-    connection = sqlite3.connect(
-        target,
-        uri=True,
-        isolation_level=None,
-        check_same_thread=False,
-        timeout=PATIENCE,
-        cached_statements=256,
-        factory=SqliteSession,
-    )
-    try:
-        for pragma in pragmas:
-            connection.execute(f"PRAGMA {pragma}")
-    except UnicodeDecodeError as fault:
-        # The driver wants to say that the schema is damaged, in words of the schema.
-        connection.close()
-        raise sqlite3.DatabaseError("the schema is damaged") from fault
-    except sqlite3.Error:
-        connection.close()
-        raise
-    return connection
-
-
-@contextmanager
-def translated() -> Iterator[None]:
-    """Turn the driver's errors into ours."""
-    try:
-        yield
-    except sqlite3.Error as fault:
-        raise explained(fault) from fault
-
-
-def explained(fault: Exception) -> KeepwardError:
-    """Return our error for one of the driver's."""
-    name = getattr(fault, "sqlite_errorname", None) or ""
-    family = "SQLITE_FULL" if name in _NO_ROOM else "_".join(name.split("_")[:2])
-    match family:
-        case "SQLITE_BUSY" | "SQLITE_LOCKED":
-            return StoreUnavailable("the store is locked by another process; close it or try again")
-        case "SQLITE_READONLY":
-            return StoreUnavailable("the store can only be read: its file or folder is not writable by this user")
-        case "SQLITE_FULL":
-            return StoreUnavailable(FULL)
-        case "SQLITE_IOERR":
-            return StoreUnavailable("the disk gave an error; check it and try again, what was acknowledged is kept")
-        case "SQLITE_CANTOPEN" | "SQLITE_PERM" | "SQLITE_AUTH":
-            return StoreUnavailable("the store's file cannot be opened; check that it exists and may be read")
-        case "SQLITE_NOTADB":
-            return NotAStore(
-                "the file is not a Keepward store, or its beginning is damaged; `keepward rescue` copies what holds"
-            )
-        case "SQLITE_NOMEM":
-            return StoreUnavailable("out of memory; free some and try again")
-    taken = re.match(r"UNIQUE constraint failed: (\w+)", str(fault))
-    if taken and taken[1] in CLASHES:
-        return Conflict(CLASHES[taken[1]])
-    if isinstance(fault, sqlite3.ProgrammingError) and "closed" in str(fault):
-        return StoreUnavailable("the store is closed; open it again")
-    return Tampered("the store's file is damaged; `keepward rescue` copies what still holds")
 
 
 def lay_out(connection: SqliteSession) -> None:
@@ -202,7 +95,9 @@ class Connections:
     label = "sqlite"
 
     def __init__(self, path: str, *, mode: str, sleep: Callable[[float], None] = time.sleep) -> None:
-        self.path = path
+        self.path = path if path == ":memory:" else str(Path(path).absolute())
+        #: Of the file that was opened first; see (9).
+        self.identity: forks.Identity | None = None
         self.mode = mode
         self.writable = mode == "rw"
         #: Whether there was no room to open it for writing.
@@ -213,18 +108,19 @@ class Connections:
         #: The collector may give back the connection of an abandoned reader while this thread holds it.
         self._pool_lock = threading.Condition(threading.RLock())
         self._pool: list[SqliteSession] = []
-        #: Connections that readers have.
-        self._lent = 0
+        #: By the thread that began them, how many reads are under way.
+        self._lent: dict[int, int] = {}
+        #: Whether a fork waits for what is under way, so that nothing else begins.
+        self._pausing = False
         self._pid = os.getpid()
         self._closed = False
         self._writing: int | None = None
         self._writer: SqliteSession | None = None
         #: Connections that have been the writer's so far; of each, the number of others' changes begins anew.
         self._writers = 0
-        self._turns = Turns(None if self.in_memory else Path(f"{path}.id"))
+        self._turns = Turns(None if self.in_memory else Path(f"{self.path}.id"))
         with self._lock:
-            if not self.in_memory:
-                forks.watch(self)
+            forks.watch(self)
             self._pool.append(self._open())
 
     @property
@@ -235,7 +131,7 @@ class Connections:
     @property
     def has_open(self) -> bool:
         """Whether the file may be open: readers that are under way outlast the closing."""
-        return not self._closed or self._lent > 0
+        return not self._closed or bool(self._lent)
 
     def explained(self, fault: Exception) -> KeepwardError:
         return explained(fault)
@@ -275,7 +171,7 @@ class Connections:
                 return self._opened()
             except sqlite3.Error as fault:
                 name = getattr(fault, "sqlite_errorname", None)
-                if name not in _NO_ROOM or self.mode != "rw" or self._logged():
+                if name not in NO_ROOM or self.mode != "rw" or self._logged():
                     raise
             # Nothing is in a log, so the file alone is the store: see (7).
             _log.warning("%s", FULL, extra={"action": "disk_full"})
@@ -284,7 +180,7 @@ class Connections:
 
     def _logged(self) -> bool:
         """Whether there is a log that holds what is not in the file yet."""
-        log = Path(f"{self.path}-wal")
+        log = beside(self.path, "-wal")
         return log.exists() and log.stat().st_size > 0
 
     def _opened(self) -> SqliteSession:
@@ -299,40 +195,74 @@ class Connections:
         except sqlite3.Error:
             connection.close()
             raise
+        try:
+            self._check_place()
+        except StoreUnavailable:
+            connection.close()
+            raise
         return connection
+
+    def _check_place(self) -> None:
+        """See to (9)."""
+        if not self.in_memory:
+            found = forks.identity_of(self.path)
+            self.identity = self.identity or found
+            if found is None or found != self.identity:
+                raise StoreUnavailable(MOVED)
 
     def _check(self) -> None:
         if self._pid != os.getpid():
-            # Nothing was closed before this fork; what is in memory is the parent's alone.
-            self.renew()
-            self._closed = self._closed or self.in_memory
-            forks.refuse(self.path)
+            forks.notice()
         if self._closed:
             raise StoreUnavailable("the store is closed; open it again")
+        if self._pausing and not self._within():
+            with self._pool_lock:
+                self._pool_lock.wait_for(lambda: not self._pausing)
+
+    def _within(self) -> bool:
+        """Whether this thread is in a block of the store."""
+        me = threading.get_ident()
+        return self._writing == me or me in self._lent
 
     def pause(self, patience: float) -> bool:
         """Close what is idle and let nobody open more; return whether nothing is open; see ``forks``."""
-        if not self._lock.acquire(timeout=patience):
+        if self._within():
             return False
-        if self._writing is None and self._pool_lock.acquire(timeout=patience):
-            if self._pool_lock.wait_for(lambda: not self._lent, patience):
+        self._pausing = True
+        with contextlib.ExitStack() as held:
+            held.callback(self._go_on)
+            if not self._lock.acquire(timeout=patience):
+                return False
+            held.callback(self._lock.release)
+            if self._writing is not None or not self._pool_lock.acquire(timeout=patience):
+                return False
+            held.callback(self._pool_lock.release)
+            if not self._pool_lock.wait_for(lambda: not self._lent, patience):
+                return False
+            if not self.in_memory:
                 for connection in self._idle():
                     connection.close()
-                return True
-            self._pool_lock.release()
-        self._lock.release()
-        return False
+            held.pop_all()
+        return True
 
     def resume(self) -> None:
         """Let readers and writers in again; the caller has paused."""
+        self._go_on()
         self._pool_lock.release()
         self._lock.release()
 
+    def _go_on(self) -> None:
+        with self._pool_lock:
+            self._pausing = False
+            self._pool_lock.notify_all()
+
     def renew(self) -> None:
-        """Begin anew in a child, with nothing open."""
+        """Begin anew in a child, with nothing open; what is in memory is the parent's alone."""
         _left_behind.extend(self._idle())
+        self._closed = self._closed or self.in_memory
         self._lock, self._pool_lock = threading.RLock(), threading.Condition(threading.RLock())
-        self._lent, self._writing, self._pid = 0, None, os.getpid()
+        self._turns.close()
+        self._lent, self._pausing, self._writing, self._pid = {}, False, None, os.getpid()
 
     def _idle(self) -> list[SqliteSession]:
         """Take out the connections that are not lent; the caller holds the locks."""
@@ -348,10 +278,10 @@ class Connections:
             with self._lock, translated():
                 yield self._pool[0]
             return
+        me, pid = threading.get_ident(), self._pid
         with self._pool_lock:
             connection = self._pool.pop() if self._pool else None
-            self._lent += 1
-        pid = self._pid
+            self._lent[me] = self._lent.get(me, 0) + 1
         try:
             connection = connection or self._open()
             with translated():
@@ -364,8 +294,10 @@ class Connections:
                 if connection is not None:
                     self._give_back(connection)
                 with self._pool_lock:
-                    self._lent -= 1
-                    self._pool_lock.notify_all()
+                    self._lent[me] -= 1
+                    if not self._lent[me]:
+                        del self._lent[me]
+                        self._pool_lock.notify_all()
 
     def _give_back(self, connection: SqliteSession) -> None:
         try:
@@ -416,14 +348,19 @@ class Connections:
             connection = self._own()
             if self._full:
                 raise StoreUnavailable(FULL)
+            self._check_place()
             self._begin(connection)
-            self._writing = threading.get_ident()
+            self._writing, pid = threading.get_ident(), self._pid
             try:
                 with translated():
                     yield connection
+                    if pid != os.getpid():
+                        # The transaction is the parent's, which commits it, or does not.
+                        raise StoreUnavailable(forks.REFUSED)
                     connection.execute("COMMIT")
             except BaseException:
-                self._roll_back(connection)
+                if pid == os.getpid():
+                    self._roll_back(connection)
                 raise
             finally:
                 self._writing = None
@@ -503,14 +440,14 @@ class Connections:
             return False
         return True
 
-    @staticmethod
-    def _roll_back(connection: SqliteSession) -> None:
+    def _roll_back(self, connection: SqliteSession) -> None:
         try:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
         except sqlite3.Error:
-            # The first error is the one to tell; the journal file undoes what was begun.
+            # The first error is the one to tell; the journal file undoes what was begun. The next write opens another.
             connection.close()
+            self._writer = None
 
     def scrub(self) -> str | None:
         """Write the file anew and empty its log; return None, or why that has to wait; see (8)."""
@@ -537,8 +474,8 @@ class Connections:
 
     def close(self) -> None:
         """Close every connection that is not lent; a second call does nothing."""
-        if self._closed or self._pid != os.getpid():
-            self._closed = True
+        forks.notice()
+        if self._closed:
             return
         with self._lock, self._pool_lock:
             self._closed = True
@@ -555,8 +492,7 @@ def write_copy(source: sqlite3.Connection, target: Path) -> None:
         InvalidInput: the file is there.
         StoreUnavailable: it cannot be written.
     """
-    if target.exists():
-        raise InvalidInput(f"{target.name} is there already; name another file")
+    check_free(target)
     aside = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         aside.unlink(missing_ok=True)
@@ -577,6 +513,27 @@ def write_copy(source: sqlite3.Connection, target: Path) -> None:
         raise StoreUnavailable(f"cannot write {target.name}: {fault.strerror or 'output error'}") from fault
     finally:
         remove(aside)
+
+
+def left_log(file: Path) -> Path | None:
+    """Return what is beside a file's place of a store that was there: SQLite would read it into a new one."""
+    logs = (beside(file, end) for end in ("-wal", "-journal"))
+    return next((each for each in logs if each.exists() and each.stat().st_size), None)
+
+
+def check_free(target: Path) -> None:
+    """Make sure that a file can be made at a place.
+
+    Raises:
+        InvalidInput: one is there, or what another left beside it.
+    """
+    if target.exists():
+        raise InvalidInput(f"{target.name} is there already; move it away, or name another file")
+    if log := left_log(target):
+        raise InvalidInput(
+            f"{log.name} is there, with what was written last to a store that is gone: move it away, or name another "
+            "file"
+        )
 
 
 def remove(file: Path, *more: str) -> None:

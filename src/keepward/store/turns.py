@@ -58,6 +58,9 @@ class Turns:
             with contextlib.suppress(OSError):
                 os.close(handle)
 
+    # Whoever forgot to close it leaves the line all the same.
+    __del__ = close
+
     def _opened(self) -> int | None:
         if self._pid != os.getpid():
             # The handle of before a fork is one with the parent's: its turns would be ours.
@@ -98,12 +101,17 @@ def _wait(handle: int, patience: float, tell: Callable[[], None]) -> bool:
         os.close(own)
 
     threading.Thread(target=stand, name="keepward-turn", daemon=True).start()
-    if came.wait(min(WORD, patience)):
-        return True
-    if patience > WORD:
-        tell()
-        if came.wait(patience - WORD):
-            return True
+    try:
+        if not came.wait(min(WORD, patience)) and patience > WORD:
+            tell()
+            came.wait(patience - WORD)
+    except BaseException:
+        # Who is interrupted writes nothing, and would have the turn until the process ends.
+        with lock:
+            left = True
+            if came.is_set():
+                fcntl.flock(handle, fcntl.LOCK_UN)
+        raise
     with lock:
         left = not came.is_set()
     return not left

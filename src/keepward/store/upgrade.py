@@ -17,10 +17,11 @@ from keepward.model.commit import Head
 from keepward.ports.world import Anchor
 from keepward.store import tenant as tenants
 from keepward.store.documents import Document
+from keepward.store.driver import SqliteSession
 from keepward.store.rows import feature_cells, features_in, record_at, record_row
 from keepward.store.seals import Sealer
 from keepward.store.sql import FIRST, Row, load_migrations, parse_queries, statements, text_of
-from keepward.store.sqlite import Connections, SqliteSession
+from keepward.store.sqlite import Connections
 from keepward.store.tenant import State
 from keepward.store.writer import link_rows, sealed_row
 

@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -95,6 +95,89 @@ def test_a_process_forked_off_within_a_write_is_refused_the_store(path: Path) ->
     with opened(path) as store, store.write():
         wait = forked(lambda: store.head(TENANT))
         assert wait().startswith("StoreUnavailable: the store was in use as this process was forked off")
+
+
+@pytest.mark.promise("T25")
+def test_a_child_that_leaves_a_write_of_its_parent_commits_nothing(path: Path) -> None:
+    make = Maker()
+    with opened(path) as store, ExitStack() as block:
+        writer = block.enter_context(store.write())
+        writer.append(TENANT, make.stage(make.record("one", id="m-one"), commit_id="c-one"))
+        leaving = forked(block.close)
+        assert leaving().startswith("StoreUnavailable: the store was in use as this process was forked off")
+        writer.append(TENANT, make.stage(make.record("two", id="m-two"), commit_id="c-two"))
+        block.close()
+        assert store.head(TENANT).seq == 6
+
+
+@pytest.mark.promise("T25")
+def test_a_store_that_is_read_without_a_pause_is_used_by_a_child(path: Path) -> None:
+    with opened(path) as store:
+        begun, over = threading.Barrier(5), threading.Event()
+
+        def read() -> None:
+            begun.wait(20)
+            while not over.is_set():
+                with store.together(TENANT):
+                    for _ in range(8):
+                        store.head(TENANT)
+
+        readers = [threading.Thread(target=read, daemon=True) for _ in range(4)]
+        for each in readers:
+            each.start()
+        begun.wait(20)
+        try:
+            assert forked(lambda: store.head(TENANT).seq)() == "4"
+        finally:
+            over.set()
+            for each in readers:
+                each.join(20)
+
+
+def test_a_fork_waits_for_what_is_under_way_in_memory() -> None:
+    # A lock of SQLite's own that a thread held would never be free in the child.
+    with open_store(":memory:") as store, ThreadPoolExecutor(1) as threads:
+        with store.write():
+            forking = threads.submit(lambda: forked(lambda: None)())
+            with pytest.raises(TimeoutError):
+                forking.result(0.1)
+        assert forking.result(20) == "None"
+
+
+def test_no_store_is_opened_while_the_process_forks(path: Path) -> None:
+    opening = threading.Thread(target=lambda: opened(path).close(), daemon=True)
+    with forks.unforked():
+        opening.start()
+        opening.join(0.1)
+        assert opening.is_alive()
+    opening.join(20)
+    assert not opening.is_alive()
+
+
+def test_an_interrupt_while_a_fork_waits_leaves_nothing_locked(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with opened(path) as store:
+        monkeypatch.setattr(store._connector._pool_lock, "wait_for", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            store._connector.pause(1.0)
+        monkeypatch.undo()
+        writing = threading.Thread(target=append, args=(store, "m-after"), daemon=True)
+        writing.start()
+        writing.join(20)
+        assert store.head(TENANT).seq == 5
+
+
+def test_a_child_of_which_python_does_not_know_is_refused_a_file_that_was_open(path: Path) -> None:
+    def other_side() -> object:
+        # As if this was the parent, and what follows a child that it was not told of.
+        assert store.head(TENANT).seq == 4
+        forks._pid = 0
+        return opened(path)
+
+    with opened(path) as store:
+        assert forked(other_side)().startswith("StoreUnavailable: the store was in use as this process was forked off")
 
 
 def test_the_parent_goes_on_after_a_fork(path: Path) -> None:

@@ -17,8 +17,9 @@ from filled import ANY, TENANT, by_hand, opened
 from keepward.adapters.home import FileAnchor
 from keepward.errors import InvalidInput, NewerSchema, NotAdopted, NotAStore, StoreUnavailable, Tampered
 from keepward.interchange import reading
+from keepward.store.driver import explained
 from keepward.store.salvage import Wreck
-from keepward.store.sqlite import Connections, explained
+from keepward.store.sqlite import Connections
 from keepward.store.store import open_store
 from support.stages import Maker
 
@@ -152,6 +153,73 @@ def test_the_file_of_an_open_store_is_read_by_nothing_else(path, tmp_path, read,
     with opened(path), pytest.raises(InvalidInput, match=f"{named.name} is a store that is open"):
         read(named, tmp_path / "aside")
     read(named, tmp_path / "aside")
+
+
+def test_what_a_killed_process_left_in_the_log_is_rescued_through_a_link_too(path, tmp_path):
+    make, link = Maker(), tmp_path / "linked" / "l.db"
+    link.parent.mkdir()
+    with opened(path) as store:
+        with store.write() as writer:
+            writer.append(TENANT, make.stage(make.record("tea", id="m-tea"), commit_id="c-tea"))
+        for end in ("", "-wal"):
+            shutil.copyfile(f"{path}{end}", tmp_path / f"killed.db{end}")
+    link.symlink_to(tmp_path / "killed.db")
+    with closing(Wreck(link, tmp_path / "aside")) as wreck:
+        assert max(row[1] for row in wreck._rows["commits"]) == 5
+
+
+@pytest.mark.promise("T25")
+@pytest.mark.parametrize("empty", [False, True])
+def test_a_log_that_a_store_left_is_not_read_into_a_new_one(path, empty):
+    with opened(path) as store:
+        make = Maker()
+        with store.write() as writer:
+            writer.append(TENANT, make.stage(make.record("tea", id="m-tea"), commit_id="c-tea"))
+        log = path.with_name(f"{path.name}-wal").read_bytes()
+    path.unlink()
+    path.with_name(f"{path.name}.id").unlink()
+    path.with_name(f"{path.name}-wal").write_bytes(log)
+    if empty:
+        path.touch()
+    with pytest.raises(NotAStore, match="-wal, which holds what was written to it last, is still beside it"):
+        open_store(path)
+
+
+@pytest.mark.promise("T25")
+@pytest.mark.parametrize("other", [False, True], ids=["moved", "replaced"])
+def test_nothing_is_written_to_a_store_whose_file_was_moved_until_it_is_back(path, tmp_path, other):
+    make, away = Maker(), tmp_path / "away.db"
+    with opened(path) as store:
+        with store.write() as writer:
+            writer.append(TENANT, make.stage(make.record("before", id="m-before"), commit_id="c-before"))
+        path.rename(away)
+        if other:
+            path.touch()
+        with pytest.raises(StoreUnavailable, match="was moved away"), store.write():
+            pass
+        away.replace(path)
+        with store.write() as writer:
+            assert writer.append(TENANT, make.stage(make.record("after", id="m-after"), commit_id="c-after")).seq == 6
+
+
+def test_a_store_named_by_a_relative_path_is_the_same_in_another_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    make = Maker()
+    with open_store("n.db") as store:
+        (tmp_path / "elsewhere").mkdir()
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        with store.write() as writer:
+            writer.append(TENANT, make.stage(make.record("tea", id="m-tea"), commit_id="c-tea"))
+        assert store.head(TENANT).seq == 1
+
+
+def test_after_a_write_whose_connection_broke_the_next_one_has_another(path):
+    make = Maker()
+    with opened(path) as store:
+        with pytest.raises(StoreUnavailable), store.write():
+            store._connector._writer.close()
+        with store.write() as writer:
+            assert writer.append(TENANT, make.stage(make.record("tea", id="m-tea"), commit_id="c-tea")).seq == 5
 
 
 @pytest.mark.parametrize("place", ["file", ":memory:"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import gc
 import multiprocessing
 import os
 import signal
@@ -79,6 +80,27 @@ def test_a_turn_comes_when_the_other_process_gives_it(file: Path, holder: tuple[
 def test_a_turn_comes_when_the_other_process_dies(file: Path, holder: tuple[Connection, int]) -> None:
     os.kill(holder[1], signal.SIGKILL)
     assert Turns(file).take(20)
+
+
+def test_who_forgot_to_leave_the_line_keeps_nobody_waiting(file: Path) -> None:
+    assert Turns(file).take(0)
+    gc.collect()
+    assert Turns(file).take(0)
+
+
+def test_who_was_interrupted_while_waiting_does_not_get_the_turn(
+    file: Path, holder: tuple[Connection, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("keepward.store.turns.WORD", 0.01)
+    turns = Turns(file)
+    with pytest.raises(KeyboardInterrupt):
+        turns.take(20, interrupted)
+    holder[0].send("give")
+    assert heard(holder[0]) == "given"
+    assert Turns(file).take(5)
 
 
 @pytest.mark.promise("T25")
