@@ -9,6 +9,7 @@ import pickle
 import re
 import subprocess
 import sys
+from datetime import datetime
 from pathlib import Path
 from typing import Any, get_args
 
@@ -226,7 +227,10 @@ def test_a_name_that_there_is_not_is_never_an_empty_answer(owner: Memory, ask: A
         (lambda mem: mem.recall("x", limit=None), "limit is a whole number, not None"),
         (lambda mem: mem.recall("x", receipt="no"), "receipt is True or False, not str"),
         (lambda mem: mem.recall("x", within=5), "within is a text, not int"),
-        (lambda mem: mem.find(as_of=1.5), "as_of is a commit's number or id"),
+        (lambda mem: mem.find(as_of=1.5), "a moment of the past is a commit's number or id"),
+        (lambda mem: mem.find(as_of="abc"), "a moment of the past is a commit's number or id"),
+        (lambda mem: mem.find(since="yesterday"), "since is not an instant: use ISO 8601"),
+        (lambda mem: mem.find(until=datetime(2026, 1, 1)), "until is an aware datetime"),  # noqa: DTZ001
         (lambda mem: mem.log(limit=2.5), "limit is a whole number, not float"),
         (lambda mem: mem.add(None), "messages is a list, not None"),
         (lambda mem: mem.add([{"role": "user", "content": "hi"}], session=5), "session is a text, not int"),

@@ -85,7 +85,10 @@ def test_a_condition_is_met_by_the_newest_version_and_at_a_commit_by_that_of_the
 
 @pytest.mark.parametrize(
     "where",
-    [[1], "[1]", "{", {"a": {"$like": "x"}}, {"a": {"$in": "x"}}, {"a": {"$gt": [1]}}, {"a": {"$exists": 1}}],
+    [
+        *([1], "[1]", "{", {"a": {"$like": "x"}}, {"a": {"$in": "x"}}, {"a": {"$gt": [1]}}, {"a": {"$exists": 1}}),
+        *({"$or": [{"a": 1}]}, {"a": {"$gte": 4, "lt": 6}}),
+    ],
 )
 def test_a_condition_that_means_nothing_is_an_error(items: Memory, where: Any) -> None:
     with pytest.raises(InvalidInput):

@@ -142,9 +142,6 @@ def _check(selection: Selection) -> None:
         chosen("status", name, tuple(Status))
     for name in given.get("trust", ()):
         chosen("trust", name, tuple(each.label for each in Trust))
-    for at in (selection.since, selection.until):
-        if at is not None and at.tzinfo is None:
-            raise InvalidInput("an instant needs a time zone")
 
 
 def window(

@@ -87,6 +87,12 @@ class Need:
     allowed: Allowed | None = None
 
 
+_AS_OF = (
+    "a moment of the past is a commit's number or id, the name of a head, an aware datetime, or ISO 8601 text such as "
+    "2026-03-01T09:30:00Z"
+)
+
+
 def seq_of(session: Session, as_of: AsOf) -> int | None:
     """Return the commit number a moment of the past means; None for the present.
 
@@ -110,14 +116,18 @@ def seq_of(session: Session, as_of: AsOf) -> int | None:
             raise NotFound("there is no commit by that id in this tenant; `keepward log` lists them")
         from keepward.model.value import parse_instant
 
-        return seq_of(session, parse_instant(as_of))
+        try:
+            instant = parse_instant(as_of)
+        except InvalidInput as fault:
+            raise InvalidInput(_AS_OF) from fault
+        return seq_of(session, instant)
     if isinstance(as_of, datetime):
         if as_of.tzinfo is None:
-            raise InvalidInput("an instant needs a time zone")
+            raise InvalidInput(_AS_OF)
         commits = range(1, session.store.head(session.tenant).seq + 1)
         return bisect_right(commits, as_of, key=lambda seq: commit_of(session, str(seq)).commit.at)
     if isinstance(as_of, bool) or not isinstance(as_of, int):
-        raise InvalidInput("as_of is a commit's number or id, the name of a head, or an aware datetime")
+        raise InvalidInput(_AS_OF)
     if as_of < 0 or as_of > session.store.head(session.tenant).seq:
         raise NotFound(f"there is no commit {as_of} in this tenant; `keepward log` lists them")
     return as_of

@@ -74,7 +74,9 @@ def parse_where(given: Any) -> Where:
         raise InvalidInput(f"`where` is an object of at most {MOST} conditions, by the path of the field")
     found: list[Condition] = []
     for path, asked in given.items():
-        named = isinstance(asked, Mapping) and asked and all(str(name).startswith("$") for name in asked)
+        if path.startswith("$"):
+            raise InvalidInput("`where` names fields by their path: all of them have to hold, and nothing joins them")
+        named = isinstance(asked, Mapping) and any(str(name).startswith("$") for name in asked)
         operators = asked if named else {"$eq": asked}
         found += [_condition(path, operator, operand) for operator, operand in operators.items()]
     return tuple(found)

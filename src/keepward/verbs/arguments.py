@@ -254,13 +254,13 @@ def _object(name: str, value: Any) -> Mapping[str, Any]:
 
 
 def _instant(name: str, value: Any) -> datetime:
-    if isinstance(value, str):
-        return parse_instant(value)
-    if not isinstance(value, datetime):
+    try:
+        found = parse_instant(value) if isinstance(value, str) else value
+    except InvalidInput as fault:
+        raise InvalidInput(f"{name} is {fault}") from fault
+    if not isinstance(found, datetime) or found.tzinfo is None:
         raise InvalidInput(f"{name} is an aware datetime, or ISO 8601 text such as 2026-03-01T09:30:00Z")
-    if value.tzinfo is None:
-        raise InvalidInput("an instant needs a time zone")
-    return value
+    return found
 
 
 def _vector(name: str, value: Any) -> tuple[float, ...]:
