@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
@@ -130,6 +131,16 @@ def test_a_tenant_is_looked_after_once_a_minute_whoever_asks(owner: Memory, cloc
     assert due_jobs(owner._engine, "default") == []
     clock.move(seconds=INTERVAL.total_seconds())
     assert due_jobs(owner._engine, "default") == ["expire"]
+
+
+def test_a_store_that_nobody_closed_and_nobody_has_keeps_no_thread(opened: Callable[..., Memory], quick: None) -> None:
+    memory = opened("store", actor=Actor.operator("olga"), maintenance=True)
+    store, thread = memory._engine.store, memory._shared.maintenance._thread
+    del memory
+    gc.collect()
+    thread.join(20)
+    store.close()
+    assert not thread.is_alive()
 
 
 def test_two_processes_do_nothing_twice(opened: Callable[..., Memory]) -> None:

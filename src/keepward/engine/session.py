@@ -55,7 +55,7 @@ class Handed:
     writes: int = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True)
 class Engine:
     """One opened store with everything around it; shared by all handles on it."""
 

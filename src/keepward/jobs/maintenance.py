@@ -7,17 +7,21 @@ Invariants
     processes: a row in the store says when the next may begin, and each job has its lease.
 (3) It does what jobs do and no more: what they do passes the gates, by policy, with a receipt.
 (4) A store of which nothing can be written, and one that policy switched off, is left alone.
+(5) It keeps no store open: one that nobody closed and nobody has any more is let go of, and its thread ends.
 """
 
 from __future__ import annotations
 
 import atexit
+import contextlib
 import logging
 import sys
 import threading
+import weakref
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from queue import Empty, SimpleQueue
 
 from keepward.engine.session import Engine, Session
 from keepward.errors import KeepwardError
@@ -125,20 +129,23 @@ class Maintenance:
     """Runs what is due in a thread of its own, from the first time it is woken until it is stopped."""
 
     def __init__(self) -> None:
-        self._engine: Engine | None = None
+        #: See (5).
+        self._engine: weakref.ref[Engine] | None = None
         self._lock = Lock()
-        self._woken = threading.Event()
+        #: A queue, since the collector may put into it wherever this allocates.
+        self._woken: SimpleQueue[None] = SimpleQueue()
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
 
     def attend(self, engine: Engine) -> None:
         """Take the store that is to be looked after."""
-        self._engine = engine
+        woken = self._woken
+        self._engine = weakref.ref(engine, lambda _: woken.put(None))
 
     def wake(self, *, wrote: bool) -> None:
         """Look for jobs that are due, soon; returns at once."""
         del wrote
-        self._woken.set()
+        self._woken.put(None)
         with self._lock:
             # A thread does not outlive a fork: the child starts its own.
             if self._engine is None or (self._thread is not None and self._thread.is_alive()):
@@ -151,7 +158,7 @@ class Maintenance:
     def stop(self) -> None:
         """Stop before the next proposal or batch, and wait for that."""
         self._stopping.set()
-        self._woken.set()
+        self._woken.put(None)
         atexit.unregister(self.stop)
         with self._lock:
             thread, self._thread, self._engine = self._thread, None, None
@@ -161,15 +168,19 @@ class Maintenance:
                 atexit.register(thread.join, END)
 
     def _run(self) -> None:
-        engine = self._engine
-        while engine is not None and not self._stopping.is_set():
-            self._woken.wait(INTERVAL.total_seconds())
+        while not self._stopping.is_set():
+            woken = self._was_woken(INTERVAL.total_seconds())
             for _ in range(PATIENCE):
-                if not self._woken.is_set():
+                if not woken:
                     break
-                self._woken.clear()
                 if self._stopping.wait(QUIET):
                     return
+                woken = self._was_woken(0)
+            found = self._engine
+            engine = None if found is None else found()
+            if engine is None:
+                atexit.unregister(self.stop)
+                return
             turns = sys.getswitchinterval()
             try:
                 # Whoever writes meanwhile waits for the interpreter at each of its statements: not as long like this.
@@ -177,3 +188,14 @@ class Maintenance:
                 run_pending(engine, halted=self._stopping.is_set)
             finally:
                 sys.setswitchinterval(turns)
+                del engine
+
+    def _was_woken(self, patience: float) -> bool:
+        """Wait to be woken, at most so many seconds; return whether that was so, however often."""
+        with contextlib.suppress(Empty):
+            self._woken.get(block=patience > 0, timeout=patience)
+            with contextlib.suppress(Empty):
+                while True:
+                    self._woken.get(block=False)
+            return True
+        return False

@@ -11,12 +11,15 @@ Invariants
     not know of, or not before it happened, the child is refused every use of that file.
 (3) At a fork no thread is inside SQLite for one of our handles, also of those that have no file: the locks of its own
     that it held there would never be free in the child.
+(4) At a fork no thread is loading a part of this package: in the child that part would stay half loaded for ever.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 import threading
+import time
 import weakref
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -26,6 +29,7 @@ from keepward.errors import InvalidInput, StoreUnavailable
 
 #: Seconds that a fork waits for what is under way on one handle.
 PATIENCE = 1.0
+_PACKAGE = __name__.partition(".")[0]
 #: Why a child is refused.
 REFUSED = (
     "the store was in use as this process was forked off, and what is written here could be lost; "
@@ -133,6 +137,17 @@ def _before() -> None:
     _forking.acquire()
     # An interrupt ends the waiting, and the fork goes on: what is not calm is refused.
     _paused.extend((each, each.pause(PATIENCE)) for each in _handles())
+    until = time.monotonic() + PATIENCE
+    while _loading() and time.monotonic() < until:
+        time.sleep(0.001)
+
+
+def _loading() -> bool:
+    """Whether a thread is loading a module of this package, as the import system has it."""
+    return any(
+        name.startswith(_PACKAGE) and getattr(getattr(module, "__spec__", None), "_initializing", False)
+        for name, module in list(sys.modules.items())
+    )
 
 
 def _in_parent() -> None:

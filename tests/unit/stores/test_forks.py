@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import sqlite3
@@ -15,6 +16,7 @@ from pathlib import Path
 import pytest
 from filled import TENANT, opened
 
+import keepward
 from keepward.memory import Memory
 from keepward.model.trust import Actor
 from keepward.store import forks
@@ -142,6 +144,22 @@ def test_a_fork_waits_for_what_is_under_way_in_memory() -> None:
             with pytest.raises(TimeoutError):
                 forking.result(0.1)
         assert forking.result(20) == "None"
+
+
+def test_a_child_loads_what_another_thread_was_loading_as_it_was_forked_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Part of the package for as long as the test lasts.
+    (tmp_path / "slowly_loaded.py").write_text("import threading; begun, go = [], threading.Event(); go.wait(0.1)")
+    monkeypatch.setattr(keepward, "__path__", [*keepward.__path__, str(tmp_path)])
+    loading = threading.Thread(target=importlib.import_module, args=("keepward.slowly_loaded",), daemon=True)
+    loading.start()
+    while "keepward.slowly_loaded" not in sys.modules and loading.is_alive():
+        loading.join(0.001)
+    wait = forked(lambda: importlib.import_module("keepward.slowly_loaded").go)
+    loading.join(20)
+    del sys.modules["keepward.slowly_loaded"]
+    assert "Event" in wait()
 
 
 def test_no_store_is_opened_while_the_process_forks(path: Path) -> None:
