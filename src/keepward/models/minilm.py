@@ -7,7 +7,9 @@ Invariants
 (1) `id` and `dim` are known without opening the weights; the first `embed` opens them, once, under a lock.
 (2) One text a run, never padded and never packed with neighbours: a text's vector depends on it alone. Several run side
     by side on the processors there are, each on one thread.
-(3) The file of the weights is mapped: of the vocabulary, half of it, only the rows of a text's words are read.
+(3) onnxruntime, which since 1.29 tells Microsoft of each process and each model unless it is kept from it before its
+    first import, tells nobody, and leaves neither an identifier nor a file in the user's cache.
+(4) The file of the weights is mapped: of the vocabulary, half of it, only the rows of a text's words are read.
 """
 
 from __future__ import annotations
@@ -38,6 +40,15 @@ _RUNS_ON = ("tokenizers", "onnxruntime")
 MAX_TOKENS = 256
 #: Characters of one text that are looked at: no real text needs more for 256 tokens.
 _MAX_CHARACTERS = 30_000
+
+
+def tell_nobody() -> None:
+    """Turn off the telemetry of onnxruntime, before anything of it is used (3)."""
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+    import onnxruntime
+
+    # For a host that has imported it already, and for Windows, where the variable says nothing.
+    onnxruntime.disable_telemetry_events()
 
 
 class MiniLmEmbedder:
@@ -125,6 +136,7 @@ class Network:
     """The forward pass; thread safe, as nothing is kept between calls."""
 
     def __init__(self, weights: Weights) -> None:
+        tell_nobody()
         import onnxruntime
 
         self._words = weights["embeddings.word_embeddings.weight"]

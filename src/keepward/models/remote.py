@@ -18,6 +18,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from http.client import HTTPException
 from importlib import import_module
 from typing import Any
@@ -31,6 +32,7 @@ from numpy.typing import NDArray
 from keepward.errors import ModelUnavailable
 from keepward.locks import Lock
 from keepward.model.value import is_loopback
+from keepward.models.minilm import tell_nobody
 
 _BATCH = 64
 _ATTEMPTS = 4
@@ -264,6 +266,8 @@ def _sentence_transformers(name: str) -> Callable[[str], Any]:
 
 
 def _fastembed(name: str) -> Callable[[str], Any]:
+    with suppress(ImportError):
+        tell_nobody()
     model = _import("fastembed").TextEmbedding(name)
     return lambda text: next(iter(model.embed([text])))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -50,6 +51,17 @@ def test_a_new_process_gives_the_same_bytes(plain: MiniLmEmbedder) -> None:
     code = "from keepward.models.minilm import MiniLmEmbedder as M; print(M().embed(['spare key']).tobytes().hex())"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout.strip()
     assert found == plain.embed(["spare key"]).tobytes().hex()
+
+
+@pytest.mark.slow
+@pytest.mark.promise("T1")
+def test_what_runs_the_model_leaves_no_identifier_and_no_file(tmp_path: Path) -> None:
+    # Where either of these is set it keeps still by itself.
+    environ = {name: value for name, value in os.environ.items() if name not in {"CI", "ORT_DISABLE_TELEMETRY"}}
+    environ |= {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
+    code = "from keepward.models.minilm import MiniLmEmbedder as M; M().embed(['spare key'])"
+    subprocess.run([sys.executable, "-c", code], env=environ, check=True, timeout=60)
+    assert list(tmp_path.rglob("*")) == []
 
 
 @pytest.mark.slow
