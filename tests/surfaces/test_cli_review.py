@@ -21,6 +21,12 @@ def test_pending_writes_invisible_characters_out(run, held):
     assert "\u202e" not in run("pending").out
 
 
+def test_many_that_wait_are_counted_with_how_several_are_decided(run):
+    for number in range(11):
+        run("remember", f"Ship app number {number}", "--tier", "core", "--key", "mission")
+    assert "11 of them; `approve` and `reject --reason` take several ids" in run("pending").err
+
+
 def test_approve_commits_what_was_held(run, held):
     result = run("approve", held["proposal"], "--json").json["results"][0]
     assert (result["outcome"], result["memory"], result["version"]) == ("committed", held["id"], 2)

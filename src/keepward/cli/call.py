@@ -284,7 +284,9 @@ def named_actor(name: str) -> Actor:
 
     kind, colon, own = name.partition(":")
     if kind not in _RANK or (colon and not (0 < len(own) <= 64 and own.isprintable() and own == own.strip())):
-        raise InvalidInput("--as takes agent, user, operator or reviewer, with an optional name: agent:claude")
+        raise InvalidInput(
+            "--as and KEEPWARD_ACTOR take agent, user, operator or reviewer, with an optional name: agent:claude"
+        )
     if kind in {"operator", "reviewer"}:
         make = Actor.operator if kind == "operator" else Actor.reviewer
         login = _login()

@@ -148,7 +148,8 @@ def _run(given: list[str]) -> int:
         stopped = "interrupted; what was not committed was not stored, and the same command again goes on"
         return _failed(given, "interrupted", stopped)
     except OSError as fault:
-        return _failed(given, "io_error", f"the system says: {fault.strerror or 'input or output error'}")
+        where = f" ({fault.filename})" if fault.filename else ""
+        return _failed(given, "io_error", f"the system says: {fault.strerror or 'input or output error'}{where}")
     except Exception as fault:
         # (1): a trace helps nobody at a prompt and may quote a memory.
         if os.environ.get("KEEPWARD_TRACE"):

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from keepward.model.commit import Receipt
 
 IDS = argument("ID...", "Ids of proposals.", "ids")
+#: Proposals from which their number is said below them.
+_MANY = 10
 _STATES = ("pending", "approved", "rejected", "expired", "stale", "all")
 
 
@@ -54,7 +56,8 @@ def pending(call: Call, state: str) -> Answer:
             if each["may_approve"]:
                 screen.labelled("approve", f"keepward approve {each['id']}", "bold")
 
-    return Answer({"proposals": proposals, "count": len(found)}, show)
+    several = f"{len(found)} of them; `approve` and `reject --reason` take several ids at once"
+    return Answer({"proposals": proposals, "count": len(found)}, show, talk=(several,) if len(found) > _MANY else ())
 
 
 def show_proposal(screen: Screen, data: dict[str, Any]) -> None:
