@@ -30,23 +30,11 @@ _HARMLESS = frozenset({"tenant", "scope", "maintenance"})
 _EMBEDDERS = frozenset({"auto", "minilm", "hashed", "none"})
 #: Settings of which less is tighter, and of which more is; each alone or by name.
 _LESS = frozenset(
-    [
-        "text_limit",
-        "review_ttl",
-        "block_budget",
-        "pinned_budget",
-        "working_budget",
-        "retrieved_budget",
-        "context_budget",
-        "max_items",
-        "agent_feedback_share",
-        "removal_share",
-        "enabled",
-        "capture",
-        "recall",
-        "core_keys",
-        "chat_approval",
-    ]
+    (
+        *("text_limit", "review_ttl", "max_items", "agent_feedback_share", "removal_share"),
+        *("block_budget", "pinned_budget", "working_budget", "retrieved_budget", "context_budget"),
+        *("enabled", "capture", "recall", "core_keys", "chat_approval"),
+    )
 )
 _MORE = frozenset(
     ("confidence_floor", "rule_floor", "relevance_floor", "least_trust", "four_eyes", "scopes", "memory_ethics")

@@ -10,9 +10,11 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,31 +27,10 @@ from keepward.place import place_of
 
 #: A word that no memory holds, and what it is bent into.
 WORD, BENT = "quillharbour", "quillbreaker"
-#: What is bent in the file, as SQL; the values in it are those of `_values`.
-EDITS: dict[str, tuple[str, str]] = {
-    "edit_text": ("a text is edited in the file", "UPDATE events SET payload = :payload WHERE memory_id = :id"),
-    "edit_trust": ("a memory's trust is edited in the file", "UPDATE records SET trust = trust - 1 WHERE id = :id"),
-    "edit_term": ("a memory's term is moved in the file", "UPDATE records SET expires_at = 1 WHERE id = :id"),
-    "edit_status": ("a status is edited in the file", "UPDATE records SET status = 'retired' WHERE id = :id"),
-    "edit_ranking": ("ranking inputs are edited", "UPDATE records SET terms = :nothing WHERE id = :id"),
-    "insert_row": (
-        "a memory is inserted into the file",
-        """CREATE TEMP TABLE e AS SELECT * FROM events WHERE memory_id = :id;
-        UPDATE e SET n = n + 1, memory_id = :forged, payload = :twin, payload_commit = :twin_promise;
-        CREATE TEMP TABLE r AS SELECT * FROM records WHERE id = :id;
-        UPDATE r SET id = :forged, n = n + 1, position = position + 1, arrival = arrival + 1;
-        INSERT INTO events SELECT * FROM e;
-        INSERT INTO records SELECT * FROM r""",
-    ),
-    "delete_event": ("a version is deleted from the file", "DELETE FROM events WHERE memory_id = :id"),
-    "delete_record": ("a memory is deleted from the file", "DELETE FROM records WHERE id = :id"),
-    "rewrite_chain": (
-        "a commit is rewritten, hashes and all",
-        """UPDATE events SET payload = :payload, payload_commit = :promise WHERE memory_id = :id;
-        UPDATE commits SET events_hash = :joined, hash = :hash WHERE id = :commit;
-        UPDATE tenants SET hash = :hash WHERE tenant = :tenant""",
-    ),
-}
+#: What is bent in the file.
+EDITS: Mapping[str, Mapping[str, str]] = tomllib.loads(
+    files(__package__).joinpath("by_statement.toml").read_text("utf-8")
+)
 #: What a commit and what is computed from it stand in, with the head.
 TABLES = ("commits", "events", "records", "marks", "tenants")
 
@@ -133,8 +114,8 @@ def _edit(statements: str) -> Callable[[Stage], Tried]:
     return run
 
 
-for _name, (_title, _statements) in EDITS.items():
-    attack(_title, _name)(_edit(_statements))
+for _name, _told in EDITS.items():
+    attack(_told["title"], _name)(_edit(_told["statements"]))
 
 
 def _bend(stage: Stage, kind: str, name: str, word: str, bent: str) -> None:

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import tomllib
 import types
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
+from importlib.resources import files
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, create_model
@@ -170,9 +172,9 @@ def _each_judged(schema: dict[str, Any]) -> None:
                     each.pop(limit, None)
 
 
-def _empty_list(name: str) -> Callable[[dict[str, Any]], None]:
-    """Return what tells in a schema that a list is empty where it is left out."""
-    return lambda schema: schema["properties"][name].update(default=[])
+def _nothing_left_out(schema: dict[str, Any]) -> None:
+    """Tell in a schema that nothing is left out unless it is named."""
+    schema["properties"]["without"]["default"] = []
 
 
 def _one_given(word: str, *names: str) -> dict[str, Any]:
@@ -201,7 +203,6 @@ CHANGES: Mapping[str, tuple[str, str, Any]] = {
 }
 
 
-_SENT = {"json_schema_extra": _no_defaults}
 #: Types that differ from those of a new memory: a place is not taken away by null, and an edit says of consent no more.
 _KINDS: Mapping[Any, Mapping[str, Any]] = {
     change.Replace: {"consent": bool},
@@ -214,7 +215,7 @@ def _operation(word: str) -> type[Body]:
     name, doc, makes = CHANGES[word]
     asked = _of_memory() if makes is None else [_argument(each) for each in dataclasses.fields(makes)]
     asked.insert(2 if word == "append" else 1, Argument("op", "op", Literal[word], MISSING, ""))
-    config = _SENT if word in {"replace", "move"} else {}
+    config = {"json_schema_extra": _no_defaults} if word in {"replace", "move"} else {}
     return body_model(name, doc, asked, _KINDS.get(makes), **config)
 
 
@@ -256,59 +257,15 @@ _WITHIN: Mapping[str, Mapping[str, Any]] = {
     "remember_many": {"items": Annotated[list[OneOfMany], Field(min_length=1, max_length=MOST)]},  # type: ignore[valid-type]
     "add": {"messages": Annotated[list[TalkMessage], Field(min_length=1, max_length=MOST)]},
 }
-_ANY = {"json_schema_extra": _one_given("oneOf", "source", "actor", "session", "commit", "memory")}
-_CHOSEN = {"json_schema_extra": _one_given("anyOf", "ids[]", "subject", "source")}
-_SIDES = {"json_schema_extra": _one_given("anyOf", "used[]", "ignored[]")}
-#: Bodies by operation: the name of the model, what it says, and how it is configured.
-BODIES: Mapping[str, tuple[str, str, Mapping[str, Any]]] = {
-    "plan_erase": (
-        "PlanErase",
-        "What is to be destroyed: memories by id, subject or source, and a code that says why.",
-        _CHOSEN,
-    ),
-    "erase": ("Erase", "The plan that was seen, and what it was made of.", _CHOSEN),
-    "lift_erasure": ("Lift", "The erased memory whose content may be remembered again.", {}),
-    "adopt": ("Adopt", "The plan that was seen.", {}),
-    "plan_contain": ("Selected", "Exactly one way to name what is meant.", _ANY),
-    "contain": ("Contain", "A plan that was seen, and what it was made of.", _ANY),
-    "bisect": ("Bisect", "What to look for in the contexts of the past.", {}),
-    "rollback": ("RollBack", "How a commit is to be undone.", {}),
-    "compile": ("Compile", "What a model is to be told of.", {"json_schema_extra": _empty_list("without")}),
-    "preview": ("Preview", "What a model would be told of.", {"json_schema_extra": _empty_list("without")}),
-    "count_tokens": ("CountTokens", "A text to count.", {}),
-    "memory_block": ("Block", "What memories are to be relevant to.", {}),
-    "amend": ("Amend", "What to change of what a proposal would store.", _SENT),
-    "reject": ("Reject", "Why a proposal is rejected; its proposer is told.", {}),
-    "reopen": ("Reopen", "Why a rejection is taken back; the receipt keeps it.", {}),
-    "approve_many": ("Approvals", "Proposals to approve, each by the digest that was seen.", {}),
-    "reject_many": ("Rejections", "Proposals to reject, for one reason.", {}),
-    "create_token": ("CreateToken", "A token to be.", {}),
-    "feedback": (
-        "GiveFeedback",
-        "Which memories of a recall or context were of use, and which were not; at least one.",
-        _SIDES,
-    ),
-    "touch": ("Touch", "Memories whose sliding terms are to begin anew.", {}),
-    "pause_job": ("PauseJob", "Whether a job is kept from running by itself.", {}),
-    "run_job": ("RunJob", "How a job is to be run.", {}),
-    "remember": ("Remember", "One memory to remember.", {}),
-    "remember_many": ("RememberMany", "Several memories to remember.", {}),
-    "add": ("AddMessages", "Messages of a talk, and whom it is about.", {}),
-    "merge": ("Merge", "One summary in place of several memories; without a text it is theirs, one a line.", {}),
-    "forget_many": ("ForgetMany", "Memories that no longer hold.", {}),
-    "revise": ("Revise", "An edit of one memory.", _SENT),
-    "append": ("AppendBody", "An addition to one memory.", {}),
-    "move": ("MoveBody", "A move of one memory.", _SENT),
-    "archive": ("ArchiveBody", "A memory that is put away.", {}),
-    "restore": ("RestoreBody", "A return of what had ended.", {}),
-    "reinforce": ("ReinforceBody", "A confirmation.", {}),
-    "promote": ("PromoteBody", "The canonical text of lasting knowledge.", {}),
-    "supersede": ("SupersedeBody", "What takes a memory's place.", {}),
-    "update_by_key": ("Keyed", "The text that a key is to have; without a kind it is a state.", {}),
-    "update_identity": ("Identify", "A new edition of the identity document, and why.", {}),
-    "begin_draft": ("Begin", "A draft to be.", {}),
-    "stage_draft": ("Stage", "Changes to add to a draft.", {}),
-    "propose": ("Edit", "One proposal of one or many changes, carried out, held or refused together.", {}),
+#: Bodies by operation: the name of the model, and what it says.
+BODIES: Mapping[str, Mapping[str, str]] = tomllib.loads(files(__package__).joinpath("bodies.toml").read_text("utf-8"))
+#: What is changed in the schema of a body.
+_CHANGED: Mapping[str, Callable[[dict[str, Any]], None] | dict[str, Any]] = {
+    **dict.fromkeys(("plan_erase", "erase"), _one_given("anyOf", "ids[]", "subject", "source")),
+    **dict.fromkeys(("plan_contain", "contain"), _one_given("oneOf", "source", "actor", "session", "commit", "memory")),
+    **dict.fromkeys(("compile", "preview"), _nothing_left_out),
+    **dict.fromkeys(("amend", "revise", "move"), _no_defaults),
+    "feedback": _one_given("anyOf", "used[]", "ignored[]"),
 }
 
 
@@ -316,7 +273,8 @@ def body_of(verb: Verb) -> type[Body] | None:
     """Return the model of a verb's body; None where it takes none."""
     if verb.operation not in BODIES:
         return None
-    name, doc, config = BODIES[verb.operation]
+    told, changed = BODIES[verb.operation], _CHANGED.get(verb.operation)
     asked = [each for wire, each in verb.arguments.items() if f"{{{wire}}}" not in verb.path]
     kinds = _WITHIN.get(verb.operation) or _KINDS.get(getattr(verb.request, "makes", None))
-    return body_model(name, doc, asked, kinds, **config)
+    config = {"json_schema_extra": changed} if changed else {}
+    return body_model(told["name"], told["says"], asked, kinds, **config)
