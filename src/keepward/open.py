@@ -61,12 +61,7 @@ def open_engine(
     place = place_of(path)
     store = open_store(path, anchor=anchor_in(config_dir), create=create)
     parts |= {"identity": DocumentFile(identity), "user_file": DocumentFile(user_file)}
-    parts |= {
-        "path": str(place),
-        "policy": policy or Policy(),
-        "blobs": store.blob_store() or blobs_of(path),
-        **more,
-    }
+    parts |= {"path": str(place), "policy": policy or Policy(), "blobs": store.blob_store() or blobs_of(path), **more}
     return bare_engine(store, config_dir=config_dir, clock=clock, ids=ids, **parts)
 
 

@@ -331,13 +331,7 @@ class Use(Talks):
 
     @sends("write")
     def append(
-        self,
-        memory_id: str,
-        text: str,
-        *,
-        reason: str,
-        if_version: int | None = None,
-        **fields: Unpack[AppendFields],
+        self, memory_id: str, text: str, *, reason: str, if_version: int | None = None, **fields: Unpack[AppendFields]
     ) -> Outcome:
         """Propose an addition to a memory, after a line break.
 
@@ -354,12 +348,7 @@ class Use(Talks):
 
     @sends("write")
     def restore(
-        self,
-        memory_id: str,
-        *,
-        reason: str,
-        ttl: Duration | None = None,
-        if_version: int | None = None,
+        self, memory_id: str, *, reason: str, ttl: Duration | None = None, if_version: int | None = None
     ) -> Outcome:
         """Propose to bring back a retired, archived, superseded or expired memory."""
 

@@ -134,10 +134,7 @@ def _show_blobs(screen: Screen, data: dict[str, Any]) -> None:
     )
 
 
-@command(
-    argument("PATH", "A backup.", "path"),
-    option("--to", "A store that is not there yet.", "DB", required=True),
-)
+@command(argument("PATH", "A backup.", "path"), option("--to", "A store that is not there yet.", "DB", required=True))
 def restore_backup(call: Call, path: str, to: str) -> Answer:
     """Bring a backup back. What was erased since is erased in it first; its older state is accepted by this."""
     from keepward.config import home
@@ -183,10 +180,7 @@ def _show_moved(screen: Screen, data: dict[str, Any]) -> None:
         screen.labelled("blobs", str(data["blobs"]))
 
 
-@command(
-    argument("BROKEN", "The damaged store.", "broken"),
-    argument("NEW", "A store that is not there yet.", "new"),
-)
+@command(argument("BROKEN", "The damaged store.", "broken"), argument("NEW", "A store that is not there yet.", "new"))
 def rescue(call: Call, broken: str, new: str) -> Answer:
     """Make a new store of all that still holds in a damaged one, which is left as it is; name what is lost."""
     from keepward.config import home

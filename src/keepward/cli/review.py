@@ -242,10 +242,7 @@ def _show_differences(screen: Screen, items: list[dict[str, Any]]) -> None:
             show_changes(screen, each)
 
 
-@command(
-    argument("A", "A commit, or 0 for the empty store.", "earlier"),
-    argument("B", "Another commit.", "later"),
-)
+@command(argument("A", "A commit, or 0 for the empty store.", "earlier"), argument("B", "Another commit.", "later"))
 def diff(call: Call, earlier: str, later: str) -> Answer:
     """Show which memories differ between the states after two commits."""
     found = as_json(call.memory("decide").diff(earlier, later))

@@ -264,10 +264,7 @@ class Client(Use, Govern):
 
 def _sent(way: Transport, path: str, source: str | Path | IO[bytes] | bytes, query: list[tuple[str, str]]) -> Any:
     headers = {"Content-Type": _LINES}
-    with (
-        _opened(source) as content,
-        way.stream("POST", path, query=query, content=content, headers=headers) as answer,
-    ):
+    with _opened(source) as content, way.stream("POST", path, query=query, content=content, headers=headers) as answer:
         answer.read()
         return answer_of(answer)
 

@@ -72,11 +72,7 @@ def words(record: Record, form: Form | None = None) -> Features:
     )
     around = analyze.analyse("" if is_textless(record) else beside)
     return Features(
-        terms=analyze.pack(
-            own.kept + around.kept or own.stopped + around.stopped,
-            own.names,
-            marks=_told(record),
-        ),
+        terms=analyze.pack(own.kept + around.kept or own.stopped + around.stopped, own.names, marks=_told(record)),
         # Two pictures under one description are two memories.
         digest=text_digest(form if record.blob is None else f"{record.text}\n{record.blob}"),
         marks=marks_of(own.terms),
@@ -128,10 +124,7 @@ def may_answer(record: Record, previous: Record) -> bool:
 
 
 def embedded(
-    embedder: Embedder | None,
-    records: Sequence[Record],
-    base: Sequence[Features],
-    asked: Mapping[str, str],
+    embedder: Embedder | None, records: Sequence[Record], base: Sequence[Features], asked: Mapping[str, str]
 ) -> list[Features]:
     """Return the features with vectors added where there are none; ``asked`` has, by memory id, the turn answered."""
     if embedder is None or not records:
@@ -147,10 +140,7 @@ def embedded(
         units.field_units(record.text)
         if record.content_type is ContentType.STRUCTURED
         else units.sentence_units(
-            record.text,
-            speaker=record.speaker,
-            created_at=_happened(record),
-            question=asked.get(record.id),
+            record.text, speaker=record.speaker, created_at=_happened(record), question=asked.get(record.id)
         )
         for record in records
     ]

@@ -71,13 +71,7 @@ class Problem(HTTPException):
     """
 
     def __init__(
-        self,
-        status: int,
-        code: str,
-        detail: str,
-        *,
-        headers: Mapping[str, str] | None = None,
-        **extra: Any,
+        self, status: int, code: str, detail: str, *, headers: Mapping[str, str] | None = None, **extra: Any
     ) -> None:
         super().__init__(status, detail, dict(headers) if headers else None)
         self.status, self.code, self.extra = status, code, extra

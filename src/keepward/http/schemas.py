@@ -198,9 +198,7 @@ RolledBack: Any = model(
     base=mirror(Rollback),
 )
 BlockState: Any = model(
-    "BlockState",
-    "A core block in numbers.",
-    {"tokens": int, "budget": int, "id": str | None, "version": int | None},
+    "BlockState", "A core block in numbers.", {"tokens": int, "budget": int, "id": str | None, "version": int | None}
 )
 CoreBlock: Any = model(
     "CoreBlock",
@@ -236,9 +234,7 @@ TokenState: Any = shape(
     used_at=Instant | None,
 )
 IssuedToken: Any = model(
-    "IssuedToken",
-    "A new token, and its secret: the only time that it is shown.",
-    {"token": TokenState, "secret": str},
+    "IssuedToken", "A new token, and its secret: the only time that it is shown.", {"token": TokenState, "secret": str}
 )
 Revoked: Any = model("Revoked", "A token that holds no more.", {"id": str, **_ONE})
 Rebuilt: Any = model("Rebuilt", "How many records were computed anew.", {"records": int, "head": str})

@@ -185,10 +185,7 @@ def revise(memory: Memory, given: dict[str, Any]) -> Answer:
 
 
 @writes(
-    "Forget",
-    takes={"id": _ID, "reason": _REASON, "if_version": _IF_VERSION},
-    needs=("id", "reason"),
-    destroys=True,
+    "Forget", takes={"id": _ID, "reason": _REASON, "if_version": _IF_VERSION}, needs=("id", "reason"), destroys=True
 )
 def forget(memory: Memory, given: dict[str, Any]) -> Answer:
     """Propose that a memory no longer holds. A person can restore it; nothing is erased."""

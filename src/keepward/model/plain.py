@@ -179,12 +179,7 @@ _WRITTEN = (
 #: By class, the keys of what is no object of its fields.
 SHAPES: Mapping[type, tuple[Key, ...]] = {
     **dict.fromkeys((Committed, Duplicate, Quarantined, Refused), _WRITTEN),
-    Step: (
-        *keys_of(Step, "op"),
-        *keys_of(Record, "id version", "after"),
-        *keys_of(Step, "before after"),
-        _CHANGED,
-    ),
+    Step: (*keys_of(Step, "op"), *keys_of(Record, "id version", "after"), *keys_of(Step, "before after"), _CHANGED),
     Difference: (*keys_of(Difference, "id before after"), _CHANGED),
     CommitView: (
         *keys_of(Commit, "id seq at kind", "commit"),

@@ -113,13 +113,7 @@ class Postgres:
                     raise NotAStore("the address after `read=` is of another store; name a replica of this one")
 
         return ConnectionPool(
-            url,
-            min_size=0,
-            max_size=MOST,
-            timeout=patience,
-            kwargs=_CONNECTING,
-            configure=configure,
-            open=True,
+            url, min_size=0, max_size=MOST, timeout=patience, kwargs=_CONNECTING, configure=configure, open=True
         )
 
     def full(self) -> str | None:

@@ -424,12 +424,7 @@ def is_known(db: Session, tenant: str, digest: bytes) -> bool:
 
 
 def _living(
-    positions: Sequence[int],
-    told: Mapping[int, Row],
-    asked: Record,
-    features: Features,
-    equal: Sequence[int],
-    now: int,
+    positions: Sequence[int], told: Mapping[int, Row], asked: Record, features: Features, equal: Sequence[int], now: int
 ) -> tuple[Likely, ...]:
     """Return the first of some memories that hold, as far as they tell; one that tells no trait has to be read."""
     found: list[Likely] = []
