@@ -217,7 +217,8 @@ def _dataclass(kind: Any) -> Reader:
     keys = {**_expanded(kind), **{field: key for key, field in WHOLE.get(kind, {}).items()}, **_RENAMED.get(kind, {})}
     names = [each.name for each in dataclasses.fields(kind)]
     known = [(name, keys.get(name, name), _reader(hints[name])) for name in names]
-    needed = {each.name for each in dataclasses.fields(kind) if not _has_default(each)}
+    lacking = [each for each in dataclasses.fields(kind) if each.default is dataclasses.MISSING]
+    needed = {each.name for each in lacking if each.default_factory is dataclasses.MISSING}
 
     def read_fields(value: Any) -> Any:
         given = _HIDDEN.get(kind, {}) | _exactly(dict, value)
@@ -258,10 +259,6 @@ _SPECIAL: Mapping[type, Callable[[Reader, Any], Any]] = {
     Recall: _recall,
     Origin: _origin,
 }
-
-
-def _has_default(item: dataclasses.Field[Any]) -> bool:
-    return item.default is not dataclasses.MISSING or item.default_factory is not dataclasses.MISSING
 
 
 def _union(kinds: tuple[Any, ...]) -> Reader:

@@ -46,7 +46,6 @@ _ITEMS = 500
 _BYTES = 900_000
 #: Arguments that name a moment of the past.
 _MOMENTS = frozenset({"as_of", "earlier", "later", "until"})
-_IDS = frozenset({"memory_ids", "ids"})
 
 
 def path_of(*parts: str) -> str:
@@ -108,9 +107,6 @@ def arguments_of(request: Request[Any]) -> dict[str, Any]:
         value = None if argument.within else getattr(request, argument.name)
         if value is None or value is argument.default or value == argument.default:
             continue
-        if argument.default == () or argument.name in _IDS:
-            # A text alone would be taken for its letters.
-            value = arguments.texts(argument.name, value)
         if wire == "where" and not isinstance(value, str):
             value = json.dumps(value)
         found[wire] = moment(value) if wire in _MOMENTS else plain(value)

@@ -143,7 +143,7 @@ def clean_backups(session: Session) -> list[dict[str, str]]:
 def _unlisted(engine: Engine, backup: Path) -> str:
     """Write the list beside a backup anew; return what has to be said where that failed."""
     try:
-        if backup.exists() or has_list(backup):
+        if backup.exists() or _list_path(backup).exists():
             write_beside(engine, backup)
     except OSError:
         return "; the list beside it could not be written"
@@ -225,11 +225,6 @@ def write_beside(engine: Engine, backup: Path) -> None:
     head = {"list": _FORMAT, "store": engine.store.store_id, "at": to_micros(engine.clock.now())}
     lines = (json.dumps(each, sort_keys=True, separators=(",", ":")) + "\n" for each in (head, *mine))
     durable.replace(_list_path(backup), "".join(lines).encode("ascii"))
-
-
-def has_list(backup: Path) -> bool:
-    """Whether a list lies beside a backup, be that there or not."""
-    return _list_path(backup).exists()
 
 
 def read_beside(backup: Path) -> Beside:

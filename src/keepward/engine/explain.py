@@ -134,33 +134,13 @@ def _considered(
     inside = [(section["name"], item) for section in facts["sections"] for item in section["items"]]
     left = facts["excluded"]
     records = _records(session, [*(item["id"] for _, item in inside), *(out["id"] for out in left)], known)
-    found = [
-        _candidate_of(
-            records.get(item["id"]),
-            item,
-            section=section,
-            code=_place(section, item)[0],
-            why=_place(section, item)[1],
-            tokens=item["tokens"],
-            score=item.get("score"),
-            parts=item.get("parts", {}),
-        )
-        for section, item in inside
-    ]
-    outside = []
+    found, outside = [], []
+    for section, item in inside:
+        ranked = (item.get("score"), item.get("parts", {}))
+        found.append(_candidate_of(records.get(item["id"]), item, section, _place(section, item), ranked))
     for out in left:
-        score, parts = scores.get(out["id"], (None, {}))
-        told = _candidate_of(
-            records.get(out["id"]),
-            out,
-            section=None,
-            code=out["code"],
-            why=out["detail"],
-            tokens=None,
-            score=score,
-            parts=parts,
-        )
-        outside.append(told)
+        ranked = scores.get(out["id"], (None, {}))
+        outside.append(_candidate_of(records.get(out["id"]), out, None, (out["code"], out["detail"]), ranked))
     return (*found, *sorted(outside, key=lambda each: (-(each.score or 0.0), each.id)))
 
 
@@ -175,17 +155,29 @@ def _place(section: str, item: Mapping[str, Any]) -> tuple[str, str]:
     return section, _IN[section]
 
 
-def _candidate_of(record: Record | None, item: Mapping[str, Any], **told: Any) -> Considered:
+def _candidate_of(
+    record: Record | None,
+    item: Mapping[str, Any],
+    section: str | None,
+    said: tuple[str, str],
+    ranked: tuple[float | None, Mapping[str, float]],
+) -> Considered:
+    """Return a memory with where it stands, the code and the sentence for that, and its score with the parts of it."""
     return Considered(
         id=item["id"],
         version=item["version"],
+        section=section,
+        code=said[0],
+        why=said[1],
         text=record.text if record else "",
         tier=record.tier.value if record else item.get("tier"),
         kind=record.kind.value if record else item.get("kind"),
         key=record.key if record else None,
         source=record.source if record else None,
         trust=record.trust.label if record else None,
-        **told,
+        tokens=None if section is None else item["tokens"],
+        score=ranked[0],
+        parts=ranked[1],
     )
 
 

@@ -61,8 +61,6 @@ class View:
     tokens: int = 0
     #: Ids of the evidence that the store itself recorded as user messages.
     user_evidence: frozenset[str] = frozenset()
-    #: Live occupant of the key the step wants, when it is another memory.
-    occupant: Record | None = None
     #: Least useful memory of the tier, which may make room when the tier is full.
     spare: Record | None = None
     #: What is to stand in place of the memory, where the step lets another replace it.

@@ -96,7 +96,9 @@ class PublicRoute(APIRoute):
 
     def get_route_handler(self) -> Handler:
         """Return what answers a request to this route, within its span."""
-        inner, known, parsed = super().get_route_handler(), _query_of(self), self.body_field is not None
+        inner, parsed = super().get_route_handler(), self.body_field is not None
+        # The parameters of the query, and whether each may stand more than once.
+        known = {each.alias: is_many(each.field_info.annotation) for each in self.dependant.query_params}
         operation = OPERATIONS.get(self.operation_id or self.name)
 
         async def answer(request: Request) -> Response:
@@ -178,11 +180,6 @@ async def _once(request: StrictRequest, caller: Caller, inner: Handler) -> Respo
     finally:
         if not done:
             await serving.reach(serving.answers.drop, principal, key)
-
-
-def _query_of(route: APIRoute) -> Mapping[str, bool]:
-    """Return the parameters of a route's query, and whether each may stand more than once."""
-    return {each.alias: is_many(each.field_info.annotation) for each in route.dependant.query_params}
 
 
 class VerbRoute(KeepwardRoute):

@@ -72,8 +72,6 @@ _OWN_TABLE = """CREATE TABLE blob_bytes (
 class Postgres:
     """The connections to one database; see ``sql.Connector``."""
 
-    label = "postgresql"
-
     def __init__(self, url: str, *, create: bool, read_only: bool) -> None:
         """Make sure that a store is there.
 

@@ -94,11 +94,6 @@ class Connector(Protocol):
 
     writable: bool
 
-    @property
-    def label(self) -> str:
-        """Name the backend: ``sqlite`` or ``postgresql``."""
-        ...
-
     def reading(self, tenant: str | None = None, *, spread: bool = False) -> AbstractContextManager[Session]:
         """Lend a session that sees one snapshot; without a tenant it sees those of all, for an owner's tools.
 

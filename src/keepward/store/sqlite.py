@@ -92,8 +92,6 @@ def apply(connection: SqliteSession, step: Migration) -> None:
 class Connections:
     """The connections to one file, or the single one to ``:memory:``; see ``sql.Connector``."""
 
-    label = "sqlite"
-
     def __init__(self, path: str, *, mode: str, sleep: Callable[[float], None] = time.sleep) -> None:
         self.path = path if path == ":memory:" else str(Path(path).absolute())
         #: Of the file that was opened first; see (9).

@@ -157,13 +157,11 @@ class Store(Reader):
         if self._anchor is None:
             return
         for tenant, state in states.items():
+            head, sums = state.head if state.head.seq else None, state.sums_head() if self._sealer.active else None
             try:
-                self._anchor.note(tenant, state.head if state.head.seq else None, self._sums_head(state))
+                self._anchor.note(tenant, head, sums)
             except (OSError, KeepwardError) as fault:
                 _log.warning("the head could not be noted: %s", fault, extra={"action": "anchor_failed"})
-
-    def _sums_head(self, state: State) -> Head | None:
-        return state.sums_head() if self._sealer.active else None
 
     def _admit(self) -> None:
         """Refuse the use of a store that this machine does not know, unless this thread inspects it.

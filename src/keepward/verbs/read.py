@@ -15,7 +15,7 @@ from keepward.model.query import Recall as Found
 from keepward.model.value import plain_key
 from keepward.model.where import parse_where
 from keepward.verbs import NONE, Limit, Request, Wire, fields, verb
-from keepward.verbs.arguments import instant, scope_named, share, texts
+from keepward.verbs.arguments import instant, scope_named
 
 if TYPE_CHECKING:
     from keepward.engine.browse import Selection
@@ -49,12 +49,8 @@ class Filtered(Request[R]):
         """Return the filter, kept to what the session may see."""
         from keepward.engine.read import own_and_shared
 
-        said: dict[str, Any] = {
-            name: texts(name, getattr(self, name)) for name in ("tiers", "kinds", "tags", "content_types")
-        }
-        said |= {name: getattr(self, name) for name in ("subject", "category", "session", "include_sensitive")}
-        least = share("min_importance", self.min_importance)
-        return own_and_shared(session, Filter(min_importance=least, **said, **more))
+        said = {name: getattr(self, name) for name in Filtered.names}
+        return own_and_shared(session, Filter(**said, **more))
 
 
 class Searched(Filtered[R]):
@@ -161,13 +157,13 @@ class Browsed(Filtered[R]):
         from keepward.engine.browse import Selection
 
         words = {each: getattr(self, each, None) for each in ("subject", "category", "session", "key", "job")}
-        several = {name: texts(name, getattr(self, name)) for name in _SEVERAL}
+        several = {name: getattr(self, name) for name in _SEVERAL}
         return Selection(
             any_of={_SEVERAL[name]: each for name, each in several.items() if each}
             | {name: (each,) for name, each in words.items() if each is not None},
             text=self.text,
             **_narrowing(self),
-            min_importance=share("min_importance", self.min_importance),
+            min_importance=self.min_importance,
             include_ended=self.include_ended,
             include_sensitive=self.include_sensitive,
             below=self.below,
@@ -378,9 +374,6 @@ class Receipts(Request[ReceiptPage]):
     objective: Annotated[fields.Word, Limit("A text that the objective or query holds, in any case.")] | None = None
     before: Annotated[fields.Word, Limit("Id of a receipt: older ones alone.")] | None = None
     limit: fields.Most = 50
-
-    def parameters(self, session: Session) -> dict[str, Any]:
-        return super().parameters(session) | {"kinds": texts("kinds", self.kinds)}
 
 
 @verb("receipt", "GET /memory/receipts/{id}", right="read", group="journal")

@@ -12,7 +12,7 @@ from keepward.model.job import Alike, JobState, Run
 from keepward.model.query import Feedback, Reinforced, Training
 from keepward.model.trust import Issued, Token
 from keepward.verbs import NONE, Judged, Limit, Request, Wire, fields, verb
-from keepward.verbs.arguments import ending, scope_named, tenant_named, texts
+from keepward.verbs.arguments import ending, scope_named, tenant_named
 
 if TYPE_CHECKING:
     from keepward.engine.session import Session
@@ -31,10 +31,9 @@ class GiveFeedback(Request[Feedback]):
     ignored: Annotated[list[fields.Id], Limit(maxItems=fields.MOST)] = NONE
 
     def parameters(self, session: Session) -> dict[str, Any]:
-        if not isinstance(self.receipt_id, str) or not self.receipt_id:
+        if not self.receipt_id:
             raise InvalidInput("feedback is on a receipt: give its id, a text")
-        sides = {name: texts(name, getattr(self, name)) for name in ("used", "ignored")}
-        return super().parameters(session) | sides
+        return super().parameters(session)
 
 
 @verb("touch", "POST /memory/touch", right="propose", answer="touched")
@@ -43,9 +42,6 @@ class Touch(Request[int]):
 
     function = "engine.use:touch"
     memory_ids: Annotated[fields.Ids, Wire("ids")]
-
-    def parameters(self, session: Session) -> dict[str, Any]:
-        return super().parameters(session) | {"memory_ids": texts("memory_ids", self.memory_ids)}
 
 
 @verb("train_reranker", "POST /memory/train", right="owner")
@@ -132,8 +128,6 @@ class CreateToken(Request[Issued]):
     def run(self, session: Session) -> Issued:
         from keepward.engine.credentials import create
 
-        if isinstance(self.can, str):
-            raise InvalidInput("can is a list of texts")
         end = ending(self.expires)
         return create(
             session,

@@ -259,7 +259,7 @@ class Merge(Request[Outcome | None]):
         """Propose it; None for fewer than two memories."""
         from keepward.verbs.read import Get
 
-        ids = list(dict.fromkeys(known_id(session, each) for each in arguments.texts("memory_ids", self.memory_ids)))
+        ids = list(dict.fromkeys(known_id(session, each) for each in self.memory_ids))
         _why(self.reason)
         if len(ids) < 2:
             return None
