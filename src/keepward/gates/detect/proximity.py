@@ -33,8 +33,13 @@ _NOUNS = (
     *("device", "lock", "safe", "phone", "place", "account", "file"),
 )
 #: Kinds of words right before a value of a shape by which it is none of a secret.
-_DIGITAL = dict.fromkeys(("digits", "coded", "keyed"), "clock counted")
-_NEVER_AFTER = _DIGITAL | {"dialled": "clock counted dated", "spoken": "counted", "turned": "counted", "words": ""}
+_DIGITAL = dict.fromkeys(("digits", "coded", "keyed"), "clock counted numbered")
+_NEVER_AFTER = _DIGITAL | {
+    "dialled": "clock counted numbered dated",
+    "spoken": "counted",
+    "turned": "counted",
+    "words": "",
+}
 #: What stands around a word, and belongs to it only by chance.
 _OPENING, _CLOSING = "\"'`“”‘’„«»([{*", "\"'`“”‘’„«»)]}*,;:.!?…"
 _QUOTES = frozenset("\"'`“‘„«")
@@ -86,6 +91,12 @@ def _bits(kinds: str) -> int:
 @functools.cache
 def _shapes() -> tuple[tuple[str, re.Pattern[str]], ...]:
     return tuple((name, regex(pattern)) for name, pattern in read("proximity")["shapes"].items())
+
+
+def is_counted(text: str, start: int) -> bool:
+    """Whether the word right before a place says what a number there counts: a page, an hour, a thing with a number."""
+    before = text[max(0, start - 24) : start].split()
+    return bool(before) and speaks_of("clock counted numbered", before[-1])
 
 
 def speaks_of(kind: str, text: str) -> bool:
@@ -185,7 +196,7 @@ class Around:
         asks = any("?" in self.line[place].after for place in self.places if place > self.value.last)
         asks = asks or self.line[self.value.last].after.startswith("?")
         stops = self.kinds & _bits("stop circuit")
-        never = _bits(_NEVER_AFTER.get(self.value.shape, "article counted"))
+        never = _bits(_NEVER_AFTER.get(self.value.shape, "article counted numbered"))
         counts = self.before is not None and self.before.kinds & never
         return not (asks or stops or counts or "[" in self.line[self.value.first].before)
 

@@ -160,8 +160,10 @@ def _phrases(place: int) -> tuple[tuple[str, str], ...]:
     if "to" in row:
         to, changed = (any_word(listed(row[name]), begin=r"\b", end=r"\b") for name in ("to", "changed"))
         found += (
+            ("apart", rf"{noun}(?:{blank}{gap})?[,?]?\s+{opening}{shaped}"),
             ("apart", rf"(?i){changed}(?:\s{gap})?{noun[4:]}(?:\s+{gap})?\s+{to}\s+{opening}{shaped}"),
             ("changed", rf"(?i){shaped}[\"'”»]?\s+{any_word(listed(row['as']))}(?:\s+\w+)?{noun[4:]}"),
+            ("changed", rf"{noun}(?:\s+{gap})?\s+{to}\s+{opening}{shaped}[^\w\n]{{0,2}}\s+{changed}"),
         )
     return tuple(found)
 
@@ -276,7 +278,8 @@ def _looks_like_password(text: str, start: int, end: int, kind: str, groups: Gro
     value = text[start:end]
     number = "n" in groups and value.isdigit() and 4 <= len(value) <= 12 and not _YEAR.fullmatch(value)
     shaped = number or (strong(value) and digits(value) > 0)
-    no_secret = _is_product(value) or _is_other_code(text, groups)
+    counted = value.isdigit() and proximity.is_counted(text, start)
+    no_secret = counted or _is_product(value) or _is_other_code(text, groups)
     return shaped and not no_secret and (kind == "changed" or _ends_clause(text, end))
 
 
@@ -307,7 +310,8 @@ def _tells_secret(text: str, start: int, end: int, kind: str, groups: Groups) ->
         plain = (
             noun == "p" and plain_word(value) and (quoted or kind == "as" or value.lower() in _listed("common"))
         ) or (noun == "n" and number and len(value) >= 4)
-        return compound not in _listed("compounds") and (strong(value) or plain)
+        variable = noun == "k" and digits(value) == 0  # of code: positiveName = token
+        return compound not in _listed("compounds") and not variable and (strong(value) or plain)
     if _is_something_else(text, start, end, kind, groups):
         return False
     if noun == "n" and number:
