@@ -23,10 +23,13 @@ def main() -> int:
     # five times as long. numpy reads this when it is loaded.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # Nearly all that a start makes stays, and would be looked through a few hundred times for what does not.
-    gc.set_threshold(100_000)
+    gc.set_threshold(200_000)
     from keepward.cli.main import main as run
 
-    return run()
+    code = run()
+    # Nor is it worth looking through once more at the end: what holds a file has closed it.
+    gc.freeze()
+    return code
 
 
 if __name__ == "__main__":

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from keepward import __main__ as program
 from keepward import errors
 from keepward.cli.command import COMMON, EXIT_CODES, EXIT_OF
 from keepward.cli.main import command_tree
@@ -270,3 +272,12 @@ def test_a_shell_is_told_the_commands_that_begin_so(run, monkeypatch):
 def test_completion_for_another_shell_is_an_error(run, monkeypatch):
     monkeypatch.setenv("SHELL", "/bin/tcsh")
     assert run("--show-completion").code == 2
+
+
+def test_what_a_command_has_made_is_not_looked_through_at_its_end(monkeypatch):
+    steps: list[object] = []
+    monkeypatch.setattr(gc, "set_threshold", steps.append)
+    monkeypatch.setattr(gc, "freeze", lambda: steps.append("frozen"))
+    monkeypatch.setattr(sys, "argv", ["keepward", "--version"])
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
+    assert (program.main(), steps[-1]) == (0, "frozen")
