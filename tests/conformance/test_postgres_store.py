@@ -6,7 +6,7 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from keepward.adapters.world import RandomIds
 from keepward.errors import Conflict, NewerSchema, NotAStore
 from keepward.store.store import Store, open_store
 from support.clock import SteppingClock
+from support.forking import forked
 from support.ids import CountingIds
 from support.stages import Maker
 from support.store_suite import StoreSuite
@@ -218,6 +219,20 @@ def test_writers_of_one_tenant_wait_for_each_other_and_those_of_another_do_not(d
             second = pool.submit(put, store, "ada", "third")
             first.result(30), second.result(30)
         assert (order, store.head("ada").seq, store.head("bob").seq) == (["bob", "ada"], 2, 2)
+
+
+def test_a_child_uses_connections_of_its_own_and_leaves_the_transaction_of_its_parent_alone(database: str) -> None:
+    with open_store(database) as store:
+        put(store, "ada", "first")
+        with ExitStack() as block:
+            writer, make = block.enter_context(store.write()), Maker(RandomIds())
+            stage = make.stage(make.record("second"))
+            writer.append("ada", stage)
+            assert forked(lambda: store.head("ada").seq)() == "1"
+            assert forked(block.close)().startswith("StoreUnavailable: the store was in use")
+            assert forked(lambda: writer.head("bob"))().startswith("StoreUnavailable: the store was in use")
+            writer.put_receipt(make.receipt("ada", stage.details.receipt))
+        assert (store.head("ada").seq, store.verify("ada")[1]) == (2, [])
 
 
 def test_first_writes_of_one_tenant_at_once_lose_nothing(database: str) -> None:

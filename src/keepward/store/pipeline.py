@@ -9,6 +9,7 @@ Invariants
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +20,8 @@ from typing import Any
 import psycopg
 from psycopg import errors
 
+from keepward.errors import StoreUnavailable
+from keepward.store.forks import REFUSED
 from keepward.store.sql import SQL, Row, Values, parse_queries, text_of
 
 #: Rows that are fetched, or held back, together.
@@ -84,7 +87,7 @@ class PostgresSession:
     replica: bool = False
 
     def __init__(self, connection: psycopg.Connection[Row], level: str, *, writes: bool) -> None:
-        self._connection = connection
+        self._lent, self._pid = connection, os.getpid()
         self._writes = writes
         #: Whether the server knows of the transaction.
         self.begun = False
@@ -95,6 +98,13 @@ class PostgresSession:
         self.tenants: list[str] = []
         #: Where in the server's log a commit is, once it is made; None where nobody asked, or that is not known.
         self.position: int | None = None
+
+    @property
+    def _connection(self) -> psycopg.Connection[Row]:
+        if self._pid != os.getpid():
+            # What a child says there, the server takes for the parent's.
+            raise StoreUnavailable(REFUSED)
+        return self._lent
 
     def run(self, name: str, values: Values = (), /, **named: Any) -> psycopg.Cursor[Row]:
         return self._ask(_named(name), named or values)

@@ -10,6 +10,7 @@ Invariants
 (4) A store is made, and brought to a newer schema, in one transaction: nothing is ever half made.
 (5) A replica answers no handle from before what that handle wrote, or read in the same way, last: its position in the
     log is asked before the snapshot is taken, and the primary answers where it is behind or away.
+(6) A connection is never used on the other side of a fork: the child has its own, and a transaction is the parent's.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from keepward.errors import Conflict, InvalidInput, KeepwardError, NewerSchema, NotAStore, StoreUnavailable, Tampered
+from keepward.locks import Lock
 from keepward.model.blob import is_place
 from keepward.store import candidates
 from keepward.store.shared import TABLE, SharedState
@@ -69,6 +71,9 @@ _OWN_TABLE = """CREATE TABLE blob_bytes (
     tenant TEXT NOT NULL, place TEXT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (tenant, place))"""
 
 
+_Pool = ConnectionPool[psycopg.Connection[Row]]
+
+
 class Postgres:
     """The connections to one database; see ``sql.Connector``."""
 
@@ -84,7 +89,7 @@ class Postgres:
             (shut,) = connection.execute("SHOW default_transaction_read_only").fetchone() or ("off",)
             self.writable = not (read_only or recovering or shut == "on")
             self.store_id = _prepare(connection, create=create and self.writable, writable=self.writable)
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._pid = os.getpid()
         self._closed = False
         self._open()
@@ -102,7 +107,7 @@ class Postgres:
         self._pool = self._made(self._url, PATIENCE)
         self._replicas = self._made(self._replicas_url, SHORT) if self._replicas_url else None
 
-    def _made(self, url: str, patience: float) -> ConnectionPool[psycopg.Connection[Row]]:
+    def _made(self, url: str, patience: float) -> _Pool:
         def configure(connection: psycopg.Connection[Row]) -> None:
             connection.execute(f"SET lock_timeout = '{PATIENCE}s'")
             if url != self._url:
@@ -122,25 +127,37 @@ class Postgres:
         return explained(fault)
 
     @contextmanager
-    def _lent(self, level: str, *, writes: bool, replica: bool = False) -> Iterator[PostgresSession]:
+    def _connection(self, *, replica: bool = False) -> Iterator[tuple[psycopg.Connection[Row], _Pool]]:
+        """Lend a connection and its pool, to be given back without a transaction; never on two sides of a fork."""
         if self._pid != os.getpid():
-            # A connection is never used on the other side of a fork.
-            self._pid, self._lock = os.getpid(), threading.Lock()
+            self._pid = os.getpid()
             self._open()
         if self._closed:
             raise StoreUnavailable("the store is closed; open it again")
         pool = self._replicas if replica and self._replicas else self._pool
-        with _clear(), pool.connection() as connection:
-            session = PostgresSession(connection, level, writes=writes)
+        with _clear():
+            connection, pid = pool.getconn(), os.getpid()
+            try:
+                yield connection, pool
+            finally:
+                if pid == os.getpid():
+                    pool.putconn(connection)
+
+    @contextmanager
+    def _lent(self, level: str, *, writes: bool, replica: bool = False) -> Iterator[PostgresSession]:
+        with self._connection(replica=replica) as (connection, pool):
+            session, pid = PostgresSession(connection, level, writes=writes), os.getpid()
             try:
                 yield session
                 if writes:
                     self._own += session.commit(self._channel, located=self._replicas is not None)
                     if session.begun and session.tenants:
                         self._reach(session.position)
-                elif session.begun:
+                elif session.begun and pid == os.getpid():
                     connection.execute("ROLLBACK")
             except BaseException:
+                if pid != os.getpid():
+                    raise
                 if connection.info.transaction_status != TransactionStatus.IDLE:
                     with suppress(psycopg.Error):
                         connection.execute("ROLLBACK")
@@ -251,7 +268,7 @@ class Postgres:
             return self._mark
 
     def outside(self, statement: str) -> None:
-        with _clear(), self._pool.connection() as connection:
+        with self._connection() as (connection, _):
             connection.execute(statement)
 
     def check(self) -> Iterator[tuple[str, str]]:
@@ -283,7 +300,7 @@ class Postgres:
         if not self.writable:
             return "the store can only be read"
         try:
-            with _clear(), self._pool.connection() as connection:
+            with self._connection() as (connection, _):
                 for table in (*_tables(), "server_state"):
                     connection.execute(f"VACUUM (FULL) {table}")
         except StoreUnavailable as fault:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import importlib
 import os
-import signal
 import sqlite3
 import sys
 import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -21,32 +19,8 @@ from keepward.memory import Memory
 from keepward.model.trust import Actor
 from keepward.store import forks
 from keepward.store.store import Store, open_store
+from support.forking import forked
 from support.stages import Maker
-
-
-def forked(run: Callable[[], object]) -> Callable[[], str]:
-    """Run something in a child; return what waits for it and tells what it returned, or the error it ended in."""
-    said, tell = os.pipe()
-    child = os.fork()
-    if child == 0:
-        # One that waits for ever says nothing.
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.alarm(20)
-        try:
-            os.write(tell, str(run()).encode())
-        except BaseException as fault:
-            os.write(tell, f"{type(fault).__name__}: {fault}".encode())
-        finally:
-            os._exit(0)
-    os.close(tell)
-
-    def wait() -> str:
-        with os.fdopen(said) as heard:
-            told = heard.read()
-        os.waitpid(child, 0)
-        return told
-
-    return wait
 
 
 def append(store: Store, name: str) -> int:
