@@ -270,7 +270,12 @@ def default_store(environ: Mapping[str, str] | None = None, *, config_dir: Path 
 
     One in the working folder is used only where this machine knows it, by its id and its place.
     """
-    own, here = data_folder(environ) / STORE_NAME, Path.cwd() / STORE_NAME
+    own = data_folder(environ) / STORE_NAME
+    try:
+        here = Path.cwd() / STORE_NAME
+    except FileNotFoundError:
+        # The working folder was removed, as that of a branch that is done with.
+        return own, ""
     if here == own or not here.is_file():
         return own, ""
     from keepward.adapters.home import store_at

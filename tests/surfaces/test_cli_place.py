@@ -40,6 +40,15 @@ def test_a_read_makes_neither_store_nor_folder(run, data):
     assert (run("recall", "tabs").code, data.parent.exists()) == (8, False)
 
 
+def test_where_the_working_folder_is_gone_the_users_own_store_is_used(run, data, tmp_path, monkeypatch):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert run("remember", "Ana prefers tabs").code == 0
+    monkeypatch.chdir(tmp_path)
+
+
 def test_a_store_in_this_folder_is_used_where_it_is_known(run, data):
     run("init", "--db", "keepward.db")
     assert run("status", "--json").json["path"] == str(Path.cwd() / "keepward.db")
