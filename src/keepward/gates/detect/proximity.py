@@ -48,6 +48,12 @@ _USER = regex("[a-z0-9._-]{3,}")
 _SPOKEN = ("one", "two", "three", "four")
 
 
+@functools.lru_cache(4_096)
+def _in_lists(word: str) -> str:
+    """Return a word as lists have it: in lower case, without accents, an article or a genitive."""
+    return _ELIDED.sub("", (word if word.isascii() else Text(word).normal.text).lower().replace("’", "'"))
+
+
 class Word:
     """A word of a line without the marks around it, and where it stands in the text."""
 
@@ -63,9 +69,7 @@ class Word:
         # A sign after a digit is more often of the password than of the sentence.
         self.text = kept + self.after[:1] * (self.after[:1] in {"!", "*"} and kept[-1:].isdigit())
         self.end = self.start + len(self.text)
-        # Lists are written as the normal form leaves words, and texts are read as given, too.
-        folded = kept if kept.isascii() else Text(kept).normal.text
-        self.lower = _ELIDED.sub("", folded.lower().replace("’", "'"))
+        self.lower = kept.lower() if kept.isalpha() and kept.isascii() else _in_lists(kept)
         self.kinds = self.sentence = 0
 
 

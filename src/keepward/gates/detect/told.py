@@ -130,6 +130,7 @@ def _relations(place: int) -> tuple[tuple[str, str], ...]:
     )
 
 
+@functools.cache
 def _noun(place: int) -> str:
     """Return a pattern that is a part of each phrase of a language: a word for a password or a PIN."""
     row = read("told")["language"][place]
