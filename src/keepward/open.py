@@ -18,7 +18,7 @@ from keepward.engine.session import Engine
 from keepward.errors import InvalidInput, StoreUnavailable
 from keepward.model.policy import Policy
 from keepward.models import choose, choose_extractor, server_of
-from keepward.place import place_of
+from keepward.place import address, place_of
 from keepward.ports.models import Embedder, Extractor, TokenCounter
 from keepward.ports.world import Anchor, BlobStore, Clock, ErasureList, IdSource
 from keepward.store.store import Store
@@ -59,7 +59,7 @@ def open_engine(
     parts: dict[str, Any] = {"embedder": served, "counter": _counter(counter)}
     parts["extractor"] = _served(choose_extractor, extractor, "KEEPWARD_EXTRACTOR_KEY", config_dir)
     place = place_of(path)
-    store = open_store(path, anchor=anchor_in(config_dir), create=create)
+    store = open_store(address(place), anchor=anchor_in(config_dir), create=create)
     parts |= {"identity": DocumentFile(identity), "user_file": DocumentFile(user_file)}
     parts |= {"path": str(place), "policy": policy or Policy(), "blobs": store.blob_store() or blobs_of(path), **more}
     return bare_engine(store, config_dir=config_dir, clock=clock, ids=ids, **parts)

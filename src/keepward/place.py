@@ -60,10 +60,12 @@ def place_of(named: str) -> Place:
     """Return the place that a person named.
 
     Raises:
-        InvalidInput: it is the address of a server.
+        InvalidInput: it is an address of another kind.
     """
     if named.startswith(("http://", "https://")):
         raise InvalidInput("a store is a file or a postgresql:// address; a server is asked with `Client(url, token)`")
+    if "://" in named and not named.startswith(SCHEMES):
+        raise InvalidInput("a store is a file or a postgresql:// address, and this is an address of another kind")
     return Database(named) if named.startswith(SCHEMES) else Path(named).expanduser()
 
 

@@ -16,7 +16,7 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 
-from keepward import Client, Committed, Insert, InvalidInput, Memory, NotFound, Policy, Tier
+from keepward import Actor, Client, Committed, Insert, InvalidInput, Memory, NotFound, Policy, Tier
 from keepward.model import change
 from keepward.verbs.fields import CHOICES
 
@@ -206,6 +206,14 @@ def test_every_outcome_has_the_same_attributes(mem: Memory) -> None:
         (lambda mem: mem.run_job("expre"), "did you mean expire?"),
         (lambda mem: mem.remember_many(["a"], mode="atomci"), "did you mean atomic?"),
         (lambda _: Policy(jobs={"expre": "1h"}), "did you mean expire?"),
+        (lambda _: Policy(enabled="no"), "policy.enabled takes bool"),
+        (lambda _: Policy(ttl_working="24h"), "policy.ttl_working takes timedelta"),
+        (lambda _: Policy(when_full="drop"), "policy.when_full takes Literal['archive', 'refuse']"),
+        (lambda _: Policy(least_trust={"answer": "web"}), "policy.least_trust takes Mapping[str, Trust]"),
+        (lambda _: Policy(pending_limit=-1), "no number below 0"),
+        (lambda _: Actor.user("ana\nsystem:"), "an actor has a name: a line"),
+        (lambda _: Actor.agent(None), "an actor has a name: a line"),
+        (lambda _: Memory.open("mysql://host/memory"), "a file or a postgresql:// address"),
         (lambda _: Memory.open(":memory:", embedder="hased"), "did you mean hashed?"),
         (lambda _: Memory.open(":memory:", embedder=len), "embedder is an object with a method `embed`"),
         (lambda _: Memory.open(":memory:", counter=len), "counter is an object with a method `count`"),
@@ -279,3 +287,24 @@ def test_results_and_the_policy_go_to_another_process_and_come_back_equal(owner:
     owner.remember("Ana prefers tabs", metadata={"stars": 4})
     for value in (owner.recall("tabs"), owner.context("tabs"), owner.facets(), Policy(jobs={"expire": "1h"})):
         assert pickle.loads(pickle.dumps(value)) == value == copy.deepcopy(value)
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda mem: mem.recall("tabs", 3), "recall takes query by place, the rest by name"),
+        (lambda mem: mem.recall("tabs", lmit=3), "recall takes no lmit; did you mean limit?"),
+        (lambda mem: mem.remember(), "remember needs text"),
+    ],
+)
+def test_a_call_that_is_written_wrong_is_told_how_to_write_it(mem: Memory, call: Any, says: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        call(mem)
+    assert says in str(caught.value)
+
+
+def test_a_table_of_a_policy_that_names_one_tier_leaves_the_others_as_usual() -> None:
+    policy = Policy(text_limit={"core": 100}, access={"core": "append"})
+    assert dict(policy.text_limit) == {**Policy().text_limit, Tier.CORE: 100}
+    with Memory.open(":memory:", policy=policy) as memory:
+        assert memory.remember("Ana prefers tabs").outcome == "committed"

@@ -170,6 +170,11 @@ def test_a_beginning_that_is_none_is_refused(world, query, headers, status):
     assert world.owner.get(f"/memory/events{query}", headers=headers).status_code == status
 
 
+def test_what_is_wrong_with_a_header_is_said_in_the_words_of_the_api(world):
+    answer = world.owner.get("/memory/events", headers={"Last-Event-ID": "x"})
+    assert answer.json()["errors"][0]["where"] == "header.Last-Event-ID"
+
+
 def test_a_server_keeps_so_many_streams_open_and_no_more(world, owner, monkeypatch):
     monkeypatch.setattr(streams, "MOST", 0)
     answer = world.owner.get("/memory/events")

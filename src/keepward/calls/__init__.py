@@ -12,6 +12,7 @@ from inspect import CO_VARKEYWORDS, Parameter, signature
 from typing import Any, ParamSpec, TypeVar
 
 from keepward import verbs
+from keepward.model.value import meant
 from keepward.verbs import Request
 
 P = ParamSpec("P")
@@ -48,7 +49,9 @@ def sends(group: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
         def call(self: Calls, /, *args: Any, **named: Any) -> Any:
             getattr(verbs, group)
             request = verbs.VERBS[method.__name__].request
-            given, local = dict(zip(places, args, strict=len(args) > len(places))), {}
+            if len(args) > len(places):
+                raise TypeError(f"{method.__name__} takes {', '.join(places) or 'nothing'} by place, the rest by name")
+            given, local = dict(zip(places, args, strict=False)), {}
             lifts = is_open and "values" in request.names
             for name, value in named.items():
                 if name in request.names and (name in own or (is_open and not lifts)):
@@ -56,9 +59,13 @@ def sends(group: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
                 elif name in own:
                     local[name] = value
                 elif not lifts:
-                    raise TypeError(f"{method.__name__} takes no {name}")
+                    raise TypeError(
+                        f"{method.__name__} takes no {name}; {meant(name, own | {*request.names})}".rstrip("; ")
+                    )
             if lifts:
                 given["values"] = {name: value for name, value in named.items() if name not in own}
+            if missing := [name for name in places if name in request.needed - given.keys()]:
+                raise TypeError(f"{method.__name__} needs {', '.join(missing)}")
             return self._send(request(**given), **local)
 
         return call  # type: ignore[return-value]

@@ -156,8 +156,10 @@ def _invalid(found: Sequence[Mapping[str, Any]]) -> Problem:
 
 
 def _where(error: Mapping[str, Any]) -> str:
-    # A bracket is in pydantic's names for the branches of a union, and in no name of ours.
-    place: Iterable[Any] = (part for part in error["loc"] if "[" not in str(part))
+    # Pydantic's names for the branches of a union; no name of ours has a bracket or begins so.
+    place: Iterable[Any] = (
+        part for part in error["loc"] if "[" not in str(part) and not str(part).startswith("constrained-")
+    )
     parts = [str(part) if isinstance(part, int) or _NAME.fullmatch(str(part)) else "?" for part in place]
     if error["type"] == "extra_forbidden":
         # (6): the name that is one too many was sent.

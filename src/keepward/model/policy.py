@@ -12,9 +12,10 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import timedelta
-from functools import cached_property, partial
+from enum import StrEnum
+from functools import cache, cached_property, partial
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from keepward.errors import InvalidInput
 from keepward.model.job import SCHEDULES, parse_schedule
@@ -24,6 +25,8 @@ from keepward.model.value import unknown
 
 #: Where work is done, which governs nothing: receipts say it by themselves.
 _WHERE = frozenset({"candidates", "process_limit"})
+#: Tables in which every name is looked for: what is left out is as usual.
+_WHOLE = frozenset({"text_limit", "access", "least_trust"})
 
 
 def _frozen(**values: Any) -> Any:
@@ -179,6 +182,7 @@ class Policy:
         return actor.is_owner and not self.four_eyes
 
     def __post_init__(self) -> None:
+        self._check_types()
         for name, text in self.jobs.items():
             if name not in SCHEDULES:
                 raise InvalidInput(f"policy.jobs: {unknown('job', name, SCHEDULES)}")
@@ -190,6 +194,22 @@ class Policy:
             parse_scope(scope)
         if not 0.0 <= self.agent_feedback_share <= 1.0:
             raise InvalidInput("policy.agent_feedback_share is a share, from 0 to 1")
+
+    def _check_types(self) -> None:
+        """Refuse what a field does not take, and give a table that has to be whole what was left out of it.
+
+        Raises:
+            InvalidInput: a field has a value of another type.
+        """
+        for each in fields(self):
+            value = getattr(self, each.name)
+            usual: Any = each.default_factory() if callable(each.default_factory) else each.default
+            if value == usual and type(value) is type(usual):
+                continue
+            if not _is_of(_hints()[each.name], value):
+                raise InvalidInput(f"policy.{each.name} takes {each.type}, and no number below 0")
+            if each.name in _WHOLE:
+                object.__setattr__(self, each.name, MappingProxyType({**usual, **value}))
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A mapping that cannot be changed cannot be copied or pickled either.
@@ -212,6 +232,28 @@ class Policy:
 
         found: dict[str, Any] = plain(self)
         return found
+
+
+@cache
+def _hints() -> dict[str, Any]:
+    return get_type_hints(Policy)
+
+
+def _is_of(hint: Any, value: Any) -> bool:
+    """Whether a value is of the type of a field; a number is none below 0, a name of an enumeration may be its text."""
+    kind, inner = get_origin(hint) or hint, get_args(hint)
+    if kind is Mapping:
+        return isinstance(value, Mapping) and all(
+            _is_of(of, part) for pair in value.items() for of, part in zip(inner, pair, strict=True)
+        )
+    if kind is tuple:
+        return isinstance(value, tuple | list) and all(_is_of(inner[0], part) for part in value)
+    if kind is Literal:
+        return value in inner
+    if kind in {int, float}:
+        of = int if kind is int else int | float
+        return isinstance(value, of) and not isinstance(value, bool) and value >= 0
+    return isinstance(value, kind) or (issubclass(kind, StrEnum) and value in tuple(kind))
 
 
 #: Strictest first; the strictest of tier, block and memory decides.

@@ -81,6 +81,17 @@ MAY_BE_GIVEN: dict[Rights, frozenset[str]] = {
 }
 
 
+def _named(name: str) -> str:
+    """Return the name of an actor: a line that can be read.
+
+    Raises:
+        InvalidInput: it is none.
+    """
+    if not isinstance(name, str) or not name.strip() or not name.isprintable():
+        raise InvalidInput("an actor has a name: a line of text that can be printed")
+    return name
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Actor:
     """One principal."""
@@ -97,27 +108,27 @@ class Actor:
     def agent(cls, name: str = "agent", *, also: Iterable[str] = ()) -> Actor:
         """An AI agent: reads and proposes; ``also`` gives it ``sensitive`` or ``consent``, see ``EXTRA``."""
         can = CAN[Rights.AGENT] | EXTRA.intersection(also) if also else None
-        return cls(kind=ActorKind.AGENT, name=name, rights=Rights.AGENT, can=can)
+        return cls(kind=ActorKind.AGENT, name=_named(name), rights=Rights.AGENT, can=can)
 
     @classmethod
     def user(cls, name: str = "user") -> Actor:
         """The person in the conversation, as the host relays them: reads and proposes."""
-        return cls(kind=ActorKind.USER, name=name, rights=Rights.AGENT)
+        return cls(kind=ActorKind.USER, name=_named(name), rights=Rights.AGENT)
 
     @classmethod
     def operator(cls, name: str = "operator") -> Actor:
         """The human who owns the store."""
-        return cls(kind=ActorKind.OPERATOR, name=name, rights=Rights.OWNER)
+        return cls(kind=ActorKind.OPERATOR, name=_named(name), rights=Rights.OWNER)
 
     @classmethod
     def reviewer(cls, name: str = "reviewer") -> Actor:
         """A human who may decide what waits, and nothing more."""
-        return cls(kind=ActorKind.OPERATOR, name=name, rights=Rights.REVIEWER)
+        return cls(kind=ActorKind.OPERATOR, name=_named(name), rights=Rights.REVIEWER)
 
     @classmethod
     def importer(cls, name: str = "importer") -> Actor:
         """A program that brings memories in from elsewhere."""
-        return cls(kind=ActorKind.IMPORTER, name=name, rights=Rights.AGENT)
+        return cls(kind=ActorKind.IMPORTER, name=_named(name), rights=Rights.AGENT)
 
     @property
     def label(self) -> str:
