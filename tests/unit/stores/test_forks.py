@@ -87,7 +87,8 @@ def test_a_child_that_leaves_a_write_of_its_parent_commits_nothing(path: Path) -
 
 
 @pytest.mark.promise("T25")
-def test_a_store_that_is_read_without_a_pause_is_used_by_a_child(path: Path) -> None:
+def test_a_store_that_is_read_without_a_pause_is_used_by_a_child(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forks, "PATIENCE", 10.0)
     with opened(path) as store:
         begun, over = threading.Barrier(5), threading.Event()
 
@@ -110,7 +111,8 @@ def test_a_store_that_is_read_without_a_pause_is_used_by_a_child(path: Path) -> 
                 each.join(20)
 
 
-def test_a_fork_waits_for_what_is_under_way_in_memory() -> None:
+def test_a_fork_waits_for_what_is_under_way_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forks, "PATIENCE", 10.0)
     # A lock of SQLite's own that a thread held would never be free in the child.
     with open_store(":memory:") as store, ThreadPoolExecutor(1) as threads:
         with store.write():
