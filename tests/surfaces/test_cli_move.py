@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
@@ -68,6 +69,20 @@ def test_an_unknown_format_is_a_usage_error(run):
 def test_a_missing_file_is_an_error_and_makes_no_store(run, tmp_path):
     ran = run("import", "nowhere.json")
     assert (ran.code, (tmp_path / "keepward.db").exists()) == (2, False)
+
+
+def test_an_import_reads_a_pipe_once(run):
+    reading, writing = os.pipe()
+    os.write(writing, b"# Ferry\n\n- The ferry leaves at six\n")
+    os.close(writing)
+    ran = run("import", "--from", "markdown", f"/dev/fd/{reading}")
+    os.close(reading)
+    assert (ran.code, "1 committed" in ran.out) == (0, True)
+
+
+def test_an_empty_path_is_not_this_folder(run, tmp_path):
+    (tmp_path / "notes.md").write_text("- The ferry leaves at six\n")
+    assert (run("import", "").code, (tmp_path / "keepward.db").exists()) == (2, False)
 
 
 def test_an_import_of_which_nothing_was_stored_exits_5(run, tmp_path):

@@ -309,9 +309,11 @@ def import_(call: Call, path: str, format: str, dry_run: bool, **how: Any) -> An
 
     if format not in FORMATS:
         raise InvalidInput(f"--format: {unknown('format', format, FORMATS)}")
+    if not path:
+        raise InvalidInput("PATH is empty: name a file or a folder; . is this one")
     target: Any = sys.stdin.buffer if path == "-" else Path(path).expanduser()
-    if path != "-":
-        # Before a store is made for it.
+    if path != "-" and not target.is_fifo():
+        # Before a store is made for it; a pipe can be read once.
         with bundled(target) as bundle, call.progress("looking into files") as report:
             formats_of(bundle, format, report)
     memory = call.memory(create=True)
