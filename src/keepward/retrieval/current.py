@@ -78,8 +78,9 @@ DENIED: Final = 0.66
 COMMON: Final = 0.34
 #: Pairs that are read word by word, where there are no vectors of meaning to say which are worth it.
 MOST: Final = 256
-#: Pairs of which it is remembered what was told; when there are more, all are forgotten.
-_REMEMBERED: Final = 32_768
+#: Pairs of which it is remembered what was told, some 200 bytes each; when there are more, all are forgotten. A context
+#: of many memories of one form compares some 40,000.
+_REMEMBERED: Final = 131_072
 #: Words of a text beyond which a change may be of anything.
 LONGEST: Final = 16
 #: Words after which two of one form end.
