@@ -10,7 +10,7 @@ import ssl
 import subprocess
 import sys
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import asdict, fields, replace
 from http.client import HTTPConnection
 from pathlib import Path
@@ -326,8 +326,10 @@ class Running:
     def closed(self):
         """Wait until no new connection is taken."""
         while True:
+            # A connection that is made while the server closes its door is reset; the next one is refused.
             try:
-                socket.create_connection((self.host, self.port), timeout=20).close()
+                with suppress(ConnectionResetError):
+                    socket.create_connection((self.host, self.port), timeout=20).close()
             except ConnectionRefusedError:
                 return
 
