@@ -90,9 +90,9 @@ def connect(path: str, *, mode: str = "rw", pragmas: tuple[str, ...] = _PRAGMAS)
     return connection
 
 
-def beside(file: str | Path, end: str) -> Path:
-    """Return what SQLite keeps beside a file: beside what a link leads to, and not beside the link."""
-    return Path(f"{os.path.realpath(file)}{end}")
+def companion(file: str | Path, suffix: str) -> Path:
+    """Return what SQLite keeps beside a store, such as its log: beside what a link leads to, not beside the link."""
+    return Path(f"{os.path.realpath(file)}{suffix}")
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from keepward import durable
 from keepward.errors import NewerSchema, NotAStore, StoreUnavailable, Tampered
 from keepward.ports.world import Anchor
 from keepward.store import anew, forks
-from keepward.store.driver import beside, connect, explained, translated
+from keepward.store.driver import companion, connect, explained, translated
 from keepward.store.journal import walk_chain
 from keepward.store.seals import Sealer
 from keepward.store.sql import FIRST, SQL, load_migrations
@@ -77,7 +77,7 @@ def prepare(path: Path, *, create: bool, read_only: bool, known: Callable[[Path]
         raise StoreUnavailable(f"{path} cannot be reached: {fault.strerror or 'the disk gave an error'}") from fault
     if writable:
         return "rw"
-    shared = beside(path, "-shm").exists() or os.access(path.parent, os.W_OK)
+    shared = companion(path, "-shm").exists() or os.access(path.parent, os.W_OK)
     # Without a place for the shared index a file that nobody can be writing is read as it stands.
     return "ro" if shared else "immutable"
 
@@ -179,7 +179,7 @@ def _header(path: Path) -> tuple[int | None, int, bool]:
     SQLite reads it: to close the file by any other way drops the locks that other handles of this process have on it,
     and then another process removes the log that they write to.
     """
-    wal = beside(path, "-wal")
+    wal = companion(path, "-wal")
     if not os.access(path, os.R_OK):
         raise PermissionError(path.name)
     short = False

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from keepward.errors import InvalidInput
-from keepward.store.driver import beside
+from keepward.store.driver import companion
 
 #: Steps of SQLite's machine between two looks, how many looks there are, and how many rows are read.
 _STEPS, _LOOKS, _ROWS = 100_000, 20_000, 1_000_000
@@ -31,7 +31,7 @@ def read_table(
     Raises:
         InvalidInput: it is damaged, or takes too long to read.
     """
-    used = path is not None and beside(path, "-wal").exists()
+    used = path is not None and companion(path, "-wal").exists()
     place = f"{path.resolve().as_uri()}?mode=ro" if path is not None and used else ":memory:"
     try:
         with closing(sqlite3.connect(place, uri=True)) as connection:

@@ -25,7 +25,7 @@ from keepward.model.codec import decode_record
 from keepward.model.commit import EMPTY_HASH, OWN, Commit, Event, Place, decode_details, parse_place
 from keepward.model.memory import Record
 from keepward.store import forks
-from keepward.store.driver import beside, connect
+from keepward.store.driver import companion, connect
 from keepward.store.erasing import empty_places
 from keepward.store.file import id_file
 from keepward.store.journal import commit_held, event_of, payload_fits
@@ -81,7 +81,7 @@ class Wreck:
             raise NotAStore(f"there is no file at {path}")
         forks.spare(path)
         for suffix in ("", "-wal"):
-            source = beside(path, suffix)
+            source = companion(path, suffix)
             if source.exists():
                 shutil.copyfile(source, aside.with_name(aside.name + suffix))
         self._db = _readable(aside, path)

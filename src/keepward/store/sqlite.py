@@ -32,7 +32,7 @@ from keepward import durable
 from keepward.errors import InvalidInput, KeepwardError, StoreUnavailable, Tampered
 from keepward.locks import Loan
 from keepward.store import forks
-from keepward.store.driver import FULL, NO_ROOM, PATIENCE, SqliteSession, beside, connect, explained, translated
+from keepward.store.driver import FULL, NO_ROOM, PATIENCE, SqliteSession, companion, connect, explained, translated
 from keepward.store.sql import Migration, load_migrations, statements
 from keepward.store.turns import WORD, Turns, waits
 
@@ -178,7 +178,7 @@ class Connections:
 
     def _logged(self) -> bool:
         """Whether there is a log that holds what is not in the file yet."""
-        log = beside(self.path, "-wal")
+        log = companion(self.path, "-wal")
         return log.exists() and log.stat().st_size > 0
 
     def _opened(self) -> SqliteSession:
@@ -515,7 +515,7 @@ def write_copy(source: sqlite3.Connection, target: Path) -> None:
 
 def left_log(file: Path) -> Path | None:
     """Return what is beside a file's place of a store that was there: SQLite would read it into a new one."""
-    logs = (beside(file, end) for end in ("-wal", "-journal"))
+    logs = (companion(file, end) for end in ("-wal", "-journal"))
     return next((each for each in logs if each.exists() and each.stat().st_size), None)
 
 
