@@ -269,11 +269,12 @@ def test_no_file_is_named_after_what_is_no_path(tmp_path: Path, monkeypatch: pyt
     assert [*tmp_path.iterdir()] == []
 
 
-def test_numbers_of_numpy_and_members_of_enumerations_are_what_they_are_equal_to(owner: Memory) -> None:
+def test_numbers_of_numpy_members_of_enumerations_and_iterators_are_what_they_are_equal_to(owner: Memory) -> None:
     out = owner.remember("Ana prefers tabs", confidence=np.float32(0.5), subject=Tier.CORE, tier=np.str_("archival"))
     assert out.record is not None
     assert (out.record.confidence, type(out.record.subject), out.record.subject) == (0.5, str, "core")
     assert len(owner.recall("tabs", limit=np.int64(3), tiers=[Tier.ARCHIVAL])) == 1
+    assert [len(owner.find(tiers=iter([tier]))) for tier in ("archival", "core")] == [1, 0]
     assert owner.verify().ok
 
 
