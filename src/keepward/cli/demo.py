@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,7 @@ from keepward.cli.memories import compiled_data, show_written
 from keepward.cli.review import memories, rollback_data, show_proposal, show_rollback
 from keepward.cli.store import show_verification, verification_data
 from keepward.errors import InvalidInput, Unauthorised
+from keepward.model.patterns import table
 from keepward.place import Place, address, place_of
 
 if TYPE_CHECKING:
@@ -90,11 +91,7 @@ def opened(call: Call, path: Place, actor: Actor, embedder: str) -> Iterator[tup
         yield owner.acting_as(named_actor("agent:assistant")), owner
 
 
-@cache
-def _story() -> dict[str, Any]:
-    import tomllib
-
-    return tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+_story = partial(table, __package__, "demo.toml")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,16 +10,16 @@ Invariants
 
 from __future__ import annotations
 
-import tomllib
 import zlib
 from collections.abc import Iterable
 from datetime import UTC, date, datetime, time, timedelta
-from functools import cache
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from keepward.cli.call import named_actor
 from keepward.cli.demo import leave_waiting, play
+from keepward.model.patterns import table
 from keepward.place import Place, address
 
 if TYPE_CHECKING:
@@ -46,9 +46,7 @@ class _Clock:
         return self.instant
 
 
-@cache
-def _story() -> dict[str, Any]:
-    return tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+_story = partial(table, __package__, "demo_store.toml")
 
 
 def furnish(place: Place, owner: Actor, *, embedder: str, config_dir: Path, now: datetime | None = None) -> None:

@@ -10,11 +10,9 @@ Invariants
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,15 +20,14 @@ from keepward.drill.drill import Stage, Tried, attack, committed, note, refusal
 from keepward.errors import KeepwardError
 from keepward.model.codec import commitment, encode_record
 from keepward.model.commit import events_hash, recompute
+from keepward.model.patterns import table
 from keepward.model.policy import Policy
 from keepward.place import place_of
 
 #: A word that no memory holds, and what it is bent into.
 WORD, BENT = "quillharbour", "quillbreaker"
 #: What is bent in the file.
-EDITS: Mapping[str, Mapping[str, str]] = tomllib.loads(
-    files(__package__).joinpath("by_statement.toml").read_text("utf-8")
-)
+EDITS: Mapping[str, Mapping[str, str]] = table(__package__, "by_statement.toml")
 #: What a commit and what is computed from it stand in, with the head.
 TABLES = ("commits", "events", "records", "marks", "tenants")
 

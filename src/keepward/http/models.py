@@ -12,17 +12,16 @@ from __future__ import annotations
 
 import dataclasses
 import re
-import tomllib
 import types
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from importlib.resources import files
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, create_model
 from pydantic.json_schema import SkipJsonSchema
 
 from keepward.model import change
+from keepward.model.patterns import table
 from keepward.verbs import MISSING, Argument, Judged, Limit, Verb, registry
 from keepward.verbs.fields import AS_OF_PATTERN, MANY, MOST, WIRE, Digest, Id, Line, Scope, TierName
 
@@ -258,7 +257,7 @@ _WITHIN: Mapping[str, Mapping[str, Any]] = {
     "add": {"messages": Annotated[list[TalkMessage], Field(min_length=1, max_length=MOST)]},
 }
 #: Bodies by operation: the name of the model, and what it says.
-BODIES: Mapping[str, Mapping[str, str]] = tomllib.loads(files(__package__).joinpath("bodies.toml").read_text("utf-8"))
+BODIES: Mapping[str, Mapping[str, str]] = table(__package__, "bodies.toml")
 #: What is changed in the schema of a body.
 _CHANGED: Mapping[str, Callable[[dict[str, Any]], None] | dict[str, Any]] = {
     **dict.fromkeys(("plan_erase", "erase"), _one_given("anyOf", "ids[]", "subject", "source")),

@@ -23,11 +23,9 @@ import hashlib
 import hmac
 import json
 import re
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from importlib.resources import files
 from typing import Any, get_args, get_origin
 
 from fastapi.exceptions import RequestValidationError
@@ -42,13 +40,14 @@ from keepward.interchange import reading
 from keepward.mcp import turned_away
 from keepward.model.codec import encode_record
 from keepward.model.memory import Record
+from keepward.model.patterns import table
 from keepward.model.value import from_micros, to_micros
 
 #: Where a request is about, by header.
 TENANT = "Keepward-Tenant"
 SCOPE = "Keepward-Scope"
 MEDIA_TYPE = "application/problem+json"
-_PROBLEMS = tomllib.loads(files(__package__).joinpath("problems.toml").read_text("utf-8"))
+_PROBLEMS = table(__package__, "problems.toml")
 #: Status by the code of an error of Keepward's, any other store error is 500; and title by code.
 STATUS: dict[str, int] = {code: each["status"] for code, each in _PROBLEMS.items() if "status" in each}
 TITLES: dict[str, str] = {code: each["title"] for code, each in _PROBLEMS.items()}

@@ -13,13 +13,11 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import tomllib
 import types
 import typing
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from enum import Enum
-from importlib.resources import files
 from typing import Annotated, Any, Literal, Union
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
@@ -29,6 +27,7 @@ from keepward.model.commit import Commit as CommitHeader
 from keepward.model.commit import CommitDetails, Reason, Receipt, Step
 from keepward.model.journal import CommitView, Difference, Erased, Rollback, Version
 from keepward.model.memory import Record
+from keepward.model.patterns import table
 from keepward.model.plain import SHAPES, FieldChange, Key, keys_of
 from keepward.model.proposal import Committed, Duplicate, Quarantined, Refused, Shown, Waiting
 from keepward.model.query import Hit as FoundHit
@@ -295,7 +294,7 @@ _SAID = {
     202: "Held for review.",
 }
 #: What a caller may do next, by operation.
-_LINKS: Mapping[str, Mapping[str, str]] = tomllib.loads(files(__package__).joinpath("links.toml").read_text("utf-8"))
+_LINKS: Mapping[str, Mapping[str, str]] = table(__package__, "links.toml")
 
 
 def problems_of(*statuses: int) -> dict[int | str, dict[str, Any]]:

@@ -8,10 +8,8 @@ Invariants
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.resources import files
 
 from keepward.engine import blobs, review
 from keepward.engine.index import reindex, take_in, unembedded
@@ -26,6 +24,7 @@ from keepward.jobs.summaries import compact, summarize
 from keepward.model.commit import Reason
 from keepward.model.journal import Fault
 from keepward.model.memory import CORE_BLOCKS, Tier
+from keepward.model.patterns import table
 from keepward.model.query import Filter
 
 #: Faults told one by one; the count tells of all.
@@ -138,5 +137,5 @@ CATALOGUE = tuple(
         do=_DONE.get(name),
         writes=name not in _READERS,
     )
-    for name, told in tomllib.loads(files(__package__).joinpath("catalogue.toml").read_text("utf-8")).items()
+    for name, told in table(__package__, "catalogue.toml").items()
 )

@@ -10,10 +10,8 @@ Invariants
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, unquote
 
@@ -23,6 +21,7 @@ from keepward.mcp.blocks import block_tools, blocks
 from keepward.mcp.graph import TOOLS as GRAPH
 from keepward.mcp.tool import Tool, well_formed
 from keepward.model import plain
+from keepward.model.patterns import table
 from keepward.model.trust import parse_scope, visible_from
 from keepward.model.value import unknown
 from keepward.state import Drafts
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from keepward.memory import Memory
 
 
-_TOLD: Mapping[str, Any] = tomllib.loads(files(__package__).joinpath("profiles.toml").read_text("utf-8"))
+_TOLD: Mapping[str, Any] = table(__package__, "profiles.toml")
 JSON, MARKDOWN = "application/json", "text/markdown"
 
 

@@ -18,9 +18,7 @@ from __future__ import annotations
 import codecs
 import hashlib
 import json
-import pkgutil
 import re
-import tomllib
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -28,7 +26,7 @@ from functools import cache
 from keepward.errors import InvalidInput
 from keepward.model.codec import digest
 from keepward.model.memory import ContentType
-from keepward.model.patterns import regex
+from keepward.model.patterns import regex, table
 from keepward.model.trust import Actor, ActorKind, Rights
 from keepward.model.value import Value
 
@@ -148,7 +146,7 @@ class _Media:
     """What ``media.toml`` says, read once, at the first content whose type is asked for."""
 
     def __init__(self) -> None:
-        told = tomllib.loads((pkgutil.get_data(__package__, "media.toml") or b"").decode())
+        told = table(__package__, "media.toml")
         self.signatures: list[tuple[int, bytes, bytes, str]] = [
             (each.get("at", 0), each["bytes"].encode("latin-1"), each.get("begins", "").encode(), each["type"])
             for each in told["signature"]

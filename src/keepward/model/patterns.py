@@ -1,10 +1,19 @@
-"""Regular expressions that are compiled when they are first used: a command uses a few of all that it loads."""
+"""What takes time to make, and is made when it is first asked for: patterns, and the tables that lie beside modules."""
 
 from __future__ import annotations
 
+import pkgutil
 import re
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, cast
+
+
+@cache
+def table(package: str, name: str) -> dict[str, Any]:
+    """Return what a file of TOML in a package says; one object for all who ask."""
+    import tomllib
+
+    return tomllib.loads((pkgutil.get_data(package, name) or b"").decode())
 
 
 def regex(source: str, flags: int = 0) -> re.Pattern[str]:

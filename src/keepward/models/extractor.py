@@ -13,19 +13,18 @@ from __future__ import annotations
 
 import json
 import time
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from importlib.resources import files
 from typing import Any
 
+from keepward.model.patterns import table
 from keepward.model.talk import Fact, Turn
 from keepward.models.remote import Server, readable
 
 #: Characters of a fact, and facts of one answer.
 LONGEST = 300
 MOST = 64
-_ASKED: Mapping[str, Any] = tomllib.loads(files(__package__).joinpath("extractor.toml").read_text("utf-8"))
+_ASKED: Mapping[str, Any] = table(__package__, "extractor.toml")
 
 
 class HttpExtractor:

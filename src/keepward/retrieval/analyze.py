@@ -10,22 +10,20 @@ Invariants
 
 import re
 import struct
-import tomllib
 import unicodedata
 from collections.abc import Collection, Iterator, Sequence
 from functools import cache, lru_cache
 from hashlib import blake2b
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from keepward.model.patterns import regex
+from keepward.model.patterns import regex, table
 from keepward.ports.store import TERMS
 
 #: Lists of words, patterns among them.
-WORDS: Final[dict[str, Any]] = tomllib.loads(Path(__file__).with_name("words.toml").read_text("utf-8"))
+WORDS: Final[dict[str, Any]] = table(__package__, "words.toml")
 #: Layout of a packed blob: version byte, uint32 document length, n ascending uint32 hashes, n bytes of a count
 #: in the low seven bits and whether the term is a name in the high one.
 PACK_VERSION: Final = 2

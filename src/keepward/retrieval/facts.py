@@ -11,14 +11,12 @@ Invariants
 """
 
 import re
-import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any, Final
 
-from keepward.model.patterns import regex
+from keepward.model.patterns import regex, table
 from keepward.model.talk import Fact, Turn
 from keepward.retrieval.units import sentences, spelled_out
 
@@ -89,7 +87,7 @@ class _Tables:
 
 @cache
 def _tables() -> _Tables:
-    read: dict[str, Any] = tomllib.loads(Path(__file__).with_name("facts.toml").read_text("utf-8"))
+    read: dict[str, Any] = table(__package__, "facts.toml")
 
     def pattern(text: str) -> re.Pattern[str]:
         # A name is told by its capital letter; everything else is the same in either case.

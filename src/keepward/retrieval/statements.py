@@ -6,21 +6,19 @@ Invariants
 """
 
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache, reduce
 from hashlib import blake2b
 from itertools import chain
 from operator import or_
-from pathlib import Path
 from struct import Struct
 from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 
 from keepward.model.memory import Record
-from keepward.model.patterns import regex
+from keepward.model.patterns import regex, table
 from keepward.retrieval import states
 from keepward.retrieval.analyze import (
     IRREGULAR,
@@ -63,7 +61,7 @@ _FEATURES: Final = Struct("=4q4?")
 _CHANGE, _IDIOMS, _REPLACES = 1, 2, 4
 _PROPERTIES: Final = 3
 
-_LISTS: Final[dict[str, Any]] = tomllib.loads(Path(__file__).with_name("current.toml").read_text("utf-8"))
+_LISTS: Final[dict[str, Any]] = table(__package__, "current.toml")
 _VERBS, _KIN, _OPENERS, _PRONOUNS = (frozenset(_LISTS[name]) for name in ("verbs", "kin", "openers", "pronouns"))
 ONE_VALUE: Final = frozenset(map(term_hash, _LISTS["one_value"]))
 _DETERMINERS, _DENIALS, _SORTS, _PLACES = (

@@ -10,19 +10,17 @@ Invariants
 """
 
 import re
-import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, reduce
 from operator import or_
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from keepward.model.patterns import regex
+from keepward.model.patterns import regex, table
 from keepward.retrieval.analyze import MONTHS, NUMBERS, WEEKDAYS, analyse, term_hash, word_hashes
 
 Match = re.Match[str]
 
-_LISTS: Final[dict[str, Any]] = tomllib.loads(Path(__file__).with_name("states.toml").read_text("utf-8"))
+_LISTS: Final[dict[str, Any]] = table(__package__, "states.toml")
 #: What denies nothing, such as "can't wait".
 IDIOMS: Final = regex(rf"\b(?:{_LISTS.pop('idioms')})\b", re.IGNORECASE)
 _TOKEN: Final = regex(r"\w+(?:[-.']\w+)*")
