@@ -1,7 +1,7 @@
 """State: what a server remembers between requests, each thing under a kind, an owner and a name; drafts among it.
 
-The protocol is what several servers of one store share, in their database (``store.shared``). ``LocalState`` is one
-process's own memory.
+Several servers of one store share it, in their database (``store.shared``); ``LocalState`` is one process's own memory.
+Both have the same methods.
 
 Invariants
 (1) Each call is atomic: of two that add the same name one adds it and the other finds it.
@@ -21,10 +21,9 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any, Protocol, get_args
+from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 from keepward.errors import Conflict, InvalidInput, NotFound
 from keepward.memory import Memory
@@ -34,34 +33,11 @@ from keepward.model.state import Kind
 from keepward.verbs import arguments
 from keepward.verbs.write import new_memory
 
+if TYPE_CHECKING:
+    from keepward.store.shared import SharedState
 
-class State(Protocol):
-    """Entries that end by themselves."""
-
-    @property
-    def me(self) -> int:
-        """Return the number of this server."""
-
-    def alive(self, number: int) -> bool:
-        """Whether the server of a number runs."""
-
-    def now(self) -> float:
-        """Return the seconds of the clock by which entries end."""
-
-    def get(self, kind: Kind, name: str, *, owner: str = "") -> Any:
-        """Return the value of an entry; None where there is none."""
-
-    def change(self, kind: Kind, name: str, new: Callable[[Any], Any], *, owner: str = "") -> Any:
-        """Put what ``new`` makes of an entry's value (None where there is none) in its place, and return it.
-
-        None removes the entry; what ``new`` raises leaves it as it was.
-        """
-
-    def count(self, kind: Kind, *, owner: str | None = None) -> int:
-        """Return how many entries there are, of one owner or of all."""
-
-    def clear(self, kind: Kind) -> None:
-        """Remove all entries of a kind."""
+Shares: TypeAlias = "SharedState"
+State: TypeAlias = "LocalState | Shares"
 
 
 @dataclass(slots=True)
@@ -88,38 +64,29 @@ class _Entries:
         self.size += entry.size
 
 
-class Shares(State, Protocol):
-    """The state of all servers of one database, and news of their commits."""
-
-    @property
-    def name(self) -> str:
-        """Name the store, in a few characters."""
-
-    @property
-    def hears(self) -> bool:
-        """Whether news of commits come at once."""
-
-    def hearing(self, hear: Callable[[str], None]) -> AbstractContextManager[None]:
-        """Call a function with the tenant of each commit, from another thread; empty for any tenant's."""
-
-
 class LocalState:
-    """State in the memory of this process, lost with it; its methods are those of ``State``."""
+    """Entries that end by themselves, in the memory of this process and lost with it."""
 
-    #: There is no other server.
+    #: The number of this server: there is no other.
     me = 0
 
     def __init__(self, clock: Callable[[], float]) -> None:
+        #: Seconds of the clock by which entries end.
         self.now = clock
         self._lock = threading.RLock()
         self._kinds: dict[str, _Entries] = {}
 
     def get(self, kind: Kind, name: str, *, owner: str = "") -> Any:
+        """Return the value of an entry; None where there is none."""
         with self._lock:
             entry = self._live(kind, (owner, name)).held.get((owner, name))
             return None if entry is None else entry.value
 
     def change(self, kind: Kind, name: str, new: Callable[[Any], Any], *, owner: str = "") -> Any:
+        """Put what ``new`` makes of an entry's value (None where there is none) in its place, and return it.
+
+        None removes the entry; what ``new`` raises leaves it as it was.
+        """
         key = (owner, name)
         with self._lock:
             entries = self._live(kind, key)
@@ -137,13 +104,16 @@ class LocalState:
             return value
 
     def count(self, kind: Kind, *, owner: str | None = None) -> int:
+        """Return how many entries there are, of one owner or of all."""
         with self._lock:
             return sum(owner in (None, each) for each, _ in self._live(kind).held)
 
     def alive(self, number: int) -> bool:
+        """Whether the server of a number runs."""
         return number == self.me
 
     def clear(self, kind: Kind) -> None:
+        """Remove all entries of a kind."""
         with self._lock:
             self._kinds.pop(kind.name, None)
 
@@ -220,17 +190,6 @@ def staged(memory: Memory, given: Mapping[str, Any]) -> Change:
     return made
 
 
-def proposed(memory: Memory, changes: Sequence[Change], *, reason: str, session: str | None) -> Outcome:
-    """Propose changes together; return what became of them.
-
-    Raises:
-        InvalidInput: there are none.
-    """
-    if not changes:
-        raise InvalidInput("there is nothing to do: give at least one change")
-    return memory.propose(changes, reason=reason, session=session)
-
-
 class TooLarge(InvalidInput):
     """A draft takes no more; finish it, and begin another."""
 
@@ -299,7 +258,7 @@ class Drafts:
                 replace(staged(memory, json.loads(text)), id=each)
                 for text, each in zip(draft.changes, draft.ids, strict=True)
             ]
-            outcome = proposed(memory, made, reason=draft.reason, session=draft.session)
+            outcome = memory.propose(made, reason=draft.reason, session=draft.session)
             left = None
         finally:
             # One that an erasure has ended meanwhile stays so.

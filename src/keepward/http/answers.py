@@ -47,7 +47,7 @@ from keepward.model.query import Memories, Recall
 from keepward.model.trust import Token
 from keepward.model.value import parse_instant
 from keepward.results import to_json
-from keepward.state import Draft, proposed, staged
+from keepward.state import Draft, staged
 from keepward.verbs import Judged, Limit, Verb, verb
 from keepward.verbs import Request as Asked
 from keepward.verbs.fields import ReadLine
@@ -152,7 +152,7 @@ class Call:
 def propose(call: Call) -> Response:
     changes = [staged(call.memory, each) for each in call.given["changes"]]
     session = call.given.get("session")
-    return write_response(proposed(call.memory, changes, reason=call.given["reason"], session=session))
+    return write_response(call.memory.propose(changes, reason=call.given["reason"], session=session))
 
 
 def status(call: Call) -> Response:

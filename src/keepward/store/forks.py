@@ -23,9 +23,12 @@ import time
 import weakref
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from keepward.errors import InvalidInput, StoreUnavailable
+
+if TYPE_CHECKING:
+    from keepward.store.sqlite import Connections
 
 #: Seconds that a fork waits for what is under way on one handle.
 PATIENCE = 1.0
@@ -39,46 +42,19 @@ REFUSED = (
 Identity = tuple[int, int]
 
 
-class Forkable(Protocol):
-    """The connections of one handle to a file."""
-
-    #: The file; None where there is none.
-    identity: Identity | None
-
-    @property
-    def has_open(self) -> bool:
-        """Whether the file may be open."""
-        ...
-
-    def pause(self, patience: float) -> bool:
-        """Close what is idle and let nobody open more; return whether nothing of the file is open.
-
-        Where it returns False, or raises, nothing is held.
-        """
-        ...
-
-    def resume(self) -> None:
-        """Let readers and writers in again; the caller has paused."""
-        ...
-
-    def renew(self) -> None:
-        """Begin anew in a child, with nothing open."""
-        ...
-
-
 #: By the handle's id. Other threads add to it while a fork goes through it, so it is copied in one step.
-_all: weakref.WeakValueDictionary[int, Forkable] = weakref.WeakValueDictionary()
+_all: weakref.WeakValueDictionary[int, Connections] = weakref.WeakValueDictionary()
 #: Held by the thread that forks, from before to after, and by what no fork may come between.
 _forking = threading.RLock()
 #: What is paused while the process forks, and whether nothing of its file is open.
-_paused: list[tuple[Forkable, bool]] = []
+_paused: list[tuple[Connections, bool]] = []
 #: Device and inode of the files that were open as this process, or one that it comes from, was forked off.
 _refused: set[Identity] = set()
 #: The process that all this is of.
 _pid = os.getpid()
 
 
-def watch(connections: Forkable) -> None:
+def watch(connections: Connections) -> None:
     """Close what a handle has open before each fork from now on."""
     with _forking:
         _all[id(connections)] = connections
@@ -129,7 +105,7 @@ def identity_of(path: str) -> Identity | None:
     return about.st_dev, about.st_ino
 
 
-def _handles() -> list[Forkable]:
+def _handles() -> list[Connections]:
     return [each for ref in _all.valuerefs() if (each := ref()) is not None]
 
 

@@ -180,7 +180,7 @@ class Postgres:
 
     @contextmanager
     def listening(self, channel: str, number: int) -> Iterator[Callable[[float], Iterator[str]]]:
-        """Listen on a connection of its own that holds the lock of a number; see ``shared.Database``."""
+        """Listen on a connection that holds the lock of a number; what is lent yields what came within some seconds."""
         with _connected(self._url) as connection:
             connection.execute("SELECT pg_advisory_lock(%s)", (number,))
             connection.execute(f'LISTEN "{channel}"')

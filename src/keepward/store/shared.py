@@ -23,13 +23,16 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
-from typing import Any, Protocol
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
 
 from keepward.errors import KeepwardError, StoreUnavailable, Tampered
 from keepward.model.codec import pack, unpack
 from keepward.model.state import Kind
 from keepward.store.sql import Session
+
+if TYPE_CHECKING:
+    from keepward.store.postgres import Postgres
 
 #: Seconds between two looks at whether to stop listening, between two tries to listen again, between two cleanings.
 _LOOK, _AGAIN, _CLEAN = 0.5, 1.0, 1.0
@@ -62,26 +65,10 @@ _TRIM_OWN = """
      WHERE s.kind = ? AND s.owner = ? AND s.name = old.name"""
 
 
-class Database(Protocol):
-    """What is asked of a connector."""
-
-    def lending(self) -> AbstractContextManager[Session]:
-        """Lend a session inside one transaction that is of no tenant."""
-        ...
-
-    def listening(self, channel: str, number: int) -> AbstractContextManager[Callable[[float], Iterator[str]]]:
-        """Listen on a connection that holds the lock of a number; what is lent yields what came within some seconds."""
-        ...
-
-    def held(self, number: int) -> bool:
-        """Whether somebody holds the lock of a number."""
-        ...
-
-
 class SharedState:
-    """Entries that end by themselves, in a database; see ``state.State``."""
+    """Entries that end by themselves, in a database, as ``state.LocalState`` has them; and news of commits."""
 
-    def __init__(self, database: Database, name: str, key: bytes, monotonic: Callable[[], float]) -> None:
+    def __init__(self, database: Postgres, name: str, key: bytes, monotonic: Callable[[], float]) -> None:
         """Begin to listen; ``name`` is the store's.
 
         Raises:
@@ -95,7 +82,7 @@ class SharedState:
         self._database, self._key = database, key
         self._cipher = ChaCha20Poly1305(hmac.digest(key, b"bodies", "sha256"))
         with database.lending() as db:
-            (instant,) = db.execute("SELECT extract(epoch FROM clock_timestamp())").fetchone()
+            (instant,) = db.execute("SELECT extract(epoch FROM clock_timestamp())").fetchone() or (0,)
         ahead = float(instant) - monotonic()
         #: Seconds of the database's clock, as near as its answer came.
         self.now: Callable[[], float] = lambda: monotonic() + ahead
@@ -115,7 +102,7 @@ class SharedState:
             return self._found(db, kind, place)[0]
 
     def change(self, kind: Kind, name: str, new: Callable[[Any], Any], *, owner: str = "") -> Any:
-        """Put what ``new`` makes of an entry's value in its place, see ``state.State``; it asks for no entry."""
+        """Put what ``new`` makes of an entry's value in its place; it asks for no entry itself."""
         place = self._place(kind, owner, name)
         with self._database.lending() as db:
             db.execute("SELECT pg_advisory_xact_lock(?)", (int.from_bytes(place[2][:7], "big"),))
@@ -137,7 +124,7 @@ class SharedState:
         query = "SELECT count(*) FROM server_state WHERE kind = ? AND until > ? AND (? OR owner = ?)"
         hashed = b"" if owner is None else self._hash(kind.name, owner)
         with self._database.lending() as db:
-            return int(db.execute(query, (kind.name, self.now(), owner is None, hashed)).fetchone()[0])
+            return int((db.execute(query, (kind.name, self.now(), owner is None, hashed)).fetchone() or (0,))[0])
 
     def clear(self, kind: Kind) -> None:
         with self._database.lending() as db:

@@ -94,7 +94,7 @@ class Connections:
 
     def __init__(self, path: str, *, mode: str, sleep: Callable[[float], None] = time.sleep) -> None:
         self.path = path if path == ":memory:" else str(Path(path).absolute())
-        #: Of the file that was opened first; see (9).
+        #: Of the file that was opened first, see (9); None where there is none.
         self.identity: forks.Identity | None = None
         self.mode = mode
         self.writable = mode == "rw"
@@ -223,7 +223,10 @@ class Connections:
         return self._writing == me or me in self._lent
 
     def pause(self, patience: float) -> bool:
-        """Close what is idle and let nobody open more; return whether nothing is open; see ``forks``."""
+        """Close what is idle and let nobody open more; return whether nothing of the file is open; see ``forks``.
+
+        Where it returns False, or raises, nothing is held.
+        """
         if self._within():
             return False
         self._pausing = True
