@@ -41,8 +41,9 @@ class Bundle:
     name: str
     #: How each file is opened, by its path inside, in order; a file that stands alone has its own name.
     files: dict[str, Callable[[], AbstractContextManager[Source]]] = field(default_factory=dict)
-    #: Plain sentences on what was left out.
+    #: Plain sentences, and what was left out, with how many of it.
     notes: list[str] = field(default_factory=list)
+    left: Counter[str] = field(default_factory=Counter)
     #: Whether it is a folder or an archive.
     many: bool = False
 
@@ -74,22 +75,21 @@ def bundled(target: str | Path | IO[str] | IO[bytes]) -> Iterator[Bundle]:
 def _folder(folder: Path) -> Bundle:
     if not folder.resolve().name:
         raise InvalidInput("that is all of this machine: name the folder of what should come in")
-    found, left = Bundle(name=folder.resolve().name, many=True), Counter[str]()
+    found = Bundle(name=folder.resolve().name, many=True)
     for place, folders, names in os.walk(folder):
         kept = [each for each in sorted(folders) if not each.startswith(".") and not Path(place, each).is_symlink()]
-        left["hidden folders or links to folders"] += len(folders) - len(kept)
+        found.left["hidden folders or links to folders"] += len(folders) - len(kept)
         folders[:] = kept
         for name in sorted(names):
             path = Path(place, name)
             if path.is_symlink():
-                left["links"] += 1
+                found.left["links"] += 1
             elif name.startswith(".") or path.suffix.lower() not in _READ or not path.is_file():
-                left["files of other kinds"] += 1
+                found.left["files of other kinds"] += 1
             else:
                 inside = path.relative_to(folder).as_posix()
                 found.files[inside] = partial(_file, path, inside)
         _counted(found)
-    found.notes += _notes_on(left)
     return found
 
 
@@ -100,7 +100,7 @@ def _file(path: Path, inside: str) -> Iterator[Source]:
 
 
 def _archive(archive: zipfile.ZipFile, name: str) -> Bundle:
-    found, left, kept = Bundle(name=name, many=True), Counter[str](), list[zipfile.ZipInfo]()
+    found, kept = Bundle(name=name, many=True), list[zipfile.ZipInfo]()
     size = 0
     for info in archive.infolist():
         inside = PurePosixPath(info.filename.replace("\\", "/"))
@@ -110,16 +110,16 @@ def _archive(archive: zipfile.ZipFile, name: str) -> Bundle:
         if info.is_dir():
             continue
         if stat.S_ISLNK(info.external_attr >> 16):
-            left["links"] += 1
+            found.left["links"] += 1
             continue
         if any(part.startswith((".", "__MACOSX")) for part in inside.parts) or inside.suffix.lower() not in _READ:
-            left["files of other kinds"] += 1
+            found.left["files of other kinds"] += 1
             continue
         if info.flag_bits & 1:
             raise InvalidInput(f"{name} is encrypted; unpack it and import the folder")
         kept.append(info)
         size += info.file_size
-        left["files whose name another one has as well"] += inside.as_posix() in found.files
+        found.left["files whose name another one has as well"] += inside.as_posix() in found.files
         swollen = info.file_size > _PIECE and info.file_size > _RATIO * info.compress_size
         if swollen or info.file_size > DOCUMENT_LIMIT or size > _UNPACKED:
             raise InvalidInput(
@@ -132,7 +132,6 @@ def _archive(archive: zipfile.ZipFile, name: str) -> Bundle:
         with archive.open(info) as member:
             while member.read(_PIECE):
                 pass
-    found.notes += _notes_on(left)
     return found
 
 
@@ -145,7 +144,3 @@ def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, inside: str) -> Ite
 def _counted(found: Bundle) -> None:
     if len(found.files) > _MOST:
         raise InvalidInput(f"{found.name} holds more than {_MOST} files; import a part of it")
-
-
-def _notes_on(left: Counter[str]) -> list[str]:
-    return [f"left out: {count} {what}" for what, count in sorted(left.items()) if count]

@@ -18,8 +18,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from keepward.engine.parts import Unusable
-from keepward.errors import InvalidInput
-from keepward.interchange.messages import counted, turns
+from keepward.interchange.messages import turns
 from keepward.interchange.reading import Flaw, Item, Plan, Source, listed, noted
 from keepward.model.memory import Tier
 
@@ -46,27 +45,18 @@ def is_claude(value: Any) -> bool:
     )
 
 
-def plan_chatgpt(source: Source, mem: Memory, session: str | None) -> Plan:
-    """Read the branch of each conversation that was shown last.
-
-    Raises:
-        InvalidInput: it cannot be read to its end; nothing was stored.
-    """
-    return _plan(source, mem, session, _chatgpt, is_chatgpt)
+def plan_chatgpt(source: Source, mem: Memory) -> Plan:
+    """Read the branch of each conversation that was shown last."""
+    return _plan(source, mem, _chatgpt, is_chatgpt)
 
 
-def plan_claude(source: Source, mem: Memory, session: str | None) -> Plan:
-    """Read conversations, projects and memory.
-
-    Raises:
-        InvalidInput: it cannot be read to its end; nothing was stored.
-    """
-    return _plan(source, mem, session, _claude, lambda value: isinstance(value, dict))
+def plan_claude(source: Source, mem: Memory) -> Plan:
+    """Read conversations, projects and memory."""
+    return _plan(source, mem, _claude, lambda value: isinstance(value, dict))
 
 
-def _plan(source: Source, mem: Memory, session: str | None, read: _Read, fits: Callable[[Any], bool]) -> Plan:
-    del session  # each conversation is one
-    limits = mem.policy.text_limit
+def _plan(source: Source, mem: Memory, read: _Read, fits: Callable[[Any], bool]) -> Plan:
+    limits, left = mem.policy.text_limit, Counter[str]()
     total = 0
     try:
         for _, value in source.elements():
@@ -74,28 +64,28 @@ def _plan(source: Source, mem: Memory, session: str | None, read: _Read, fits: C
                 rows, items = read(value, Counter())
                 total += len(rows) + len(items)
     except Unusable as fault:
-        raise InvalidInput(f"{source.name} cannot be read, nothing was imported: {fault}") from fault
+        raise source.unreadable(fault) from fault
 
-    def entries(skipped: Counter[str]) -> Iterator[Item | Flaw]:
+    def entries() -> Iterator[Item | Flaw]:
         for number, value in source.elements():
             if not fits(value):
                 yield Flaw(number=number, reason="it is no conversation")
                 continue
-            rows, items = read(value, skipped)
+            rows, items = read(value, left)
             name = str(value.get("conversation_id") or value.get("id") or value.get("uuid") or number)
             title = value.get("title") or value.get("name")
             titled = ({**row, "title": title} if isinstance(title, str) and title.strip() else row for row in rows)
-            yield from turns(enumerate(titled, 1), name, limits[Tier.EPISODIC], skipped, number)
+            yield from turns(enumerate(titled, 1), name, limits[Tier.EPISODIC], left, number)
             for item in items:
                 yield from noted(number, limits[Tier.ARCHIVAL], **item)
 
-    return counted(total, entries)
+    return Plan(total=total, entries=entries(), left=left)
 
 
-def _chatgpt(value: dict[str, Any], skipped: Counter[str]) -> tuple[list[_Row], list[_Row]]:
+def _chatgpt(value: dict[str, Any], left: Counter[str]) -> tuple[list[_Row], list[_Row]]:
     rows: list[_Row] = []
     items: list[_Row] = []
-    for message in _branch_shown_last(value, skipped):
+    for message in _branch_shown_last(value, left):
         author, content, about = (
             part if isinstance(part := message.get(name), dict) else {} for name in ("author", "content", "metadata")
         )
@@ -108,15 +98,15 @@ def _chatgpt(value: dict[str, Any], skipped: Counter[str]) -> tuple[list[_Row], 
             texts = [each for each in parts if isinstance(each, str)]
             items.append({"text": "\n".join(texts), "name": row["id"], "when": row["timestamp"], "category": "memory"})
         elif about.get("is_visually_hidden_from_conversation") or role not in {"user", "assistant"}:
-            skipped["instructions to the model, and answers of tools"] += 1
+            left["instructions to the model, and answers of tools"] += 1
         elif message.get("recipient", "all") not in {"all", None} or sort not in {"text", "multimodal_text"}:
-            skipped["calls of tools, thoughts and code that was run"] += 1
+            left["calls of tools, thoughts and code that was run"] += 1
         else:
             rows.append({**row, "role": role, "content": parts})
     return rows, items
 
 
-def _branch_shown_last(value: dict[str, Any], skipped: Counter[str]) -> list[dict[str, Any]]:
+def _branch_shown_last(value: dict[str, Any], left: Counter[str]) -> list[dict[str, Any]]:
     """Return the messages on the way to the current node, oldest first; of a cyclic tree each once."""
     nodes = {name: node for name, node in value["mapping"].items() if isinstance(node, dict)}
     messages = {name: said for name, node in nodes.items() if isinstance(said := node.get("message"), dict)}
@@ -128,11 +118,11 @@ def _branch_shown_last(value: dict[str, Any], skipped: Counter[str]) -> list[dic
     while isinstance(at, str) and at in nodes and at not in way:
         way[at] = None
         at = nodes[at].get("parent")
-    skipped["messages of branches that were not shown last"] += len(messages.keys() - way.keys())
+    left["messages of branches that were not shown last"] += len(messages.keys() - way.keys())
     return [messages[name] for name in reversed(way) if name in messages]
 
 
-def _claude(value: dict[str, Any], skipped: Counter[str]) -> tuple[list[_Row], list[_Row]]:
+def _claude(value: dict[str, Any], left: Counter[str]) -> tuple[list[_Row], list[_Row]]:
     rows: list[_Row] = []
     for message in value.get("chat_messages") or ():
         if not isinstance(message, dict):
@@ -140,9 +130,9 @@ def _claude(value: dict[str, Any], skipped: Counter[str]) -> tuple[list[_Row], l
             continue
         parts = listed(message.get("content"))
         spoken = [each for each in parts if isinstance(each, dict) and each.get("type") in {"text", "voice_note"}]
-        skipped["thoughts, and calls and answers of tools"] += len(parts) - len(spoken)
+        left["thoughts, and calls and answers of tools"] += len(parts) - len(spoken)
         for name in ("attachments", "files"):
-            skipped["attachments"] += len(listed(message.get(name)))
+            left["attachments"] += len(listed(message.get(name)))
         role = {"human": "user"}.get(str(message.get("sender")), message.get("sender"))
         when = message.get("created_at")
         rows.append(

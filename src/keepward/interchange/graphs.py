@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from keepward.engine.parts import Unusable
-from keepward.interchange.messages import counted, turns
+from keepward.interchange.messages import turns
 from keepward.interchange.reading import Flaw, Item, Plan, Source, listed, noted, records, well_formed
 from keepward.model.graph import entity_item, observation_item, relation_item
 from keepward.model.memory import Tier
@@ -37,13 +37,8 @@ def is_server_memory(value: Any) -> bool:
     return whole or entity <= value.keys() or relation <= value.keys()
 
 
-def plan_server_memory(source: Source, mem: Memory, session: str | None) -> Plan:
-    """Read entities with their observations, and relations; what is said twice counts once.
-
-    Raises:
-        InvalidInput: it cannot be read, or was cut.
-    """
-    del session  # a graph has none
+def plan_server_memory(source: Source, mem: Memory) -> Plan:
+    """Read entities with their observations, and relations; what is said twice counts once."""
     limit, rows = mem.policy.text_limit[Tier.ARCHIVAL], list(records(source, "entities", "relations"))
 
     def entries() -> Iterator[Item | Flaw]:
@@ -83,37 +78,33 @@ def is_zep(value: Any) -> bool:
     return lists or episode or {"uuid", "fact", "name"} <= value.keys()
 
 
-def plan_zep(source: Source, mem: Memory, session: str | None) -> Plan:
-    """Read episodes and the facts that hold.
-
-    Raises:
-        InvalidInput: it cannot be read, or was cut.
-    """
+def plan_zep(source: Source, mem: Memory) -> Plan:
+    """Read episodes and the facts that hold."""
     limits, rows = mem.policy.text_limit, list(records(source, "episodes", "edges", "facts"))
-    places: Counter[str] = Counter()
+    places, left = Counter[str](), Counter[str]()
 
-    def entries(skipped: Counter[str]) -> Iterator[Item | Flaw]:
+    def entries() -> Iterator[Item | Flaw]:
         for number, row in rows:
             if not isinstance(row, dict):
                 yield Flaw(number=number, reason="an episode is an object")
             elif "fact" in row:
                 if row.get("invalid_at") or row.get("expired_at"):
-                    skipped["facts that no longer hold"] += 1
+                    left["facts that no longer hold"] += 1
                     continue
                 given = {"name": row.get("uuid"), "when": row.get("valid_at"), "category": row.get("name")}
                 refs = tuple(each for each in listed(row.get("episodes")) if isinstance(each, str))
                 yield from noted(number, limits[Tier.ARCHIVAL], row["fact"], evidence=refs, **given)
             elif row.get("source") == "message" or row.get("role_type"):
                 own = next((row[key] for key in ("session_id", "thread_id", "group_id") if row.get(key)), None)
-                name = str(own or session or source.stem)
+                name = str(own or source.session or source.stem)
                 places[name] += 1
-                yield from turns([(places[name], _spoken(row))], name, limits[Tier.EPISODIC], skipped, number)
+                yield from turns([(places[name], _spoken(row))], name, limits[Tier.EPISODIC], left, number)
             else:
                 when = row.get("valid_at") or row.get("created_at")
                 given = {"name": row.get("uuid"), "category": row.get("source_description") or None}
                 yield from noted(number, limits[Tier.ARCHIVAL], row.get("content"), kind="document", when=when, **given)
 
-    return counted(len(rows), entries)
+    return Plan(total=len(rows), entries=entries(), left=left)
 
 
 def _spoken(row: dict[str, Any]) -> dict[str, Any]:

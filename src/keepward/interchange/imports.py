@@ -18,7 +18,6 @@ Invariants
 from __future__ import annotations
 
 import itertools
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -61,8 +60,9 @@ Format = Literal[
     "langgraph",
 ]
 FORMATS: tuple[Format, ...] = get_args(Format)
-#: Gives the outcome that each item would have, with its reasons, in order.
-_Rehearsal = Callable[[list[dict[str, Any]]], list[tuple[str, tuple[Reason, ...]]]]
+#: What became of an item, or would, and why.
+_Judged = tuple[str, tuple[Reason, ...]]
+_Rehearsal = Callable[[list[dict[str, Any]]], list[_Judged]]
 #: Memories in one commit.
 BATCH = 100
 #: How many lines ``auto`` looks at before it gives up on damaged ones.
@@ -77,8 +77,8 @@ class Importer(NamedTuple):
 
     #: Whether a JSON value, a line or a whole file, is of this format.
     looks_like: Callable[[Any], bool]
-    #: Read a file into items for a handle; the session is what the user named.
-    plan: Callable[[Source, Memory, str | None], Plan]
+    #: Read a file into items for a handle; InvalidInput where it cannot be read, was cut, or holds nothing.
+    plan: Callable[[Source, Memory], Plan]
 
 
 def recognise(source: Source) -> Format:
@@ -250,12 +250,12 @@ def _plan_of(
 
     def planned(inside: str) -> Plan:
         source = stack.enter_context(bundle.files[inside]())
-        source = replace(source, beside=beside, keep=keep)
-        return IMPORTERS[chosen[inside]].plan(source, mem, session)
+        source = replace(source, beside=beside, keep=keep, session=session)
+        return IMPORTERS[chosen[inside]].plan(source, mem)
 
     if not bundle.many:
         return planned(next(iter(chosen)))
-    made = Plan(total=len(chosen), entries=iter(()), notes=bundle.notes)
+    made = Plan(total=len(chosen), entries=iter(()), notes=bundle.notes, left=bundle.left)
 
     def entries() -> Iterator[Item | Flaw]:
         for inside in chosen:
@@ -268,20 +268,11 @@ def _plan_of(
             for each in plan.entries:
                 yield Flaw(number=each.number, reason=f"{inside}: {each.reason}") if isinstance(each, Flaw) else each
             made.notes += plan.notes
+            made.left.update(plan.left)
             stack.pop_all().close()
 
     made.entries = entries()
     return made
-
-
-def _summed(sentences: Sequence[str]) -> Iterator[str]:
-    """Yield sentences that differ in their first number alone as one, with the sum."""
-    sums: Counter[str] = Counter()
-    for each in sentences:
-        number = re.search(r"\d+", each)
-        sums[re.sub(r"\d+", "{}", each, count=1)] += int(number[0]) if number else 0
-    for sentence, total in sums.items():
-        yield sentence.replace("{}", str(total), 1)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -353,22 +344,14 @@ class Intake:
             failed=tuple(sorted(self.failed)),
             refusals=tuple(sorted(self.refusals)),
             tenants=(self.mem.tenant,) if self.met else (),
-            notes=(*_summed(self.plan.notes), *self._notes()),
+            notes=tuple(self._notes()),
             reference=self.reference,
             facts=dict(sorted(self.told.items())),
             dry_run=self.rehearsal is not None,
         )
 
     def _flush(self, waiting: dict[bool, list[Item]], held: bool) -> None:
-        batch = waiting.pop(held)
-        if self.rehearsal is not None:
-            self._rehearse(batch, held)
-        elif held:
-            # The owner decides what waits, so somebody else has to ask.
-            asker = Actor.importer(self.mem.actor.name) if self.mem.actor.is_owner else self.mem.actor
-            self._propose(self.mem.acting_as(asker), batch)
-        else:
-            self._remember(batch)
+        self._judge(waiting.pop(held), held)
         self._tell(sum(map(len, waiting.values())))
 
     def _tell(self, open_items: int = 0) -> None:
@@ -378,33 +361,40 @@ class Intake:
         if self.report is not None:
             self.report(through, max(self.plan.total, self.done))
 
-    def _rehearse(self, batch: list[Item], held: bool) -> None:
-        assert self.rehearsal is not None
+    def _judge(self, batch: list[Item], held: bool) -> None:
+        """Have a batch judged and count what became of it; by halves, what cannot be part of it is singled out."""
+        judge = self._propose if held and self.rehearsal is None else self.rehearsal or self._remember
         try:
-            judged = self.rehearsal([{**item.fields, "source": "import"} for item in batch])
+            judged = judge([{**item.fields, "source": "import"} for item in batch])
         except InvalidInput as fault:
-            self._halve(batch, fault, lambda half: self._rehearse(half, held))
+            if len(batch) == 1:
+                self._failed(batch[0].number, str(fault))
+                return
+            judged = None
+        if judged is None:
+            middle = len(batch) // 2
+            self._judge(batch[:middle], held)
+            self._judge(batch[middle:], held)
             return
-        for item, (outcome, reasons) in zip(batch, judged, strict=True):
-            self._count(item, "quarantined" if held and outcome == "committed" else outcome, reasons)
+        for item, (word, reasons) in zip(batch, judged, strict=True):
+            outcome = "quarantined" if held and self.rehearsal and word == "committed" else word
+            self._result(item.number, outcome, reasons)
+            self.counts[outcome] += 1
+            self.counts["alike"] += outcome == "duplicate"
+            if outcome == "refused":
+                self.refusals.append((item.number, "; ".join(reason.detail for reason in reasons) or "refused"))
 
-    def _remember(self, batch: list[Item]) -> None:
-        rows = [{**item.fields, "source": "import"} for item in batch]
-        try:
-            outcomes = self.mem.remember_many(
-                rows,
-                mode="each",
-                reason=f"import of {self.name}",
-                kind="import",
-                batch=BATCH,
-                on_progress=lambda done, total: self._tell(total - done),
-            )
-        except InvalidInput as fault:
-            self._halve(batch, fault, self._remember)
-            return
-        for item, outcome in zip(batch, outcomes, strict=True):
-            self._count(item, outcome.outcome, outcome.reasons)
+    def _remember(self, rows: list[dict[str, Any]]) -> list[_Judged]:
+        outcomes = self.mem.remember_many(
+            rows,
+            mode="each",
+            reason=f"import of {self.name}",
+            kind="import",
+            batch=BATCH,
+            on_progress=lambda done, total: self._tell(total - done),
+        )
         self._listen([each.record for each in outcomes if each.record is not None])
+        return [(each.outcome, each.reasons) for each in outcomes]
 
     def _listen(self, records: Sequence[Record]) -> None:
         """Propose the facts that conversations tell, of each session by itself."""
@@ -416,30 +406,17 @@ class Intake:
             self.told.update(each.outcome for each in outcomes)
             self.more += [note for note in notes if note not in self.more]
 
-    def _propose(self, mem: Memory, batch: list[Item]) -> None:
-        """Put a batch before a person as one proposal; what cannot be part of it is singled out."""
-        try:
-            with mem.draft(reason=f"import of {self.name}: lasting memories") as draft:
-                for item in batch:
-                    draft.insert(**item.fields, source="import")
-            outcome = draft.outcome
-        except InvalidInput as fault:
-            self._halve(batch, fault, lambda half: self._propose(mem, half))
-            return
-        assert outcome is not None
-        if isinstance(outcome, Refused) and len(batch) > 1:
-            self._halve(batch, None, lambda half: self._propose(mem, half))
-            return
-        for item in batch:
-            self._count(item, outcome.outcome, outcome.reasons)
-
-    def _halve(self, batch: list[Item], fault: InvalidInput | None, again: Callable[[list[Item]], None]) -> None:
-        if len(batch) == 1:
-            self._failed(batch[0].number, str(fault))
-            return
-        middle = len(batch) // 2
-        again(batch[:middle])
-        again(batch[middle:])
+    def _propose(self, rows: list[dict[str, Any]]) -> list[_Judged] | None:
+        """Put memories before a person as one proposal; None where one of several is refused, and all with it."""
+        # The owner decides what waits, so somebody else has to ask.
+        asker = Actor.importer(self.mem.actor.name) if self.mem.actor.is_owner else self.mem.actor
+        with self.mem.acting_as(asker).draft(reason=f"import of {self.name}: lasting memories") as draft:
+            for row in rows:
+                draft.insert(**row)
+        assert draft.outcome is not None
+        if isinstance(draft.outcome, Refused) and len(rows) > 1:
+            return None
+        return [(draft.outcome.outcome, draft.outcome.reasons)] * len(rows)
 
     def _failed(self, number: int, reason: str) -> None:
         self.failed.append((number, reason))
@@ -449,14 +426,9 @@ class Intake:
         if self.result is not None:
             self.result(Result(number=number, outcome=outcome, reasons=reasons, detail=detail))
 
-    def _count(self, item: Item, outcome: str, reasons: tuple[Reason, ...]) -> None:
-        self._result(item.number, outcome, reasons)
-        self.counts[outcome] += 1
-        self.counts["alike"] += outcome == "duplicate"
-        if outcome == "refused":
-            self.refusals.append((item.number, "; ".join(reason.detail for reason in reasons) or "refused"))
-
     def _notes(self) -> Iterator[str]:
+        yield from dict.fromkeys(self.plan.notes)
+        yield from (f"left out: {count} {what}" for what, count in sorted(self.plan.left.items()) if count)
         yield from self.more
         if self.counts["alike"]:
             yield f"{self.counts['alike']} say what another memory says already and were not stored beside it"
@@ -469,23 +441,21 @@ class Intake:
                 yield f"{count} {sentence}"
 
 
-def _vault_plan(source: Source, mem: Memory, session: str | None) -> Plan:
+def _vault_plan(source: Source, mem: Memory) -> Plan:
     """Read the live memories of an export into items; old ids become aliases."""
-    del session  # each memory has its own
     found = vault.survey(source)
     came = "the live memories were imported as new ones, without their history"
-    notes = [f"{came}; `keepward restore-export` brings back an export of your own as it was"]
+    told = [f"{came}; `keepward restore-export` brings back an export of your own as it was"]
     now = mem.now
     wanted = frozenset(found.newest.values())
     newest = [(record.is_live(now), record.scope == RESERVED) for _, record in vault.records(source, wanted)]
     live, own = sum(holds for holds, _ in newest), sum(reserved for _, reserved in newest)
-    if live + own < len(wanted):
-        notes.append(f"memories that no longer hold left out: {len(wanted) - live - own}")
     if found.weights:
-        notes.append("the learned reranker was left out: it goes with its history alone")
+        told.append("the learned reranker was left out: it goes with its history alone")
     folder = source.path and vault.folder_of(source.path)
     beside = vault.Sidecar(folder=folder) if source.keep else None
-    return Plan(total=live, entries=_entries(mem, source, wanted, now, beside), notes=notes)
+    left = Counter({notes.ENDED: len(wanted) - live - own})
+    return Plan(total=live, entries=_entries(mem, source, wanted, now, beside), notes=told, left=left)
 
 
 def _entries(

@@ -16,6 +16,7 @@ as an alias; old source, version and times stay in the metadata.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -41,9 +42,8 @@ def looks_like(value: Any) -> bool:
     return isinstance(value.get("id"), str) and bool(_ID.fullmatch(value["id"])) and bool(_KNOWN & value.keys())
 
 
-def plan(source: Source, mem: Memory, session: str | None) -> Plan:
+def plan(source: Source, mem: Memory) -> Plan:
     """Read the newest live version of each memory, in the order of their lines."""
-    del session  # its lines belong to none
     source.checked_lines()
     newest: dict[str, tuple[int, int]] = {}
     flaws: dict[int, str] = {}
@@ -61,10 +61,9 @@ def plan(source: Source, mem: Memory, session: str | None) -> Plan:
             newest[row["id"]] = (version, number)
             (deleted.add if row.get("deleted_at") else deleted.discard)(row["id"])
     wanted = {number for name, (_, number) in newest.items() if name not in deleted}
-    left_out = {"earlier versions": lines - len(flaws) - len(newest), "deleted memories": len(deleted)}
-    notes = [f"{what} left out: {count}" for what, count in left_out.items() if count]
+    left = {"earlier versions": lines - len(flaws) - len(newest), "deleted memories": len(deleted)}
     entries = _entries(source, wanted, flaws, frozenset(mem.policy.core_keys))
-    return Plan(total=len(wanted) + len(flaws), entries=entries, notes=notes)
+    return Plan(total=len(wanted) + len(flaws), entries=entries, left=Counter(left))
 
 
 def _entries(

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -56,13 +57,8 @@ def looks_like(text: str, suffix: str) -> bool:
     return any(_HEADING.fullmatch(line) or _ITEM.match(line) for line in text.splitlines()[:200])
 
 
-def plan(source: Source, mem: Memory, session: str | None) -> Plan:
-    """Read a document into items.
-
-    Raises:
-        InvalidInput: there is nothing in it but headings and comments.
-    """
-    del session  # a file is the session of its blocks
+def plan(source: Source, mem: Memory) -> Plan:
+    """Read a document into items."""
     whole = source.text()
     properties, body = front_matter(whole)
     if isinstance(properties.get(ID), str):
@@ -77,13 +73,9 @@ def plan(source: Source, mem: Memory, session: str | None) -> Plan:
     if not reader.blocks:
         raise InvalidInput(f"{source.name} holds no list item and no paragraph")
     limit = mem.policy.text_limit[Tier.ARCHIVAL]
-    left = {
-        "comments left out": comments,
-        "lines that only name another file left out": len(reader.blocks) - len(blocks),
-    }
-    notes = [f"{what}: {count}" for what, count in left.items() if count]
+    left = {"comments": comments, "lines that only name another file": len(reader.blocks) - len(blocks)}
     entries = [entry for block in blocks for entry in _entries(block, source, properties, limit)]
-    return Plan(total=len(entries), entries=iter(entries), notes=notes)
+    return Plan(total=len(entries), entries=iter(entries), left=Counter(left))
 
 
 @dataclass(slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 Accepted are a JSON list, ``{"messages": [...]}``, and JSONL with one message or one such object a line.
 Each message becomes an episodic event that stays, said by its name or else its role. Messages without
-text (calls of tools, pictures alone) are skipped and counted. A message is known again by its own id or
+text (calls of tools, pictures alone) are left out and counted. A message is known again by its own id or
 else by its place in the session together with its text.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from keepward.engine.parts import Unusable, numbered
@@ -35,22 +35,24 @@ def looks_like(value: Any) -> bool:
     return isinstance(value.get("messages"), list) or ("role" in value and "content" in value)
 
 
-def plan(source: Source, mem: Memory, session: str | None) -> Plan:
-    """Read JSONL one line at a time, or one JSON document; ``session`` names what names no session of its own.
-
-    Raises:
-        InvalidInput: neither, cut, or no messages.
-    """
+def plan(source: Source, mem: Memory) -> Plan:
+    """Read JSONL one line at a time, or one JSON document."""
     rows, total, many = _rows(source)
-    name = session or " ".join(source.stem.split())[:_LONGEST_NAME] or "import"
-    laid_out, limit = _opened(rows, many=many), mem.policy.text_limit[Tier.EPISODIC]
-    return counted(total, lambda skipped: _through(laid_out, name, limit, skipped))
+    session = source.session or " ".join(source.stem.split())[:_LONGEST_NAME] or "import"
+    limit, left = mem.policy.text_limit[Tier.EPISODIC], Counter[str]()
+
+    def entries() -> Iterator[Item | Flaw]:
+        for number, own, place, row in _opened(rows, many=many):
+            name = session if own is None else f"{session}{own}" if own.startswith("#") else own[:_LONGEST_NAME]
+            yield from turns([(place, row)], name, limit, left, number)
+
+    return Plan(total=total, entries=entries(), left=left)
 
 
 def turns(
-    rows: Iterable[tuple[int, Any]], session: str, limit: int, skipped: Counter[str], number: int | None = None
+    rows: Iterable[tuple[int, Any]], session: str, limit: int, left: Counter[str], number: int | None = None
 ) -> Iterator[Item | Flaw]:
-    """Yield the events of one session from (place, message) in order; what has no text is counted in ``skipped``.
+    """Yield the events of one session from (place, message) in order; what has no text is counted in ``left``.
 
     ``number`` is that of all of them; by default each has its place.
     """
@@ -59,7 +61,7 @@ def turns(
         try:
             if isinstance(row, Unusable):
                 raise row
-            fields = _fields(row, session, place, skipped)
+            fields = _fields(row, session, place, left)
             if fields is None:
                 continue
             named = isinstance(row.get("id"), str) and bool(row["id"].strip())
@@ -67,18 +69,6 @@ def turns(
                 yield Item(number=at, fields=part, named=named)
         except Unusable as fault:
             yield Flaw(number=at, reason=str(fault))
-
-
-def counted(total: int, read: Callable[[Counter[str]], Iterator[Item | Flaw]]) -> Plan:
-    """Return a plan whose notes say what was left out, as ``read`` has counted it once the entries are through."""
-
-    def entries() -> Iterator[Item | Flaw]:
-        skipped: Counter[str] = Counter()
-        yield from read(skipped)
-        made.notes += [f"skipped: {count} {what}" for what, count in sorted(skipped.items()) if count]
-
-    made = Plan(total=total, entries=entries())
-    return made
 
 
 def messages_in(source: Source) -> list[Any]:
@@ -135,13 +125,7 @@ def _opened(rows: Iterable[tuple[int, Any]], *, many: bool) -> Iterator[_Row]:
             yield number, None, place, row
 
 
-def _through(rows: Iterator[_Row], session: str, limit: int, skipped: Counter[str]) -> Iterator[Item | Flaw]:
-    for number, own, place, row in rows:
-        name = session if own is None else f"{session}{own}" if own.startswith("#") else own[:_LONGEST_NAME]
-        yield from turns([(place, row)], name, limit, skipped, number)
-
-
-def _fields(row: Any, session: str, place: int, skipped: Counter[str]) -> dict[str, Any] | None:
+def _fields(row: Any, session: str, place: int, left: Counter[str]) -> dict[str, Any] | None:
     if isinstance(row, dict):
         well_formed(row)
     try:
@@ -150,10 +134,10 @@ def _fields(row: Any, session: str, place: int, skipped: Counter[str]) -> dict[s
         raise Unusable(str(fault)) from fault
     if not message.text:
         # A message with nothing but parts that are no text is counted as a whole.
-        skipped["messages without text (calls of tools, pictures)"] += 1
+        left["messages without text (calls of tools, pictures)"] += 1
         return None
     if message.others:
-        skipped["parts that are not text (pictures, files)"] += message.others
+        left["parts that are not text (pictures, files)"] += message.others
     return {
         "text": message.text,
         "tier": "episodic",

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import fields as fields_of
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 CARRIED = {each.name for each in fields_of(Insert)} & {each.name for each in fields_of(Record)} - {
     *("id", "source", "derived_from"),
 }
+#: What is left out of another store's memories.
+ENDED = "memories that no longer hold"
 #: The property that holds the id of the memory that a note is.
 ID = "keepward"
 _MARK = "---"
@@ -55,27 +58,18 @@ def is_record(value: Any) -> bool:
     return isinstance(value, dict) and {"id", "version", "tier", "kind", "text", "trust", "status"} <= value.keys()
 
 
-def plan_records(source: Source, mem: Memory, session: str | None) -> Plan:
-    """Read memories as the API gives them: a list, an object a line, or an answer that lists them.
-
-    Raises:
-        InvalidInput: it cannot be read, or was cut.
-    """
-    del session  # each memory has its own
-    rows, now = records(source, "items", "memories"), mem.now
-    found = (_entry(number, row, now) for number, row in rows)
-    made = Plan(total=len(rows), entries=iter(()))
+def plan_records(source: Source, mem: Memory) -> Plan:
+    """Read memories as the API gives them: a list, an object a line, or an answer that lists them."""
+    rows, now, left = records(source, "items", "memories"), mem.now, Counter[str]()
 
     def entries() -> Iterator[Item | Flaw]:
-        ended = 0
-        for each in found:
-            ended += each is None
+        for number, row in rows:
+            each = _entry(number, row, now)
+            left[ENDED] += each is None
             if each is not None:
                 yield each
-        made.notes += [f"memories that no longer hold left out: {ended}"] if ended else []
 
-    made.entries = entries()
-    return made
+    return Plan(total=len(rows), entries=entries(), left=left)
 
 
 def plan_note(properties: Mapping[str, Any], text: str, now: datetime) -> Plan:

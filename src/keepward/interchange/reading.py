@@ -17,6 +17,7 @@ import itertools
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -56,6 +57,8 @@ class Source:
     beside: Mapping[str, str] = field(default_factory=dict)
     #: Whether what lies beside it, such as blobs, may be taken over while it is read.
     keep: bool = True
+    #: Session that the user named for what names none of its own.
+    session: str | None = None
 
     @property
     def stem(self) -> str:
@@ -128,7 +131,11 @@ class Source:
         try:
             return parse(self.text())
         except Unusable as fault:
-            raise InvalidInput(f"{self.name} cannot be read, nothing was imported: {fault}") from fault
+            raise self.unreadable(fault) from fault
+
+    def unreadable(self, fault: object) -> InvalidInput:
+        """Return the error of a file that cannot be read."""
+        return InvalidInput(f"{self.name} cannot be read, nothing was imported: {fault}")
 
     def elements(self) -> Iterator[tuple[int, Any]]:
         """Yield (number from 1, value) of each element of a JSON list, or of the one value, holding one at a time.
@@ -192,7 +199,7 @@ class Source:
             if isinstance(last, Unusable):
                 fault = fault or f"line {number}: {last}"
         if not good:
-            raise InvalidInput(f"{self.name} cannot be read, nothing was imported: {fault or 'no line is an object'}")
+            raise self.unreadable(fault or "no line is an object")
         self.stream.seek(-1, io.SEEK_END)
         if self.stream.read(1) != b"\n" and isinstance(last, Unusable):
             raise InvalidInput(f"{self.name} ends within line {count}: it was cut. Nothing was imported")
@@ -312,7 +319,7 @@ def records(source: Source, *names: str) -> list[tuple[int, Any]]:
             lists = [value[name] for name in names if isinstance(value, dict) and isinstance(value.get(name), list)]
             found += itertools.chain(*lists) if lists else [value]
     except Unusable as fault:
-        raise InvalidInput(f"{source.name} cannot be read, nothing was imported: {fault}") from fault
+        raise source.unreadable(fault) from fault
     return list(enumerate(found, 1))
 
 
@@ -399,8 +406,10 @@ class Plan:
     #: Lines or items at the start; parts of long texts may make it more.
     total: int
     entries: Iterator[Item | Flaw]
-    #: Plain sentences; some become known only when the entries are through.
+    #: Plain sentences.
     notes: list[str] = field(default_factory=list)
+    #: What is left out, and how many of it: all of it is known when the entries are through.
+    left: Counter[str] = field(default_factory=Counter)
 
 
 def noted(

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from keepward.engine.parts import Unusable
 from keepward.errors import InvalidInput
 from keepward.integrations.names import below, found_by, key_of, texts_of
-from keepward.interchange.messages import counted, turns
+from keepward.interchange.messages import turns
 from keepward.interchange.reading import SQLITE, Flaw, Item, Plan, Source, listed, noted, parse, records, well_formed
 from keepward.model.memory import Tier
 from keepward.model.value import parse_instant
@@ -45,16 +45,12 @@ def is_mem0(value: Any) -> bool:
     return "id" in value and bool(text or {"content", "state"} <= value.keys())
 
 
-def plan_mem0(source: Source, mem: Memory, session: str | None) -> Plan:
-    """Read the active memories, and relations.
-
-    Raises:
-        InvalidInput: it cannot be read, or was cut.
-    """
-    del session  # a run is in the metadata
+def plan_mem0(source: Source, mem: Memory) -> Plan:
+    """Read the active memories, and relations; the run of each is in its metadata."""
     limit, rows = mem.policy.text_limit[Tier.ARCHIVAL], records(source, "results", "memories", "relations")
+    left: Counter[str] = Counter()
 
-    def entries(skipped: Counter[str]) -> Iterator[Item | Flaw]:
+    def entries() -> Iterator[Item | Flaw]:
         for number, row in rows:
             if not isinstance(row, dict):
                 yield Flaw(number=number, reason="a memory is an object")
@@ -63,7 +59,7 @@ def plan_mem0(source: Source, mem: Memory, session: str | None) -> Plan:
                 end = str(row.get("target") or row.get("destination") or "").replace("_", " ")
                 yield from noted(number, limit, " ".join((*parts, end)), category="relation")
             elif row.get("state", "active") != "active":
-                skipped["memories that are paused, archived or deleted"] += 1
+                left["memories that are paused, archived or deleted"] += 1
             else:
                 names = ("user_id", "agent_id", "run_id", "actor_id", "role", "app")
                 about = {name: row[name] for name in names if isinstance(row.get(name), str)}
@@ -80,7 +76,7 @@ def plan_mem0(source: Source, mem: Memory, session: str | None) -> Plan:
                     metadata={**more, **({"mem0": about} if about else {})} or None,
                 )
 
-    return counted(len(rows), entries)
+    return Plan(total=len(rows), entries=entries(), left=left)
 
 
 def is_letta(value: Any) -> bool:
@@ -90,13 +86,9 @@ def is_letta(value: Any) -> bool:
     return (isinstance(value.get("agents"), list) and "blocks" in value) or {"core_memory", "messages"} <= value.keys()
 
 
-def plan_letta(source: Source, mem: Memory, session: str | None) -> Plan:
-    """Read the blocks and the messages of every agent in a file.
-
-    Raises:
-        InvalidInput: it is no agent file.
-    """
-    value, limits = source.document(), mem.policy.text_limit
+def plan_letta(source: Source, mem: Memory) -> Plan:
+    """Read the blocks and the messages of every agent in a file."""
+    value, limits, left = source.document(), mem.policy.text_limit, Counter[str]()
     if not is_letta(value):
         raise InvalidInput(f"{source.name} is no agent file: it has no agents and blocks")
     # The older form is one agent with its blocks inside.
@@ -104,28 +96,28 @@ def plan_letta(source: Source, mem: Memory, session: str | None) -> Plan:
     blocks = [each for each in value.get("blocks") or value.get("core_memory") or () if isinstance(each, dict)]
     said = [listed(each.get("messages")) for each in agents]
 
-    def entries(skipped: Counter[str]) -> Iterator[Item | Flaw]:
+    def entries() -> Iterator[Item | Flaw]:
         for number, block in enumerate(blocks, 1):
             label = f"block {block.get('label') or number}"
             if str(block.get("value") or "").strip():
                 yield from noted(number, limits[Tier.ARCHIVAL], block["value"], kind="document", category=label)
             else:
-                skipped["empty blocks"] += 1
+                left["empty blocks"] += 1
         for agent, messages in zip(agents, said, strict=True):
-            name = session or str(agent.get("name") or agent.get("id") or source.stem)
-            rows = (row for each in messages if (row := _letta_message(each, name, skipped)) is not None)
-            yield from turns(enumerate(rows, 1), name, limits[Tier.EPISODIC], skipped)
+            name = source.session or str(agent.get("name") or agent.get("id") or source.stem)
+            rows = (row for each in messages if (row := _letta_message(each, name, left)) is not None)
+            yield from turns(enumerate(rows, 1), name, limits[Tier.EPISODIC], left)
 
-    return counted(len(blocks) + sum(map(len, said)), entries)
+    return Plan(total=len(blocks) + sum(map(len, said)), entries=entries(), left=left)
 
 
-def _letta_message(row: Any, agent: str, skipped: Counter[str]) -> Any:
+def _letta_message(row: Any, agent: str, left: Counter[str]) -> Any:
     """Return a message as chat APIs write it, None where it is none of the talk."""
     if not isinstance(row, dict):
         return row
     role, content = row.get("role"), row.get("content", row.get("text"))
     if role not in {"user", "assistant"}:
-        skipped["instructions to the model, and answers of tools"] += 1
+        left["instructions to the model, and answers of tools"] += 1
         return None
     sent = [
         each["function"]
@@ -157,22 +149,16 @@ def _within(text: Any, name: str) -> str:
     return text if isinstance(text, str) else ""
 
 
-def plan_langgraph(source: Source, mem: Memory, session: str | None) -> Plan:
-    """Read the items of a store that hold, each below the handle's scope.
+def plan_langgraph(source: Source, mem: Memory) -> Plan:
+    """Read the items of a store that hold, each below the handle's scope."""
+    rows, limit, left = _rows(source), mem.policy.text_limit[Tier.ARCHIVAL], Counter[str]()
 
-    Raises:
-        InvalidInput: it is no SQLite file, or one without such a store.
-    """
-    del session  # an item belongs to a namespace
-    rows = _rows(source)
-    limit = mem.policy.text_limit[Tier.ARCHIVAL]
-
-    def entries(skipped: Counter[str]) -> Iterator[Item | Flaw]:
+    def entries() -> Iterator[Item | Flaw]:
         for number, (prefix, key, value, expires) in enumerate(rows, 1):
             try:
                 ends = None if expires is None else parse_instant(str(expires).replace(" ", "T", 1))
                 if ends is not None and ends <= mem.now:
-                    skipped["items that ran out"] += 1
+                    left["items that ran out"] += 1
                     continue
                 yield Item(
                     number=number,
@@ -185,7 +171,7 @@ def plan_langgraph(source: Source, mem: Memory, session: str | None) -> Plan:
                     number=number, reason=str(fault) if isinstance(fault, Unusable) else "its time or name is damaged"
                 )
 
-    return counted(len(rows), entries)
+    return Plan(total=len(rows), entries=entries(), left=left)
 
 
 def _stored(

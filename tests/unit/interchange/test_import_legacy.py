@@ -17,8 +17,8 @@ def row(number: int = 1, **fields):
 def read(put):
     def entries(rows):
         with opened(put("vault.jsonl", rows)) as source:
-            made = legacy.plan(source, HANDLE, None)
-            return list(made.entries), made.notes
+            made = legacy.plan(source, HANDLE)
+            return list(made.entries), made.left
 
     return entries
 
@@ -33,8 +33,8 @@ def test_of_equal_versions_the_later_line_wins(read):
 
 
 def test_a_tombstone_takes_its_memory_out(read):
-    entries, notes = read([row(), row(version=2, deleted_at="2026-01-01T00:00:00Z"), row(2)])
-    assert ([entry.fields["text"] for entry in entries], notes[-1]) == (["fact 2"], "deleted memories left out: 1")
+    entries, left = read([row(), row(version=2, deleted_at="2026-01-01T00:00:00Z"), row(2)])
+    assert ([entry.fields["text"] for entry in entries], left["deleted memories"]) == (["fact 2"], 1)
 
 
 def test_a_line_without_a_tier_is_permanent_and_waits_for_review(read):

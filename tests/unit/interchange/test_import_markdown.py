@@ -45,7 +45,7 @@ make up
 @pytest.fixture
 def found(put):
     with opened(put("notes.md", TEXT)) as source:
-        return [entry.fields for entry in markdown.plan(source, HANDLE, None).entries]
+        return [entry.fields for entry in markdown.plan(source, HANDLE).entries]
 
 
 def test_each_block_is_one_item(found):
@@ -73,9 +73,9 @@ def test_the_evidence_is_the_file_and_the_line(found):
 
 def test_comments_are_left_out_and_counted(put):
     with opened(put("notes.md", TEXT)) as source:
-        assert markdown.plan(source, HANDLE, None).notes == ["comments left out: 1"]
+        assert markdown.plan(source, HANDLE).left["comments"] == 1
 
 
 def test_a_document_with_nothing_to_remember_is_an_error(put):
     with opened(put("notes.md", "# Only\n## Headings\n")) as source, pytest.raises(InvalidInput, match="no paragraph"):
-        markdown.plan(source, HANDLE, None)
+        markdown.plan(source, HANDLE)

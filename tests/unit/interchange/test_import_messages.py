@@ -1,5 +1,6 @@
 import io
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from types import SimpleNamespace
 
@@ -24,8 +25,8 @@ def handle(limit=1200):
 
 def plan(value, *, session=None, limit=1200):
     with opened(Chat(json.dumps(value).encode())) as source:
-        made = messages.plan(source, handle(limit), session)
-        return list(made.entries), made.notes
+        made = messages.plan(replace(source, session=session), handle(limit))
+        return list(made.entries), made.left
 
 
 def one(**fields):
@@ -69,10 +70,10 @@ def test_the_text_parts_of_a_content_list_are_joined():
     assert one(content=content).fields["text"] == "one\n\ntwo"
 
 
-def test_messages_without_text_are_skipped_and_counted():
+def test_messages_without_text_are_left_out_and_counted():
     calls = {"role": "assistant", "content": None, "tool_calls": [{"id": "x"}]}
-    entries, notes = plan([calls, {"role": "user", "content": "hi"}])
-    assert (len(entries), notes) == (1, ["skipped: 1 messages without text (calls of tools, pictures)"])
+    entries, left = plan([calls, {"role": "user", "content": "hi"}])
+    assert (len(entries), left) == (1, {"messages without text (calls of tools, pictures)": 1})
 
 
 @pytest.mark.parametrize(
@@ -109,17 +110,17 @@ def test_an_object_with_messages_is_a_session_of_its_own_name():
 def test_jsonl_may_hold_a_conversation_a_line(put):
     rows = [{"messages": [{"role": "user", "content": text}]} for text in ("one", "two")]
     with opened(put("talks.jsonl", rows)) as source:
-        made = messages.plan(source, handle(), None)
+        made = messages.plan(source, handle())
         assert [entry.fields["session"] for entry in made.entries] == ["talks#1", "talks#2"]
 
 
 def test_a_damaged_line_is_a_flaw_between_good_ones(put):
     with opened(put("c.jsonl", '{"role":"user","content":"a"}\n{oops\n{"role":"user","content":"b"}\n')) as source:
-        entries = list(messages.plan(source, handle(), None).entries)
+        entries = list(messages.plan(source, handle()).entries)
     assert [type(entry) for entry in entries] == [Item, Flaw, Item]
 
 
 def test_a_document_that_is_no_list_of_messages_is_an_error(put):
     path = put("a.json", json.dumps({"text": "hi"}, indent=1))
     with opened(path) as source, pytest.raises(InvalidInput, match="list of messages"):
-        messages.plan(source, handle(), None)
+        messages.plan(source, handle())

@@ -177,11 +177,11 @@ def test_no_damage_to_a_file_causes_any_error_but_the_named_one(form):
             with suppress(InvalidInput), opened(io.BytesIO(bytes(data))) as source:
                 found = recognise(source) if chosen == "auto" else chosen
                 if found != "vault":
-                    list(IMPORTERS[found].plan(source, handle, None).entries)
+                    list(IMPORTERS[found].plan(source, handle).entries)
 
 
 def test_a_format_that_somebody_adds_is_told_and_read(monkeypatch, mem, put):
-    def plan(source, mem, session):
+    def plan(source, mem):
         entries = [Item(number=number, fields={"text": value["note"]}) for number, value in source.values()]
         return Plan(total=len(entries), entries=iter(entries))
 

@@ -81,7 +81,7 @@ def test_a_conversation_is_a_session_with_its_own_dates_and_its_title(mem, folde
 def test_the_branch_that_was_shown_last_is_the_conversation(mem, folder):
     done = load(mem, folder / "chatgpt-export.zip")
     assert "A question that was edited away." not in texts(mem)
-    assert "skipped: 1 messages of branches that were not shown last" in done.notes
+    assert "left out: 1 messages of branches that were not shown last" in done.notes
 
 
 def test_what_chatgpt_noted_of_the_user_comes_along(mem, folder):
@@ -148,7 +148,7 @@ def test_an_item_of_a_langgraph_store_is_a_key_in_the_scope_of_its_namespace(mem
 def test_an_item_that_ran_out_is_left_out(mem, tmp_path):
     rows = [("a", "old", {"text": "gone"}, "2025-01-01 00:00:00+00:00"), ("a", "new", {"text": "stays"}, None)]
     foreign.langgraph_store(tmp_path / "store.db", rows)
-    assert load(mem, tmp_path / "store.db").notes == ("skipped: 1 items that ran out",)
+    assert load(mem, tmp_path / "store.db").notes == ("left out: 1 items that ran out",)
 
 
 def test_a_store_comes_in_from_a_stream_too(mem, folder):
