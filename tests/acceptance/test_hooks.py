@@ -7,9 +7,8 @@ from datetime import timedelta
 import pytest
 
 from keepward import Actor, Memory
-from keepward.hooks.act import START, act
+from keepward.hooks.act import START, Seen, act
 from keepward.hooks.events import CLIENTS, Event, read
-from keepward.hooks.seen import Seen
 
 pytestmark = pytest.mark.usefixtures("memory")
 

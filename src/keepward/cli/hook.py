@@ -23,7 +23,7 @@ from keepward.cli.command import argument, command, option
 from keepward.hooks import quick
 
 if TYPE_CHECKING:
-    from keepward.hooks.seen import Seen
+    from keepward.hooks.act import Seen
     from keepward.memory import Memory
 
 
@@ -122,7 +122,7 @@ def _socket(call: Call, agent: str) -> Path:
 
 def _seen(call: Call) -> Seen:
     from keepward.config import home
-    from keepward.hooks.seen import Seen
+    from keepward.hooks.act import Seen
 
     return Seen(home(call.environ) / "run" / "sessions")
 

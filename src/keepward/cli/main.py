@@ -42,7 +42,7 @@ SECTIONS = {
     "Start": "store.init demo.demo store.status",
     "Serve": "agents.serve agents.mcp agents.connect hook.hook",
     "Propose": "memories.remember copies.add memories.revise memories.forget memories.supersede memories.archive "
-    "memories.restore memories.blob identity.identity",
+    "memories.restore memories.blob memories.identity",
     "Read": "memories.recall memories.context memories.replay memories.list_ memories.get memories.history",
     "Learn": "memories.feedback memories.train",
     "Decide": "review.pending review.approve review.amend review.reject review.reopen",

@@ -7,17 +7,25 @@ Invariants
 (3) What is put in is compiled: within its budget, as data, with a receipt.
 (4) A summary quotes what was said and is derived from it; the same session summed up again says only what is new.
     What does not fit one text stands in several.
+(5) What a session was told is noted by ids alone, in a file of the user's own. It may be lost at any time: then
+    something is put in a second time, and nothing worse.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
+from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from keepward.hooks.seen import Seen
+from keepward import durable
 from keepward.model.memory import Tier
 from keepward.retrieval.relevance import asks_advice
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from keepward.hooks.events import Event
     from keepward.memory import Memory
     from keepward.model.compiled import CompiledContext
@@ -29,7 +37,44 @@ START, PROMPT = 1_500, 600
 LONGEST = 4_000
 #: Prompts from which a summary is made, and characters of each in it: the most, and the least where there are many.
 FEWEST, QUOTE, LEAST = 3, 160, 60
+#: Seconds after which a session is forgotten, and ids that are kept of one.
+_TERM, _MOST = 7 * 86_400, 2_000
 _OBJECTIVE = "preferences, standing instructions and decisions of the user for {project}"
+
+
+class Seen:
+    """The memories that sessions of a client were told."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def of(self, session: str) -> set[str]:
+        """Return the ids that a session was told."""
+        try:
+            listed = json.loads(self._path(session).read_text("utf-8"))
+        except (OSError, ValueError):
+            return set()
+        return {each for each in listed if isinstance(each, str)} if isinstance(listed, list) else set()
+
+    def add(self, session: str, ids: Iterable[str]) -> None:
+        """Note that a session was told these."""
+        known = self.of(session)
+        if known >= set(ids):
+            return
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        listed = [*sorted(known), *(each for each in ids if each not in known)][-_MOST:]
+        durable.replace(self._path(session), json.dumps(listed).encode(), mode=0o600)
+
+    def clear(self, session: str, now: datetime) -> None:
+        """Forget what a session was told, and sessions that are long over."""
+        self._path(session).unlink(missing_ok=True)
+        long_ago = now.timestamp() - _TERM
+        for path in self._folder.glob("*.json") if self._folder.is_dir() else ():
+            if path.stat().st_mtime < long_ago:
+                path.unlink(missing_ok=True)
+
+    def _path(self, session: str) -> Path:
+        return self._folder / f"{hashlib.sha256(session.encode()).hexdigest()[:32]}.json"
 
 
 def act(memory: Memory, event: Event, seen: Seen) -> str:
