@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 #: Who a command is by default: agents propose and read, the person at the terminal decides.
 Duty = Literal["propose", "decide"]
-_DECIDED = {"rejected": "rejected", "expired": "not decided in time", "stale": "set aside"}
 _RANK = {"agent": 0, "user": 1, "reviewer": 2, "operator": 3}
 
 
@@ -193,6 +192,8 @@ class Call:
         """Say once what became of the proposals of the agent that calls, where that went against them."""
         if self.quiet or memory.actor.may_decide:
             return
+        from keepward.model.proposal import AGAINST
+
         try:
             decided = memory.notices()
         except KeepwardError:
@@ -201,7 +202,7 @@ class Call:
         for each in decided:
             by = f" by {each.decided_by}" if each.decided_by and each.state == "rejected" else ""
             why = f": {each.decision}" if each.decision else ""
-            self.say(f"your proposal {each.id} ({each.reason}) was {_DECIDED[each.state]}{by}{why}")
+            self.say(f"your proposal {each.id} ({each.reason}) was {AGAINST[each.state]}{by}{why}")
 
     def say(self, sentence: str) -> None:
         """Print a sentence on stderr, unless `--quiet`."""

@@ -204,14 +204,14 @@ def drill(call: Call) -> Answer:
     The store, its key and its noted heads are not touched. A check that could not have failed, since the same is
     refused to those who may do it, is inconclusive and exits with 1 as well.
     """
+    from keepward.drill.drill import counts_of
     from keepward.drill.drill import drill as attack
 
     if not call.principal("decide").is_owner:
         raise Unauthorised("the drill copies the whole store; it takes the owner")
     lines = attack(call.path, tenant=call.tenant or call.settings.tenant, policy=call.settings.policy)
-    checks = [data_of(each) for each in lines]
-    counts = {word: sum(1 for each in checks if each["status"] == word) for word in _DEFENCES}
-    data = {"ok": counts["fired"] == len(checks), "path": str(call.path), **counts, "checks": checks}
+    counts = counts_of(lines)
+    data = {"ok": counts.pop("ok"), "path": str(call.path), **counts, "checks": [data_of(each) for each in lines]}
     return Answer(data, _show_drill, 0 if data["ok"] else 1)
 
 

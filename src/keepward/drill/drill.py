@@ -19,7 +19,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from keepward.drill.target import Target, target_of
 from keepward.errors import KeepwardError
@@ -53,6 +53,9 @@ class Attack(NamedTuple):
     run: Callable[[Stage], Tried]
 
 
+Status = Literal["fired", "breached", "inconclusive"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
     """One line of the drill's report."""
@@ -60,8 +63,14 @@ class Line:
     name: str
     title: str
     #: ``fired``: the defence held. ``breached``: it did not. ``inconclusive``: the check could not have failed.
-    status: Literal["fired", "breached", "inconclusive"]
+    status: Status
     defence: str
+
+
+def counts_of(lines: Sequence[Line]) -> dict[str, Any]:
+    """Return how many lines have each status, and whether all that was attacked was defended."""
+    counts = {word: sum(each.status == word for each in lines) for word in get_args(Status)}
+    return {"ok": counts["fired"] == len(lines), **counts}
 
 
 class Stage:

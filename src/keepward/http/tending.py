@@ -98,7 +98,7 @@ def watch_verify(call: Call) -> Response:
 
 def drill(call: Call) -> Response:
     """Attack a copy of the store, a line for every attack."""
-    from keepward.drill.drill import Line, attacks
+    from keepward.drill.drill import Line, attacks, counts_of
     from keepward.drill.drill import drill as attack
 
     _owners(call, "the drill, which copies the whole store,")
@@ -110,9 +110,7 @@ def drill(call: Call) -> Response:
             tell({"done": next(done), "total": total, "line": plain.plain(line)})
 
         lines = attack(place, tenant=memory.tenant, policy=memory.policy, on_line=send)
-        counts = {word: sum(each.status == word for each in lines) for word in ("fired", "breached", "inconclusive")}
-        result = {"ok": counts["fired"] == len(lines), **counts, "checks": [plain.plain(each) for each in lines]}
-        tell({"result": result})
+        tell({"result": counts_of(lines) | {"checks": [plain.plain(each) for each in lines]}})
 
     return piped_lines(work)
 

@@ -19,7 +19,7 @@ from keepward.model.change import KEEP
 from keepward.model.commit import Commit, CommitDetails, Reason, Step
 from keepward.model.journal import Version
 from keepward.model.memory import Kind, Record, Sensitivity, Stability, Tier
-from keepward.model.proposal import Outcome, Quarantined, Waiting, is_for_import
+from keepward.model.proposal import AGAINST, Outcome, Quarantined, Waiting, is_for_import
 from keepward.model.query import CONTEXT_LEGEND, PURPOSES
 from keepward.model.value import counted, parse_instant, redaction
 
@@ -55,7 +55,6 @@ _VERSION = (
 )
 _STEP = (*plain.keys_of(Step, "op"), *plain.keys_of(Record, "id tier kind key text", "after"))
 _WAITS = plain.keys_of(Waiting, "id state created_at expires_at decided_by decision")
-_DECIDED = {"rejected": "rejected", "expired": "not decided in time", "stale": "set aside"}
 
 _ID = text("Memory id.")
 _REASON = text("Why.")
@@ -309,7 +308,7 @@ def notices(memory: Memory) -> list[str]:
         # The write itself is done and has its receipt; what cannot be told now is told another time.
         return []
     return [
-        f"your proposal {each.id} was {_DECIDED[each.state]}" + (f": {each.decision}" if each.decision else "")
+        f"your proposal {each.id} was {AGAINST[each.state]}" + (f": {each.decision}" if each.decision else "")
         for each in decided
     ]
 

@@ -22,6 +22,8 @@ from keepward.model.trust import Actor
 from keepward.model.value import Value
 
 ProposalState = Literal["pending", "approved", "rejected", "expired", "stale"]
+#: What became of a proposal that was not stored, in words for who made it.
+AGAINST: Mapping[str, str] = {"rejected": "rejected", "expired": "not decided in time", "stale": "set aside"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
