@@ -198,8 +198,6 @@ def _class(kind: Any) -> Reader:
         return bytes.fromhex
     if kind is datetime:
         return _instant
-    if kind is type(None):
-        return lambda value: _one_of((None,), value)
     if isinstance(kind, type) and issubclass(kind, IntEnum):
         return lambda value: kind[value.upper()]
     if isinstance(kind, type) and issubclass(kind, Enum):

@@ -6,7 +6,6 @@ A proposer never approves what it proposed.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from keepward.cli.call import Answer, Call, as_json, data_of, text_of
@@ -121,32 +120,22 @@ def amend(call: Call, proposal_id: str, text: str | None, consent: bool, **given
     return written(call.memory("decide").amend(proposal_id, **changed, **edited(given)))
 
 
-def _with_receipt(decide: Callable[[str], Receipt], outcome: str) -> Callable[[str], dict[str, Any]]:
-    """Return what decides about one proposal, and answers with the outcome and the receipt of it."""
-
-    def decided(name: str) -> dict[str, Any]:
-        receipt = decide(name)
-        return {"outcome": outcome, "receipt": receipt.id, "reasons": as_json(receipt.reasons)}
-
-    return decided
-
-
 @command(IDS, option("--reason", "Why; the proposer is told.", "TEXT", required=True))
 def reject(call: Call, ids: tuple[str, ...], reason: str) -> Answer:
     """Reject proposals: what held before still holds."""
     memory = call.memory("decide")
-
-    decide = _with_receipt(partial(memory.reject, reason=reason), "rejected")
-    return _decided(memory, ids, decide, "rejected")
+    return _decided(memory, ids, lambda name: _receipt_data(memory.reject(name, reason=reason), "rejected"), "rejected")
 
 
 @command(IDS, option("--reason", "Why; the receipt keeps it.", "TEXT", required=True))
 def reopen(call: Call, ids: tuple[str, ...], reason: str) -> Answer:
     """Take rejections back: the proposals wait again, as they did."""
     memory = call.memory("decide")
+    return _decided(memory, ids, lambda name: _receipt_data(memory.reopen(name, reason=reason), "reopened"), "reopened")
 
-    decide = _with_receipt(partial(memory.reopen, reason=reason), "reopened")
-    return _decided(memory, ids, decide, "reopened")
+
+def _receipt_data(receipt: Receipt, outcome: str) -> dict[str, Any]:
+    return {"outcome": outcome, "receipt": receipt.id, "reasons": as_json(receipt.reasons)}
 
 
 #: What is said of a decision that stored nothing.

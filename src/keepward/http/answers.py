@@ -413,10 +413,6 @@ def erase(call: Call) -> Response:
     return json_response({**shape(done), "certificate": present.plain(call.memory.certificate(done.commit.id))})
 
 
-def plain(call: Call) -> Response:
-    return adding(lambda *_: {})(call)
-
-
 def adding(more: Callable[[Call, Any], dict[str, Any]]) -> Callable[[Call], Response]:
     """Return what answers with the result as it is and ``more`` keys, which follow from it."""
 
@@ -447,16 +443,10 @@ def _decided(word: str) -> Callable[[Call, Any], dict[str, Any]]:
     return counts
 
 
-def _named(call: Call, _: Any) -> dict[str, Any]:
-    return {"id": call.given["id"]}
-
-
-def _compared(call: Call, found: list[Any]) -> dict[str, Any]:
-    return {"from": call.given["earlier"], "to": call.given.get("later"), "count": len(found)}
-
-
+plain = adding(lambda *_: {})
 approve_many, reject_many = adding(_decided("approved")), adding(_decided("rejected"))
-diff, revoke_token = adding(_compared), adding(_named)
+diff = adding(lambda call, found: {"from": call.given["earlier"], "to": call.given.get("later"), "count": len(found)})
+revoke_token = adding(lambda call, _: {"id": call.given["id"]})
 reject = adding(lambda call, _: {"id": call.given["id"], "state": "rejected"})
 reopen = adding(lambda call, _: {"id": call.given["id"], "state": "pending"})
 history = adding(lambda _, versions: {"id": versions[-1].record.id})

@@ -461,7 +461,9 @@ def _add(made: APIRouter, verb: Verb, row: Row, *, confirms: bool) -> None:
     called: Any = endpoint if receives is None else receiving
     called.__name__, called.__doc__ = row.title or verb.operation, verb.doc
     called.__signature__ = Signature(list(_parameters(verb, row)))
-    own = {} if verb.status in (row.also or {}) else {verb.status: row.model or _model(verb.result)}
+    own = {}
+    if verb.status not in (row.also or {}):
+        own = {verb.status: row.model or (Written if verb.result == Outcome else mirror(verb.result))}
     body, changes = verb.operation in BODIES, verb.changes
     problems = (*row.problems, *((413, 415) if body else ()), *((429,) if changes else ()))
     made.add_api_route(
@@ -475,10 +477,6 @@ def _add(made: APIRouter, verb: Verb, row: Row, *, confirms: bool) -> None:
         responses=answered(verb.operation, verb.status, {**own, **(row.also or {})}, problems),
         openapi_extra=row.extra,
     )
-
-
-def _model(result: Any) -> Any:
-    return Written if result == Outcome else mirror(result)
 
 
 def _parameters(verb: Verb, row: Row) -> Iterator[Parameter]:

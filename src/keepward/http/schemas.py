@@ -73,8 +73,6 @@ def mirror(kind: type, name: str | None = None, **more: Any) -> type[BaseModel]:
 
 
 def _typed(hint: Any) -> Any:
-    if isinstance(hint, typing.TypeAliasType if hasattr(typing, "TypeAliasType") else ()):
-        return _typed(hint.__value__)
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
     if hint in _PLAIN:
         return _PLAIN[hint]
@@ -88,8 +86,6 @@ def _typed(hint: Any) -> Any:
         return mirror(typing.cast("type", hint))
     if origin in (Union, types.UnionType):
         return Union[tuple(_typed(part) for part in parts)]  # noqa: UP007  parts are known when it runs
-    if origin is Annotated:
-        return _typed(parts[0])
     if isinstance(origin, type) and issubclass(origin, tuple | list | frozenset):
         # In an order of their own: typing remembers unions of the same parts in the order that came first.
         kinds: Any = tuple(sorted({_typed(part) for part in parts if part is not Ellipsis}, key=str))

@@ -114,7 +114,6 @@ R = TypeVar("R")
 IMPORTS = 4
 #: Commits that are looked through for an erasure before an answer is given again.
 LOOK_BACK = 5_000
-#: Drafts: changes that are collected and not yet judged.
 _HANDLES = Kind(name="handle", of=Memory, seconds=24 * 3600, renewed=True, most=1024)
 
 
@@ -174,15 +173,17 @@ class _Call:
     answer: Answered | None = None
 
 
-def _size(call: _Call) -> int:
-    return len(call.answer.body) if call.answer else 0
-
-
 class Answers:
     """The answers that were given under a key, by principal."""
 
     KIND = Kind(
-        name="answer", of=_Call, seconds=24 * 3600, most=10_000, most_each=1_000, most_bytes=64 << 20, size=_size
+        name="answer",
+        of=_Call,
+        seconds=24 * 3600,
+        most=10_000,
+        most_each=1_000,
+        most_bytes=64 << 20,
+        size=lambda call: len(call.answer.body) if call.answer else 0,
     )
 
     def __init__(self, state: State) -> None:

@@ -152,12 +152,13 @@ class Spans:
             record_exception=False,
             set_status_on_exception=False,
         ) as span:
-            yield lambda status: self._note(span, status)
 
-    def _note(self, span: Any, status: int) -> None:
-        if status >= 400:
-            span.set_attribute(_ERROR, str(status))
-            span.set_status(self._failed)
+            def note(status: int) -> None:
+                if status >= 400:
+                    span.set_attribute(_ERROR, str(status))
+                    span.set_status(self._failed)
+
+            yield note
 
 
 def spans() -> Spans | None:

@@ -232,10 +232,6 @@ _REPEATED = 64
 _REMEMBERED = 10_000
 
 
-def _slides(payload: bytes | None) -> bool:
-    return payload is not None and "sliding_ms" in json.loads(payload)
-
-
 def looks_like(value: Any) -> bool:
     """Whether a JSON value is a line of this format."""
     return isinstance(value, dict) and {"id", "version", "op", "seq", "n", "seal"} <= value.keys()
@@ -361,7 +357,8 @@ def _unchanged(lines: list[dict[str, Any]], numbers: list[int], commit: Commit, 
         first = commit if event.n == 0 else None
         export = line.get("export") if first and commit.seq == 1 else None
         touched = line.get("touched")
-        if touched is not None and not (_slides(event.payload) and type(touched) is int and abs(touched) < _LAST):
+        slides = touched is not None and event.payload is not None and "sliding_ms" in json.loads(event.payload)
+        if touched is not None and not (slides and type(touched) is int and abs(touched) < _LAST):
             raise Unusable(f"line {number}: it has the end of a sliding term and no such term")
         if line != event_fields(event, first, len(events), export, line.get("weights"), touched):
             raise Unusable(f"line {number}: a field was changed")

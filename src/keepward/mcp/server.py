@@ -449,7 +449,8 @@ class Endpoint:
         try:
             handle = await anyio.to_thread.run_sync(self._known, Request(scope))
         except Unauthorised as fault:
-            await _refused(str(fault))(scope, receive, send)
+            body = turned_away(Unauthorised.code, str(fault))
+            await JSONResponse(body, 401, headers={"WWW-Authenticate": "Bearer"})(scope, receive, send)
             return
         except KeepwardError as fault:
             await JSONResponse(turned_away(fault.code, str(fault)), 503)(scope, receive, send)
@@ -518,7 +519,3 @@ def _user(handle: Memory) -> AuthenticatedUser:
     parts = (actor.label, actor.credential or "", handle.tenant, handle.scope)
     name = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
     return AuthenticatedUser(AccessToken(token=name, client_id=name, scopes=[]))
-
-
-def _refused(sentence: str) -> JSONResponse:
-    return JSONResponse(turned_away(Unauthorised.code, sentence), 401, headers={"WWW-Authenticate": "Bearer"})

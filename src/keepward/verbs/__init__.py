@@ -255,16 +255,14 @@ def arguments_of(request: type[Request[Any]]) -> Mapping[str, Argument]:
         if is_typeddict(bare):
             defaults = request.makes.__dataclass_fields__  # type: ignore[attr-defined]  # every lifted field has one
             for each in get_type_hints(bare):
-                found[each] = _argument(each, WIRE[each], _default(defaults[each]), within=name)
+                made = defaults[each].default_factory
+                usual = made() if callable(made) else defaults[each].default
+                found[each] = _argument(each, WIRE[each], usual, within=name)
         else:
             default = getattr(request, name, MISSING)
             argument = _argument(name, hint, default)
             found[argument.wire] = argument
     return MappingProxyType(found)
-
-
-def _default(item: Any) -> Any:
-    return item.default_factory() if callable(item.default_factory) else item.default
 
 
 def _argument(name: str, kind: Any, default: Any, within: str | None = None) -> Argument:
