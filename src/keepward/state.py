@@ -23,11 +23,11 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from keepward.errors import Conflict, InvalidInput, NotFound
 from keepward.memory import Memory
-from keepward.model.change import Change, Insert, operation
+from keepward.model.change import BY_OPERATION, Change, Insert
 from keepward.model.proposal import Outcome
 from keepward.model.state import Kind
 from keepward.verbs import arguments
@@ -147,7 +147,6 @@ MOST_CHARACTERS = 4_000_000
 #: Seconds that a call waits while another proposes its draft, and between two looks.
 PATIENCE = 30
 _LOOK = 0.02
-_CHANGES: Mapping[str, Any] = {operation(kind): kind for kind in get_args(Change)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,7 +182,7 @@ def staged(memory: Memory, given: Mapping[str, Any]) -> Change:
         InvalidInput: an instant, duration or scope that cannot be read.
     """
     fields = dict(given)
-    makes = _CHANGES[fields.pop("op")]
+    makes = BY_OPERATION[fields.pop("op")]
     if makes is Insert:
         return new_memory(memory._session, fields.pop("text"), fields)  # noqa: SLF001  a surface of the handle
     made: Change = arguments.change(makes, fields)

@@ -28,19 +28,7 @@ from keepward.gates import pipeline
 from keepward.gates.detect.engine import Finding
 from keepward.gates.detect.likeness import Form
 from keepward.gates.verdict import Case, View, texts
-from keepward.model.change import (
-    Append,
-    Change,
-    Expire,
-    Insert,
-    Move,
-    Promote,
-    Replace,
-    Restore,
-    Retire,
-    Revert,
-    Supersede,
-)
+from keepward.model import change as ask
 from keepward.model.memory import ContentType, Kind, Record, Status, Tier, importance_at
 from keepward.model.query import Filter
 from keepward.model.trust import ActorKind, Trust
@@ -244,7 +232,7 @@ def _place(record: Record) -> str:
     return f"{record.tier._value_} {record.sensitivity._value_} {record.scope}"
 
 
-def before_of(session: Session, change: Change, overlay: Overlay) -> Record | None:
+def before_of(session: Session, change: ask.Change, overlay: Overlay) -> Record | None:
     """Return the record a change builds on, None for a new memory.
 
     Raises:
@@ -254,7 +242,7 @@ def before_of(session: Session, change: Change, overlay: Overlay) -> Record | No
         Conflict: the memory no longer holds, and the change is not one that brings it back; or what is to
             replace it does not hold.
     """
-    if isinstance(change, Insert):
+    if isinstance(change, ask.Insert):
         if change.key is None:
             return None
         held = overlay.keys.get((change.scope, change.key))
@@ -281,11 +269,11 @@ def before_of(session: Session, change: Change, overlay: Overlay) -> Record | No
     if state is Status.ERASED:
         raise Conflict(f"memory {before.id} was erased and cannot come back; what is left is its tombstone")
     # What was replaced or has run out may still be retired, so that it can be told apart from what is kept.
-    ends = isinstance(change, Retire) and state in {Status.SUPERSEDED, Status.EXPIRED}
-    ends = ends or (isinstance(change, Expire) and before.status is Status.ACTIVE)
-    if not ends and not isinstance(change, Restore | Revert) and state is not Status.ACTIVE:
+    ends = isinstance(change, ask.Retire) and state in {Status.SUPERSEDED, Status.EXPIRED}
+    ends = ends or (isinstance(change, ask.Expire) and before.status is Status.ACTIVE)
+    if not ends and not isinstance(change, ask.Restore | ask.Revert) and state is not Status.ACTIVE:
         raise Conflict(f"memory {before.id} is {state.value}; restore it first")
-    if isinstance(change, Supersede):
+    if isinstance(change, ask.Supersede):
         _successor(session, change, before, overlay)
     return before
 
@@ -299,7 +287,7 @@ def newest(session: Session, name: str, overlay: Overlay) -> Record:
     return held
 
 
-def _successor(session: Session, change: Supersede, before: Record, overlay: Overlay) -> None:
+def _successor(session: Session, change: ask.Supersede, before: Record, overlay: Overlay) -> None:
     """See that what replaces a memory is another one that holds, so that every chain ends in a live memory."""
     by = newest(session, change.by, overlay)
     if by.id == before.id:
@@ -308,25 +296,25 @@ def _successor(session: Session, change: Supersede, before: Record, overlay: Ove
         raise Conflict(f"memory {by.id} does not hold and cannot replace another; restore it first")
 
 
-def parents_of(session: Session, change: Change, overlay: Overlay) -> dict[str, Record]:
+def parents_of(session: Session, change: ask.Change, overlay: Overlay) -> dict[str, Record]:
     """Return the records a new memory names as what it was made from.
 
     Raises:
         NotFound: one of them is not within reach.
     """
-    if not isinstance(change, Insert):
+    if not isinstance(change, ask.Insert):
         return {}
     return {parent: newest(session, parent, overlay) for parent in change.derived_from}
 
 
-def look(session: Session, change: Change, before: Record | None, after: Record, overlay: Overlay) -> View:
+def look(session: Session, change: ask.Change, before: Record | None, after: Record, overlay: Overlay) -> View:
     """Return what the gates may see of the store for one step."""
     now = session.clock.now()
-    writes = isinstance(change, Insert | Replace | Append | Promote | Restore | Revert)
+    writes = isinstance(change, (*ask.SAYING, ask.Promote, ask.Restore, ask.Revert))
     seen: dict[str, Any] = {"now": now}
     if after.tier is Tier.CORE and writes:
         seen["tokens"] = session.engine.counter.count(after.text)
-    arrives = before is None or before.tier is not after.tier or isinstance(change, Restore)
+    arrives = before is None or before.tier is not after.tier or isinstance(change, ask.Restore)
     if arrives and after.tier in session.policy.capacity:
         if overlay.tally is None:
             overlay.tally = session.store.tally(session.tenant)
@@ -339,13 +327,13 @@ def look(session: Session, change: Change, before: Record | None, after: Record,
     claims = getattr(change, "source", None) in _USER_SOURCES and session.actor.kind is ActorKind.AGENT
     if (after.tier is Tier.CORE and after.key == "human") or (claims and after.evidence):
         seen["user_evidence"] = _recorded(session, after.evidence)
-    if isinstance(change, Move | Restore):
+    if isinstance(change, ask.Move | ask.Restore):
         _key_is_free(session, after, overlay)
-    if isinstance(change, Supersede):
+    if isinstance(change, ask.Supersede):
         seen["successor"] = overlay.records.get(change.by) or fetch(session, change.by, own=True)
-    if isinstance(change, Restore):
+    if isinstance(change, ask.Restore):
         seen["contained"] = session.store.steps(session.tenant, after.id)[-1].op == "contain"
-    if not isinstance(change, Insert):
+    if not isinstance(change, ask.Insert):
         return View(**seen)
     near = neighbours(session, after, overlay) if before is None else ()
     # What a value under another name was before says nothing of this one.
@@ -398,7 +386,7 @@ def _recorded(session: Session, evidence: tuple[str, ...]) -> frozenset[str]:
     return frozenset(names & set(evidence))
 
 
-def judged(session: Session, change: Change, before: Record, after: Record) -> pipeline.Judged:
+def judged(session: Session, change: ask.Change, before: Record, after: Record) -> pipeline.Judged:
     """Return what the gates say of one change by itself."""
     case = Case(change=change, actor=session.actor, scope=session.scope, before=before, after=after)
     return pipeline.judge(case, look(session, change, before, after, Overlay()), session.policy)

@@ -37,39 +37,20 @@ from keepward.gates.content import scrub_secret
 from keepward.gates.detect.engine import Finding
 from keepward.gates.shape import REASON, ill_formed, oversized
 from keepward.gates.verdict import Case, named, reasons_of
-from keepward.model.change import (
-    KEEP,
-    Append,
-    Archive,
-    Change,
-    Expire,
-    Insert,
-    Move,
-    Promote,
-    Reinforce,
-    Replace,
-    Restore,
-    Retire,
-    Supersede,
-    operation,
-)
+from keepward.model import change as ask
 from keepward.model.commit import Reason, Receipt, ReceiptKind, Step
 from keepward.model.fold import Frame, apply
 from keepward.model.memory import Record, Sensitivity, Status
 from keepward.model.proposal import Committed, Decided, ProposalState, Refused, Waiting, digest_of
 
-#: By operation, the change that it was; and the fields of it that the gates look at.
-_CHANGES: dict[str, Any] = {
-    operation(made): made
-    for made in (Insert, Append, Move, Promote, Retire, Archive, Expire, Restore, Reinforce, Supersede)
-}
+#: The fields of a change that the gates look at.
 _GIVEN: dict[Any, tuple[str, ...]] = {
-    Insert: ("text", "key", "scope", "evidence", "derived_from", "aliases"),
-    Append: ("text", "evidence"),
-    Replace: ("text", "evidence"),
-    Move: ("tier", "scope", "key"),
-    Promote: ("text",),
-    Supersede: ("by",),
+    ask.Insert: ("text", "key", "scope", "evidence", "derived_from", "aliases"),
+    ask.Append: ("text", "evidence"),
+    ask.Replace: ("text", "evidence"),
+    ask.Move: ("tier", "scope", "key"),
+    ask.Promote: ("text",),
+    ask.Supersede: ("by",),
 }
 _Result = TypeVar("_Result")
 _review = reasons_of("review")
@@ -210,7 +191,7 @@ def _carry_out(transaction: Transaction, approval: _Approval) -> Committed:
 
 
 def amend(
-    session: Session, proposal_id: str, change: Replace, *, digest: str | None = None, memory: str | None = None
+    session: Session, proposal_id: str, change: ask.Replace, *, digest: str | None = None, memory: str | None = None
 ) -> Committed | Refused:
     """Approve a proposal with a change of one's own to what it would store; ``change`` names no memory.
 
@@ -264,14 +245,14 @@ class _Amended:
 
 
 def _judge_amended(
-    session: Session, item: Waiting, step: Step, change: Replace, found: dict[str, tuple[Finding, ...]]
+    session: Session, item: Waiting, step: Step, change: ask.Replace, found: dict[str, tuple[Finding, ...]]
 ) -> _Amended:
     broken = ill_formed(change, item.reason, session.policy)
     if broken:
         return _Amended(after=None, reasons=broken)
     after = _amended_record(session, step, change)
     made = _change_of(replace(step, after=after))
-    if change.consent and isinstance(made, Insert | Replace | Append):
+    if change.consent and isinstance(made, ask.SAYING):
         made = replace(made, consent=True)
     stone = revived(session.engine, session.tenant, after)
     broken = (*oversized(after, session.policy), *(() if stone is None else (stone,)))
@@ -295,11 +276,11 @@ def _judge_amended(
     return _Amended(after=judged.case.after, reasons=reasons)
 
 
-def _amended_record(session: Session, step: Step, change: Replace) -> Record:
+def _amended_record(session: Session, step: Step, change: ask.Replace) -> Record:
     """Return what a step would store, with a change to it: new words of a new memory are by who changed them."""
     asked = step.after
     # The same words are still who said them first.
-    change = replace(change, text=KEEP) if change.text == asked.text else change
+    change = replace(change, text=ask.KEEP) if change.text == asked.text else change
     after = apply(change, asked, Frame(now=session.clock.now(), actor=session.actor, policy=session.policy))
     own = after.text != asked.text and step.before is None
     author = session.actor.label if own else asked.author
@@ -545,14 +526,14 @@ def objection(engine: Engine, item: Waiting) -> str | None:
     return None
 
 
-def _change_of(step: Step) -> Change:
+def _change_of(step: Step) -> ask.Change:
     """Return a change that leads to a step, as far as the gates look at it."""
     after = step.after
-    made = _CHANGES.get(step.op, Replace)
+    made = ask.BY_OPERATION.get(step.op, ask.Replace)
     known = {"by": after.superseded_by or "", "tier": after.tier.value}
     given = {name: known.get(name, getattr(after, name, None)) for name in _GIVEN.get(made, ())}
-    if made in {Insert, Replace, Append}:
+    if made in ask.SAYING:
         # Personal identifiers that were kept with consent made it sensitive; the others are gone from the text.
         given["consent"] = after.sensitivity is Sensitivity.SENSITIVE
-    change: Change = made(id=after.id, **given)
+    change: ask.Change = made(id=after.id, **given)
     return change

@@ -29,7 +29,17 @@ from keepward.gates.detect.engine import Finding
 from keepward.gates.shape import ill_formed, oversized
 from keepward.gates.state import makes_room
 from keepward.gates.verdict import Case, View
-from keepward.model.change import Append, Archive, Change, Insert, Move, Reinforce, Replace, Supersede, operation
+from keepward.model.change import (
+    SAYING,
+    Archive,
+    Change,
+    Insert,
+    Move,
+    Reinforce,
+    Replace,
+    Supersede,
+    operation,
+)
 from keepward.model.commit import Reason, Step
 from keepward.model.fold import Frame, apply, strengthened
 from keepward.model.memory import Kind, Record, Tier
@@ -285,7 +295,7 @@ def _fold(session: Session, change: Change, reason: str, draft: Draft) -> _Folde
     broken = ill_formed(change, reason, session.policy)
     if broken:
         return _refused(*broken)
-    if session.consent and isinstance(change, Insert | Replace | Append):
+    if session.consent and isinstance(change, SAYING):
         change = replace(change, consent=True)
     if isinstance(change, Insert | Move) and type(change.key) is str:
         change = replace(change, key=plain_key(change.key))
@@ -350,7 +360,7 @@ def _judge(
     result = Judgement(
         decision=judged.decision, reasons=tuple(judged.reasons), reason=judged.case.reason, existing=judged.existing
     )
-    if after.heard is not None and isinstance(change, Insert | Replace | Append):
+    if after.heard is not None and isinstance(change, SAYING):
         detail = f"its writer was handed something of lower trust: written after reading {after.heard.label}"
         result.reasons = (*result.reasons, Reason(gate="authority", code="after_reading", detail=detail))
     if not reaches(session, after.scope):

@@ -18,19 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from keepward.gates.verdict import Case, Quarantine, Refuse, Rewrite, Verdict, View, reasons_of, takes_back
-from keepward.model.change import (
-    KEEP,
-    Append,
-    Archive,
-    Expire,
-    Insert,
-    Move,
-    Promote,
-    Reinforce,
-    Replace,
-    Retire,
-    operation,
-)
+from keepward.model import change as ask
 from keepward.model.commit import Reason
 from keepward.model.memory import CORE_BLOCKS, Access, Kind, Record, Stability, Tier
 from keepward.model.policy import Policy, access_for
@@ -100,16 +88,16 @@ def _held(case: Case, policy: Policy) -> Iterator[Reason]:
     elif (
         Access.APPEND in accesses
         and before is not None
-        and not isinstance(change, Insert | Append)
+        and not isinstance(change, ask.Insert | ask.Append)
         and not takes_back(case)
     ):
-        what = operation(change)
+        what = ask.operation(change)
         yield _reason("append_only", f"this memory takes additions; to {what} it needs a person's approval")
-    if isinstance(change, Promote) or (
+    if isinstance(change, ask.Promote) or (
         after.stability is Stability.PERMANENT and (before is None or before.stability is not Stability.PERMANENT)
     ):
         yield _reason("permanence_needs_approval", "lasting knowledge is made by approval or promotion")
-    if isinstance(change, Retire) and case.actor.kind in {ActorKind.JOB, ActorKind.SYSTEM}:
+    if isinstance(change, ask.Retire) and case.actor.kind in {ActorKind.JOB, ActorKind.SYSTEM}:
         yield _reason("automatic_removal", "an automatic step archives; to retire takes a person's approval")
     if after.trust < Trust.AGENT and _brings_text(case):
         if after.key is not None:
@@ -126,7 +114,7 @@ def _lesser(case: Case, view: View, policy: Policy) -> Iterator[Reason]:
     if before is None:
         return
     least = case.after.trust
-    if not isinstance(change, Insert | Replace | Append):
+    if not isinstance(change, ask.SAYING):
         # What these set is in the trust of what they make; of the others only who asks is known.
         least = min(least, trust_of(case.actor, default_source(case.actor)))
     if view.successor is not None:
@@ -158,16 +146,16 @@ def _opened(case: Case, policy: Policy) -> bool:
     if before is None or (before.tier is not Tier.CORE and before.access is None):
         return False
     access = access_for(policy, before.tier, before.key, before.access)
-    adds = isinstance(case.change, Append | Insert) and access is Access.APPEND
+    adds = isinstance(case.change, ask.Append | ask.Insert) and access is Access.APPEND
     return access is Access.READ_WRITE or adds
 
 
 def _brings_text(case: Case) -> bool:
     """Whether a text comes to where it was not: written there, or moved under a key or into core."""
     before, after = case.before, case.after
-    if isinstance(case.change, Move) and before is not None:
+    if isinstance(case.change, ask.Move) and before is not None:
         return after.key != before.key or (after.tier is Tier.CORE and before.tier is not Tier.CORE)
-    return isinstance(case.change, Insert | Replace | Append)
+    return isinstance(case.change, ask.SAYING)
 
 
 def vouches(case: Case) -> bool:
@@ -175,9 +163,9 @@ def vouches(case: Case) -> bool:
 
     Who lets a memory go, come back or lie elsewhere has not said that it is true.
     """
-    if isinstance(case.change, Replace) and case.before is not None:
+    if isinstance(case.change, ask.Replace) and case.before is not None:
         return case.after.text != case.before.text
-    return isinstance(case.change, Promote) or _brings_text(case)
+    return isinstance(case.change, ask.Promote) or _brings_text(case)
 
 
 def _is_upkeep(case: Case) -> bool:
@@ -185,7 +173,7 @@ def _is_upkeep(case: Case) -> bool:
     if case.after.tier is Tier.CORE:
         return False
     upkeep = case.actor.kind in {ActorKind.JOB, ActorKind.SYSTEM}
-    return isinstance(case.change, Reinforce) or (upkeep and isinstance(case.change, Archive | Expire))
+    return isinstance(case.change, ask.Reinforce) or (upkeep and isinstance(case.change, ask.Archive | ask.Expire))
 
 
 def _accesses(case: Case, policy: Policy) -> set[Access]:
@@ -206,8 +194,8 @@ def _has_user_evidence(case: Case, view: View) -> bool:
     """Whether new text names a recorded user message itself: what backed an earlier text does not back it."""
     change = case.change
     named = case.after.evidence
-    if isinstance(change, Insert | Append):
+    if isinstance(change, ask.Insert | ask.Append):
         named = change.evidence
-    elif isinstance(change, Replace) and change.text is not KEEP:
-        named = () if change.evidence is KEEP else change.evidence
+    elif isinstance(change, ask.Replace) and change.text is not ask.KEEP:
+        named = () if change.evidence is ask.KEEP else change.evidence
     return any(reference in view.user_evidence for reference in named)

@@ -41,7 +41,7 @@ from keepward.gates.verdict import (
     texts,
     whole,
 )
-from keepward.model.change import Append, Insert, Replace
+from keepward.model.change import SAYING, Append
 from keepward.model.commit import Reason
 from keepward.model.memory import Kind, Record, Sensitivity, Stability, Tier
 from keepward.model.policy import Policy
@@ -273,7 +273,7 @@ def noise(case: Case, view: View, policy: Policy) -> Verdict | None:
 
     What was asked to be episodic is left alone: a transcript keeps its small talk. So is what a program holds.
     """
-    if case.after.tier is Tier.EPISODIC or not isinstance(case.change, Insert | Replace | Append):
+    if case.after.tier is Tier.EPISODIC or not isinstance(case.change, SAYING):
         return None
     if as_data(case.after):
         return None

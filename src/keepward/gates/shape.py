@@ -20,19 +20,7 @@ from typing import Any
 
 from keepward.gates.detect.text import Text, invisible, odd_unicode
 from keepward.gates.verdict import Case, Quarantine, Refuse, Rewrite, Verdict, View, reasons_of, takes_back
-from keepward.model.change import (
-    Append,
-    Archive,
-    Change,
-    Expire,
-    Insert,
-    Promote,
-    Reinforce,
-    Replace,
-    Restore,
-    Revert,
-    Supersede,
-)
+from keepward.model import change as ask
 from keepward.model.commit import Reason
 from keepward.model.memory import CORE_BLOCKS, WORDS, ContentType, Kind, Record, Stability, Tier
 from keepward.model.patterns import regex
@@ -63,7 +51,7 @@ _reason = reasons_of("shape")
 _lines, _lists = attrgetter(*_LINES), attrgetter(*_LISTS)
 
 
-def ill_formed(change: Change, reason: str, policy: Policy) -> tuple[Reason, ...]:
+def ill_formed(change: ask.Change, reason: str, policy: Policy) -> tuple[Reason, ...]:
     """Return why a change cannot be processed: too long (1), odd Unicode, wrong types, numbers out of range."""
     found = list(dict.fromkeys(_oversize(change, reason, policy)))
     if found:
@@ -87,7 +75,7 @@ def ill_formed(change: Change, reason: str, policy: Policy) -> tuple[Reason, ...
     return tuple(found)
 
 
-def _oversize(change: Change, reason: str, policy: Policy) -> Iterator[Reason]:
+def _oversize(change: ask.Change, reason: str, policy: Policy) -> Iterator[Reason]:
     longest = max(policy.text_limit.values())
     if len(reason) > REASON:
         yield _reason("too_long", f"a reason is at most {REASON} characters")
@@ -126,7 +114,7 @@ def _metadata_too_long(most: int) -> Reason:
 def shape(case: Case, view: View, policy: Policy) -> Verdict | None:
     """Refuse what breaks a rule of form; hold a rule that lacks evidence or confidence."""
     problems = list(_problems(case, policy))
-    if isinstance(case.change, Insert | Replace | Append | Promote):
+    if isinstance(case.change, (*ask.SAYING, ask.Promote)):
         problems += _sizes(case, policy)
     if problems:
         return Refuse(reasons=tuple(problems))
@@ -154,15 +142,15 @@ def _problems(case: Case, policy: Policy) -> Iterator[Reason]:
         yield _reason(
             "reserved_key", "that is the name of a core block: use another key, or propose it for the core tier"
         )
-    if isinstance(change, Insert) and change.ttl is not None and after.stability is Stability.PERMANENT:
+    if isinstance(change, ask.Insert) and change.ttl is not None and after.stability is Stability.PERMANENT:
         yield _reason("ttl_on_permanent", "a permanent memory has no time to live: leave out one of the two")
-    if isinstance(change, Insert) and change.sliding and after.expires_at is None:
+    if isinstance(change, ask.Insert) and change.sliding and after.expires_at is None:
         yield _reason("sliding_without_ttl", "a term that slides has a time to live: state one")
-    if isinstance(change, Replace) and isinstance(change.ttl, timedelta) and after.stability is Stability.PERMANENT:
+    if isinstance(change, ask.Replace) and isinstance(change.ttl, timedelta) and after.stability is Stability.PERMANENT:
         yield _reason("ttl_on_permanent", "a permanent memory has no time to live")
-    if isinstance(change, Replace) and change.ttl is None and after.stability is Stability.VOLATILE:
+    if isinstance(change, ask.Replace) and change.ttl is None and after.stability is Stability.VOLATILE:
         yield _reason("volatile_without_ttl", "a volatile memory has a time to live: move it to keep it for good")
-    if isinstance(change, Insert) and after.kind in _STABILITY and after.stability not in _STABILITY[after.kind][0]:
+    if isinstance(change, ask.Insert) and after.kind in _STABILITY and after.stability not in _STABILITY[after.kind][0]:
         yield _reason("stability_of_kind", _STABILITY[after.kind][1])
     if before is not None and _rewrites_event(case, before):
         yield _reason("append_only", "an event is not changed after the fact: remember the correction as a new memory")
@@ -179,7 +167,7 @@ def _hides_in_its_key(after: Record, before: Record | None) -> bool:
 def _takes_a_blocks_name(case: Case, policy: Policy) -> bool:
     """Whether a memory outside of core is given the name of a core block, in whatever letters."""
     after, before = case.after, case.before
-    if after.key is None or after.tier is Tier.CORE or isinstance(case.change, Revert | Restore):
+    if after.key is None or after.tier is Tier.CORE or isinstance(case.change, ask.Revert | ask.Restore):
         return False
     if before is not None and (before.key, before.tier) == (after.key, after.tier):
         return False
@@ -188,7 +176,7 @@ def _takes_a_blocks_name(case: Case, policy: Policy) -> bool:
 
 
 def _unknown_scope(case: Case, policy: Policy) -> Iterator[Reason]:
-    if isinstance(case.change, Revert) and case.after.scope == RESERVED:
+    if isinstance(case.change, ask.Revert) and case.after.scope == RESERVED:
         # What the store keeps for itself is undone like anything else, and changed by nothing else that is judged.
         return
     if not is_scope(case.after.scope):
@@ -200,9 +188,11 @@ def _unknown_scope(case: Case, policy: Policy) -> Iterator[Reason]:
 def _rewrites_event(case: Case, before: Record) -> bool:
     if before.kind is not Kind.EVENT or before.tier is not Tier.EPISODIC:
         return False
-    if isinstance(case.change, Archive | Expire | Restore | Reinforce | Revert | Supersede) or takes_back(case):
+    if isinstance(
+        case.change, ask.Archive | ask.Expire | ask.Restore | ask.Reinforce | ask.Revert | ask.Supersede
+    ) or takes_back(case):
         return False
-    return not (case.actor.is_owner and not isinstance(case.change, Insert | Replace | Append))
+    return not (case.actor.is_owner and not isinstance(case.change, ask.SAYING))
 
 
 def _sizes(case: Case, policy: Policy) -> Iterator[Reason]:
@@ -214,10 +204,10 @@ def _sizes(case: Case, policy: Policy) -> Iterator[Reason]:
     if plain and (not after.text.strip() or (type(added) is str and not added.strip())):
         yield _reason("empty_text", "there is no text to remember")
     # What an insert leaves aside because its key is taken has to be in form all the same.
-    taken = isinstance(case.change, Insert) and case.before is not None
+    taken = isinstance(case.change, ask.Insert) and case.before is not None
     yield from dict.fromkeys(each for value in ((after, case.change) if taken else (after,)) for each in _short(value))
     limit = policy.text_limit[after.tier]
-    if len(after.text) > limit and not isinstance(case.change, Promote):
+    if len(after.text) > limit and not isinstance(case.change, ask.Promote):
         yield _text_too_long(len(after.text), limit)
 
 
@@ -247,7 +237,11 @@ def _text_too_long(length: int, limit: int) -> Reason:
 
 def _weak_rule(case: Case, policy: Policy) -> Iterator[Reason]:
     after = case.after
-    if after.kind is not Kind.RULE or not isinstance(case.change, Insert | Replace) or policy.decides(case.actor):
+    if (
+        after.kind is not Kind.RULE
+        or not isinstance(case.change, ask.Insert | ask.Replace)
+        or policy.decides(case.actor)
+    ):
         return
     if not after.evidence:
         yield _reason("rule_without_evidence", "a rule needs evidence: name what it rests on, or write it as the owner")
@@ -257,7 +251,7 @@ def _weak_rule(case: Case, policy: Policy) -> Iterator[Reason]:
 
 def _defaults_told(case: Case) -> Verdict | None:
     change, after = case.change, case.after
-    if not isinstance(change, Insert) or change.ttl is not None or after.expires_at is None or case.before:
+    if not isinstance(change, ask.Insert) or change.ttl is not None or after.expires_at is None or case.before:
         return None
     hours = (after.expires_at - after.created_at) / timedelta(hours=1)
     term = f"{hours:g} hours" if hours < 72 else f"{hours / 24:g} days"
@@ -292,7 +286,7 @@ def _plainly(text: str) -> str:
     return " ".join(_MARKS.sub(" ", Text(text).normal.text.casefold()).split())
 
 
-def _strings(change: Change) -> Iterator[tuple[str, str]]:
+def _strings(change: ask.Change) -> Iterator[tuple[str, str]]:
     made: Any = type(change)
     names, values = _fields(made)
     for name, value in zip(names, values(change), strict=True):
@@ -306,7 +300,7 @@ def _strings(change: Change) -> Iterator[tuple[str, str]]:
 
 
 @functools.cache
-def _fields(kind: type) -> tuple[tuple[str, ...], Callable[[Change], tuple[Any, ...]]]:
+def _fields(kind: type) -> tuple[tuple[str, ...], Callable[[ask.Change], tuple[Any, ...]]]:
     """Return the names of a change's fields, of which there are two at least, and how to get their values."""
     names = tuple(field.name for field in fields_of(kind))
     return names, attrgetter(*names)

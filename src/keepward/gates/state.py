@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from keepward.gates.detect.likeness import Form, alike, match, normalise
 from keepward.gates.verdict import Case, Quarantine, Refuse, Rewrite, Same, Verdict, View, reasons_of
-from keepward.model.change import Append, Insert, Move, Promote, Replace, Restore
+from keepward.model.change import SAYING, Insert, Move, Promote, Restore
 from keepward.model.commit import Reason
 from keepward.model.fold import content
 from keepward.model.memory import ContentType, Kind, Record, Tier, confidence_at
@@ -47,7 +47,7 @@ def confidence(case: Case, view: View, policy: Policy) -> Verdict | None:
     below = Quarantine(reasons=(_confidence("below_floor", detail),))
     if isinstance(case.change, Move) and case.before is not None and after.tier not in {case.before.tier, Tier.CORE}:
         return below if confidence_at(case.before, view.now) < floor else None
-    if not isinstance(case.change, Insert | Replace | Append) or after.confidence >= floor:
+    if not isinstance(case.change, SAYING) or after.confidence >= floor:
         return None
     if after.tier is Tier.CORE:
         if case.change.confidence is None:
@@ -141,7 +141,7 @@ def capacity(case: Case, view: View, policy: Policy) -> Verdict | None:
     if after.tier is Tier.CORE:
         # What is no block has no budget: the authority gate says which blocks there are.
         budget = policy.block_budget.get(after.key or "", 0)
-        grows = isinstance(case.change, Insert | Replace | Append | Promote | Restore)
+        grows = isinstance(case.change, (*SAYING, Promote, Restore))
         if after.key not in policy.core_keys or not grows or view.tokens <= budget:
             return None
         detail = f"the block `{after.key}` would hold {view.tokens} tokens of {budget}: shorten it"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, TypedDict, get_args
 
 from keepward.model.memory import Access, ContentType, Kind, Sensitivity, Stability, Tier
 from keepward.model.value import Duration
@@ -276,6 +276,8 @@ class Revert:
 Change = (
     Insert | Replace | Append | Supersede | Move | Promote | Retire | Archive | Expire | Restore | Reinforce | Revert
 )
+#: Those that say something in words of their writer's own.
+SAYING = (Insert, Replace, Append)
 
 
 #: Operations that confirm what a memory says and change nothing of it. They make a version like any other, and what
@@ -286,3 +288,6 @@ BOOKKEEPING = frozenset({"reinforce"})
 def operation(change: Change | type[Change]) -> str:
     """Return the lower-case name of a change or of its class, as it stands in events and receipts."""
     return (change if isinstance(change, type) else type(change)).__name__.lower()
+
+
+BY_OPERATION: Mapping[str, Any] = {operation(each): each for each in get_args(Change)}
