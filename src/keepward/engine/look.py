@@ -386,7 +386,22 @@ def _recorded(session: Session, evidence: tuple[str, ...]) -> frozenset[str]:
     return frozenset(names & set(evidence))
 
 
-def judged(session: Session, change: ask.Change, before: Record, after: Record) -> pipeline.Judged:
-    """Return what the gates say of one change by itself."""
-    case = Case(change=change, actor=session.actor, scope=session.scope, before=before, after=after)
-    return pipeline.judge(case, look(session, change, before, after, Overlay()), session.policy)
+def judged(
+    session: Session,
+    change: ask.Change,
+    before: Record | None,
+    after: Record,
+    *,
+    overlay: Overlay | None = None,
+    reason: str = "",
+    known: dict[str, tuple[Finding, ...]] | None = None,
+) -> pipeline.Judged:
+    """Return what the gates say of one change, by itself or behind those of an ``overlay``.
+
+    The redactor is asked where there is something to note what it finds in: ``known``.
+    """
+    case = Case(change=change, actor=session.actor, scope=session.scope, before=before, after=after, reason=reason)
+    view = look(session, change, before, after, overlay or Overlay())
+    if known is not None:
+        view = replace(view, personal=personal(session.engine, case, known))
+    return pipeline.judge(case, view, session.policy)

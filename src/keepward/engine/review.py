@@ -27,19 +27,18 @@ from typing import Any, TypeVar
 
 from keepward.engine import identity
 from keepward.engine.commit import Steps, Transaction, transact
-from keepward.engine.look import Overlay, look, personal
+from keepward.engine.look import Overlay, judged
 from keepward.engine.session import Engine, Session
 from keepward.engine.traces import revived
 from keepward.engine.view import occupant, says_the_same, visible
 from keepward.errors import Conflict, InvalidInput, KeepwardError, NotFound, StaleVersion, Unauthorised
-from keepward.gates import pipeline
 from keepward.gates.content import scrub_secret
 from keepward.gates.detect.engine import Finding
 from keepward.gates.shape import REASON, ill_formed, oversized
-from keepward.gates.verdict import Case, named, reasons_of
+from keepward.gates.verdict import named, reasons_of
 from keepward.model import change as ask
 from keepward.model.commit import Reason, Receipt, ReceiptKind, Step
-from keepward.model.fold import Frame, apply
+from keepward.model.fold import apply
 from keepward.model.memory import Record, Sensitivity, Status
 from keepward.model.proposal import Committed, Decided, ProposalState, Refused, Waiting, digest_of
 
@@ -210,12 +209,12 @@ def amend(
                 "a new edition of the identity is approved or rejected as it is; propose words of your own instead"
             )
         place = _place_of(steps, memory)
-        judged = _judge_amended(session, item, steps[place], replace(change, id=steps[place].after.id), found)
-        if judged.after is None:
-            return _Approval(item=item, reasons=judged.reasons)
-        steps = (*steps[:place], replace(steps[place], after=judged.after), *steps[place + 1 :])
+        after, reasons = _judge_amended(session, item, steps[place], replace(change, id=steps[place].after.id), found)
+        if after is None:
+            return _Approval(item=item, reasons=reasons)
+        steps = (*steps[:place], replace(steps[place], after=after), *steps[place + 1 :])
         _still_fits(session, item, steps)
-        return _Approval(item=item, steps=steps, decision=AMENDED, reasons=judged.reasons)
+        return _Approval(item=item, steps=steps, decision=AMENDED, reasons=reasons)
 
     def carry_out(transaction: Transaction, approval: _Approval) -> Committed | Refused:
         if approval.steps:
@@ -236,20 +235,13 @@ def _place_of(steps: Sequence[Step], memory: str | None) -> int:
     return found[0]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Amended:
-    """An amendment, judged: the record to store, or None where it is refused, and what the gates said."""
-
-    after: Record | None
-    reasons: tuple[Reason, ...]
-
-
 def _judge_amended(
     session: Session, item: Waiting, step: Step, change: ask.Replace, found: dict[str, tuple[Finding, ...]]
-) -> _Amended:
+) -> tuple[Record | None, tuple[Reason, ...]]:
+    """Return the record to store, None where the amendment is refused, and what the gates said."""
     broken = ill_formed(change, item.reason, session.policy)
     if broken:
-        return _Amended(after=None, reasons=broken)
+        return None, broken
     after = _amended_record(session, step, change)
     made = _change_of(replace(step, after=after))
     if change.consent and isinstance(made, ask.SAYING):
@@ -257,23 +249,22 @@ def _judge_amended(
     stone = revived(session.engine, session.tenant, after)
     broken = (*oversized(after, session.policy), *(() if stone is None else (stone,)))
     if broken:
-        return _Amended(after=None, reasons=broken)
+        return None, broken
     # The owner's words are judged as the owner's, a reviewer's as those that they take the place of (5).
     actor = session.actor if session.policy.decides(session.actor) else item.proposer
-    case = Case(change=made, actor=actor, scope=after.scope, before=step.before, after=after, reason=item.reason)
-    view = look(session, made, step.before, after, Overlay())
-    judged = pipeline.judge(case, replace(view, personal=personal(session.engine, case, found)), session.policy)
-    reasons = tuple(judged.reasons)
-    if judged.decision in {"refuse", "same"}:
-        return _Amended(after=None, reasons=reasons)
+    asked = replace(session, actor=actor, scope=after.scope)
+    said = judged(asked, made, step.before, after, reason=item.reason, known=found)
+    reasons = tuple(said.reasons)
+    if said.decision in {"refuse", "same"}:
+        return None, reasons
     seen = {(each.gate, each.code) for each in item.reasons}
-    if any((each.gate, each.code) not in seen for each in judged.held):
+    if any((each.gate, each.code) not in seen for each in said.held):
         detail = "these words would be held for what the proposal was not held for; it goes on waiting as it was"
-        return _Amended(after=None, reasons=(_review("amendment_held", detail), *reasons))
-    if session.policy.four_eyes and any(each.gate == "authority" for each in judged.held):
+        return None, (_review("amendment_held", detail), *reasons)
+    if session.policy.four_eyes and any(each.gate == "authority" for each in said.held):
         detail = "policy asks for four eyes: words of your own wait for another person; it goes on waiting as it was"
-        return _Amended(after=None, reasons=(_review("four_eyes", detail), *reasons))
-    return _Amended(after=judged.case.after, reasons=reasons)
+        return None, (_review("four_eyes", detail), *reasons)
+    return said.case.after, reasons
 
 
 def _amended_record(session: Session, step: Step, change: ask.Replace) -> Record:
@@ -281,7 +272,7 @@ def _amended_record(session: Session, step: Step, change: ask.Replace) -> Record
     asked = step.after
     # The same words are still who said them first.
     change = replace(change, text=ask.KEEP) if change.text == asked.text else change
-    after = apply(change, asked, Frame(now=session.clock.now(), actor=session.actor, policy=session.policy))
+    after = apply(change, asked, session.frame())
     own = after.text != asked.text and step.before is None
     author = session.actor.label if own else asked.author
     after = replace(after, version=asked.version, updated_at=asked.updated_at, author=author)
@@ -506,22 +497,13 @@ def objection(engine: Engine, item: Waiting) -> str | None:
         change = _change_of(step)
         session = Session(engine=engine, tenant=item.tenant, scope=step.after.scope, actor=item.proposer)
         try:
-            view = look(session, change, step.before, step.after, overlay)
+            found = judged(session, change, step.before, step.after, overlay=overlay, reason=item.reason)
         except Conflict as fault:
             return str(fault)
-        case = Case(
-            change=change,
-            actor=item.proposer,
-            scope=session.scope,
-            before=step.before,
-            after=step.after,
-            reason=item.reason,
-        )
-        judged = pipeline.judge(case, view, engine.policy)
-        if judged.decision == "same" and judged.existing is not None:
-            return f"memory {judged.existing.id} says the same by now"
-        if judged.decision == "refuse":
-            return f"{judged.reasons[0].gate} refuses it by now: {judged.reasons[0].detail}"
+        if found.decision == "same" and found.existing is not None:
+            return f"memory {found.existing.id} says the same by now"
+        if found.decision == "refuse":
+            return f"{found.reasons[0].gate} refuses it by now: {found.reasons[0].detail}"
         overlay.take(step.before, step.after)
     return None
 

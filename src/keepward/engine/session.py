@@ -18,6 +18,7 @@ from typing import Any, Protocol, cast
 from keepward.engine.index import Catalogues, Indexes
 from keepward.engine.learned import Rerankers
 from keepward.errors import Unauthorised
+from keepward.model.fold import Frame
 from keepward.model.memory import Record
 from keepward.model.policy import Policy
 from keepward.model.trust import Actor, ActorKind, Trust
@@ -168,6 +169,10 @@ class Session:
         """The token that was used, as a fact of a receipt; empty for a handle opened in this process."""
         token = next((each.credential for each in (self.actor, *self.via) if each.credential), None)
         return {} if token is None else {"credential": token}
+
+    def frame(self, **more: Any) -> Frame:
+        """Return what a change is folded in: now, as this actor, by the policy; ``more`` is as ``Frame`` has it."""
+        return Frame(now=self.clock.now(), actor=self.actor, policy=self.policy, **more)
 
     def inside(self, writer: Writer) -> Session:
         """Return the session of a transaction: what it reads is what that transaction sees, and no model is asked."""

@@ -17,7 +17,6 @@ Invariants
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
@@ -36,7 +35,7 @@ from keepward.gates.verdict import Case, Refuse, View
 from keepward.model.change import BOOKKEEPING, Archive, Revert
 from keepward.model.codec import canonical, digest
 from keepward.model.commit import MARK, Commit, Reason, Step
-from keepward.model.fold import Frame, apply
+from keepward.model.fold import apply
 from keepward.model.journal import CommitView, Conflicting, Containment, Difference, Lifted, Rollback, Selector
 from keepward.model.memory import Record, Status, Tier
 from keepward.model.query import EVERYTHING
@@ -233,8 +232,7 @@ def _steps(session: Session, targets: dict[str, int]) -> tuple[list[Step], tuple
             reasons.append(Reason(gate="erased", code="erased", detail=detail))
             continue
         change = Revert(id=memory_id, to_version=version, if_version=before.version)
-        frame = Frame(now=session.clock.now(), actor=session.actor, policy=session.policy, earlier=earlier)
-        after = apply(change, before, frame)
+        after = apply(change, before, session.frame(earlier=earlier))
         found = judged(session, change, before, after)
         if found.decision != "allow":
             raise Unauthorised(found.reasons[0].detail)
@@ -343,7 +341,6 @@ def _contained_step(session: Session, record: Record) -> Step:
 
 #: The op of its events, the kind of its commit and receipt, and the name of its entries on the list.
 LIFT = "lift"
-_log = logging.getLogger(__name__)
 
 
 def lift(session: Session, name: str) -> Lifted:

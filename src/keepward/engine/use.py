@@ -23,7 +23,7 @@ from keepward.errors import InvalidInput
 from keepward.gates.content import scrub_private, scrub_secret
 from keepward.model.change import Reinforce
 from keepward.model.commit import Step
-from keepward.model.fold import Frame, apply
+from keepward.model.fold import apply
 from keepward.model.memory import importance_at
 from keepward.model.query import Feedback, Recall, Reinforced
 from keepward.model.trust import default_source, trust_of
@@ -141,8 +141,8 @@ def learn_importance(session: Session) -> Reinforced:
     def decide(session: Session) -> _Learning:
         counted = session.store.unlearned(session.tenant)
         found = session.store.records(session.tenant, list(counted)).records if counted else []
-        now = session.clock.now()
-        frame = Frame(now=now, actor=session.actor, policy=session.policy)
+        frame = session.frame()
+        now = frame.now
         steps: list[Step] = []
         for record in sorted(found, key=lambda each: each.id):
             if not record.is_live(now):

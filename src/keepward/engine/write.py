@@ -283,12 +283,8 @@ def _refused(*reasons: Reason) -> Judgement:
     return Judgement(decision="refuse", reasons=reasons)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Folded:
-    """One change with what it would make of a memory, before anybody has judged it."""
-
-    case: Case
-    frame: Frame
+#: One change with what it would make of a memory, before anybody has judged it, and what it was folded in.
+_Folded = tuple[Case, Frame]
 
 
 def _fold(session: Session, change: Change, reason: str, draft: Draft) -> _Folded | Judgement:
@@ -305,13 +301,7 @@ def _fold(session: Session, change: Change, reason: str, draft: Draft) -> _Folde
     before = before_of(session, change, draft.overlay)
     if isinstance(change, Supersede):
         change = replace(change, by=newest(session, change.by, draft.overlay).id)
-    frame = Frame(
-        now=session.clock.now(),
-        actor=session.actor,
-        policy=session.policy,
-        parents=parents_of(session, change, draft.overlay),
-        heard=draft.heard,
-    )
+    frame = session.frame(parents=parents_of(session, change, draft.overlay), heard=draft.heard)
     try:
         after = apply(change, before, frame)
     except InvalidInput as fault:
@@ -323,7 +313,7 @@ def _fold(session: Session, change: Change, reason: str, draft: Draft) -> _Folde
     if objection is not None:
         return _refused(objection)
     case = Case(change=change, actor=session.actor, scope=session.scope, before=before, after=after, reason=reason)
-    return _Folded(case=case, frame=frame)
+    return case, frame
 
 
 def _fold_ahead(
@@ -336,7 +326,7 @@ def _fold_ahead(
     folded = [
         _fold(session, change, reason, draft) if apart else None for change, apart in zip(changes, alone, strict=True)
     ]
-    cases = [each.case for each in folded if isinstance(each, _Folded)]
+    cases = [each[0] for each in folded if isinstance(each, tuple)]
     look_ahead(session, [case.after for case in cases], draft.overlay)
     glance(cases)
     return folded
@@ -348,7 +338,7 @@ def _judge(
     folded = _fold(session, change, reason, draft) if folded is None else folded
     if isinstance(folded, Judgement):
         return folded
-    case, frame = folded.case, folded.frame
+    case, frame = folded
     change, before, after = case.change, case.before, case.after
     view = look(session, change, before, after, draft.overlay)
     view = replace(view, personal=personal(session.engine, case, draft.personal))
@@ -365,7 +355,10 @@ def _judge(
         result.reasons = (*result.reasons, Reason(gate="authority", code="after_reading", detail=detail))
     if not reaches(session, after.scope):
         # A place that it writes to and does not see: what is there is not told.
-        result.reasons = tuple(map(_untold, result.reasons))
+        untold = "something like it is known in that scope, which this handle does not see"
+        result.reasons = tuple(
+            replace(each, detail=untold) if each.gate == "duplicate" else each for each in result.reasons
+        )
         if judged.decision == "same":
             return _refused(*result.reasons)
     if judged.decision == "same" and judged.existing is not None:
@@ -401,12 +394,6 @@ def _visible_step(session: Session, step: Step) -> Step:
     return replace(step, before=veiled(step.before), after=veiled(step.after))
 
 
-def _untold(reason: Reason) -> Reason:
-    if reason.gate != "duplicate":
-        return reason
-    return replace(reason, detail="something like it is known in that scope, which this handle does not see")
-
-
 def _weigh(result: Judgement, after: Record, existing: Record) -> None:
     """Note where the same was said by somebody who is trusted less: that confirms nothing."""
     if after.trust >= existing.trust:
@@ -424,8 +411,7 @@ def _strengthen(
     """Give a memory what its restatement adds, where the gates let that through or let a person decide."""
     stronger = None
     if session.actor.kind is not ActorKind.IMPORTER:
-        frame = Frame(now=session.clock.now(), actor=session.actor, policy=session.policy)
-        stronger = strengthened(existing, case.after, change, frame)
+        stronger = strengthened(existing, case.after, change, session.frame())
     if stronger is None:
         return
     added = Replace(
@@ -457,7 +443,7 @@ def _strengthen(
 
 def _take_vector(engine: Engine, change: Change, after: Record, overlay: Overlay) -> None:
     if isinstance(change, Insert) and change.vector is not None and engine.embedder is not None:
-        # Of a text that a gate has rewritten it would still tell what was taken out: see ``Overlay.given``.
+        # Of a text that a gate has rewritten it would still tell what was taken out: see ``Overlay.features``.
         overlay.vectors[after.id] = (change.text, engine.embedder.id, packed(change.vector))
 
 
@@ -504,7 +490,7 @@ def _duplicate(
     lasting = record.kind is not Kind.EVENT and record.tier is not Tier.CORE
     if confirm and item.confirms and lasting and session.actor.kind is not ActorKind.IMPORTER:
         change = Reinforce(id=record.id)
-        after = apply(change, record, Frame(now=session.clock.now(), actor=session.actor, policy=session.policy))
+        after = apply(change, record, session.frame())
         stored = transaction.commit(
             Steps([Step(op=operation(change), before=record, after=after)]),
             reason="said again",
