@@ -18,7 +18,7 @@ from keepward.errors import InvalidInput, NotFound
 from keepward.model.journal import Check, CommitView, Difference, Verification
 from keepward.model.memory import CORE_BLOCKS, Record, Status, Tier
 from keepward.model.query import EVERYTHING, AsOf, Filter
-from keepward.model.trust import visible_from
+from keepward.model.trust import is_actor, visible_from
 from keepward.model.value import counted
 from keepward.ports.store import Found
 from keepward.retrieval.units import FRESH
@@ -50,17 +50,17 @@ def log(
     found: list[CommitView] = []
     while len(found) < limit and before != 1:
         page = session.store.commits(session.tenant, before=before, limit=limit, kind=kind, actor=actor)
-        wanted = (each for each in page if _made_by(each, actor))
+        wanted = (
+            each
+            for each in page
+            if actor is None
+            or any(is_actor(name, actor) for name in (each.details.actor, each.details.approved_by or ""))
+        )
         found += [view for view in (readable(session, each) for each in wanted) if view.steps]
         if len(page) < limit:
             break
         before = page[-1].commit.seq
     return found[:limit]
-
-
-def _made_by(view: CommitView, actor: str | None) -> bool:
-    names = (view.details.actor, view.details.approved_by or "")
-    return actor is None or any(actor in {name, name.partition(":")[2]} for name in names)
 
 
 def show(session: Session, commit: str) -> CommitView:

@@ -25,6 +25,7 @@ from keepward.model.commit import ReceiptLine, ReceiptPage
 from keepward.model.compiled import Considered, Explanation, Part, Share, TokenCount
 from keepward.model.memory import Record, Status
 from keepward.model.query import Ranked, Ranking, Recall
+from keepward.model.trust import is_actor
 from keepward.model.value import from_micros, plain_key
 
 #: Receipts that one page looks at to find those that pass.
@@ -249,7 +250,7 @@ def receipts(
             line = _line(each)
             if (
                 (not kinds or line.kind in kinds)
-                and (actor is None or actor in {line.actor, line.actor.partition(":")[2]})
+                and (actor is None or is_actor(line.actor, actor))
                 and (wanted is None or wanted in (line.objective or "").casefold())
             ):
                 found.append(line)

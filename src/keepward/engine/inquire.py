@@ -37,6 +37,7 @@ from keepward.model.journal import (
 )
 from keepward.model.memory import FIELDS, READ_FIELDS, VERSION_FIELDS
 from keepward.model.proposal import Waiting
+from keepward.model.trust import is_actor
 from keepward.model.value import from_micros
 
 
@@ -270,16 +271,12 @@ def _direct(session: Session, selector: Selector) -> dict[str, int]:
         # An approver lets through what somebody else said; who amends it says some of it.
         writers = {details.actor} if item is None or item.decision == AMENDED else set()
         writers |= {item.proposer.label} if item is not None else set()
-        return any(_is_actor(writer, selector.value) for writer in writers)
+        return any(is_actor(writer, selector.value) for writer in writers)
 
     def by_session(details: CommitDetails, payload: Mapping[str, Any]) -> bool:
         return selector.value in {details.session, payload.get("session")}
 
     return _scan(session, by_actor if selector.way == "actor" else by_session)
-
-
-def _is_actor(label: str, named: str) -> bool:
-    return named in {label, label.partition(":")[2]}
 
 
 def _scan(session: Session, matches: Callable[[CommitDetails, Mapping[str, Any]], bool]) -> dict[str, int]:
@@ -323,7 +320,7 @@ def _contexts(
 
 
 def _concerns(item: Waiting, selector: Selector, ids: set[str]) -> bool:
-    if selector.way == "actor" and _is_actor(item.proposer.label, selector.value):
+    if selector.way == "actor" and is_actor(item.proposer.label, selector.value):
         return True
     for step in item.steps:
         after = step.after

@@ -232,6 +232,11 @@ def stands_below(actor: Actor, other: Actor) -> bool:
     return other.is_owner and not actor.is_owner
 
 
+def is_actor(label: str, named: str) -> bool:
+    """Whether the principal with a label is the one that is named: as ``kind:name``, or by the name alone."""
+    return named in {label, label.partition(":")[2]}
+
+
 def default_source(actor: Actor) -> str:
     """Return the source name assumed when the writer names none."""
     return _DEFAULT_SOURCE[actor.kind]
