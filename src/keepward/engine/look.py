@@ -34,7 +34,8 @@ from keepward.model.query import Filter
 from keepward.model.trust import ActorKind, Trust
 from keepward.ports.store import Features, Likely
 from keepward.retrieval.units import GIVEN
-from keepward.store.reads import Reader
+from keepward.store.reads import CANDIDATES, SHARED, Reader
+from keepward.store.rows import place_of
 
 #: What of a memory its features are made of, beside when it was written; and where it is compared.
 SPOKEN = ("text", "key", "tags", "category", "speaker", "occurred_at", "kind")
@@ -141,18 +142,8 @@ def _finding(text: str, start: int, end: int, kind: str) -> Finding:
     return Finding(detector=kind, start=start, end=end)
 
 
-#: Candidates for a likeness looked at closely, and the newest holders of one mark that are counted.
-ALIKE = 8
-
-
-#: Of six marks, how many likely duplicates share; of texts that share four fifths of their words, one in 600
-#: pairs shares fewer.
-SHARED_MARKS = 2
-
-
+#: Newest holders of one mark that are counted: those of a proposal are at hand.
 CROWD = 64
-
-
 _USER_SOURCES = frozenset({"user_message", "user", "chat"})
 
 
@@ -209,27 +200,22 @@ class Overlay:
             self.keys[after.scope, after.key] = after.id
         if before is None:
             self.arrivals[after.tier] += 1
-        held = self.marks.setdefault(_place(after), {})
+        held = self.marks.setdefault(place_of(after), {})
         for mark in features.marks:
             held.setdefault(mark, []).append(after.id)
 
     def similar(self, record: Record, features: Features) -> list[Record]:
         """Return records of this proposal that share marks with one, most first, ties by age, at most 8."""
-        held = self.marks.get(_place(record), {})
+        held = self.marks.get(place_of(record), {})
         crowds = [crowd for mark in features.marks if (crowd := held.get(mark))]
-        if len(crowds) < SHARED_MARKS:
+        if len(crowds) < SHARED:
             return []
         # Counted in one go: to begin anew for each mark costs as much as the counting.
         shared = Counter(chain.from_iterable([crowd[-CROWD:] for crowd in crowds]))
         shared.pop(record.id, None)
-        likely = [(-count, other) for other, count in shared.items() if count >= SHARED_MARKS]
-        nearest = heapq.nsmallest(ALIKE, likely)
+        likely = [(-count, other) for other, count in shared.items() if count >= SHARED]
+        nearest = heapq.nsmallest(CANDIDATES, likely)
         return [each for _, other in nearest if (each := self.records[other]).status is Status.ACTIVE]
-
-
-def _place(record: Record) -> str:
-    """Return what must be equal for two memories to be compared."""
-    return f"{record.tier._value_} {record.sensitivity._value_} {record.scope}"
 
 
 def before_of(session: Session, change: ask.Change, overlay: Overlay) -> Record | None:

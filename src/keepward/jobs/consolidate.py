@@ -24,10 +24,7 @@ from keepward.model.commit import Reason
 from keepward.model.job import Alike
 from keepward.model.memory import Kind, Record, Stability, Tier, confidence_at, importance_at
 from keepward.ports.store import Features, Indexed
-
-CROWD = 32
-#: Of six marks, how many likely pairs share.
-SHARED = 2
+from keepward.store.reads import CROWD, SHARED
 
 
 def pairs(on: Planning, *, floor: float, scopes: Iterable[str] | None = None) -> list[Alike]:

@@ -53,7 +53,8 @@ from keepward.store.uses import UseReads
 
 #: Most candidates for one text.
 CANDIDATES = 8
-#: Marks of six that a candidate shares, unless its text is equal; see ``engine.features``.
+#: Of six marks, how many likely duplicates share, unless the texts are equal; of texts that share four fifths of their
+#: words, one in 600 pairs shares fewer. See ``engine.features``.
 SHARED = 2
 #: Holders of one mark that are counted, those touched last.
 CROWD = 32
@@ -398,7 +399,8 @@ def _likely(
     ranked: list[list[int]] = []
     for (record, features), placed in zip(asked, marks, strict=True):
         digest = features.digest
-        has = is_known(db, tenant, digest)
+        # Whatever its state; an empty one is nobody's.
+        has = bool(digest) and db.run("known_digest", tenant=tenant, digest=digest).fetchone() is not None
         known.append(has)
         equals.append(_equal(db, tenant, record, digest, micros) if has else [])
         crowds = [crowd for mark in placed if (crowd := holders.get(mark))]
@@ -416,11 +418,6 @@ def _likely(
             first = _living(places, _rows_at(db, tenant, places), record, features, same, micros)
         found.append((first, some))
     return found
-
-
-def is_known(db: Session, tenant: str, digest: bytes) -> bool:
-    """Whether any memory has a digest, whatever its state; an empty one is nobody's."""
-    return bool(digest) and db.run("known_digest", tenant=tenant, digest=digest).fetchone() is not None
 
 
 def _living(
