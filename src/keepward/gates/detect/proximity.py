@@ -14,13 +14,12 @@ from __future__ import annotations
 import functools
 import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from keepward.gates.detect.checks import digits, high_entropy, ordinary, placeholder, strong
 from keepward.gates.detect.engine import any_literal
-from keepward.gates.detect.rules import literals_of
-from keepward.gates.detect.sentences import CODE, LONGEST, LONGEST_NOTE, Lexicon
+from keepward.gates.detect.sentences import CODE, LONGEST, LONGEST_NOTE, Lexicon, any_entry
 from keepward.gates.detect.tables import listed, read, words
 from keepward.gates.detect.text import Text
 from keepward.model.patterns import regex
@@ -465,15 +464,9 @@ def find(text: str) -> Iterator[tuple[int, int, str]]:
 def telling() -> str:
     """Return a pattern that occurs in every text in which a value is told."""
     lists = read("proximity")["words"]
-    noun, seed = _any_of(lists[name] for name in _NOUNS), _any_of([lists["seed"]])
+    noun, seed = any_entry(lists[name] for name in _NOUNS), any_entry([lists["seed"]])
     spoken = any_literal(set(listed(lists["digit"])))
     digit = r"[0-9]{4}|[0-9]{3}[#*]|[0-9] ?[-–/ ] ?[0-9]|[0-9]\pL|[\pL._-][0-9]"
-    lock, turn = _any_of([lists["lock"]]), _any_of([lists["turn"]])
+    lock, turn = any_entry([lists["lock"]]), any_entry([lists["turn"]])
     mark = rf"(?:{digit}|(?:{turn})\W+[0-9]|[0-9]\W+(?:{turn})|\pL[!#$&*?^_@.]\w|\p{{Ll}}\p{{Lu}}|{spoken}\W+{spoken})"
     return rf"(?:{noun})[^\n]*{mark}|{mark}[^\n]*(?:{noun})|(?:{lock})[^\n]*[0-9]{{3}}|{seed}"
-
-
-def _any_of(lists: Iterable[str]) -> str:
-    literals = {literal for text in lists for literal in literals_of(listed(text))}
-    short = {literal for literal in literals if len(literal) < 4}
-    return rf"{any_literal(literals - short)}|(?i:\b(?:{'|'.join(sorted(short) or ['-'])})\b)"

@@ -175,7 +175,11 @@ def may_order(text: Text) -> bool:
 def ordering() -> str:
     """Return a pattern that occurs in every text in which something is weighed as an order."""
     lists = read("sentences")["words"]
-    literals = {literal for name in _NEEDED for literal in literals_of(listed(lists[name]))}
+    return any_entry(lists[name] for name in _NEEDED)
+
+
+def any_entry(lists: Iterable[str]) -> str:
+    """Return a pattern that occurs wherever an entry of a list does; short ones count as words alone."""
+    literals = {literal for text in lists for literal in literals_of(listed(text))}
     short = {literal for literal in literals if len(literal) < 4}
-    brief = "|".join(sorted(short))
-    return rf"{any_literal(literals - short)}|(?i:\b(?:{brief})\b)"
+    return rf"{any_literal(literals - short)}|(?i:\b(?:{'|'.join(sorted(short) or ['-'])})\b)"
