@@ -110,7 +110,6 @@ def _sealer(store_id: str, config_dir: Path | None) -> Sealer:
 
 def _carry_blobs(session: Session, wreck: Wreck, broken: Path) -> tuple[set[str], list[str]]:
     """Put the tenant's blobs into the new store; return those that came, and those that did not."""
-
     carried: set[str] = set()
     lost: list[str] = []
     files = blobs_of(broken)
@@ -136,7 +135,6 @@ def _carry_blobs(session: Session, wreck: Wreck, broken: Path) -> tuple[set[str]
 
 
 def _bring(session: Session, found: Salvaged, blobs: set[str], told: Callable[[str], None]) -> RescuedTenant:
-
     if found.commits:
         session.store.restore_journal(session.tenant, iter(found.commits))
         reindex(session, ended=True)
@@ -170,7 +168,6 @@ def _bring(session: Session, found: Salvaged, blobs: set[str], told: Callable[[s
 
 
 def _commit(session: Session, steps: list[Step]) -> None:
-
     if steps:
         base = {each.after.id: each.before.version if each.before else 0 for each in steps}
         store_steps(session, steps, base=base, reason=_REASON, kind="rescue")

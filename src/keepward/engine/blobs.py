@@ -13,7 +13,7 @@ Invariants
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -44,11 +44,7 @@ from keepward.model.memory import ContentType, Record
 from keepward.ports.world import BlobStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from keepward.model.proposal import Waiting
-    from keepward.ports.world import BlobStore
-
 
 _GONE = "there is no blob by that name that this handle may read; check the name, the tenant and the scope"
 
@@ -231,29 +227,18 @@ def _readable(session: Session, ref: str) -> Kept:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Swept:
-    """What a sweep removed."""
-
-    #: Blobs that nothing referred to.
-    blobs: int
-    #: Their size in bytes.
-    bytes: int
-    #: Files that no row named, as an interrupted write leaves them.
-    strays: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Copied:
     """Blobs that went into a copy of the store."""
 
     blobs: int
-    bytes: int
     #: Those whose file was gone or changed; they are not in the copy.
     faulty: tuple[str, ...]
 
 
-def sweep(engine: Engine, tenant: str | None = None) -> Swept:
+def sweep(engine: Engine, tenant: str | None = None) -> dict[str, int]:
     """Remove what nothing refers to for longer than ``GRACE``, of one tenant or all, and files that no row names.
+
+    Returns how many ``blobs`` and their ``bytes``, and how many ``strays``: files as an interrupted write leaves them.
 
     Raises:
         StoreUnavailable: the store or its folder cannot be written.
@@ -261,7 +246,8 @@ def sweep(engine: Engine, tenant: str | None = None) -> Swept:
     gone: list[Kept] = []
     for name in engine.store.blob_tenants() if tenant is None else [tenant]:
         gone += _forgotten(engine, name)
-    return Swept(blobs=len(gone), bytes=sum(each.blob.bytes for each in gone), strays=max(0, clean(engine) - len(gone)))
+    size, strays = sum(each.blob.bytes for each in gone), max(0, clean(engine) - len(gone))
+    return {"blobs": len(gone), "bytes": size, "strays": strays}
 
 
 def _forgotten(engine: Engine, tenant: str) -> list[Kept]:
@@ -350,7 +336,7 @@ def copy(source: BlobStore, target: BlobStore, wanted: Iterable[Kept]) -> Copied
     Raises:
         StoreUnavailable: a folder cannot be read or written.
     """
-    count, size, faulty = 0, 0, []
+    count, faulty = 0, []
     with reachable():
         for each in wanted:
             data = source.read(each.place)
@@ -359,5 +345,5 @@ def copy(source: BlobStore, target: BlobStore, wanted: Iterable[Kept]) -> Copied
                 continue
             with target.holding():
                 target.keep(each.place, data)
-            count, size = count + 1, size + len(data)
-    return Copied(blobs=count, bytes=size, faulty=tuple(faulty))
+            count += 1
+    return Copied(blobs=count, faulty=tuple(faulty))

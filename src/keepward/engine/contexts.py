@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from keepward.context.compiler import NO_ROOM, compile_context, memory_block, snapshot
 from keepward.context.render import Artefact, Fetch, digest
@@ -48,9 +47,6 @@ from keepward.model.trust import Trust, visible_from
 from keepward.model.value import unknown
 from keepward.ports.store import Found, Withheld
 from keepward.store.writer import Writer
-
-if TYPE_CHECKING:
-    from keepward.retrieval.index import Index
 
 #: Ended working memories are named among the exclusions for this long.
 REMEMBERED = timedelta(days=7)
@@ -288,7 +284,7 @@ def _gather(session: Session, objective: str, asked: Asked) -> Gathered:
         counter_name=session.engine.counter.name,
         count=session.engine.counter.count,
         screen=screen,
-        outdone=partial(_outdone, session, need.index),
+        outdone=lambda shown: {name: by.id for name, by in outdone_among(session, need.index, shown).items()},
         versions=made_with(session, found),
         include_sensitive=asked.include_sensitive,
         floor=floor_of(session.engine, asked.floor),
@@ -411,10 +407,6 @@ def _need(session: Session, least: Trust, now: datetime, room: int, *, sensitive
         return max(LEAST_READ, seen * (room - used) // used if used else room // TOKENS_A_READ)
 
     return Need(more=more)
-
-
-def _outdone(session: Session, index: Index | None, records: Sequence[Record]) -> dict[str, str]:
-    return {name: newer.id for name, newer in outdone_among(session, index, records).items()}
 
 
 def _unfit(records: list[Record], least: Trust) -> list[tuple[str, int, Reason]]:

@@ -578,7 +578,6 @@ def get(session: Session, memory_id: str, *, as_of: AsOf = None) -> Record:
 def history(session: Session, memory_id: str) -> list[Version]:
     """Return every version of a memory, oldest first; those of a time when it lay out of reach are left out."""
     record = fetch(session, memory_id)
-
     versions: list[Version] = []
     for made, step in session.store.history(session.tenant, record.id):
         after, before = step.after, step.before

@@ -76,8 +76,7 @@ def _train(session: Session, tally: Tally, _: Callable[[], None]) -> None:
 
 def _sweep(session: Session, tally: Tally, _: Callable[[], None]) -> None:
     dropped = review.drop_bodies(session)
-    found = blobs.sweep(session.engine, session.tenant)
-    tally.counts.update(blobs=found.blobs, bytes=found.bytes, strays=found.strays, proposals=dropped)
+    tally.counts.update(blobs.sweep(session.engine, session.tenant), proposals=dropped)
 
 
 def _audit(session: Session, tally: Tally, _: Callable[[], None]) -> None:

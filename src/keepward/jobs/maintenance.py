@@ -62,16 +62,14 @@ def run_pending(engine: Engine, *, halted: Callable[[], bool]) -> None:
                 for name in due:
                     if halted():
                         return
-                    _log_outcome(run_job(session, name, halted=halted).outcome, name)
+                    outcome = run_job(session, name, halted=halted).outcome
+                    extra = {"action": "job", "job": name, "outcome": outcome}
+                    level = logging.WARNING if outcome == "failed" else logging.INFO
+                    logger.log(level, "job %s: %s", name, outcome, extra=extra)
     except Halted:
         logger.info("maintenance was stopped and goes on another time", extra={"action": "maintenance"})
     except KeepwardError as fault:
         logger.warning("maintenance: %s", fault, extra={"action": "maintenance", "error": fault.code})
-
-
-def _log_outcome(outcome: str, name: str) -> None:
-    level = logging.WARNING if outcome == "failed" else logging.INFO
-    logger.log(level, "job %s: %s", name, outcome, extra={"action": "job", "job": name, "outcome": outcome})
 
 
 def due_jobs(engine: Engine, tenant: str) -> list[str]:

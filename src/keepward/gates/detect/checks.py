@@ -517,18 +517,9 @@ _OF_VALUES: dict[str, Callable[[str], bool]] = {
 _OF_PLACES: dict[str, Check] = {
     check.__name__: check
     for check in (
-        apart,
-        closed,
-        service_value,
-        handed_over,
-        personal,
-        mailbox,
-        public_ipv4,
-        public_ipv6,
-        iban,
-        payment_card,
+        apart, closed, service_value, handed_over, personal, mailbox, public_ipv4, public_ipv6, iban, payment_card,
     )
-}
+}  # fmt: skip
 
 
 @functools.cache

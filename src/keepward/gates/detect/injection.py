@@ -38,6 +38,7 @@ _SPELT_PLAIN = _SPELT.replace(r"[^\p{L}]", "[^A-Za-z]").replace(r"\p{L}", "[A-Za
 _LEAST, _KNOWN = -9.5, 4
 #: Characters of a note that may be excused as told to people.
 _LONGEST_NOTE = 2_000
+_DISGUISED = "disguised_order"
 #: What ends a sentence.
 _ENDS = ".!?\n。！？"
 _QUOTES = "\"'`“”‘’«»„「」『』"
@@ -91,7 +92,7 @@ def scan(given: str | Text) -> list[Finding]:
         inner = Text(piece.text)
         if any(True for pack in (english, abroad) for _ in pack.scan(inner)):
             findings.append(Finding(detector="encoded_order", start=piece.start, end=piece.end))
-    findings += (replace(finding, detector="disguised_order") for finding in _mangled(form))
+    findings += (replace(finding, detector=_DISGUISED) for finding in _mangled(form))
     if any(0xE0000 <= ord(char) < 0xE0200 for char in set(text.text)) and any(english.scan(Text(tag_text(text.text)))):
         findings.append(Finding(detector="invisible_order", start=0, end=len(text.text)))
     return settled(_weighed(text, findings), len(text.text))
@@ -117,12 +118,12 @@ def _mangled(form: Text) -> Iterator[Finding]:
         given, leet = form.data.decode(), form.data.translate(_LEET_BYTES).decode()
         for finding in core.scan(Text(leet)):
             if leet[finding.start : finding.end] != given[finding.start : finding.end]:
-                yield _at(form, finding.start, finding.end, finding.certainty)
+                yield located(form, finding.start, finding.end, _DISGUISED, finding.certainty)
     if form.text.isascii():
         for finding in core.scan(Text(codecs.encode(form.text, "rot13"))):
-            yield _at(form, finding.start, finding.end, finding.certainty)
+            yield located(form, finding.start, finding.end, _DISGUISED, finding.certainty)
     for finding in core.scan(Text(form.text[::-1])):
-        yield _at(form, size - finding.end, size - finding.start, finding.certainty)
+        yield located(form, size - finding.end, size - finding.start, _DISGUISED, finding.certainty)
 
 
 def _undisguised(*forms: bytes) -> bool:
@@ -137,10 +138,6 @@ def _disguises(data: bytes) -> tuple[bytes, bytes, bytes]:
     return data.translate(_LEET_BYTES), data.translate(_ROT13_BYTES), data[::-1]
 
 
-def _at(form: Text, start: int, end: int, certainty: Certainty = "certain", name: str = "disguised_order") -> Finding:
-    return located(form, start, end, name, certainty)
-
-
 def _broken_up(form: Text, closed_up: Text, pattern: str) -> Iterator[Finding]:
     """Yield orders whose letters are set apart; words in their normal spacing are for the ordinary rules."""
     kept = form.places_without(_SEPARATORS)
@@ -150,7 +147,7 @@ def _broken_up(form: Text, closed_up: Text, pattern: str) -> Iterator[Finding]:
         short = sum(1 for word in words if len(word.strip(_SEPARATORS)) <= 2)
         marked = any(mark in word.strip(_SEPARATORS) for word in words for mark in ".-_*|/\\~+")
         if short * 2 >= len(words) or marked or len(words) == 1:
-            yield _at(form, first, last)
+            yield located(form, first, last, _DISGUISED, "certain")
 
 
 def _hidden_characters(text: Text) -> Iterator[Finding]:

@@ -142,7 +142,7 @@ def _sentence(row: Mapping[str, Any], tables: Mapping[str, Any]) -> Rule:
     """Lists in their order: a number is how many characters may stand between two, "3 words" how many words."""
     lists = [item for item in row["words"] if isinstance(item, str) and not _COUNT.fullmatch(item)]
     must = [literals_of(listed(item)) for item in lists if not item.startswith("? ")]
-    telling = max(must, key=_telling)
+    telling = max(must, key=lambda literals: (min(len(literal.encode()) for literal in literals), -len(literals)))
     return _made(row, functools.partial(_sentence_pattern, row), telling)
 
 
@@ -164,10 +164,6 @@ def _sentence_pattern(row: Mapping[str, Any]) -> str:
 def literals_of(words: Iterable[str]) -> tuple[str, ...]:
     """Return what stands in every text that holds one of the words."""
     return tuple(dict.fromkeys(max(word.replace("*", " ").split(), key=len) for word in words))
-
-
-def _telling(literals: tuple[str, ...]) -> tuple[int, int]:
-    return min(len(literal.encode()) for literal in literals), -len(literals)
 
 
 def _shape(row: Mapping[str, Any], tables: Mapping[str, Any]) -> Rule:

@@ -235,15 +235,11 @@ def _is_other_code(text: str, groups: Groups) -> bool:
     if named.startswith("pin") and proximity.speaks_of("circuit", text[max(0, first - 80) : last + 80]):
         return True
     before = re.split(r"[^\w']+", text[max(0, first - 24) : first].lower().rstrip())[-1]
-    after = _first_word(text[last : last + 24])
+    after = re.split(r"[^\w']+", text[last : last + 24].lower().lstrip())[0]
     around = {before, named, after if after.startswith("postal") else ""}
     others = _opening("other_codes")
     glued = not before.isascii() and before.endswith(tuple(word for word in others if not word.isascii()))
     return first < last and (glued or not others.isdisjoint(around))
-
-
-def _first_word(text: str) -> str:
-    return re.split(r"[^\w']+", text.lower().lstrip())[0]
 
 
 def _opening(name: str) -> frozenset[str]:
