@@ -2,7 +2,7 @@
 
 Invariants
 (1) The command line beats the environment, the environment beats the file, the file beats the default.
-(2) An unknown name or a wrong value is an error that names the key and never repeats the value.
+(2) An unknown name or a wrong value is ``InvalidInput`` that names the key and never repeats the value.
 (3) Every field of ``model.policy.Policy`` can be set under ``[policy]``; a table replaces only the
     entries it names.
 (4) A start costs nothing that is not used: what reads patterns or settings files is imported with the first of them.
@@ -288,11 +288,7 @@ def default_store(environ: Mapping[str, str] | None = None, *, config_dir: Path 
 
 
 def make_room(path: Path, environ: Mapping[str, str] | None = None) -> None:
-    """Make the data folder where a store in it is about to be made; no other folder is ever made for a store.
-
-    Raises:
-        StoreUnavailable: it cannot be made.
-    """
+    """Make the data folder where a store in it is about to be made; no other folder is ever made for a store."""
     folder = data_folder(environ)
     if path.parent != folder or folder.exists():
         return
@@ -389,11 +385,7 @@ _NAMES: dict[str, Any] = {"least_trust": PURPOSES, "capacity": ("working", "epis
 
 
 def _read_as(hint: Any, value: Any, path: Path, *place: str) -> Any:
-    """Return a value of the file as a field of this type takes it; ``place`` is the name of the setting, in parts.
-
-    Raises:
-        InvalidInput: it is none; see (2).
-    """
+    """Return a value of the file as a field of this type takes it; ``place`` is the name of the setting, in parts."""
     kind, inner = get_origin(hint) or hint, get_args(hint)
     if type(None) in inner:
         # Left out it is None; no file says so.

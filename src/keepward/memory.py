@@ -503,11 +503,7 @@ def bearer_of(memory: Memory, credential: str) -> Memory:
 
 
 def _consenting(actor: Actor) -> Actor:
-    """Return an actor who may say that people consented, and may read what was kept with that.
-
-    Raises:
-        Unauthorised: it does not write at all.
-    """
+    """Return an actor who may say that people consented, and may read what was kept with that."""
     if not actor.may_propose:
         raise Unauthorised("consent goes with what is written, and this actor writes nothing")
     if actor.able("consent") and actor.able("sensitive"):

@@ -377,11 +377,7 @@ def _hooked(
 
 
 def _owner(call: Call, *, dry_run: bool) -> Memory | None:
-    """Return the owner's handle on the store, made where it is the user's own; None where a dry run finds no store.
-
-    Raises:
-        Unauthorised: whoever calls is no owner.
-    """
+    """Return the owner's handle on the store, made where it is the user's own; None where a dry run finds no store."""
     if dry_run and not call.path.exists():
         return None
     # A path that was typed has to be there: what is bound to a typing error is found out much later.

@@ -110,12 +110,7 @@ class Call:
         self.__dict__.pop("settings", None)
 
     def principal(self, duty: Duty) -> Actor:
-        """Return who this command acts as.
-
-        Raises:
-            InvalidInput: the name means nobody.
-            Unauthorised: see (2).
-        """
+        """Return who this command acts as."""
         given = self.settings.actor and named_actor(self.settings.actor)
         if not self.actor:
             return given or (named_actor("agent:cli") if duty == "propose" else named_actor("operator"))
@@ -133,11 +128,7 @@ class Call:
         return self.principal("decide").is_owner and not self.environ.get("KEEPWARD_TOKEN")
 
     def demand_store(self) -> None:
-        """Refuse to go on where there is no store.
-
-        Raises:
-            StoreUnavailable: see above.
-        """
+        """Refuse to go on where there is no store."""
         if not self.path.exists():
             raise StoreUnavailable(
                 f"there is no store at {self.path}; make one with `keepward init`, or name it with --db PATH"
@@ -301,11 +292,7 @@ def named_actor(name: str) -> Actor:
 
 
 def text_of(given: str) -> str:
-    """Return the text, or all of stdin where `-` was given, without its last line break.
-
-    Raises:
-        InvalidInput: stdin is not UTF-8.
-    """
+    """Return the text, or all of stdin where `-` was given, without its last line break."""
     if given != "-":
         return given
     try:

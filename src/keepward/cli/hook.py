@@ -62,11 +62,7 @@ def _answer(call: Call, what: str, client: str, agent: str) -> str:
 
 
 def _opened(call: Call, without: Call, agent: str) -> Memory:
-    """Open the store as an agent by name, or as the bearer of a token of this store; see (3).
-
-    Raises:
-        Unauthorised: that token holds no more.
-    """
+    """Open the store as an agent by name, or as the bearer of a token of this store; see (3)."""
     memory, secret = without.memory(create=True), call.environ.get("KEEPWARD_TOKEN")
     if not secret:
         return memory
@@ -80,11 +76,7 @@ def _opened(call: Call, without: Call, agent: str) -> Memory:
 
 
 def _carried_out(memory: Callable[[], Memory], seen: Seen, what: str, name: str, data: str) -> str:
-    """Do what an event asks for; return what its client is to read. The store is opened once the event is known.
-
-    Raises:
-        InvalidInput: it is no event of a client.
-    """
+    """Do what an event asks for; return what its client is to read. The store is opened once the event is known."""
     from keepward.errors import InvalidInput
     from keepward.hooks import events
 

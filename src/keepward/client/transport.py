@@ -41,11 +41,7 @@ _INSECURE = (
 
 
 def reading() -> Any:
-    """Return the HTTP library.
-
-    Raises:
-        InvalidInput: it is not installed.
-    """
+    """Return the HTTP library."""
     try:
         import httpx2
     except ImportError as fault:
@@ -112,9 +108,6 @@ class Transport:
 
         ``query`` leaves out what is None or empty. ``content`` is a raw body in place of JSON. ``once`` keeps a read
         that changes something from being sent again.
-
-        Raises:
-            KeepwardError: what the server answered; see (3).
         """
         sent = self._headers(headers)
         if body is not None:
@@ -211,11 +204,7 @@ class Answer(dict[str, Any]):
 
 
 def answer_of(response: httpx2.Response) -> Answer:
-    """Return the object that a server sent, an empty one where it sent nothing.
-
-    Raises:
-        StoreError: it is something else.
-    """
+    """Return the object that a server sent, an empty one where it sent nothing."""
     if not response.content:
         return Answer()
     try:

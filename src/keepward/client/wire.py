@@ -2,7 +2,7 @@
 
 Invariants
 (1) What stands for "leave it as it is" is left out; None is sent where it empties a field.
-(2) What cannot be sent without a loss is an error, and nothing is sent.
+(2) What cannot be sent without a loss is ``InvalidInput``, and nothing is sent.
 (3) Every write carries a key of its own, so that one that is sent again is carried out once.
 (4) Ids are the server's to give: in a proposal the id of an ``Insert`` is a name by which its other changes may
     refer to it, and the outcome holds the id that the memory got.
@@ -49,11 +49,7 @@ _MOMENTS = frozenset({"as_of", "earlier", "later", "until"})
 
 
 def path_of(*parts: str) -> str:
-    """Return a path under ``/memory`` whose parts hold no separator; each is one text of the caller's.
-
-    Raises:
-        InvalidInput: a part that no path can hold.
-    """
+    """Return a path under ``/memory`` whose parts hold no separator; each is one text of the caller's."""
     return "/memory/" + "/".join(_part(part) for part in parts)
 
 
@@ -298,11 +294,7 @@ def _parts(items: list[dict[str, Any]], most: int) -> Iterator[list[dict[str, An
 
 
 def plain(value: Any) -> Any:
-    """Return an argument as JSON values; a span of time is text such as ``90s``, or a number of seconds.
-
-    Raises:
-        InvalidInput: see (2).
-    """
+    """Return an argument as JSON values; a span of time is text such as ``90s``, or a number of seconds."""
     match value:
         case Enum():
             return plain(value.value)
@@ -339,11 +331,7 @@ def present(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _change(item: Change) -> dict[str, Any]:
-    """Return a change as ``op`` with its arguments; a new memory gets its id from the server.
-
-    Raises:
-        InvalidInput: rollback alone makes changes of this sort.
-    """
+    """Return a change as ``op`` with its arguments; a new memory gets its id from the server."""
     if isinstance(item, Revert):
         raise InvalidInput("a change cannot be a Revert: use rollback")
     if not isinstance(item, get_args(Change)):

@@ -114,11 +114,7 @@ def ask(end: socket.socket, message: bytes) -> bytes | None:
 
 
 def whole(end: socket.socket) -> bytes:
-    """Return all that comes until the other side is done.
-
-    Raises:
-        ValueError: it is more than an event may be.
-    """
+    """Return all that comes until the other side is done; ``ValueError`` where it is more than an event may be."""
     parts, size = [], 0
     while part := end.recv(65_536):
         parts.append(part)

@@ -101,11 +101,7 @@ def json_response(body: Any, status: int = 200, headers: Mapping[str, str] | Non
 
 
 def parse_as_of(value: str) -> int | str | datetime:
-    """Return the moment that a caller names.
-
-    Raises:
-        InvalidInput: the empty text.
-    """
+    """Return the moment that a caller names."""
     if not value.strip():
         raise InvalidInput("as_of is a commit's number or id, the name of a head, or an ISO 8601 instant")
     if value.isascii() and value.isdecimal():

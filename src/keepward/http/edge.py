@@ -90,11 +90,7 @@ class Edge:
                 await self.app(scope, receive, send)
 
     def check(self, scope: Scope) -> int:
-        """Return how long the body of a request may be.
-
-        Raises:
-            Problem: the request does not come in; see (1), (2), (4) and (5).
-        """
+        """Return how long the body of a request may be, if it comes in by (1), (2), (4) and (5)."""
         headers: dict[bytes, list[str]] = {}
         for name, value in scope["headers"]:
             headers.setdefault(name.lower(), []).append(value.decode("latin-1"))

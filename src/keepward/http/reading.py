@@ -8,7 +8,7 @@ Invariants
     several, or ``*``; a weak tag matches nothing.
 (4) A cursor belongs to one query: path, parameters other than ``cursor`` and ``limit``, tenant and scope. It holds
     numbers, ids and names of heads, no content; what it leads to is asked for under the caller's own rights; it
-    survives a restart of the server.
+    survives a restart of the server. One of another query, or that was changed, is a 400.
 (5) Every error is RFC 9457 ``application/problem+json``: ``code`` is stable and ``type`` is
     ``urn:keepward:problem:<code>``; sentences may change. An error of Keepward's keeps its code; its status is in
     ``STATUS``. What nobody foresaw is ``internal``, status 500, without a trace.
@@ -189,22 +189,14 @@ class StrictRequest(Request):
     """A request whose JSON is read by ``parse``."""
 
     async def json(self) -> Any:
-        """Return the body as JSON values.
-
-        Raises:
-            Problem: see (1).
-        """
+        """Return the body as JSON values."""
         if not hasattr(self, "_json"):
             self._json = parse(await self.body())
         return self._json
 
 
 def parse(body: bytes) -> Any:
-    """Return the JSON values of a body.
-
-    Raises:
-        Problem: see (1); the sentence says what is wrong and repeats nothing of it.
-    """
+    """Return the JSON values of a body."""
     try:
         text = body.decode("utf-8")
     except UnicodeDecodeError as fault:
@@ -234,11 +226,7 @@ def _bad(detail: str) -> Problem:
 
 
 def check_type(request: Request) -> None:
-    """See that a body, if there is one, is JSON.
-
-    Raises:
-        Problem: it is announced as something else: 415.
-    """
+    """See that a body, if there is one, is JSON."""
     headers = request.headers
     if headers.get("content-length", "0") == "0" and "transfer-encoding" not in headers:
         return
@@ -251,11 +239,7 @@ def check_type(request: Request) -> None:
 
 
 def check_query(request: Request, known: Mapping[str, bool]) -> None:
-    """See that a query fits; ``known`` says of each parameter whether it may stand more than once.
-
-    Raises:
-        Problem: see (2).
-    """
+    """See that a query fits; ``known`` says of each parameter whether it may stand more than once."""
     names = [name for name, _ in request.query_params.multi_items()]
     for name in names:
         if name not in known:
@@ -338,11 +322,7 @@ def encode_cursor(request: Request, position: Mapping[str, int | str | None]) ->
 
 
 def decode_cursor(request: Request, cursor: str) -> dict[str, Any]:
-    """Return the position that a cursor of the same query stands for.
-
-    Raises:
-        Problem: it was changed, or is of another query: 400.
-    """
+    """Return the position that a cursor of the same query stands for."""
     try:
         if len(cursor) > LONGEST:
             raise ValueError("too long")
@@ -379,9 +359,6 @@ def place(request: Request, cursor: str | None) -> tuple[int, Moment | None]:
     """Return how many items come before a page, and the state that its first page was read from.
 
     None stands for the state that the query itself names, and without a cursor for the present.
-
-    Raises:
-        Problem: the cursor is not one of this query: 400.
     """
     if cursor is None:
         return 0, None

@@ -353,9 +353,6 @@ def build(
     """Return the whole application for an owner's handle; ``app.state.serving`` is what it shares.
 
     ``settings`` are those that the store was opened with, to be shown to its owner; ``place`` is where it is.
-
-    Raises:
-        InvalidInput: the options cannot be served safely.
     """
     serving = Serving(memory=memory, options=options.checked(), settings=settings, place=place)
     from keepward.mcp import installed
@@ -414,11 +411,7 @@ def _why(fault: OSError, options: ServerOptions) -> str:
 
 
 def prepare(app: FastAPI) -> Server:
-    """Return the server of an application, ready to run.
-
-    Raises:
-        InvalidInput: the certificate or its key cannot be used.
-    """
+    """Return the server of an application, ready to run."""
     serving: Serving = app.state.serving
     options = serving.options
     config = uvicorn.Config(

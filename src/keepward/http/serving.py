@@ -318,11 +318,7 @@ class Serving:
         return handle
 
     def holding(self, token: str) -> Memory:
-        """Return the handle of a token.
-
-        Raises:
-            Unauthorised: it does not open this store.
-        """
+        """Return the handle of a token; ``Unauthorised`` where it does not open this store."""
         handle = self.known(token)
         if handle is None:
             handle = self.memory.holding(token)

@@ -82,11 +82,7 @@ class Importer(NamedTuple):
 
 
 def recognise(source: Source) -> Format:
-    """Tell the format of a file by what is in it.
-
-    Raises:
-        InvalidInput: it looks like none of them, or like damaged JSON.
-    """
+    """Tell the format of a file by what is in it."""
     if source.begins(SQLITE):
         return "langgraph"
     fault, opens = "", source.first()

@@ -72,11 +72,7 @@ def turns(
 
 
 def messages_in(source: Source) -> list[Any]:
-    """Return the messages of a file in their order, as they stand there.
-
-    Raises:
-        InvalidInput: it cannot be read, was cut, or holds no messages.
-    """
+    """Return the messages of a file in their order, as they stand there."""
     rows, _, many = _rows(source)
     found = []
     for number, _, _, row in _opened(rows, many=many):

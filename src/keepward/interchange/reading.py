@@ -2,7 +2,8 @@
 
 Invariants
 (1) A file is read in passes over a seekable source; no pass holds more of a JSONL file than one line.
-(2) What cannot be read is an error with a place and a reason, and never looks like an empty file.
+(2) What cannot be read is an error with a place and a reason, and never looks like an empty file: ``Unusable`` of a
+    line, an item or a value, ``InvalidInput`` of a file.
 (3) A value that was read holds no NaN, no number beyond 64 bits, no NUL and no lone surrogate.
 (4) What comes from a stream is held in memory and never written to a file: no gate has judged it yet.
 (5) An item's number is its line in a JSONL or Markdown file, else its place among the file's items, from 1.
@@ -123,11 +124,7 @@ class Source:
                 yield number, fault
 
     def document(self) -> Any:
-        """Return the value of the whole file as one JSON text.
-
-        Raises:
-            InvalidInput: it is none, or too large.
-        """
+        """Return the value of the whole file as one JSON text."""
         try:
             return parse(self.text())
         except Unusable as fault:
@@ -141,9 +138,6 @@ class Source:
         """Yield (number from 1, value) of each element of a JSON list, or of the one value, holding one at a time.
 
         In a list NULs and lone surrogates are not looked for. One pass at a time, as with ``lines``.
-
-        Raises:
-            Unusable: it is no JSON from here on, or was cut.
         """
         if self.first() != "[":
             yield 1, parse(self.text())
@@ -184,11 +178,7 @@ class Source:
             raise Unusable("something follows the end of the list")
 
     def checked_lines(self) -> int:
-        """Return the number of lines of a JSONL file that holds at least one object and was not cut.
-
-        Raises:
-            InvalidInput: it does not, or was.
-        """
+        """Return the number of lines of a JSONL file that holds at least one object and was not cut."""
         count = 0
         good = False
         fault: str | None = None
@@ -206,11 +196,7 @@ class Source:
         return count
 
     def text(self) -> str:
-        """Return the whole file as text.
-
-        Raises:
-            InvalidInput: not UTF-8, or larger than ``DOCUMENT_LIMIT``.
-        """
+        """Return the whole file as text."""
         if self.size() > DOCUMENT_LIMIT:
             limit = f"{DOCUMENT_LIMIT // 2**20} MiB"
             raise InvalidInput(f"{self.name} is larger than {limit}: convert it to JSONL, one object a line")
@@ -263,11 +249,7 @@ def _held(stream: Any, held: io.BytesIO, name: str) -> io.BytesIO:
 
 
 def checked(source: Source) -> Source:
-    """Return a source that can be read and is not empty.
-
-    Raises:
-        InvalidInput: it cannot be read, is empty or blank, or is no text and no file of another kind that is known.
-    """
+    """Return a source that can be read and is not empty."""
     try:
         source.stream.seek(0)
         start = source.stream.read(4096)
@@ -284,11 +266,7 @@ def checked(source: Source) -> Source:
 
 
 def parse(text: str, *, pairs: Callable[[list[tuple[str, Any]]], Any] | None = None) -> Any:
-    """Return the value of one JSON text; ``pairs`` makes an object of its names and values.
-
-    Raises:
-        Unusable: not JSON, or a value that breaks (3).
-    """
+    """Return the value of one JSON text; ``pairs`` makes an object of its names and values."""
     try:
         value = json.loads(
             text, parse_constant=_no_constant, parse_int=_whole, parse_float=_finite, object_pairs_hook=pairs
@@ -304,11 +282,7 @@ def parse(text: str, *, pairs: Callable[[list[tuple[str, Any]]], Any] | None = N
 
 
 def records(source: Source, *names: str) -> list[tuple[int, Any]]:
-    """Return (number from 1, value) of the items of a list, of an object's lists of these names, or one a line.
-
-    Raises:
-        InvalidInput: it cannot be read, or was cut.
-    """
+    """Return (number from 1, value) of the items of a list, of an object's lists of these names, or one a line."""
     first = next((value for _, value in itertools.islice(source.values(), _PROBE) if isinstance(value, dict)), None)
     if source.first() != "[" and first is not None and not any(isinstance(first.get(name), list) for name in names):
         source.checked_lines()
@@ -329,11 +303,7 @@ def listed(value: Any) -> list[Any]:
 
 
 def well_formed(value: Any) -> None:
-    """Check every text in a JSON value.
-
-    Raises:
-        Unusable: a NUL or a lone surrogate.
-    """
+    """See that no text in a JSON value holds a NUL or a lone surrogate."""
     try:
         flat = json.dumps(value, ensure_ascii=False)
         flat.encode()

@@ -7,7 +7,8 @@ holds the bytes of the blobs that lines name; its ``index.jsonl`` has one line a
 Invariants
 (1) A line is a record in the order a reader wants, its seal and, with the first of a commit, that commit. What was read
     again gives the same bytes: a payload or details in another form than this version writes are carried as text.
-(2) ``survey`` accepts a file only whole: every line, seal, number and hash, up to the promised head.
+(2) ``survey`` accepts a file only whole: every line, seal, number and hash, up to the promised head. What does not hold
+    is ``Unusable`` where it is found, and for the file ``InvalidInput`` with its line.
 (3) No pass holds more than one commit and the ids of the memories.
 (4) The folder is 0700 and its files are 0600; the index comes last, so that what it names is there.
 (5) What is taken from the folder passes the same checks as anything that is put, and has the hash that the line names.
@@ -134,11 +135,7 @@ def _open(payload: bytes) -> Any:
 
 
 def promised(line: dict[str, Any]) -> tuple[str, Head]:
-    """Return the tenant and the head that the first line of a file names.
-
-    Raises:
-        Unusable: it is not a first line, or of another format version.
-    """
+    """Return the tenant and the head that the first line of a file names."""
     export = line.get("export")
     if not isinstance(export, dict):
         raise Unusable("the beginning of the file is missing: its first line names no head")
@@ -154,11 +151,7 @@ def promised(line: dict[str, Any]) -> tuple[str, Head]:
 
 
 def event_of(line: dict[str, Any], seq: int, n: int) -> Event:
-    """Return the event of a line, which must stand at this place.
-
-    Raises:
-        Unusable: it stands elsewhere, or its content does not match its seal.
-    """
+    """Return the event of a line, which must stand at this place."""
     if (line["seq"], line["n"]) != (seq, n):
         raise Unusable(f"event {seq}.{n} is missing here: lines were taken out, added or moved")
     payload = payload_of(line)
@@ -178,11 +171,7 @@ def event_of(line: dict[str, Any], seq: int, n: int) -> Event:
 
 
 def weights_in(line: dict[str, Any], payload: bytes | None) -> tuple[str, str] | None:
-    """Return name and text of the weights that a line carries, None where it carries none.
-
-    Raises:
-        Unusable: they are not those that the line's record names by their SHA-256.
-    """
+    """Return name and text of the weights that a line carries, None where it carries none."""
     if "weights" not in line:
         return None
     name = None if payload is None else named_in(payload)
@@ -196,11 +185,7 @@ def weights_in(line: dict[str, Any], payload: bytes | None) -> tuple[str, str] |
 
 
 def commit_of(opening: dict[str, Any], tenant: str, seq: int, prev: bytes, events: list[Event]) -> Commit:
-    """Return the commit of these events, which must follow the hash ``prev``.
-
-    Raises:
-        Unusable: it does not match its hash.
-    """
+    """Return the commit of these events, which must follow the hash ``prev``."""
     gone = opening.get("erased") is True
     details = None if gone else opening["details"]
     commit = Commit(
@@ -254,11 +239,7 @@ class Survey:
 
 
 def survey(source: Source) -> Survey:
-    """Read the file once and verify it.
-
-    Raises:
-        InvalidInput: damaged, cut, changed, or holding a secret; names the lines.
-    """
+    """Read the file once and verify it."""
     faults: list[str] = []
     found: Survey | None = None
     last = Head(seq=0, hash=EMPTY_HASH)
@@ -297,11 +278,7 @@ def survey(source: Source) -> Survey:
 
 
 def journal(source: Source, head: Head) -> Iterator[tuple[Commit, list[Event]]]:
-    """Yield the commits of a surveyed file; ``head`` is the one found then.
-
-    Raises:
-        InvalidInput: the file has changed since.
-    """
+    """Yield the commits of a surveyed file; ``head`` is the one found then."""
     last = Head(seq=0, hash=EMPTY_HASH)
     try:
         for _, commit, events, _, _ in _commits(source):
@@ -370,11 +347,7 @@ def _unchanged(lines: list[dict[str, Any]], numbers: list[int], commit: Commit, 
 
 
 def _commits(source: Source) -> Iterator[tuple[Head, Commit, list[Event], list[int], list[Carried]]]:
-    """Yield the promised head, verified commits with their events, the numbers of their lines, and the weights named.
-
-    Raises:
-        Unusable: the first thing that does not hold, with its line.
-    """
+    """Yield the promised head, verified commits, their events, the numbers of their lines, and the weights named."""
     tenant, head = "", Head(seq=0, hash=EMPTY_HASH)
     prev, seq = EMPTY_HASH, 0
     events: list[Event] = []
@@ -445,11 +418,7 @@ def folder_of(file: Path) -> Path:
 
 
 def write_blobs(mem: Memory, file: Path, refs: set[str]) -> None:
-    """Write the blobs of a vault file beside it, in place of what was there.
-
-    Raises:
-        OSError: they cannot be written.
-    """
+    """Write the blobs of a vault file beside it, in place of what was there."""
     from keepward.memory import session_of
 
     session = session_of(mem, owners="reading every blob")

@@ -24,11 +24,7 @@ def installed() -> bool:
 
 
 def demand() -> None:
-    """Make sure that the SDK is there.
-
-    Raises:
-        InvalidInput: it is not; the message says how to get it.
-    """
+    """Make sure that the SDK is there; the error says how to get it."""
     if not installed():
         raise InvalidInput(MISSING)
 

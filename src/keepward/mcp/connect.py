@@ -9,6 +9,8 @@ Invariants
 (4) A second call with the same choices changes nothing.
 (5) An entry names a program and its arguments; the token that it may hold is an agent's, and no other key is in it.
     It is shown nowhere, and a file that holds one is its owner's alone.
+(6) What is not known, cannot be read or is not edited here is ``InvalidInput``, another program under our name is
+    ``Conflict``, and what the system refuses ``StoreUnavailable``; the file is left as it was.
 """
 
 from __future__ import annotations
@@ -58,22 +60,14 @@ CLIENTS = {
 
 
 def client_of(name: str) -> Client:
-    """Return a client by name.
-
-    Raises:
-        InvalidInput: it is none of those known here.
-    """
+    """Return a client by name."""
     if name not in CLIENTS:
         raise InvalidInput(f"connect takes {', '.join(CLIENTS)}")
     return CLIENTS[name]
 
 
 def file_of(client: Client, project: Path | None, environ: Mapping[str, str]) -> Path:
-    """Return the settings file of a client: in a project's folder, or the user's own.
-
-    Raises:
-        InvalidInput: there is no home folder, or no such project.
-    """
+    """Return the settings file of a client: in a project's folder, or the user's own."""
     if project is not None:
         if not project.is_dir():
             raise InvalidInput("--project takes a folder that is there")
@@ -146,11 +140,7 @@ def _spelled(path: Path) -> Path:
 
 
 def home_of(environ: Mapping[str, str]) -> Path:
-    """Return the user's home folder.
-
-    Raises:
-        InvalidInput: there is none.
-    """
+    """Return the user's home folder."""
     named = environ.get("USERPROFILE") if sys.platform == "win32" else environ.get("HOME")
     if named:
         return Path(named)
@@ -169,11 +159,7 @@ _HEADER = re.compile(r"\s*\[")
 
 
 def load(text: str, *, toml: bool) -> dict[str, Any]:
-    """Return what a text holds; nothing where it is empty.
-
-    Raises:
-        InvalidInput: it cannot be read, or is no table.
-    """
+    """Return what a text holds; nothing where it is empty."""
     try:
         if toml:
             return tomllib.loads(text)
@@ -202,11 +188,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def put(text: str, place: Sequence[Any], entry: Any, *, toml: bool) -> str:
-    """Return the text with an entry at a path of keys, of which 0 is the front of a list; what is on the way is made.
-
-    Raises:
-        InvalidInput: see (1).
-    """
+    """Return the text with an entry at a path of keys, of which 0 is the front of a list; the way there is made."""
     meant: Any = load(text, toml=toml)
     inner, last = meant, place[-1]
     for key, held in pairwise(place):
@@ -227,11 +209,7 @@ def put(text: str, place: Sequence[Any], entry: Any, *, toml: bool) -> str:
 
 
 def drop(text: str, place: Sequence[Any], *, toml: bool) -> str:
-    """Return the text without what is at a path, and without tables and lists on the way that are empty after that.
-
-    Raises:
-        InvalidInput: see (1).
-    """
+    """Return the text without what is at a path, and without tables and lists on the way that are empty after that."""
     meant = load(text, toml=toml)
     tables: list[Any] = [meant]
     for key in place[:-1]:
@@ -423,12 +401,7 @@ def standing_token(client: Client, path: Path) -> Standing | None:
 
 
 def connected(client: Client, path: Path, command: Sequence[str], env: Mapping[str, str]) -> Change:
-    """Return the change that makes a client start this command as its server.
-
-    Raises:
-        InvalidInput: the file is not one that can be edited safely; it is left alone, and what to add is told.
-        Conflict: a server of that name is there and is another program.
-    """
+    """Return the change that makes a client start this command as its server; an error tells what to add by hand."""
     by_hand = entry_of(client, list(command), env, nested=False)
     try:
         before, place, there = _entry(client, path)
@@ -452,12 +425,7 @@ def connected(client: Client, path: Path, command: Sequence[str], env: Mapping[s
 
 
 def disconnected(client: Client, path: Path) -> Change:
-    """Return the change that takes our entry out.
-
-    Raises:
-        InvalidInput: the file is not one that can be edited safely; it is left alone.
-        Conflict: a server of that name is there and is another program.
-    """
+    """Return the change that takes our entry out."""
     if SERVER not in read(path):
         return Change(client, path, "absent", read(path), read(path))
     try:
@@ -517,12 +485,7 @@ def _require_ours(path: Path, entry: Any) -> None:
 
 
 def read(path: Path) -> str:
-    """Return the text of a settings file; empty where there is none.
-
-    Raises:
-        InvalidInput: it is no UTF-8 text.
-        StoreUnavailable: it cannot be read.
-    """
+    """Return the text of a settings file; empty where there is none."""
     try:
         return path.read_bytes().decode("utf-8")
     except FileNotFoundError:

@@ -1,7 +1,7 @@
 """Hooks put into a client's settings, or taken out again; all else in the file stays, byte for byte.
 
 Each client keeps a list for each of its events. Ours is one entry in each, told by the command that it runs. OpenCode
-loads programs from a folder instead: ours is a file of its own.
+loads programs from a folder instead: ours is a file of its own. Errors are those of ``connect``.
 """
 
 from __future__ import annotations
@@ -48,11 +48,7 @@ _OURS = re.compile(r"\bkeepward\S* (?:-m keepward )?hook ")
 
 
 def file_of(client: Client, project: Path | None, environ: Mapping[str, str], home: Path) -> Path:
-    """Return the file with a client's hooks.
-
-    Raises:
-        InvalidInput: the client has none that are known here.
-    """
+    """Return the file with a client's hooks."""
     if client.name not in PLACES:
         raise InvalidInput(f"hooks are known of {', '.join(PLACES)}")
     moved = {"claude": "CLAUDE_CONFIG_DIR", "codex": "CODEX_HOME"}.get(client.name, "")
@@ -64,11 +60,7 @@ def file_of(client: Client, project: Path | None, environ: Mapping[str, str], ho
 
 
 def hooked(client: Client, path: Path, program: Sequence[str], options: Sequence[str]) -> Change:
-    """Return the change that makes a client call a program with options; the same again changes nothing.
-
-    Raises:
-        InvalidInput: the file is not one that can be edited safely; it is left alone.
-    """
+    """Return the change that makes a client call a program with options; the same again changes nothing."""
     place, before = PLACES[client.name], read(path)
     if client.name == "opencode":
         return _changed(client, path, before, _plugin(path, before, program, options), owned=True)
@@ -89,11 +81,7 @@ def hooked(client: Client, path: Path, program: Sequence[str], options: Sequence
 
 
 def unhooked(client: Client, path: Path) -> Change:
-    """Return the change that takes our entries out.
-
-    Raises:
-        InvalidInput: they stand in a file that cannot be edited safely; it is left alone.
-    """
+    """Return the change that takes our entries out."""
     before = after = read(path)
     if client.name == "opencode":
         ours = _PLUGIN in before

@@ -4,7 +4,7 @@ Invariants
 (1) `default` has exactly eight tools, whose definitions together count fewer than 3,000 tokens.
 (2) No profile has a tool that decides on proposals, undoes commits, or erases; nothing in a prompt decides or writes.
 (3) A resource shows what the handle's own scope reaches, and nothing that waits for review: only what is in the
-    journal has an address here. What is not there and what is out of reach are one answer.
+    journal has an address here. What is not there and what is out of reach are one answer, ``NotFound``.
 """
 
 from __future__ import annotations
@@ -57,11 +57,7 @@ def listed(memory: Memory) -> list[Document]:
 
 
 def read(memory: Memory, uri: str) -> tuple[str, str]:
-    """Return the text that stands at an address, and its media type.
-
-    Raises:
-        NotFound: nothing does, as far as this handle reaches.
-    """
+    """Return the text that stands at an address, and its media type."""
     head, _, rest = uri.removeprefix("memory://").partition("/")
     if not uri.startswith("memory://"):
         raise NotFound("there is no such resource; addresses here begin with memory://")
@@ -194,11 +190,7 @@ NAMES = tuple(_TOOLS)
 
 
 def profile(name: str, drafts: Drafts | None = None) -> Profile:
-    """Return a profile; ``drafts`` is where its edits are begun, else in a place of its own.
-
-    Raises:
-        InvalidInput: there is none by that name.
-    """
+    """Return a profile; ``drafts`` is where its edits are begun, else in a place of its own."""
     if name not in _TOOLS:
         raise InvalidInput(unknown("profile", name, NAMES))
     told = _TOLD["profiles"][name]

@@ -69,11 +69,7 @@ class Tool:
     repeatable: bool
 
     def call(self, memory: Memory, given: Mapping[str, Any] | None) -> Answer:
-        """Check the arguments and run it.
-
-        Raises:
-            InvalidInput: an argument does not fit; the sentence says what to do.
-        """
+        """Check the arguments and run it."""
         return self.run(memory, self.checked(given))
 
     def checked(self, given: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -39,9 +39,6 @@ def typed(request: Request[R]) -> Request[R]:
     """Return a request whose arguments have the types that it names, as plain texts, numbers and tuples.
 
     What a verb takes in several forms, such as an instant, and the fields of a memory are left to the verb.
-
-    Raises:
-        InvalidInput: an argument is of another type.
     """
     kind = type(request)
     readers = _readers(kind)  # type: ignore[arg-type]  # a class has a hash
@@ -81,21 +78,13 @@ def _types(hint: Any) -> Iterable[type]:
 
 
 def tenant_named(name: str) -> str:
-    """Return a tenant's name as it is stored.
-
-    Raises:
-        InvalidInput: it is no tenant's name, or holds what looks like a secret.
-    """
+    """Return a tenant's name as it is stored; what looks like a secret is none."""
     tenant = parse_tenant(name)
     return tenant if tenant == DEFAULT else _no_secret(tenant)
 
 
 def scope_named(name: str) -> str:
-    """Return the path of a scope.
-
-    Raises:
-        InvalidInput: it is no scope's name, or holds what looks like a secret.
-    """
+    """Return the path of a scope; what looks like a secret is none."""
     path = parse_scope(name)
     return path if path == SHARED else _no_secret(path)
 
@@ -110,11 +99,7 @@ def _no_secret(name: str) -> str:
 
 
 def ending(value: datetime | Duration | None) -> datetime | timedelta | None:
-    """Return when something is to end: an aware instant, or a term from now.
-
-    Raises:
-        InvalidInput: it is neither, nor ISO 8601 or duration as text.
-    """
+    """Return when something is to end: an aware instant, or a term from now."""
     if value is None or isinstance(value, datetime):
         return None if value is None else _instant("expires", value)
     try:
@@ -126,29 +111,17 @@ def ending(value: datetime | Duration | None) -> datetime | timedelta | None:
 
 
 def instant(name: str, value: Any) -> datetime | None:
-    """Return an aware instant, given as one or as ISO 8601 text; None for None.
-
-    Raises:
-        InvalidInput: it is something else.
-    """
+    """Return an aware instant, given as one or as ISO 8601 text; None for None."""
     return None if value is None else _instant(name, value)
 
 
 def texts(name: str, value: Any) -> tuple[str, ...]:
-    """Return a list of texts as a tuple.
-
-    Raises:
-        InvalidInput: it is one text, or holds something else.
-    """
+    """Return a list of texts as a tuple."""
     return tuple(_text(name, item, "a list of texts") for item in _list(name, value, "a list of texts"))
 
 
 def share(name: str, value: Any) -> float:
-    """Return a number; whether it is one from 0 to 1 is for others to say.
-
-    Raises:
-        InvalidInput: it is no number.
-    """
+    """Return a number; whether it is one from 0 to 1 is for others to say."""
     if type(value) is not int and type(value) is not float:
         # One of numpy's is a number too; a truth value is none.
         if isinstance(value, bool) or not isinstance(value, Real):
@@ -158,11 +131,7 @@ def share(name: str, value: Any) -> float:
 
 
 def text(value: Any) -> str:
-    """Return what has to be a text.
-
-    Raises:
-        InvalidInput: it is something else.
-    """
+    """Return what has to be a text."""
     return _text("text", value)
 
 
