@@ -138,10 +138,6 @@ class Call:
         """Open the store for as long as the call lasts; `create` makes a missing one and says so on stderr.
 
         ``stays`` is for what serves: jobs that are due then run while it does.
-
-        Raises:
-            StoreUnavailable: there is no store and none is to be made.
-            InvalidInput: an option or a setting is wrong.
         """
         if not create:
             self.demand_store()

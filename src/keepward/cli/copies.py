@@ -249,39 +249,34 @@ def export(call: Call, path: str, markdown: bool) -> Answer:
     from keepward.interchange import write_notes, write_vault
     from keepward.interchange.exports import Tally
 
-    tally = Tally()
-    memory = call.memory("decide")
-    if markdown:
-        if path == "-":
-            raise InvalidInput("--markdown takes a folder: keepward export FOLDER --markdown")
-        count = write_notes(memory, Path(path).expanduser())
-        told = f"{path}: {counted(count, 'note', 'notes')}, tenant {memory.tenant}"
-        left = "not in it: earlier versions, what no longer holds, and the bytes of blobs"
-        data = {"path": path, "lines": count, "head": memory.status()["head"], "tenant": memory.tenant}
-        data |= {"weights": 0, "lost_weights": []}
-        return Answer(data, lambda screen, _: screen.line(told), talk=(left,))
-    head = memory.status()["head"]
-    if path == "-" and call.as_json:
+    tally, memory, piped = Tally(), call.memory("decide"), path == "-"
+    if piped and markdown:
+        raise InvalidInput("--markdown takes a folder: keepward export FOLDER --markdown")
+    if piped and call.as_json:
         # One object on stdout is the promise of --json, so the lines need a file.
         raise InvalidInput("with --json name a file: keepward export PATH --json")
-    count = write_vault(memory, sys.stdout if path == "-" else Path(path).expanduser(), tally=tally)
+    target, head = Path(path).expanduser(), memory.status()["head"]
+    if markdown:
+        count = write_notes(memory, target)
+        told = f"{counted(count, 'note', 'notes')}, tenant {memory.tenant}"
+        talk = ["not in it: earlier versions, what no longer holds, and the bytes of blobs"]
+    else:
+        count = write_vault(memory, sys.stdout if piped else target, tally=tally)
+        told = f"{counted(count, 'line', 'lines')}, tenant {memory.tenant}, head {head}"
+        told += f", weights of the reranker: {len(tally.weights)}" if tally.weights else ""
+        talk = [*([told] if piped else []), "not in it: the review queue, receipts, feedback and counts of use"]
     data = {
-        "path": None if path == "-" else path,
+        "path": None if piped else path,
         "lines": count,
         "head": head,
         "tenant": memory.tenant,
         "weights": len(tally.weights),
         "lost_weights": sorted(tally.lost),
     }
-    told = f"{counted(count, 'line', 'lines')}, tenant {memory.tenant}, head {head}"
-    if tally.weights:
-        told += f", weights of the reranker: {len(tally.weights)}"
-    talk = [told] if path == "-" else []
-    talk.append("not in it: the review queue, receipts, feedback and counts of use")
     if tally.lost:
         lost = f"weights of the reranker that the journal names and that could not be read: {len(tally.lost)}"
         talk.append(f"{lost}; `keepward verify` says more")
-    return Answer(data, lambda screen, _: None if path == "-" else screen.line(f"{path}: {told}"), talk=tuple(talk))
+    return Answer(data, lambda screen, _: None if piped else screen.line(f"{path}: {told}"), talk=tuple(talk))
 
 
 @command(

@@ -68,11 +68,7 @@ class Target:
         return str(self.path)
 
     def take(self, source: Any) -> None:
-        """Copy a store as it stands, without leaving a trace beside it.
-
-        Raises:
-            StoreUnavailable: there is none, or it cannot be copied.
-        """
+        """Copy a store as it stands, without leaving a trace beside it."""
         if not source.is_file():
             raise StoreUnavailable(
                 f"there is no store at {source}; make one with `keepward init`, or name it with --db PATH"
@@ -217,7 +213,6 @@ class DatabaseTarget(Target):
 
     @property
     def address(self) -> str:
-        """What opens the store."""
         parts = urlsplit(self._url)
         query = parse_qsl(parts.query, keep_blank_values=True)
         options = [value for name, value in query if name == "options"] + [f"-csearch_path={self._name}"]
@@ -275,7 +270,6 @@ class DatabaseTarget(Target):
 
     @property
     def is_destroyed(self) -> bool:
-        """Whether nothing has been made in place of what was destroyed."""
         return not self.tables()
 
     @contextmanager

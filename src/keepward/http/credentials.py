@@ -189,9 +189,6 @@ def caller_of(serving: Serving, headers: Headers, *, method: str = "POST", path:
     """Return who makes a request; see (1) to (6). Reads the store only for a token that was not seen before.
 
     Without ``path`` only a token counts.
-
-    Raises:
-        Problem, Unauthorised, InvalidInput: as the problems of ``handle_of``.
     """
     session: Session | None = None
     name = cookie_parser(headers.get("cookie", "")).get(serving.cookie) if path else None
@@ -249,11 +246,7 @@ async def identify(request: Request) -> Caller:
 
 
 def confirm(handle: Memory) -> None:
-    """See that the credential of a handle still holds; reads the store.
-
-    Raises:
-        Problem: it was revoked or has expired: 401.
-    """
+    """See that the credential of a handle still holds, else 401; reads the store."""
     try:
         # Asking for anything of the store asks for the token too.
         _ = handle.policy

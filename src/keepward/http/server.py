@@ -378,11 +378,7 @@ def build(
 
 
 def bind(options: ServerOptions) -> tuple[socket.socket, ServerOptions]:
-    """Return a bound socket, and the options with the port that it has.
-
-    Raises:
-        InvalidInput: the port is taken, or the host is none of this machine's.
-    """
+    """Return a bound socket, and the options with the port that it has."""
     options = options.checked()
     try:
         found = socket.getaddrinfo(options.host or None, options.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)

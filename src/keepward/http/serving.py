@@ -80,11 +80,7 @@ class ServerOptions(ServerSettings):
         return f"{self.scheme}://{name}:{self.port}"
 
     def checked(self) -> ServerOptions:
-        """Return these options, if they can be served safely; see (1).
-
-        Raises:
-            InvalidInput: they cannot; the message says what to add.
-        """
+        """Return these options, if they can be served safely; see (1)."""
         if (self.tls_cert is None) != (self.tls_key is None):
             raise InvalidInput("--tls-cert and --tls-key go together")
         local = is_loopback(self.host)
@@ -330,9 +326,6 @@ class Serving:
 
         The token is read anew unless the handle in use has this ``credential``; the session may have been opened at
         another server, with the token that lies there.
-
-        Raises:
-            Unauthorised: the server's own handle is not an owner's.
         """
         if self._owner is None or credential is None or self._owner.actor.credential != credential:
             try:
@@ -345,11 +338,7 @@ class Serving:
         return self._owner
 
     def bearer(self, credential: str | None) -> Memory:
-        """Return the handle of a session: the owner's, or that of a reviewer's token by its id.
-
-        Raises:
-            Unauthorised: there is no such token, or it does not hold any more.
-        """
+        """Return the handle of a session: the owner's, or that of a reviewer's token by its id."""
         if credential is None:
             return self.memory
         owner = self.owner(credential)

@@ -50,11 +50,7 @@ class Bundle:
 
 @contextmanager
 def bundled(target: str | Path | IO[str] | IO[bytes]) -> Iterator[Bundle]:
-    """Open a file, a stream, a folder or an archive.
-
-    Raises:
-        InvalidInput: it cannot be read, or an archive breaks (2); nothing was read of it.
-    """
+    """Open a file, a stream, a folder or an archive."""
     if isinstance(target, str | Path) and Path(target).is_dir():
         yield _folder(Path(target))
         return

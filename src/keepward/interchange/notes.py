@@ -142,13 +142,7 @@ def _value(written: str) -> Any:
 
 
 def write_notes(mem: Memory, folder: str | Path) -> int:
-    """Write every live memory of the tenant as a note into a folder that is new or empty; return how many.
-
-    Raises:
-        Unauthorised: the handle is not the owner's; an export holds every scope.
-        InvalidInput: there is something in the folder.
-        StoreUnavailable: it cannot be written.
-    """
+    """Write every live memory of the tenant as a note into a folder that is new or empty; return how many."""
     if not mem.actor.is_owner:
         raise Unauthorised("an export holds every scope of the tenant: open the store as its owner")
     root = Path(folder)

@@ -144,11 +144,7 @@ PROMPTS = tuple(
 
 
 def written(memory: Memory, name: str, given: Mapping[str, str] | None) -> tuple[Prompt, str]:
-    """Return a prompt and its text.
-
-    Raises:
-        InvalidInput: there is none by that name, or its arguments do not fit.
-    """
+    """Return a prompt and its text."""
     found = next((each for each in PROMPTS if each.name == name), None)
     if found is None:
         raise InvalidInput(f"there is no such prompt; there are {', '.join(each.name for each in PROMPTS)}")

@@ -209,11 +209,7 @@ def _text(schema: Schema, value: Any, name: str) -> str:
 
 
 def well_formed(value: str, name: str) -> str:
-    """Return a text that holds characters alone.
-
-    Raises:
-        InvalidInput: it holds half of a character, or NUL.
-    """
+    """Return a text, which holds neither half of a character nor NUL."""
     if "\0" in value or any("\ud800" <= char <= "\udfff" for char in value):
         raise InvalidInput(f"{name} holds what is no character; send well-formed Unicode")
     return value

@@ -63,11 +63,7 @@ def choose(name: str, *, api_key: str | None = None) -> Embedder | None:
 
 
 def choose_extractor(name: str, *, api_key: str | None = None) -> Extractor | None:
-    """Return the extractor of that name; None for "rules", which are built in.
-
-    Raises:
-        ValueError: the name means nothing.
-    """
+    """Return the extractor of that name; None for "rules", which are built in."""
     if name.strip() == "rules":
         return None
     server = server_of(name)

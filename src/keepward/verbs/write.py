@@ -337,11 +337,7 @@ def new_memory(session: Session, text: str, given: Mapping[str, Any], *, each: b
 
 
 def known_id(session: Session, name: Any) -> str:
-    """Return the id of a memory that is there, by id or alias.
-
-    Raises:
-        NotFound: there is none that the session may change.
-    """
+    """Return the id of a memory that is there and that the session may change, by id or alias."""
     if not isinstance(name, str) or not name:
         raise InvalidInput("a memory is named by its id, a text")
     from keepward.engine.view import fetch
