@@ -26,9 +26,12 @@ _LOCK = "lock"
 
 
 def folder_of(store: str | Path) -> Path:
-    """Return the folder of blobs beside a store's file."""
-    file = Path(store)
-    return file.with_name(file.name + ".blobs")
+    """Return the folder of blobs beside a store's file; of one that a link leads to beside it, not beside the link.
+
+    Earlier releases kept it beside the link: where it is there alone, it serves on.
+    """
+    named, real = Path(f"{store}.blobs"), Path(f"{os.path.realpath(store)}.blobs")
+    return named if named.is_dir() and not real.is_dir() else real
 
 
 class FileBlobs:

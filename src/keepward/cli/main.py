@@ -149,7 +149,9 @@ def _run(given: list[str]) -> int:
         return _failed(given, "interrupted", stopped)
     except OSError as fault:
         where = f" ({fault.filename})" if fault.filename else ""
-        return _failed(given, "io_error", f"the system says: {fault.strerror or 'input or output error'}{where}")
+        hint = "; give this user the right to it and to its folders" if isinstance(fault, PermissionError) else ""
+        said = fault.strerror or "input or output error"
+        return _failed(given, "io_error", f"the system says: {said}{where}{hint}")
     except Exception as fault:
         # (1): a trace helps nobody at a prompt and may quote a memory.
         if os.environ.get("KEEPWARD_TRACE"):

@@ -32,7 +32,7 @@ from keepward.model.trust import Actor
 from keepward.model.value import to_micros
 from keepward.open import anchor_in, bare_engine, blobs_of
 from keepward.ports.world import BlobStore
-from keepward.store.file import accept, bring_back, rename
+from keepward.store.file import accept, bring_back, id_file, rename
 from keepward.store.sqlite import remove
 from keepward.store.store import Store, open_copy
 
@@ -258,8 +258,8 @@ def _lives(entry: dict[str, Any], store_id: str, target: Path) -> bool:
     """Whether the store that a backup was made of is still where it was."""
     if entry.get("entry") != "backup" or entry["store"] != store_id or entry["of"] == str(target):
         return False
-    beside = Path(f"{entry['of']}.id")
+    of = Path(entry["of"])
     try:
-        return Path(entry["of"]).exists() and beside.read_text("ascii").strip() == store_id
+        return of.exists() and id_file(of).read_text("ascii").strip() == store_id
     except (OSError, UnicodeDecodeError):
         return False

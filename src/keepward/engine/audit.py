@@ -225,9 +225,12 @@ def _checks(session: Session, facts: dict[str, Any]) -> list[Check]:
     reach = Filter(scopes=() if session.actor.is_owner else visible_from(session.scope), include_sensitive=True)
     gone = session.store.withheld(session.tenant, reach, live_at=None)
     erased = session.store.erasing(session.tenant)
-    unlisted = set(erased) - {
-        each.get("commit") for each in (session.engine.erasures.entries() if session.engine.erasures else ())
-    }
+    unread, listed = "", set()
+    try:
+        listed = {each.get("commit") for each in (session.engine.erasures.entries() if session.engine.erasures else ())}
+    except OSError as fault:
+        unread = f"this machine's list cannot be read ({fault.strerror}): give this user the right to it; "
+    unlisted = set(erased) - listed
     return [
         Check(name="store", ok=True, detail=f"opens; schema {facts.get('schema')}, head {facts['head']}"),
         Check(
@@ -240,13 +243,13 @@ def _checks(session: Session, facts: dict[str, Any]) -> list[Check]:
             name="writable",
             ok=not facts.get("read_only"),
             detail="read-only" if facts.get("read_only") else "can be written",
-            remedy="give this user the right to write the file and its folder",
+            remedy="give this user the right to write the file, its folder, and what has its name beside it",
         ),
         Check(
             name="seal",
             ok=bool(facts.get("sealed")) and kept,
             detail=f"rows are {'sealed' if facts.get('sealed') else 'not sealed'}; anchor: {facts.get('anchor')}",
-            remedy="make the configuration folder writable, so that a sealing key can be kept there",
+            remedy="let this user read and write the configuration folder, where the sealing key is kept",
         ),
         Check(
             name="records",
@@ -256,8 +259,8 @@ def _checks(session: Session, facts: dict[str, Any]) -> list[Check]:
         ),
         Check(
             name="erasures",
-            ok=not unlisted,
-            detail=f"{len(erased)} made; not on this machine's list: {len(unlisted)}",
+            ok=not unlisted and not unread,
+            detail=f"{unread}{len(erased)} made; not on this machine's list: {len(unlisted)}",
             remedy=(
                 "a backup that is brought back may hold what was erased; take the list in with `keepward key import`, "
                 "or make it anew from the journal with `keepward adopt`"

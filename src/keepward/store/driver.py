@@ -95,6 +95,30 @@ def companion(file: str | Path, suffix: str) -> Path:
     return Path(f"{os.path.realpath(file)}{suffix}")
 
 
+def logged(file: str) -> bool:
+    """Whether there is a log that holds what is not in the file yet."""
+    log = companion(file, "-wal")
+    return log.exists() and log.stat().st_size > 0
+
+
+def way_to_read(file: str, *, full: bool) -> tuple[str, object]:
+    """Return the mode in which a file is read, and as what it stands where nobody is writing; ``full`` of its disk."""
+    if logged(file) or (companion(file, "-shm").exists() and not full):
+        return "ro", None
+    try:
+        about = Path(file).stat()
+    except OSError:
+        return "immutable", None
+    return "immutable", (about.st_mtime_ns, about.st_size)
+
+
+def closed_to(file: Path) -> Path | None:
+    """Return what this user may not write of a store: its file, its folder, or what SQLite keeps beside it; or None."""
+    real = companion(file, "")
+    needed = (real, real.parent, companion(file, "-wal"), companion(file, "-shm"))
+    return next((each for each in needed if each.exists() and not os.access(each, os.W_OK)), None)
+
+
 @contextmanager
 def translated() -> Iterator[None]:
     """Turn the driver's errors into ours."""

@@ -24,7 +24,7 @@ from keepward import durable
 from keepward.errors import NewerSchema, NotAStore, StoreUnavailable, Tampered
 from keepward.ports.world import Anchor
 from keepward.store import anew, forks
-from keepward.store.driver import companion, connect, explained, translated
+from keepward.store.driver import closed_to, companion, connect, explained, translated
 from keepward.store.journal import walk_chain
 from keepward.store.seals import Sealer
 from keepward.store.sql import FIRST, SQL, load_migrations
@@ -46,12 +46,12 @@ def newest() -> int:
 
 
 def id_file(path: Path) -> Path:
-    """Return the file beside a store that names it."""
-    return path.with_name(path.name + ".id")
+    """Return the file beside a store that names it; beside what a link leads to, as its log is."""
+    return companion(path, ".id")
 
 
 def prepare(path: Path, *, create: bool, read_only: bool, known: Callable[[Path], bool] | None = None) -> str:
-    """Make sure that a store is there; return the mode in which it can be opened: rw, ro or immutable.
+    """Make sure that a store is there; return the mode in which it can be opened: rw or ro.
 
     An empty file becomes a new store where nothing says that one was here: the id file does, and ``known``.
 
@@ -70,16 +70,12 @@ def prepare(path: Path, *, create: bool, read_only: bool, known: Callable[[Path]
         elif not path.is_file():
             raise NotAStore(f"{path} is not a file; name a file for the store")
         _inspect(path)
-        writable = not read_only and os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
+        writable = not read_only and closed_to(path) is None
     except PermissionError as fault:
         raise StoreUnavailable(f"{path} cannot be reached: this user may not read its file or folder") from fault
     except OSError as fault:
         raise StoreUnavailable(f"{path} cannot be reached: {fault.strerror or 'the disk gave an error'}") from fault
-    if writable:
-        return "rw"
-    shared = companion(path, "-shm").exists() or os.access(path.parent, os.W_OK)
-    # Without a place for the shared index a file that nobody can be writing is read as it stands.
-    return "ro" if shared else "immutable"
+    return "rw" if writable else "ro"
 
 
 def id_in(path: Path) -> str | None:

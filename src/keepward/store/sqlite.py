@@ -12,7 +12,9 @@ Invariants
     write tries whether there is space again.
 (8) ``scrub`` leaves no byte in the file and its log that is not live: the file is written anew, since what SQLite
     overwrites on deletion is the newest place of a cell and not one that it stood at before.
-(9) A handle is of one file: once another is at its path, or none, it opens and writes nothing.
+(9) A handle is of one file: once another is at its path, or none, it opens, reads and writes nothing.
+(10) Who may not write the file makes nothing beside it, which its writers could not write either. Where nobody is
+    writing, it is read as it stands, and opened anew once somebody has written.
 """
 
 from __future__ import annotations
@@ -32,7 +34,19 @@ from keepward import durable
 from keepward.errors import InvalidInput, KeepwardError, StoreUnavailable, Tampered
 from keepward.locks import Loan
 from keepward.store import forks
-from keepward.store.driver import FULL, NO_ROOM, PATIENCE, SqliteSession, companion, connect, explained, translated
+from keepward.store.driver import (
+    FULL,
+    NO_ROOM,
+    PATIENCE,
+    SqliteSession,
+    closed_to,
+    companion,
+    connect,
+    explained,
+    logged,
+    translated,
+    way_to_read,
+)
 from keepward.store.sql import Migration, load_migrations, statements
 from keepward.store.turns import WORD, Turns, waits
 
@@ -45,8 +59,11 @@ SHORT = 100
 #: What a handle says whose file is no longer at its place.
 MOVED = (
     "the file of the store was moved away, or another was put in its place, while it was open: what is written now "
-    "would be lost. Put it back, and the files beside it that have its name, or open the store again"
+    "would be lost. Put it back, and the files beside it that have its name, or open the store again; start a server "
+    "again"
 )
+#: What a read says that another's write came into.
+CHANGED = "the store was written while it was read without a lock; try again"
 _WRITER_CACHE = "cache_size=-16384"
 #: Connections of a parent process: kept, since closing them here would disturb the parent's locks.
 _left_behind: list[object] = []
@@ -100,6 +117,8 @@ class Connections:
         self.writable = mode == "rw"
         #: Whether there was no room to open it for writing.
         self._full = False
+        #: How the file was opened last, and as what it stood then; see (10).
+        self._opening = self._now()
         self._sleep = sleep
         #: Held for a whole write; reads of a file never wait for it.
         self._lock: Loan | threading.RLock = Loan() if self.in_memory else threading.RLock()
@@ -116,7 +135,7 @@ class Connections:
         self._writer: SqliteSession | None = None
         #: Connections that have been the writer's so far; of each, the number of others' changes begins anew.
         self._writers = 0
-        self._turns = Turns(None if self.in_memory else Path(f"{self.path}.id"))
+        self._turns = Turns(None if self.in_memory else companion(self.path, ".id"))
         with self._lock:
             forks.watch(self)
             self._pool.append(self._open())
@@ -160,6 +179,7 @@ class Connections:
                 yield f"sqlite_schema {name}", "it is not what the migrations make"
 
     def size(self) -> int:
+        self._check_place()
         return 0 if self.in_memory else Path(self.path).stat().st_size
 
     def _open(self) -> SqliteSession:
@@ -169,20 +189,31 @@ class Connections:
                 return self._opened()
             except sqlite3.Error as fault:
                 name = getattr(fault, "sqlite_errorname", None)
-                if name not in NO_ROOM or self.mode != "rw" or self._logged():
+                if name not in NO_ROOM or self.mode != "rw" or logged(self.path):
                     raise
             # Nothing is in a log, so the file alone is the store: see (7).
             _log.warning("%s", FULL, extra={"action": "disk_full"})
-            self._full, self.writable, self.mode = True, False, "immutable"
+            self._full, self.writable, self.mode = True, False, "ro"
+            self._opening = self._now()
             return self._opened()
 
-    def _logged(self) -> bool:
-        """Whether there is a log that holds what is not in the file yet."""
-        log = companion(self.path, "-wal")
-        return log.exists() and log.stat().st_size > 0
+    def _now(self) -> tuple[str, object]:
+        """Return how to open the file now, and as what it stands where it is read as it stands; see (10)."""
+        return ("rw", None) if self.mode == "rw" else way_to_read(self.path, full=self._full)
+
+    def _keep_up(self) -> None:
+        """Let go of what was opened before others wrote a file that this process may only read."""
+        if self.mode == "rw":
+            return
+        self._check_place()
+        with self._lock, self._pool_lock:
+            if (now := self._now()) != self._opening:
+                self._opening = now
+                for each in self._idle():
+                    each.close()
 
     def _opened(self) -> SqliteSession:
-        connection = connect(self.path, mode=self.mode)
+        connection = connect(self.path, mode=self._opening[0])
         try:
             # The first statement opens the file; before it, its errors lie hidden.
             connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
@@ -216,6 +247,7 @@ class Connections:
         if self._pausing and not self._within():
             with self._pool_lock:
                 self._pool_lock.wait_for(lambda: not self._pausing)
+        self._keep_up()
 
     def _within(self) -> bool:
         """Whether this thread is in a block of the store."""
@@ -281,11 +313,14 @@ class Connections:
             return
         me, pid = threading.get_ident(), self._pid
         with self._pool_lock:
-            connection = self._pool.pop() if self._pool else None
+            connection, opening = self._pool.pop() if self._pool else None, self._opening
             self._lent[me] = self._lent.get(me, 0) + 1
         try:
-            connection = connection or self._open()
-            with translated():
+            if connection is None:
+                connection = self._open()
+            else:
+                self._check_place()
+            with self._steady(opening), translated():
                 connection.execute("BEGIN")
                 yield connection
         finally:
@@ -293,14 +328,27 @@ class Connections:
                 _left_behind.append(connection)
             else:
                 if connection is not None:
-                    self._give_back(connection)
+                    self._give_back(connection, opening)
                 with self._pool_lock:
                     self._lent[me] -= 1
                     if not self._lent[me]:
                         del self._lent[me]
                         self._pool_lock.notify_all()
 
-    def _give_back(self, connection: SqliteSession) -> None:
+    @contextmanager
+    def _steady(self, opening: tuple[str, object]) -> Iterator[None]:
+        """Refuse what was read of a file as it stood that was written meanwhile.
+
+        Raises:
+            StoreUnavailable: it was.
+        """
+        try:
+            yield
+        finally:
+            if opening[0] == "immutable" and self._now() != opening:
+                raise StoreUnavailable(CHANGED)
+
+    def _give_back(self, connection: SqliteSession, opening: tuple[str, object]) -> None:
         try:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
@@ -308,7 +356,7 @@ class Connections:
             connection.close()
             return
         with self._pool_lock:
-            if not self._closed and len(self._pool) < 16:
+            if not self._closed and len(self._pool) < 16 and opening == self._opening:
                 self._pool.append(connection)
                 return
         connection.close()
@@ -321,10 +369,12 @@ class Connections:
         """
         with self._lock, self._pool_lock:
             self._full, self.writable, self.mode = False, True, "rw"
+            self._opening = self._now()
             try:
                 connection = self._opened()
             except sqlite3.Error as fault:
-                self._full, self.writable, self.mode = True, False, "immutable"
+                self._full, self.writable, self.mode = True, False, "ro"
+                self._opening = self._now()
                 raise explained(fault) from fault
             idle = self._idle()
             self._pool.append(connection)
@@ -342,7 +392,9 @@ class Connections:
         if self._full:
             self._find_room()
         if not self.writable:
-            raise StoreUnavailable("the store was opened for reading; its file or folder is not writable by this user")
+            shut = closed_to(Path(self.path))
+            why = f": this user may not write {shut}; change that, and open it again" if shut else ""
+            raise StoreUnavailable(f"the store was opened for reading{why or '; open it again to write'}")
         with self._lock:
             if self._writing is not None:
                 raise StoreUnavailable("a transaction is open already on this thread; finish it first")

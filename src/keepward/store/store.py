@@ -122,6 +122,7 @@ class Store(Reader):
         self.foreign = standing.foreign
         #: Whether it was recognised, by this opening, as a copy of a store that lives on.
         self.copied = standing.copied
+        self._keyless = standing.keyless
         self._known: set[str] = set()
         self._known_lock = Lock()
         #: Of this thread: ``lent``, the tenant and the session whose snapshot its reads share; ``inspecting``;
@@ -161,7 +162,8 @@ class Store(Reader):
             try:
                 self._anchor.note(tenant, head, sums)
             except (OSError, KeepwardError) as fault:
-                _log.warning("the head could not be noted: %s", fault, extra={"action": "anchor_failed"})
+                text = "what was written is kept, but not its head in the configuration folder; see to that: %s"
+                _log.warning(text, fault, extra={"action": "anchor_failed"})
 
     def _admit(self) -> None:
         """Refuse the use of a store that this machine does not know, unless this thread inspects it.
@@ -232,6 +234,11 @@ class Store(Reader):
 
     def _meet(self, db: Session, state: State) -> None:
         """Meet a tenant inside a transaction; see (4). The store names the key that is about to be used."""
+        if self._keyless and state.sealed_by:
+            raise StoreUnavailable(
+                f"the store is sealed, and its key is out of reach here ({self._state}): what is written without it "
+                "would lock the store for everybody. Give this user the configuration folder to read and write"
+            )
         if state.sealed_by != self._sealer.key_id:
             claim(db, self._sealer, state.sealed_by)
         if state.tenant not in self._known:
@@ -452,6 +459,8 @@ class Standing:
     foreign: str | None = None
     #: Whether it is a copy of a store that lives on, seen for the first time.
     copied: bool = False
+    #: Whether its key, if it has one, is out of this process's reach.
+    keyless: bool = False
 
 
 def stand(connector: Connector, store_id: str, anchor: Anchor | None, path: Path | None) -> Standing:
@@ -463,14 +472,13 @@ def stand(connector: Connector, store_id: str, anchor: Anchor | None, path: Path
     if not store_id.isalnum():
         raise NotAStore("the store's id was changed outside of Keepward; restore the store from a backup")
     if anchor is None:
-        return Standing(sealer=Sealer(None), anchor=None, state="unavailable: none was given")
+        return _without_key("none was given")
     try:
         known = anchor.bind(store_id, path)
         key = anchor.key()
     except OSError as fault:
         _not_the_disk(fault)
-        why = fault.strerror or "its folder cannot be read"
-        return Standing(sealer=Sealer(None), anchor=None, state=f"unavailable: {why}")
+        return _without_key(fault.strerror or "its folder cannot be read")
     if key is not None:
         sealer = Sealer(key)
         if _written_elsewhere(connector, sealer, anchor):
@@ -491,11 +499,14 @@ def stand(connector: Connector, store_id: str, anchor: Anchor | None, path: Path
         sealer = anew.adopt(connector, anchor, None) if connector.writable else Sealer(None)
     except OSError as fault:
         _not_the_disk(fault)
-        why = fault.strerror or "its folder cannot be written"
-        return Standing(sealer=Sealer(None), anchor=None, state=f"unavailable: {why}")
+        return _without_key(fault.strerror or "its folder cannot be written")
     if not sealer.active:
-        return Standing(sealer=sealer, anchor=None, state="unavailable: the store is empty and can only be read")
+        return _without_key("the store is empty and can only be read")
     return Standing(sealer=sealer, anchor=anchor, state="kept")
+
+
+def _without_key(why: str) -> Standing:
+    return Standing(sealer=Sealer(None), anchor=None, state=f"unavailable: {why}", keyless=True)
 
 
 def _not_the_disk(fault: OSError) -> None:

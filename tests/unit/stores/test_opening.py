@@ -14,6 +14,7 @@ from contextlib import closing, suppress
 import pytest
 from filled import ANY, TENANT, by_hand, opened
 
+from keepward.adapters.blobs import folder_of
 from keepward.adapters.home import FileAnchor
 from keepward.errors import InvalidInput, NewerSchema, NotAdopted, NotAStore, StoreUnavailable, Tampered
 from keepward.interchange import reading
@@ -195,6 +196,8 @@ def test_nothing_is_written_to_a_store_whose_file_was_moved_until_it_is_back(pat
         path.rename(away)
         if other:
             path.touch()
+        with pytest.raises(StoreUnavailable, match="was moved away"):
+            store.head(TENANT)
         with pytest.raises(StoreUnavailable, match="was moved away"), store.write():
             pass
         away.replace(path)
@@ -335,6 +338,48 @@ def test_a_broken_store_from_elsewhere_is_not_adopted(path):
         store.adopt("it came from elsewhere")
 
 
+def read(path):
+    return open_store(path, anchor=FileAnchor(path.parent / "config"), read_only=True)
+
+
+@pytest.mark.promise("T25")
+def test_who_may_only_read_a_store_makes_nothing_beside_it(path):
+    before = sorted(each.name for each in path.parent.iterdir())
+    with read(path) as store:
+        assert store.head(TENANT).seq == 4
+        assert sorted(each.name for each in path.parent.iterdir()) == before
+
+
+@pytest.mark.promise("T25")
+@pytest.mark.parametrize("closed", [False, True])
+def test_who_may_only_read_a_store_sees_what_others_write_meanwhile(path, closed):
+    with read(path) as reader:
+        assert reader.head(TENANT).seq == 4
+        with closing(opened(path)) as store:
+            with store.write() as writer:
+                writer.append(TENANT, Maker().stage(commit_id="c" * 8))
+            if closed:
+                store.close()
+            assert reader.head(TENANT).seq == 5
+        assert reader.head(TENANT).seq == 5
+
+
+def test_what_is_read_while_another_writes_the_file_is_not_believed(path):
+    with read(path) as reader, pytest.raises(StoreUnavailable, match="try again"), reader.together(TENANT):
+        with opened(path) as store, store.write() as writer:
+            writer.append(TENANT, Maker().stage(commit_id="c" * 8))
+        reader.head(TENANT)
+
+
+def test_what_lies_beside_a_store_lies_beside_what_a_link_leads_to(path, tmp_path):
+    link = tmp_path / "link.db"
+    link.symlink_to(path)
+    path.with_name("m.db.id").unlink()
+    open_store(link, anchor=FileAnchor(path.parent / "config")).close()
+    assert path.with_name("m.db.id").exists()
+    assert folder_of(link) == folder_of(path)
+
+
 def test_without_a_place_for_the_key_the_store_says_that_it_is_not_sealed(tmp_path):
     (tmp_path / "file").write_text("in the way")
     with open_store(tmp_path / "m.db", anchor=FileAnchor(tmp_path / "file")) as store:
@@ -350,8 +395,17 @@ def test_without_a_place_for_the_key_the_store_works(tmp_path):
         assert store.head(TENANT).seq == 1
 
 
+@pytest.mark.promise("T25")
+def test_a_sealed_store_is_not_written_without_its_key(path):
+    with open_store(path) as store, store.write() as writer, pytest.raises(StoreUnavailable, match="out of reach"):
+        writer.append(TENANT, Maker().stage())
+    with opened(path) as store:
+        assert store.head(TENANT).seq == 4
+
+
 def test_a_store_written_unsealed_is_not_believed_where_there_is_a_key(path):
     make = Maker()
+    by_hand(path, "UPDATE meta SET value = '' WHERE name = 'sealed_by'")
     with open_store(path) as store, store.write() as writer:
         writer.append(TENANT, make.stage(make.record("unsealed", id="0" * 8), commit_id="c" * 8))
     with opened(path) as store, pytest.raises(Tampered, match="adopt"):
