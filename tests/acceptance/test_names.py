@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from outcomes import codes, held, kept, refused
 
-from keepward import InvalidInput, Memory, Policy
+from keepward import Actor, InvalidInput, Memory, Policy
 
 SECRET = "AKIA" + "HTLGMXGEDN73U55X"
 
@@ -62,3 +62,13 @@ def test_an_agents_queue_is_bounded_and_says_so(opened, tmp_path) -> None:
         assert "decided first" in outcome.reasons[0].detail
         assert len(mem.pending()) == 2
         assert "too_many_pending" not in codes(mem.remember("The crane is red", tier="archival"))
+
+
+def test_the_bound_of_an_agent_is_its_own_and_reads_no_proposal_of_others(opened, monkeypatch) -> None:
+    with opened("own", policy=Policy(pending_limit=2), actor=Actor.operator("ana")) as owner:
+        other, mem = owner.acting_as(Actor.agent("other")), owner.acting_as(Actor.agent("one"))
+        for number, reason in enumerate(('"proposer":{"kind":"agent"},"reason":', "so")):
+            held(other.remember(f"Sail to pier {number}", tier="core", key="mission", confidence=0.9, reason=reason))
+        monkeypatch.setattr("keepward.store.documents.waiting_from_dict", lambda _: pytest.fail("one was read"))
+        held(mem.remember("Sail to harbour 0", tier="core", key="mission", confidence=0.9))
+        assert "too_many_pending" in refused(other.remember("Sail on", tier="core", key="mission", confidence=0.9))

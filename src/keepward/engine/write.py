@@ -509,13 +509,8 @@ def _waiting_enough(session: Session) -> bool:
     """Whether so many proposals of an agent or user wait that another would only bury them."""
     if session.actor.may_decide or session.actor.kind not in {ActorKind.AGENT, ActorKind.USER}:
         return False
-    now = session.clock.now()
-    own = (
-        item
-        for item in session.store.queue(session.tenant)
-        if item.expires_at > now and item.proposer.is_same(session.actor)
-    )
-    return sum(1 for _ in own) >= session.policy.pending_limit
+    now, limit = session.clock.now(), session.policy.pending_limit
+    return session.store.proposed(session.tenant, session.actor, now, most=limit) >= limit
 
 
 def _hold(

@@ -252,25 +252,36 @@ def unpack(kind: Any, value: Any) -> Any:
     Raises:
         KeyError, TypeError, ValueError, Tampered: it did not.
     """
-    kind, optional = _plain(kind)
-    if value is None and optional:
-        return None
-    if kind is Record:
-        return decode_record(value.encode())
-    if kind is datetime:
-        return from_micros(int(value))
-    if kind is bytes:
-        return bytes.fromhex(value)
-    if get_origin(kind) is tuple:
-        return tuple(unpack(get_args(kind)[0], each) for each in value)
-    if dataclasses.is_dataclass(kind):
-        hints = _hints(cast("Hashable", kind))
-        return kind(**{name: unpack(hints[name], each) for name, each in value.items()})  # type: ignore[operator]
-    if isinstance(kind, type) and issubclass(kind, Enum):
-        return kind(value)
-    return value
+    read = _reader(kind)
+    return value if read is None else read(value)
 
 
 @cache
-def _hints(kind: Hashable) -> dict[str, Any]:
-    return get_type_hints(kind)
+def _reader(kind: Hashable) -> Callable[[Any], Any] | None:
+    """Return what reads a packed value of a type, found out once a type; None where it is what it is."""
+    plain, optional = _plain(kind)
+    read = _plain_reader(plain)
+    if read is None or not optional:
+        return read
+    return lambda value: None if value is None else read(value)
+
+
+def _plain_reader(kind: Any) -> Callable[[Any], Any] | None:
+    if kind is Record:
+        return lambda value: decode_record(value.encode())
+    if kind is datetime:
+        return lambda value: from_micros(int(value))
+    if kind is bytes:
+        return bytes.fromhex
+    if get_origin(kind) is tuple:
+        each = _reader(get_args(kind)[0])
+        return tuple if each is None else lambda values: tuple(map(each, values))
+    if dataclasses.is_dataclass(kind):
+        readers = {name: _reader(hint) for name, hint in get_type_hints(kind).items()}
+
+        def read(fields: Any) -> Any:
+            known = ((name, readers[name], value) for name, value in fields.items())
+            return kind(**{name: value if read is None else read(value) for name, read, value in known})  # type: ignore[operator]
+
+        return read
+    return kind if isinstance(kind, type) and issubclass(kind, Enum) else None

@@ -24,7 +24,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from datetime import datetime
-from itertools import chain
+from functools import cache, partial
+from itertools import chain, islice
 from typing import Any, NamedTuple, TypeVar
 
 from keepward.errors import Conflict, InvalidInput, Tampered
@@ -34,7 +35,7 @@ from keepward.model.commit import Receipt
 from keepward.model.job import JobRow
 from keepward.model.proposal import Waiting, waiting_from_dict, waiting_to_dict
 from keepward.model.query import Feedback
-from keepward.model.trust import Token
+from keepward.model.trust import Actor, Token
 from keepward.model.value import to_micros
 from keepward.ports.store import PREFIX
 from keepward.store.rows import listed
@@ -145,6 +146,21 @@ def value_of(document: Document) -> Any:
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         pass
     raise Tampered(f"a row of {document.kind} differs from what it says; run `keepward verify`")
+
+
+def _proposer(body: bytes) -> bytes:
+    """Return what a proposal's body says of who proposed it, packed."""
+    # A name can hold neither mark: within a text every quotation mark is escaped.
+    return body.partition(b'"proposer":')[2].partition(b',"reason":')[0]
+
+
+def _is_by(actor: Actor, packed: bytes) -> bool:
+    """Whether an actor is one that is packed; what is damaged is nobody."""
+    try:
+        named: Actor = unpack(Actor, json.loads(packed))
+    except (KeyError, TypeError, ValueError):
+        return False
+    return named.is_same(actor)
 
 
 def values_of(documents: Iterable[Document]) -> list[Any]:
@@ -283,6 +299,17 @@ class DocumentReads(Snapshot):
         rows = self._run("documents_dated", tenant, kind="proposals")
         over = (row for row in rows if row[3] in _ENDED or (row[3] == "pending" and row[5] <= to_micros(now)))
         return sum(not (b'"told":true' in row[6] and value_of(Document._make(row)).told) for row in over)
+
+    def proposed(self, tenant: str, by: Actor, now: datetime, *, most: int) -> int:
+        """Return how many proposals of a principal wait, and ``most`` where there are more.
+
+        Each held write asks, so of the others' no more is read than the line of the body that names their proposer.
+        """
+        at, is_own = to_micros(now), cache(partial(_is_by, by))
+        with self._reading(tenant) as db:
+            rows = map(Document._make, db.stream("documents_in", tenant=tenant, kind="proposals", state="pending"))
+            own = (row for row in rows if row.until is not None and row.until > at and is_own(_proposer(row.body)))
+            return sum(1 for _ in islice((row for row in own if row.holds(self._sealer)), most))
 
     def waiting(self, tenant: str, proposal_id: str) -> Waiting | None:
         """Return one proposal, by id or unique prefix.
