@@ -93,7 +93,6 @@ ReadLine = Annotated[str, Limit(minLength=1, maxLength=256, pattern=_LINE["patte
 ReadWhy = Annotated[str, Limit("Why.", minLength=1, maxLength=1000, pattern=r"\S")]
 #: A text in a query.
 Word = Annotated[str, Limit(minLength=1, maxLength=256, pattern=r"^[^\x00-\x1f\x7f]+$")]
-Words = Annotated[list[Word], Limit("Any of them.", maxItems=64)]
 Question = Annotated[str, Limit(minLength=1, maxLength=LONG, pattern=r"^[^\x00]*[^\s\x00][^\x00]*$")]
 Asked = Annotated[str, Limit(minLength=1, maxLength=LONG)]
 Digest = Annotated[str, Limit("64 hex digits.", pattern=r"^[0-9a-f]{64}$")]
@@ -111,28 +110,21 @@ AsOf = Annotated[
     | Annotated[str, Limit(minLength=1, maxLength=64), Judged(pattern=AS_OF_PATTERN)],
     Judged(_AS_OF),
 ]
-Tiers = Annotated[
-    list[Literal["core", "working", "episodic", "archival"]], Limit("Any of them.", maxItems=16), Wire("tier")
-]
-Kinds = Annotated[
-    list[Literal["identity", "rule", "fact", "state", "event", "summary", "document"]],
-    Limit("Any of them.", maxItems=16),
-    Wire("kind"),
-]
+OneTier = Literal["core", "working", "episodic", "archival"]
+ANY, ANY_OF_MANY = (Limit("Any of them.", maxItems=most) for most in (16, 64))
+Words = Annotated[list[Word], ANY_OF_MANY]
+Tiers = Annotated[list[OneTier], ANY, Wire("tier")]
+Kinds = Annotated[list[Literal["identity", "rule", "fact", "state", "event", "summary", "document"]], ANY, Wire("kind")]
 ContentTypes = Annotated[
-    list[Literal["text", "image", "file", "audio", "video", "structured"]],
-    Limit("Any of them.", maxItems=16),
-    Wire("content_type"),
+    list[Literal["text", "image", "file", "audio", "video", "structured"]], ANY, Wire("content_type")
 ]
 
 # --- what browsing takes beside
 
 Scopes = Annotated[list[Word], Limit("Any of them, as exact paths.", maxItems=64), Wire("scope")]
-Sources = Annotated[list[Word], Limit("Any of them.", maxItems=64), Wire("source")]
+Sources = Annotated[list[Word], ANY_OF_MANY, Wire("source")]
 Trusts = Annotated[
-    list[Literal["unknown", "web", "import", "document", "tool", "agent", "user", "owner"]],
-    Limit("Any of them.", maxItems=16),
-    Wire("trust"),
+    list[Literal["unknown", "web", "import", "document", "tool", "agent", "user", "owner"]], ANY, Wire("trust")
 ]
 Statuses = Annotated[
     list[Literal["active", "superseded", "expired", "retired", "archived", "erased"]],

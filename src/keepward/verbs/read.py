@@ -369,7 +369,7 @@ class Receipts(Request[ReceiptPage]):
     """
 
     function = "engine.explain:receipts"
-    kinds: Annotated[list[ReceiptKind], Limit("Any of them.", maxItems=16), Wire("kind")] = NONE
+    kinds: Annotated[list[ReceiptKind], fields.ANY, Wire("kind")] = NONE
     actor: Annotated[fields.Word, Limit("`kind:name`, or the name alone.")] | None = None
     objective: Annotated[fields.Word, Limit("A text that the objective or query holds, in any case.")] | None = None
     before: Annotated[fields.Word, Limit("Id of a receipt: older ones alone.")] | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from keepward.model.change import KEEP, Replace, ReplaceFields
 from keepward.model.commit import Receipt
@@ -42,7 +42,7 @@ class InQueue(Request[Queue]):
     state: fields.State = "pending"
     proposer: Annotated[fields.Word, Limit("As `kind:name`.")] | None = None
     gate: Annotated[fields.Word, Limit("A gate that held it.")] | None = None
-    tier: Literal["core", "working", "episodic", "archival"] | None = None
+    tier: fields.OneTier | None = None
     offset: Annotated[int, Limit(minimum=0, maximum=2**31)] = 0
     limit: fields.Most = 50
 
