@@ -168,7 +168,6 @@ def _nearest(status: int | None) -> type[KeepwardError]:
 
 @cache
 def _reader(hint: Any) -> Reader:
-    """Return what reads a type hint."""
     origin, arguments = get_origin(hint), get_args(hint)
     if hint is Any or hint is object:
         return lambda value: value

@@ -106,7 +106,6 @@ class Call:
         return found
 
     def forget_settings(self) -> None:
-        """Read the settings anew when they are asked for next."""
         self.__dict__.pop("settings", None)
 
     def principal(self, duty: Duty) -> Actor:

@@ -157,7 +157,6 @@ class Group(click.Group):
         self.places = {_name(place): place for places in sections.values() for place in places.split()}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names in the order of the sections."""
         del ctx
         return list(self.places)
 
@@ -177,14 +176,12 @@ class Group(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the sections."""
         for title, names in self.sections.items():
             with formatter.section(title):
                 found = [(name, self.get_command(ctx, name)) for name in names]
                 formatter.write_dl([(f"{name:<8}", each.get_short_help_str(200)) for name, each in found if each])
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the exit codes."""
         del ctx
         with formatter.section("Exit codes"):
             formatter.write_dl([(str(code), meaning) for code, meaning in EXIT_CODES.items()])

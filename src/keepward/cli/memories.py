@@ -210,12 +210,10 @@ def show_written(screen: Screen, data: dict[str, Any], *, indent: int = 0, brief
 
 
 def show_reasons(screen: Screen, label: str, reasons: list[dict[str, str]], *, indent: int = 0) -> None:
-    """Print what gates said."""
     screen.labelled(label, [f"{each['gate']}: {each['detail']} ({each['code']})" for each in reasons], indent=indent)
 
 
 def sort_of(record: dict[str, Any]) -> str:
-    """Return tier, kind and key of a memory."""
     return f"{record['tier']} {record['kind']}{' · key ' + record['key'] if record['key'] else ''}"
 
 

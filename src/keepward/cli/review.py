@@ -269,7 +269,6 @@ def rollback_data(result: Any, *, dry_run: bool) -> dict[str, Any]:
 
 
 def show_rollback(screen: Screen, data: dict[str, Any]) -> None:
-    """Print what a rollback did, or would do."""
     back = memories(data["targets"])
     if data["already"]:
         screen.labelled("undone", "before already; nothing was left to do", "bold cyan")
@@ -290,7 +289,6 @@ def show_rollback(screen: Screen, data: dict[str, Any]) -> None:
 
 
 def memories(items: list[Any]) -> str:
-    """Return how many memories there are, in words."""
     return counted(len(items), "memory", "memories")
 
 

@@ -148,7 +148,6 @@ def verification_data(found: Any) -> dict[str, Any]:
 
 
 def show_verification(screen: Screen, data: dict[str, Any]) -> None:
-    """Print what was checked and what does not hold."""
     told = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in data["checked"].items())
     screen.labelled("checked", told or "nothing")
     show_faults(screen, data)
@@ -161,7 +160,6 @@ def show_verification(screen: Screen, data: dict[str, Any]) -> None:
 
 
 def show_faults(screen: Screen, data: dict[str, Any]) -> None:
-    """Print what does not hold, a line each."""
     screen.labelled("FAULT", [f"{each['row']}: {each['detail']} ({each['check']})" for each in data["faults"]], "red")
 
 

@@ -41,7 +41,6 @@ _INSECURE = (
 
 
 def reading() -> Any:
-    """Return the HTTP library."""
     try:
         import httpx2
     except ImportError as fault:
@@ -133,7 +132,6 @@ class Transport:
         raise AssertionError("unreachable")
 
     def get(self, path: str, query: Iterable[tuple[str, Any]] = (), *, once: bool = False) -> Answer:
-        """Read an object."""
         return answer_of(self.call("GET", path, query=query, once=once))
 
     def post(self, path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> Answer:

@@ -112,7 +112,6 @@ class Stage:
         )
 
     def bearer(self, name: str, **more: Any) -> Memory:
-        """Return the handle of an agent of this name."""
         return self.owner.acting_as(Actor.agent(f"drill-{name}", **more))
 
     @property
@@ -128,7 +127,6 @@ class Stage:
         return self._now
 
     def move(self, **span: float) -> None:
-        """Move the clock forward."""
         self._now = self.now() + timedelta(**span)
 
 
@@ -138,7 +136,6 @@ def note(memory: Memory, text: str, **fields: Any) -> Any:
 
 
 def committed(outcome: Any) -> bool:
-    """Whether a write was committed."""
     return bool(outcome.outcome == "committed")
 
 

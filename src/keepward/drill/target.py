@@ -24,8 +24,6 @@ from keepward.place import Database, Place
 
 
 class Column(NamedTuple):
-    """One column of a table."""
-
     name: str
     #: ``integer``, ``text`` or ``bytes``.
     sort: str

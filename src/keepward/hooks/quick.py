@@ -60,7 +60,6 @@ def answered(arguments: Sequence[str], environ: Mapping[str, str]) -> bool:
 
 
 def is_off(environ: Mapping[str, str]) -> bool:
-    """Whether hooks are switched off."""
     return environ.get(SWITCH, "").lower() in {"off", "0", "false", "no"}
 
 

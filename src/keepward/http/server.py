@@ -444,7 +444,6 @@ class Server(uvicorn.Server):
             self.run(sockets=[bound])
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Begin to stop."""
         self._serving.stopping.set()
         super().handle_exit(sig, frame)
 

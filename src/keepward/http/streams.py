@@ -175,7 +175,9 @@ async def _commits(memory: Memory, serving: Serving, seq: int, *, reviews: bool)
                 yield _event("end", {"code": fault.code, "detail": str(fault)})
                 return
             for view in found:
-                yield _event("commit", _commit(view), view.commit.seq)
+                told = view.to_dict()
+                data = {name: told[name] for name in ("seq", "id", "at", "kind", "actor", "changes")}
+                yield _event("commit", data, view.commit.seq)
             if before is not None and mark is not None and before != mark:
                 yield _event("review", {"waiting": mark[0]})
             if not found:
@@ -231,12 +233,6 @@ def _later(memory: Memory, seq: int) -> tuple[list[CommitView], int]:
             # Nothing in it is within the caller's reach.
             continue
     return found, seq
-
-
-def _commit(view: CommitView) -> dict[str, Any]:
-    """Return what an event says of a commit; see (1)."""
-    told = view.to_dict()
-    return {name: told[name] for name in ("seq", "id", "at", "kind", "actor", "changes")}
 
 
 def _event(kind: str, data: dict[str, Any], seq: int | None = None) -> ServerSentEvent:

@@ -134,7 +134,6 @@ class Imported(Value):
     dry_run: bool
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the result as plain JSON values."""
         return asdict(self)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from keepward.errors import NotFound
@@ -55,7 +56,9 @@ class Known:
             return True
         if self._empty or not (aliases or session):
             return False
-        found = self._of_session(view, item, session) if session is not None else _named(view, aliases[0])
+        found = None
+        with suppress(NotFound):
+            found = self._of_session(view, item, session) if session is not None else view.get(aliases[0])
         if found is None:
             if aliases and session is not None and aliases[0] in self._by_alias:
                 item.fields["aliases"] = aliases[1:]
@@ -110,13 +113,6 @@ class Known:
             self._by_alias |= dict.fromkeys((record.id, *record.aliases), record)
             said[(record.speaker, record.occurred_at, record.text)].append(record)
         self._by_said = dict(said)
-
-
-def _named(view: Memory, alias: str) -> Record | None:
-    try:
-        return view.get(alias)
-    except NotFound:
-        return None
 
 
 def _said(fields: dict[str, Any]) -> _Said:

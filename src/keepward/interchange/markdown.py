@@ -58,7 +58,6 @@ def looks_like(text: str, suffix: str) -> bool:
 
 
 def plan(source: Source, mem: Memory) -> Plan:
-    """Read a document into items."""
     whole = source.text()
     properties, body = front_matter(whole)
     if isinstance(properties.get(ID), str):

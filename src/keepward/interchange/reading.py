@@ -72,7 +72,6 @@ class Source:
         return PurePath(self.name).suffix.lower()
 
     def size(self) -> int:
-        """Return the number of bytes."""
         return self.stream.seek(0, io.SEEK_END)
 
     def first(self) -> str:
@@ -85,7 +84,6 @@ class Source:
         return ""
 
     def begins(self, magic: bytes) -> bool:
-        """Whether the file begins with these bytes."""
         self.stream.seek(0)
         return self.stream.read(len(magic)) == magic
 
@@ -131,7 +129,6 @@ class Source:
             raise self.unreadable(fault) from fault
 
     def unreadable(self, fault: object) -> InvalidInput:
-        """Return the error of a file that cannot be read."""
         return InvalidInput(f"{self.name} cannot be read, nothing was imported: {fault}")
 
     def elements(self) -> Iterator[tuple[int, Any]]:
@@ -196,7 +193,6 @@ class Source:
         return count
 
     def text(self) -> str:
-        """Return the whole file as text."""
         if self.size() > DOCUMENT_LIMIT:
             limit = f"{DOCUMENT_LIMIT // 2**20} MiB"
             raise InvalidInput(f"{self.name} is larger than {limit}: convert it to JSONL, one object a line")

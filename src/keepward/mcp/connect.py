@@ -35,8 +35,6 @@ SERVER = "keepward"
 
 
 class Client(NamedTuple):
-    """One client program."""
-
     name: str
     title: str
     #: The file in a project's folder, and the key under which its servers stand.
@@ -60,7 +58,6 @@ CLIENTS = {
 
 
 def client_of(name: str) -> Client:
-    """Return a client by name."""
     if name not in CLIENTS:
         raise InvalidInput(f"connect takes {', '.join(CLIENTS)}")
     return CLIENTS[name]
@@ -140,7 +137,6 @@ def _spelled(path: Path) -> Path:
 
 
 def home_of(environ: Mapping[str, str]) -> Path:
-    """Return the user's home folder."""
     named = environ.get("USERPROFILE") if sys.platform == "win32" else environ.get("HOME")
     if named:
         return Path(named)

@@ -103,8 +103,6 @@ class Argument(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
-    """One prompt."""
-
     name: str
     title: str
     description: str

@@ -443,7 +443,6 @@ class Endpoint:
             self._manager = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
         if self._manager is None:
             raise RuntimeError("enter `lifespan(routes)` of keepward.mcp.server around the application")
         try:

@@ -52,8 +52,6 @@ Run = Callable[..., Answer]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """One tool."""
-
     name: str
     title: str
     #: What a model reads about it.
@@ -69,7 +67,6 @@ class Tool:
     repeatable: bool
 
     def call(self, memory: Memory, given: Mapping[str, Any] | None) -> Answer:
-        """Check the arguments and run it."""
         return self.run(memory, self.checked(given))
 
     def checked(self, given: Mapping[str, Any] | None) -> dict[str, Any]:
