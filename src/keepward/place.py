@@ -6,6 +6,7 @@ Invariants
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
@@ -66,7 +67,21 @@ def place_of(named: str) -> Place:
         raise InvalidInput("a store is a file or a postgresql:// address; a server is asked with `Client(url, token)`")
     if "://" in named and not named.startswith(SCHEMES):
         raise InvalidInput("a store is a file or a postgresql:// address, and this is an address of another kind")
+    if named.startswith(SCHEMES) and _is_cut(named):
+        raise InvalidInput(
+            "the password in the address has characters that end it: write @ as %40, / as %2F, # as %23, ? as %3F and "
+            "% as %25, or leave it out and set PGPASSWORD"
+        )
     return Database(named) if named.startswith(SCHEMES) else Path(named).expanduser()
+
+
+def _is_cut(url: str) -> bool:
+    """Whether a login in an address, by libpq's reading or by others', ends before its host."""
+    rest = url.partition("://")[2]
+    whole = re.split("[/?#]", rest, maxsplit=1)[0]
+    port = whole.rpartition("@")[2].rpartition(":")[2] if ":" in whole else ""
+    left = "@" not in whole and "@" in rest and not re.fullmatch(r"\d*\]?", port)
+    return whole.count("@") > 1 or left or bool(re.search(r"%(?![0-9A-Fa-f]{2})", whole))
 
 
 def address(place: Place) -> str:

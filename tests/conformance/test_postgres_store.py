@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
@@ -286,6 +287,26 @@ def test_a_store_on_a_database_is_copied_by_its_own_tools(database: str, tmp_pat
     with open_store(database) as store, pytest.raises(StoreUnavailable, match="pg_dump"):
         store.backup(tmp_path / "copy.db")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_database_that_lets_nobody_in_is_told_of_at_once_and_found_again_at_once(
+    database: str, tmp_path: Path
+) -> None:
+    other = database.replace("/postgres?", "/template1?")
+    with told(database, tmp_path / "a") as memory, psycopg.connect(other, autocommit=True) as connection:
+        memory.remember(TEXTS[0])
+        connection.execute("ALTER DATABASE postgres ALLOW_CONNECTIONS false")
+        try:
+            connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'postgres'")
+            with suppress(StoreUnavailable):
+                memory.recall("ferry")
+            began = time.monotonic()
+            with pytest.raises(StoreUnavailable, match="not currently accepting connections"):
+                memory.recall("ferry")
+        finally:
+            connection.execute("ALTER DATABASE postgres ALLOW_CONNECTIONS true")
+        assert memory.recall("ferry")
+        assert time.monotonic() - began < 15
 
 
 def test_after_the_database_ended_every_connection_there_is_one_clear_error_and_then_it_goes_on(

@@ -8,6 +8,7 @@ import pytest
 
 from keepward import Actor, Memory
 from keepward.errors import InvalidInput
+from keepward.place import place_of
 
 
 @pytest.fixture
@@ -21,6 +22,18 @@ def test_the_address_of_a_server_is_no_place_of_a_store(run):
     assert (ran.code, "Client(url, token)" in ran.err) == (2, True)
     with pytest.raises(InvalidInput, match="Client"):
         Memory.open("http://127.0.0.1:8321")
+
+
+@pytest.mark.parametrize("password", ["p@ss", "p/ss", "p#ss", "p?ss", "100%"])
+def test_a_password_that_ends_its_address_is_not_taken_for_a_host(run, password):
+    ran = run("status", "--db", f"postgresql://ana:{password}@127.0.0.1:1/memory")
+    assert (ran.code, "%40" in ran.err, password in ran.err) == (2, True, False)
+
+
+def test_an_address_may_have_an_at_sign_behind_its_host():
+    whole = "postgresql://[::1]:5432,b.example:5433/memory?user=ana@example&host=/run/a@b"
+    assert str(place_of(whole)).startswith("postgresql://[::1]")
+    assert str(place_of("postgresql://ana:p%40ss@[::1]/memory")) == "postgresql://ana@[::1]/memory"
 
 
 def test_a_user_has_one_store_whatever_the_folder(run, data, tmp_path, monkeypatch):

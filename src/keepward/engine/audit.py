@@ -243,7 +243,7 @@ def _checks(session: Session, facts: dict[str, Any]) -> list[Check]:
             name="writable",
             ok=not facts.get("read_only"),
             detail="read-only" if facts.get("read_only") else "can be written",
-            remedy="give this user the right to write the file, its folder, and what has its name beside it",
+            remedy="let this user write the file, its folder and what has its name beside it; or its role the database",
         ),
         Check(
             name="seal",

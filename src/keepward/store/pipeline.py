@@ -20,9 +20,9 @@ from typing import Any
 import psycopg
 from psycopg import errors
 
-from keepward.errors import StoreUnavailable
+from keepward.errors import Conflict, InvalidInput, KeepwardError, NotAStore, StoreUnavailable, Tampered
 from keepward.store.forks import REFUSED
-from keepward.store.sql import SQL, Row, Values, parse_queries, text_of
+from keepward.store.sql import CLASHES, SQL, Row, Values, parse_queries, text_of
 
 #: Rows that are fetched, or held back, together.
 _PAGE = 1_000
@@ -32,6 +32,43 @@ _OWN = parse_queries("".join(map(text_of, ("queries.sql", "postgres.sql", "candi
 #: Statements that take all their rows at once, as an array a column.
 _BY_COLUMN = frozenset(name for name, text in _OWN.items() if "unnest(" in text)
 _names = count()
+
+
+def explained(fault: Exception) -> KeepwardError:
+    """Return our error for one of the driver's."""
+    match fault:
+        case errors.UniqueViolation() if said := CLASHES.get((fault.diag.table_name or "").rpartition("_")[0]):
+            return Conflict(said)
+        case errors.SerializationFailure() if "recovery" in str(fault):
+            return StoreUnavailable("a replica gave up a read that stood in the way of its news; try again")
+        case errors.LockNotAvailable() | errors.DeadlockDetected() | errors.SerializationFailure():
+            return StoreUnavailable("another writes to the same tenant for long; try again, nothing was stored")
+        case errors.InFailedSqlTransaction():
+            return StoreUnavailable("the database took the transaction back; try again, nothing was stored")
+        case errors.ReadOnlySqlTransaction():
+            return StoreUnavailable("the store can only be read: its database takes no writes here")
+        case errors.QueryCanceled():
+            return StoreUnavailable(
+                "the database broke off a statement; raise this role's statement_timeout, or try again"
+            )
+        case errors.DiskFull() | errors.OutOfMemory():
+            return StoreUnavailable("the database has no room; free some space and try again: nothing was lost")
+        case errors.InsufficientPrivilege():
+            return StoreUnavailable("this role of the database may not do that; grant it what the store's owner has")
+        case errors.UndefinedTable() | errors.UndefinedColumn():
+            return NotAStore("the database does not hold the tables of a Keepward store; check its name and schema")
+        case psycopg.ProgrammingError() if fault.sqlstate is None:
+            return InvalidInput("the address of the database cannot be read; it looks like postgresql://ana@host/name")
+        case psycopg.DataError():
+            return InvalidInput("text holds what a database cannot keep, such as a NUL character; remove it")
+        case psycopg.OperationalError() | psycopg.InterfaceError():
+            why = str(fault).strip().splitlines()[0] if str(fault).strip() else "the connection was lost"
+            what = f"the database cannot be reached ({why})"
+            return StoreUnavailable(
+                f"{what}; check its address, and how many connections it allows, or try again: what was acknowledged "
+                "is kept"
+            )
+    return Tampered(f"the database refused what a store asks of it ({type(fault).__name__}); run `keepward verify`")
 
 
 @cache

@@ -27,21 +27,21 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from keepward.errors import Conflict, InvalidInput, KeepwardError, NewerSchema, NotAStore, StoreUnavailable, Tampered
+from keepward.errors import KeepwardError, NewerSchema, NotAStore, StoreUnavailable
 from keepward.locks import Lock
 from keepward.model.blob import is_place
 from keepward.store import candidates
 from keepward.store.shared import TABLE, SharedState
-from keepward.store.sql import CLASHES, Row, load_migrations, statements, text_of
+from keepward.store.sql import Row, load_migrations, statements, text_of
 
 try:
     import psycopg
     from psycopg import errors
     from psycopg.conninfo import make_conninfo
     from psycopg.pq import TransactionStatus
-    from psycopg_pool import ConnectionPool
+    from psycopg_pool import ConnectionPool, PoolTimeout
 
-    from keepward.store.pipeline import PostgresSession
+    from keepward.store.pipeline import PostgresSession, explained
 except ImportError as fault:
     raise StoreUnavailable(
         "a store on PostgreSQL needs its driver: install `keepward[postgres]` and try again"
@@ -116,7 +116,15 @@ class Postgres:
                     raise NotAStore("the address after `read=` is of another store; name a replica of this one")
 
         return ConnectionPool(
-            url, min_size=0, max_size=MOST, timeout=patience, kwargs=_CONNECTING, configure=configure, open=True
+            url,
+            min_size=0,
+            max_size=MOST,
+            timeout=patience,
+            # Who asks next tries again: a pool that tries by itself waits longer each time, also once it could.
+            reconnect_timeout=0,
+            kwargs=_CONNECTING,
+            configure=configure,
+            open=True,
         )
 
     def full(self) -> str | None:
@@ -136,12 +144,27 @@ class Postgres:
             raise StoreUnavailable("the store is closed; open it again")
         pool = self._replicas if replica and self._replicas else self._pool
         with _clear():
-            connection, pid = pool.getconn(), os.getpid()
+            connection, pid = self._taken(pool), os.getpid()
             try:
                 yield connection, pool
             finally:
                 if pid == os.getpid():
                     pool.putconn(connection)
+
+    def _taken(self, pool: _Pool) -> psycopg.Connection[Row]:
+        """Take a connection out of a pool; where the database lets nobody in, say so instead of waiting."""
+        until = time.monotonic() + pool.timeout
+        while True:
+            try:
+                return pool.getconn(SHORT)
+            except PoolTimeout:
+                late = time.monotonic() > until
+                if pool is self._pool and (late or pool.get_stats()["pool_size"] <= 1):
+                    # It answers that itself: refused, too many connections, another password.
+                    with _connected(self._url):
+                        pass
+                if late:
+                    raise
 
     @contextmanager
     def _lent(self, level: str, *, writes: bool, replica: bool = False) -> Iterator[PostgresSession]:
@@ -431,37 +454,8 @@ def _clear() -> Iterator[None]:
 def _connected(url: str) -> Iterator[psycopg.Connection[Row]]:
     """Connect for a while, apart from the pool."""
     with _clear(), psycopg.connect(url, **_CONNECTING) as connection:
+        connection.execute(f"SET lock_timeout = '{PATIENCE}s'")
         yield connection
-
-
-def explained(fault: Exception) -> KeepwardError:
-    """Return our error for one of the driver's."""
-    match fault:
-        case errors.UniqueViolation() if said := CLASHES.get((fault.diag.table_name or "").rpartition("_")[0]):
-            return Conflict(said)
-        case errors.SerializationFailure() if "recovery" in str(fault):
-            return StoreUnavailable("a replica gave up a read that stood in the way of its news; try again")
-        case errors.LockNotAvailable() | errors.DeadlockDetected() | errors.SerializationFailure():
-            return StoreUnavailable("another writes to the same tenant for long; try again, nothing was stored")
-        case errors.InFailedSqlTransaction():
-            return StoreUnavailable("the database took the transaction back; try again, nothing was stored")
-        case errors.ReadOnlySqlTransaction():
-            return StoreUnavailable("the store can only be read: its database takes no writes here")
-        case errors.DiskFull() | errors.OutOfMemory():
-            return StoreUnavailable("the database has no room; free some space and try again: nothing was lost")
-        case errors.InsufficientPrivilege():
-            return StoreUnavailable("this role of the database may not do that; grant it what the store's owner has")
-        case errors.UndefinedTable() | errors.UndefinedColumn():
-            return NotAStore("the database does not hold the tables of a Keepward store; check its name and schema")
-        case psycopg.ProgrammingError() if fault.sqlstate is None:
-            return InvalidInput("the address of the database cannot be read; it looks like postgresql://ana@host/name")
-        case psycopg.DataError():
-            return InvalidInput("text holds what a database cannot keep, such as a NUL character; remove it")
-        case psycopg.OperationalError() | psycopg.InterfaceError():
-            why = str(fault).strip().splitlines()[0] if str(fault).strip() else "the connection was lost"
-            what = f"the database cannot be reached ({why})"
-            return StoreUnavailable(f"{what}; check its address, or try again: what was acknowledged is kept")
-    return Tampered(f"the database refused what a store asks of it ({type(fault).__name__}); run `keepward verify`")
 
 
 # --- making a store
