@@ -248,36 +248,26 @@ def connect(
     --tenant and --scope. A token that stood there is ended once another has taken its place. A --project is shared
     with others, and gets none.
     """
-    from keepward.mcp.connect import (
-        MASKED,
-        TOKEN,
-        carry_out,
-        client_of,
-        connected,
-        disconnected,
-        file_of,
-        standing_token,
-    )
+    from keepward.mcp import connect as clients
     from keepward.mcp.profiles import profile as profile_of
 
-    chosen = client_of(client)
+    chosen = clients.client_of(client)
     profile_of(profile)
     folder = Path(project).expanduser() if project is not None else None
-    path = file_of(chosen, folder, call.environ)
+    path = clients.file_of(chosen, folder, call.environ)
     tokened = not (remove or no_token or folder)
     if expires is not None and not tokened:
         raise InvalidInput("--expires is of a token; leave out --no-token, --project and --remove")
-    standing = standing_token(chosen, path)
+    standing = clients.standing_token(chosen, path)
     bearer = name or chosen.name
     line = _command_line(call, profile, bearer, shared=folder is not None, tokened=tokened)
-    # Where keys and anchors are kept, if not at home, has to hold for the client too.
-    home = call.environ.get("KEEPWARD_HOME")
-    environment = {"KEEPWARD_HOME": str(Path(home).expanduser().absolute())} if home else {}
 
     def change_with(secret: str) -> Any:
+        if remove:
+            return clients.disconnected(chosen, path)
         # An empty one is none, and takes the place of one that is no longer wanted.
-        given = {TOKEN: secret} if secret or standing else {}
-        return disconnected(chosen, path) if remove else connected(chosen, path, line, environment | given)
+        given = {clients.TOKEN: secret} if secret or standing else {}
+        return clients.connected(chosen, path, line, _home(call) | given)
 
     def hooked(memory: Memory | None, *, dry_run: bool) -> dict[str, Any] | None:
         return _hooked(call, chosen, folder, line, memory, bearer, remove=remove, dry_run=dry_run)
@@ -285,7 +275,7 @@ def connect(
     # Hooks run by themselves: they go, also where our entry has to be taken out by hand.
     calls = hooked(None, dry_run=dry_run) if remove else None
     # A file that cannot be edited is refused before a token is made for it.
-    change = change_with(MASKED if tokened else "")
+    change = change_with(clients.MASKED if tokened else "")
     memory = _owner(call, dry_run=dry_run) if tokened else None
     if hooks and not remove:
         hooked(memory, dry_run=True)
@@ -296,7 +286,7 @@ def connect(
     elif standing and held:
         change = change_with(standing.secret)
     try:
-        backup = carry_out(change) if change.after != change.before and not dry_run else None
+        backup = None if dry_run else clients.carry_out(change)
     except KeepwardError:
         if memory and issued:
             memory.revoke_token(issued.token.id)
@@ -350,30 +340,35 @@ def _hooked(
 
     A hook is the user's own agent by name: no token stands in a command line.
     """
+    from keepward.mcp import connect as clients
     from keepward.mcp import connect_hooks
-    from keepward.mcp.connect import carry_out, file_of, home_of
 
     if remove and client.name not in connect_hooks.PLACES:
         return None
-    path = connect_hooks.file_of(client, folder, call.environ, folder or home_of(call.environ))
+    path = connect_hooks.file_of(client, folder, call.environ, folder or clients.home_of(call.environ))
     if remove:
         change = connect_hooks.unhooked(client, path)
     else:
         named = {"--db": call.url, "--tenant": call.tenant, "--scope": memory.scope if memory else call.scope}
         named |= {"--embedder": call.embedder, "--name": name if name != client.name else None}
         words = [word for flag, value in named.items() if value for word in (flag, str(value))]
-        home = call.environ.get("KEEPWARD_HOME")
-        moved = ["env", f"KEEPWARD_HOME={Path(home).expanduser().absolute()}"] if home else []
-        program = [*moved, *line[: line.index("mcp")]]
+        moved = [f"{variable}={place}" for variable, place in _home(call).items()]
+        program = [*(["env", *moved] if moved else []), *line[: line.index("mcp")]]
         change = connect_hooks.hooked(client, path, program, words)
     # Where both are in one file, the copy of what was there first stays.
-    apart = path != file_of(client, folder, call.environ)
-    backup = carry_out(change, copies=apart) if change.after != change.before and not dry_run else None
+    apart = path != clients.file_of(client, folder, call.environ)
+    backup = None if dry_run else clients.carry_out(change, copies=apart)
     if remove and change.action == "absent":
         return None
     then = connect_hooks.PLACES[client.name].then if change.action in {"added", "updated"} else ""
     shown = {"path": str(path), "action": change.action, "diff": change.diff, "next": then or None}
     return {**shown, "backup": str(backup) if backup else None}
+
+
+def _home(call: Call) -> dict[str, str]:
+    """Return where keys and anchors are kept, if not at home: it has to hold for the client too."""
+    home = call.environ.get("KEEPWARD_HOME")
+    return {"KEEPWARD_HOME": str(Path(home).expanduser().absolute())} if home else {}
 
 
 def _owner(call: Call, *, dry_run: bool) -> Memory | None:

@@ -437,6 +437,8 @@ def disconnected(client: Client, path: Path) -> Change:
 
 def carry_out(change: Change, *, copies: bool = True) -> Path | None:
     """Write the file; return where what was there before is kept, None where there was nothing or no copy is wanted."""
+    if change.after == change.before:
+        return None
     # Settings are often links into a folder of their own: the file itself is replaced, not the link.
     target = Path(os.path.realpath(change.path))
     try:
