@@ -1,14 +1,7 @@
 """Data exports of ChatGPT and Claude: ``conversations.json`` and its neighbours, as they are downloaded.
 
-| there | here |
-| --- | --- |
-| a conversation | a session under its own id, each message an event with its own date; its title in the metadata |
-| of an answer that was asked for again, or a message that was edited | the branch that was shown last |
-| what ChatGPT noted with its memory tool; custom instructions | facts; a document |
-| Claude's memory, of all and of projects; a project's instructions and documents | documents |
-
-Instructions to the model, calls of tools and what they answered, thoughts, pictures and attachments are left out and
-counted. A conversation is read a second time for its messages, so that a cut file is noticed before anything is stored.
+What becomes of what stands in docs/coming-from.md. A conversation is read a second time for its messages, so that a cut
+file is noticed before anything is stored.
 """
 
 from __future__ import annotations

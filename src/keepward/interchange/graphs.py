@@ -1,11 +1,7 @@
 """Memories that are graphs: the reference memory server of MCP, and episodes and facts of Zep and Graphiti.
 
-The file of the memory server holds an entity or a relation a line; each becomes what the same tools of ours
+What becomes of what stands in docs/coming-from.md. Entities and relations become what the same tools of ours
 (``mcp/graph``) keep, so that they read back the same graph.
-
-Zep's answers and Graphiti's nodes are ``{"episodes": [...], "edges": [...]}``, a list, or an object a line. An episode
-of a conversation is an event of its session, another one a document; a fact that no longer holds is left out, and one
-that does names its episodes as evidence.
 """
 
 from __future__ import annotations

@@ -1,16 +1,6 @@
 """The legacy vault: an append-only JSONL file with three tiers, one line a version.
 
-Of each id the line with the highest version counts, wherever it stands; of equal versions the later
-line. A tombstone (``deleted_at``) takes its memory out.
-
-| there | here |
-| --- | --- |
-| canon, or no tier | permanent; reviewed first unless the owner imports |
-| register | state, under its topic as key |
-| log | episodic event with the term that policy gives |
-
-Canon and register go to core where the topic names a core block, else to the archive. The old id stays
-as an alias; old source, version and times stay in the metadata.
+What becomes of a tier stands in docs/interchange.md. Of equal versions of an id the later line counts.
 """
 
 from __future__ import annotations

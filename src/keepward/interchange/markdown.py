@@ -1,16 +1,9 @@
 """Markdown: each list item or paragraph under headings becomes one archival memory.
 
-A list item, with what is nested in it, is a fact; a paragraph, table, quotation or code block is a
-document. The headings above it, outermost first, are its category. Comments and rules hold nothing to
-remember. Numbers are lines of the file. The file is the session of its blocks, and a block is known
-again by its text there, since lines move when a file is edited.
-
-Of the properties at its beginning, the title is the subject of what it says where it is a note of
-basic-memory, tags are tags, and all of them stand in the metadata. Notes that a block links to are
-among its evidence, by their path where they came with it. ``[category] …`` is an observation of
-basic-memory, and ``relation [[Note]]`` a relation; lines that do no more than name another file of
-instructions (``@path``) or of an index of memories are left out and counted. A note that we have
-written is a memory, see ``notes``.
+A list item, with what is nested in it, is a fact; a paragraph, table, quotation or code block is a document. The
+headings above it, outermost first, are its category. Numbers are lines of the file. The file is the session of its
+blocks, and a block is known again by its text there, since lines move when a file is edited. What becomes of
+properties, links and the ways of other programs stands in docs/coming-from.md.
 """
 
 from __future__ import annotations

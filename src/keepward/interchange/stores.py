@@ -1,13 +1,6 @@
 """Memories of other stores: exports of mem0, agent files of Letta, the SQLite file of a LangGraph store.
 
-| there | here |
-| --- | --- |
-| a memory of mem0, its categories and metadata | a fact about its user, tags and metadata; a relation is a fact |
-| a block of a Letta agent | a document under its label; a person moves to core what belongs there |
-| a message of a Letta agent | an event of the agent's session, what it sent by ``send_message`` too |
-| an item of a LangGraph store | what our adapter of that store keeps, so that it reads the same back |
-
-Left out and counted are memories that are no longer active, instructions to the model, and what tools answered.
+What becomes of what stands in docs/coming-from.md.
 """
 
 from __future__ import annotations
