@@ -32,6 +32,7 @@ from evals.sets.claims import TEXTS, claimed
 
 #: What a decision on a write lets in, worst first.
 _DECISIONS = ("reject", "quarantine", "pending", "commit")
+_BY_OTHERS = ("blind", "sealed", "third_seen", "third_unread", "third_sealed", "fourth_seen", "fourth_unread")
 _HALVES = {"dev": "half we develop on", "test": "other half"}
 
 
@@ -77,13 +78,13 @@ def injection(_: Path | None) -> Iterator[Figure]:
 
 
 def blind(_: Path | None) -> Iterator[Figure]:
-    """Yield what is found in texts by three other hands, of the first by places; such a share has no goal."""
-    for file, kind in product(("blind", "sealed", "third_seen", "third_unread", "third_sealed"), KINDS):
+    """Yield what is found in texts by five other hands, of the first by places; such a share has no goal."""
+    for file, kind in product(_BY_OTHERS, KINDS):
         flag = scanner(kind)
         flagged: dict[tuple[str, str], list[bool]] = {}
         for case in blind_cases(kind, file):
             places = "odd places, unread" if int(case.wording) % 2 else "even places, developed on"
-            places = places if file == "blind" else "all, developed on" if file == "third_seen" else "all, unread"
+            places = places if file == "blind" else "all, developed on" if file.endswith("_seen") else "all, unread"
             flagged.setdefault((case.group, places), []).append(bool(flag(case.text)))
         for (group, places), hits in flagged.items():
             yield _without_goal(share(f"{file}, {kind}, {group}", places, hits, 0))

@@ -1,4 +1,4 @@
-"""Texts as people write them to an assistant, and what only looks like them, in seven files.
+"""Texts as people write them to an assistant, and what only looks like them, in nine files.
 
 Invariants
 (1) A line ``§ KIND GROUP`` says what the lines after it are, each a text, of every kind where it is ``ordinary``; what
@@ -12,6 +12,8 @@ Invariants
     other is read by nobody who works on the rules, and neither is ``third_sealed``, further texts by that hand.
 (7) The texts of ``everyday`` are our own notes that hold nothing, written before any was shown to a detector; their
     half is by their wording, and one half is counted and not looked at.
+(8) The texts of ``fourth_seen`` and ``fourth_unread`` are halves of a set by two further hands, named in their groups;
+    the one is developed on, the other is read by nobody who works on the rules.
 """
 
 from collections.abc import Iterator
@@ -32,4 +34,4 @@ def cases(kind: str, file: str = "blind") -> Iterator[Case]:
         of, group = heading.split()
         for number, line in enumerate(lines if of in (kind, "ordinary") else ()):
             wording = line if file in ("varied", "everyday") else str(number)
-            yield Case(group=group, wording=wording, number=number, text=line, wanted=group not in _UNWANTED)
+            yield Case(group=group, wording=wording, number=number, text=line, wanted=not group.startswith(_UNWANTED))
