@@ -178,6 +178,7 @@ class AsyncDraft:
         return len(self._target)
 
     async def __aenter__(self) -> AsyncDraft:
+        self._target.__enter__()
         return self
 
     async def __aexit__(
@@ -215,6 +216,9 @@ class AsyncMemory:
     open = staticmethod(_opened(Memory.open))
     restore_backup = staticmethod(_apart(Memory.restore_backup))
     rescue = staticmethod(_apart(Memory.rescue))
+
+    def __repr__(self) -> str:
+        return f"<Async{repr(self._target)[1:]}"
 
     async def close(self) -> None:
         """Write what is still counted and release the store, for all handles on it; see (3)."""

@@ -225,6 +225,8 @@ def test_everything_from_a_reference_can_be_erased_and_the_reference_is_refused_
 def test_nothing_of_that_subject_is_an_error(owner, number):
     with pytest.raises(NotFound):
         owner.plan_erase(subject="bo")
+    with pytest.raises(NotFound, match="1 of a subject in other capitals"):
+        owner.plan_erase(subject="ANA")
 
 
 def test_erasing_again_names_the_tombstone(owner, number):

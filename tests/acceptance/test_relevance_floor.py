@@ -69,8 +69,8 @@ def test_what_was_below_the_floor_is_told_with_the_way_to_see_it(opened: Callabl
         found = mem.recall(NOTHING, receipt=True)
         receipt = mem.receipt(found.receipt or "")
         assert (found.below, found.floor, found.best is not None and found.best < 0.1) == (5, 0.1, True)
-        assert any("floor of 0.1; --all, or floor=0" in note for note in found.notes)
-        assert any("floor=0" in reason["detail"] for reason in receipt["reasons"])
+        assert any("floor of 0.1; a floor of 0 shows" in note for note in found.notes)
+        assert any("a floor of 0" in reason["detail"] for reason in receipt["reasons"])
         assert receipt["relevance"] == {"floor": 0.1, "below": 5}
         assert receipt["inputs"]["versions"]["relevance"] == "hashed.1"
 
@@ -96,7 +96,7 @@ def test_a_context_for_something_else_holds_nothing_recalled_and_says_so(told: M
     assert compiled.below == len(compiled.excluded)
     assert compiled.receipt.facts["relevance"]["below"] == compiled.below
     if compiled.below:
-        assert any("floor=0" in note for note in compiled.notes)
+        assert any("a floor of 0" in note for note in compiled.notes)
 
 
 def test_a_context_without_a_floor_holds_what_was_found(opened: Callable[..., Memory]) -> None:

@@ -16,7 +16,7 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 
-from keepward import Actor, Client, Committed, Insert, InvalidInput, Memory, NotFound, Policy, Tier
+from keepward import Actor, AsyncMemory, Client, Committed, Insert, InvalidInput, Memory, NotFound, Policy, Tier
 from keepward.model import change
 from keepward.verbs.fields import CHOICES
 
@@ -144,7 +144,8 @@ def test_the_fields_that_a_verb_takes_are_those_of_its_change(kind: Any, fields:
         ({"occurred_at": "yesterday"}, "not an instant"),
         ({"scope": 5}, "scope is a text"),
         ({"key": 5}, "key is a text"),
-        ({"ttl": {}}, "not a duration"),
+        ({"ttl": {}}, "ttl: not a duration"),
+        ({"scope": "ana@example"}, "8 labels of 1 to 64 letters of ASCII, digits and `. _ -`"),
         ({"id": "mine"}, "ids are given by the store"),
     ],
 )
@@ -282,6 +283,7 @@ def test_a_handle_shows_where_it_stands_and_no_token(owner: Memory) -> None:
     assert repr(owner.at(scope="/agents/orion")).endswith("tenant=default scope=/agents/orion actor=operator:olga>")
     client = Client("http://127.0.0.1:8321", "kw_" + "a" * 43, tenant="acme")
     assert repr(client) == "<Client http://127.0.0.1:8321 tenant=acme scope=None>"
+    assert repr(AsyncMemory(owner)).startswith("<AsyncMemory ")
 
 
 def test_results_and_the_policy_go_to_another_process_and_come_back_equal(owner: Memory) -> None:
@@ -296,6 +298,8 @@ def test_results_and_the_policy_go_to_another_process_and_come_back_equal(owner:
         (lambda mem: mem.recall("tabs", 3), "recall takes query by place, the rest by name"),
         (lambda mem: mem.recall("tabs", lmit=3), "recall takes no lmit; did you mean limit?"),
         (lambda mem: mem.remember(), "remember needs text"),
+        (lambda mem: mem.recall("tabs", scope="/app"), "it asks from where the handle stands: `at(scope=...)`"),
+        (pickle.dumps, "open the store, or make a client, in each process"),
     ],
 )
 def test_a_call_that_is_written_wrong_is_told_how_to_write_it(mem: Memory, call: Any, says: str) -> None:

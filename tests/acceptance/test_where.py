@@ -152,3 +152,29 @@ def test_a_token_of_the_shared_scope_lists_no_agents_scopes(owner: Memory, neste
 def test_a_token_of_an_agent_lists_what_lies_below_it(owner: Memory, nested: Callable[..., Memory]) -> None:
     token = owner.create_token("orion", scope="/agents/orion").secret
     assert len(owner.holding(token).find(within="/agents/orion")) == 2
+
+
+@pytest.mark.parametrize(
+    "ask", [lambda mem: mem.find(), lambda mem: mem.recall("crane"), lambda mem: mem.find(key="k")]
+)
+def test_an_empty_answer_names_the_scopes_below_to_who_may_list_them(
+    owner: Memory, nested: Callable[..., Memory], ask: Callable[[Memory], Any]
+) -> None:
+    told = "no memory is seen from /; 3 scopes below it hold some: /agents/orio (1), /agents/orion (1), "
+    assert [note for note in ask(owner).notes if "below it" in note] == [
+        f"{told}/agents/orion/tasks/1 (1); name one as the scope"
+    ]
+    nested("/agents/orion").archive("-agents-orion", reason="cleared")
+    for token, names in (
+        (owner.create_token("lyra").secret, ""),
+        (owner.create_token("o", scope="/agents/orion").secret, "tasks/1 (1)"),
+    ):
+        notes = " ".join(ask(owner.holding(token)).notes)
+        assert ("below it" in notes, names in notes) == (bool(names), True)
+
+
+def test_an_answer_that_found_nothing_among_something_names_no_other_scope(
+    owner: Memory, nested: Callable[..., Memory]
+) -> None:
+    kept(owner.remember("The office is in Linz"))
+    assert not any("below it" in note for found in (owner.find(key="k"), owner.recall("crane")) for note in found.notes)

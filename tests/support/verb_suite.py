@@ -234,6 +234,14 @@ class VerbSuite(AskingSuite):
             failing()
         assert agent.find() == []
 
+    def test_a_draft_takes_nothing_after_its_end(self, agent: Any) -> None:
+        with agent.draft(reason="two at once") as draft:
+            draft.insert("Ana prefers tabs")
+        for late in (lambda: draft.insert("lunch is at noon"), draft.__enter__):
+            with pytest.raises(Conflict, match="begin another draft"):
+                late()
+        assert [each.text for each in agent.find()] == ["Ana prefers tabs"]
+
     def test_an_empty_draft_comes_to_nothing(self, agent: Any) -> None:
         with agent.draft(reason="nothing") as draft:
             pass

@@ -32,6 +32,13 @@ def test_recall_without_a_hit_is_no_error(run, saved):
     assert (ran.code, ran.json["hits"]) == (0, [])
 
 
+def test_an_empty_list_names_the_scopes_below_to_the_owner_alone(run):
+    run("remember", "Ana prefers tabs", "--scope", "orion")
+    told = "no memory is seen from /; 1 scope below it holds some: /agents/orion (1); name one as the scope"
+    assert (run("list", "--json").json["notes"], told in run("recall", "tabs").err) == ([told], True)
+    assert [told in run(*ask, "--as", "agent").err for ask in (("list",), ("recall", "tabs"))] == [False, False]
+
+
 def test_filters_apply(run, saved):
     assert run("recall", "indentation", "--tag", "other", "--json").json["hits"] == []
 

@@ -24,8 +24,8 @@ def test_remember_makes_a_missing_store_and_says_so_on_stderr(run):
 
 
 def test_remember_reads_the_text_from_stdin(run):
-    run("remember", "-", "--as", "operator", stdin="tea, never coffee ☕\n".encode())
-    assert run("list", "--json").json["memories"][0]["text"] == "tea, never coffee ☕"
+    run("remember", "-", "--as", "operator", stdin="tea, never\r\ncoffee ☕\r\n".encode())
+    assert run("list", "--json").json["memories"][0]["text"] == "tea, never\ncoffee ☕"
 
 
 def test_stdin_that_is_not_utf8_is_a_usage_error(run):

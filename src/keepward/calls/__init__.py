@@ -19,8 +19,18 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+#: Said to who names a place in a call that asks from where its handle stands.
+_PLACE = "it asks from where the handle stands: `at(scope=...)` gives one elsewhere"
+
+
 class Calls(ABC):
     """What carries out requests."""
+
+    def __reduce__(self) -> str:
+        raise TypeError(
+            "a handle is neither pickled nor copied: open the store, or make a client, in each process; `at()` gives "
+            "another handle here"
+        )
 
     @abstractmethod
     def _send(self, request: Request[R], **local: Any) -> R:
@@ -59,9 +69,8 @@ def sends(group: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
                 elif name in own:
                     local[name] = value
                 elif not lifts:
-                    raise TypeError(
-                        f"{method.__name__} takes no {name}; {meant(name, own | {*request.names})}".rstrip("; ")
-                    )
+                    near = _PLACE if name in {"scope", "tenant"} else meant(name, own | {*request.names})
+                    raise TypeError(f"{method.__name__} takes no {name}; {near}".rstrip("; "))
             if lifts:
                 given["values"] = {name: value for name, value in named.items() if name not in own}
             if missing := [name for name in places if name in request.needed - given.keys()]:

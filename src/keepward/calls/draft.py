@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Unpack
 
+from keepward.errors import Conflict
 from keepward.model.change import KEEP, AppendFields, Change, Insert, InsertFields, ReplaceFields, TierName
 from keepward.model.proposal import Outcome
 from keepward.model.value import Duration
@@ -16,7 +17,9 @@ if TYPE_CHECKING:
 
 
 class Draft:
-    """Changes being collected; nothing is judged or visible until the block ends."""
+    """Changes being collected; nothing is judged or visible until the block ends, and then it takes no more."""
+
+    _over = False
 
     def __init__(
         self, handle: Use, reason: str, session: str | None, made: Callable[[str, Mapping[str, Any]], Insert]
@@ -83,7 +86,12 @@ class Draft:
         self.stage(write.Reinforce(memory_id=memory_id, gain=gain).change())
 
     def stage(self, change: Change) -> None:
-        """Stage a change as it is."""
+        """Stage a change as it is.
+
+        Raises:
+            Conflict: the block has ended.
+        """
+        self._see_open()
         self._changes.append(change)
 
     def discard(self) -> None:
@@ -93,11 +101,17 @@ class Draft:
     def __len__(self) -> int:
         return len(self._changes)
 
+    def _see_open(self) -> None:
+        if self._over:
+            raise Conflict("the block of this draft has ended: nothing more would be proposed; begin another draft")
+
     def __enter__(self) -> Draft:
+        self._see_open()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._over = True
         if kind is None and self._changes:
             self.outcome = self._handle.propose(self._changes, reason=self._reason, session=self._session)

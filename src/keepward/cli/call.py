@@ -287,11 +287,11 @@ def named_actor(name: str) -> Actor:
 
 
 def text_of(given: str) -> str:
-    """Return the text, or all of stdin where `-` was given, without its last line break."""
+    """Return the text, or all of stdin for `-`, without its last line break and with lines that end in LF."""
     if given != "-":
         return given
     try:
-        return sys.stdin.buffer.read().decode("utf-8").removesuffix("\n")
+        return sys.stdin.buffer.read().decode("utf-8").replace("\r\n", "\n").removesuffix("\n")
     except UnicodeDecodeError as fault:
         raise InvalidInput("stdin is not UTF-8 text") from fault
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from keepward.cli.screen import Screen
     from keepward.model.blob import Blob
     from keepward.model.proposal import Outcome
+    from keepward.model.query import Memories, Recall
 
 MEMORY = argument("ID", "Its id, the first letters of it (8 or more), or its key.", "memory_id")
 REASON = option("--reason", "Why; it stands in the journal.", "TEXT", default="")
@@ -371,7 +372,15 @@ def recall(call: Call, query: str, every: bool, floor: float | None, **asked: An
     """Find memories by words and meaning, best first, and say why each was found."""
     found = call.memory().recall(text_of(query), floor=0.0 if every else floor, **asked)
     # One visible line for what could not take part; it is in the object as well.
-    return Answer(found.to_dict(), partial(_show_recall, every=every), talk=found.notes)
+    notes = _notes(call, found, asked["as_of"])
+    return Answer({**found.to_dict(), "notes": list(notes)}, partial(_show_recall, every=every), talk=notes)
+
+
+def _notes(call: Call, found: Recall | Memories, as_of: str | None) -> tuple[str, ...]:
+    """Return the notes of an answer; of an empty one also what its owner is told, where the owner asks."""
+    if len(found) or as_of is not None or not call.is_owner:
+        return found.notes
+    return tuple(dict.fromkeys((*found.notes, *call.memory("decide").find(limit=1).notes)))
 
 
 def _show_recall(screen: Screen, data: dict[str, Any], *, every: bool) -> None:
@@ -459,7 +468,7 @@ def list_(call: Call, limit: int, everything: bool, **asked: Any) -> Answer:
     found = call.memory().find(limit=None if everything else limit + 1 if limit > 0 else limit, **asked)
     shown = found if everything else found[:limit]
     cut = [] if len(shown) == len(found) else [f"the newest {limit} are shown; --all shows the others too"]
-    notes = [*found.notes, *cut]
+    notes = [*_notes(call, found, asked["as_of"]), *cut]
     memories = [each.to_dict() for each in shown]
     data = {"memories": memories, "count": len(shown), "withheld": list(found.withheld), "notes": notes}
     return Answer(data, _show_list, talk=tuple(notes))

@@ -182,6 +182,8 @@ class Transport:
         """Pass over what may be tried again, and raise anything else in our words."""
         library = reading()
         if not isinstance(fault, library.HTTPError):
+            if isinstance(fault, RuntimeError) and self.http.is_closed:
+                raise InvalidInput("the client is closed; make another") from fault
             raise fault
         if not isinstance(fault, library.TransportError):
             raise StoreError("the server's answer cannot be read: it is damaged") from fault

@@ -397,6 +397,7 @@ class Draft(LocalDraft):
     def __exit__(
         self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._over = True
         if kind is not None:
             # The first error is the one to tell of.
             with contextlib.suppress(KeepwardError):
@@ -405,6 +406,7 @@ class Draft(LocalDraft):
             self.outcome = read_json(Outcome, self._way.post(f"{self._place}/finish"))
 
     def _put(self, change: dict[str, Any]) -> Any:
+        self._see_open()
         for name in {"id", "by"} & change.keys():
             change[name] = self._names.get(change[name], change[name])
         if "derived_from" in change:

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 from keepward.engine.read import moment, replica_notes, seq_of
 from keepward.engine.session import Session
 from keepward.engine.view import GRANT, ids_of, notes_of, reaches, see_below, unsound
-from keepward.errors import InvalidInput
+from keepward.errors import InvalidInput, Unauthorised
 from keepward.model.browse import Activity, Facets, MeaningMap, Origins, Series, Sources, counted
 from keepward.model.commit import EMPTY_HASH, Head
 from keepward.model.memory import Status, as_read
-from keepward.model.query import AsOf, Memories, check_names
+from keepward.model.query import AsOf, Filter, Memories, check_names
 from keepward.model.trust import Trust, visible_from
 from keepward.model.value import chosen, from_micros, to_micros
 from keepward.model.where import Where
@@ -202,6 +202,29 @@ def facets(session: Session, selection: Selection, *, of: Sequence[str] = (), mo
         more={name: len(pairs) - most for name, pairs in counts.items() if len(pairs) > most},
         notes=state.notes,
     )
+
+
+def elsewhere(session: Session) -> tuple[str, ...]:
+    """Return what is said with an empty answer where nothing holds that the handle sees: which scopes below hold some.
+
+    It is what ``facets`` would answer, and so nothing where the handle may not list what lies below.
+    """
+    own = Filter(scopes=visible_from(session.scope), include_sensitive=True)
+    found = session.store.find(session.tenant, own, live_at=session.clock.now(), limit=1)
+    if found.records or found.damaged:
+        return ()
+    try:
+        below = facets(session, Selection(within=session.scope), of=("scope",), most=3)
+    except Unauthorised:
+        return ()
+    scopes = below.facets["scope"]
+    if not scopes:
+        return ()
+    count = len(scopes) + below.more.get("scope", 0)
+    named = ", ".join(f"{each.value} ({each.count})" for each in scopes)
+    held = "1 scope below it holds some" if count == 1 else f"{count} scopes below it hold some"
+    rest = f" and {count - len(scopes)} more" if count > len(scopes) else ""
+    return (f"no memory is seen from {session.scope}; {held}: {named}{rest}; name one as the scope",)
 
 
 def _listed(pairs: list[tuple[str, int]], asked: Sequence[str], most: int) -> list[tuple[str, int]]:

@@ -346,8 +346,10 @@ def _selected(session: Session, chosen: Selection) -> tuple[set[str], set[str]]:
             found[record.id] = record
         elif item.steps:
             queued.add(name)
+    every: Sequence[Record] = ()
     if chosen.subject or chosen.source:
-        for record in session.store.find(session.tenant, EVERYTHING, live_at=None, limit=None).records:
+        every = session.store.find(session.tenant, EVERYTHING, live_at=None, limit=None).records
+        for record in every:
             if _is_chosen(record, chosen):
                 found[record.id] = record
         for item in session.store.queue(session.tenant, state=None):
@@ -357,7 +359,10 @@ def _selected(session: Session, chosen: Selection) -> tuple[set[str], set[str]]:
     if found and not left and not queued:
         raise Conflict(f"this was erased already: tombstone {min(found)}")
     if not left and not queued:
-        raise NotFound("nothing here is of that subject or source")
+        folded = (chosen.subject or "").casefold()
+        alike = sum(each.subject is not None and each.subject.casefold() == folded for each in every)
+        other = f"; {alike} of a subject in other capitals: names count letter by letter" if alike else ""
+        raise NotFound(f"nothing here is of that subject or source{other}")
     return left, queued
 
 

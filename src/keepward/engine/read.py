@@ -218,7 +218,7 @@ def below_floor(count: int, floor: float) -> str:
     found = "the one memory found is" if count == 1 else f"the best of {count} memories found is"
     return (
         f"nothing that is remembered bears on this: {found} below the floor of {floor:g}; "
-        "--all, or floor=0, shows what was found"
+        "a floor of 0 shows what was found"
     )
 
 

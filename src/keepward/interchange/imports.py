@@ -93,7 +93,7 @@ def recognise(source: Source) -> Format:
                 fault = fault or str(value)
             elif known := _format_of(value):
                 return known
-        if opens == "{" and (known := _format_of(parse(source.text()))):
+        if opens == "{" and fault and (known := _format_of(parse(source.text()))):
             return known
     except Unusable as problem:
         raise InvalidInput(f"{source.name} cannot be read: {fault or problem}") from problem

@@ -276,7 +276,10 @@ def parse_scope(name: str) -> str:
     path = said if said.startswith("/") else f"/agents/{said}"
     segments = path.removesuffix("/").split("/")[1:] if said else []
     if not segments or len(segments) > DEPTH or not all(_SEGMENT.fullmatch(part) for part in segments):
-        raise InvalidInput("unknown scope: use `shared`, an agent's name, or a path such as /agents/orion/tasks/42")
+        raise InvalidInput(
+            "unknown scope: use `shared`, an agent's name, or a path such as /agents/orion/tasks/42: at most "
+            f"{DEPTH} labels of 1 to 64 letters of ASCII, digits and `. _ -`, the first no `.` or `-`"
+        )
     return "/" + "/".join(segments)
 
 

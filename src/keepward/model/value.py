@@ -86,8 +86,7 @@ def parse_duration(value: Duration) -> timedelta:
         seconds = value if usable else math.nan
     if math.isnan(seconds):
         raise InvalidInput(
-            "not a duration: use a whole number and s, m, h, d or w, such as 24h or 30d, a number of seconds, "
-            "or a timedelta"
+            "not a duration: use a whole number and s, m, h, d or w, such as 24h or 30d, or a number of seconds"
         )
     if abs(seconds) > LONGEST.total_seconds():
         raise InvalidInput("a duration is at most a hundred years")

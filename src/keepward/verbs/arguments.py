@@ -147,7 +147,7 @@ def change(makes: type[Any], given: Mapping[str, Any]) -> Any:
     found = dict(given)
     if makes not in _CHANGES:
         if found.get("ttl") is not None:
-            found["ttl"] = parse_duration(found["ttl"])
+            found["ttl"] = _term("ttl", found["ttl"])
         return makes(**found)
     made = {"id": found.pop("id")}
     if "text" in found:
@@ -232,6 +232,13 @@ def _instant(name: str, value: Any) -> datetime:
     return found
 
 
+def _term(name: str, value: Any) -> timedelta:
+    try:
+        return parse_duration(value)
+    except InvalidInput as fault:
+        raise InvalidInput(f"{name}: {fault}") from fault
+
+
 def _vector(name: str, value: Any) -> tuple[float, ...]:
     try:
         numbers = tuple(float(each) for each in value)
@@ -251,7 +258,7 @@ _READ: Mapping[str, Reader] = {
     **dict.fromkeys(CHOICES, lambda name, value: chosen(name.replace("_", " "), value, CHOICES[name])),
     **dict.fromkeys(("confidence", "importance"), share),
     **dict.fromkeys(("consent", "sliding"), _truth),
-    "ttl": lambda _, value: parse_duration(value),
+    "ttl": _term,
     "scope": lambda name, value: parse_scope(_text(name, value)),
     "metadata": _object,
     "occurred_at": _instant,

@@ -114,7 +114,12 @@ class Recall(Searched[Found]):
     """
 
     def run(self, session: Session) -> Found:
-        return self.recalled(session)
+        found = self.recalled(session)
+        if found.hits or found.below or self.as_of is not None:
+            return found
+        from keepward.engine.browse import elsewhere
+
+        return replace(found, notes=(*found.notes, *elsewhere(session)))
 
 
 @verb("explain_recall", "GET /memory/search/explain", right="read")
@@ -224,7 +229,7 @@ class Find(Browsed[Memories]):
         return ordered or _narrows(self) or any(getattr(self, name) for name in _WINDOWED)
 
     def run(self, session: Session) -> Memories:
-        from keepward.engine.browse import window
+        from keepward.engine.browse import elsewhere, window
         from keepward.engine.read import find
         from keepward.engine.session import note_handed
 
@@ -236,6 +241,8 @@ class Find(Browsed[Memories]):
             filters = self.narrowed(session, key=key, job=self.job)
             found = find(session, filters, limit=self.limit, include_ended=self.include_ended, as_of=self.as_of)
         note_handed(session, found)
+        if not found and self.as_of is None:
+            found.notes += elsewhere(session)
         return found
 
 

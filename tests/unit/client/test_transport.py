@@ -306,6 +306,13 @@ def test_it_is_not_sent_more_often_than_was_said() -> None:
     assert (len(server.asked), server.slept) == (4, [0.1, 0.2, 0.4])
 
 
+def test_a_client_that_was_closed_says_so() -> None:
+    client = Client("http://127.0.0.1:8321")
+    client.close()
+    with pytest.raises(errors.InvalidInput, match="closed; make another"):
+        client.recall("tabs")
+
+
 def test_what_was_refused_for_a_reason_is_not_sent_again() -> None:
     server = Server(problem(403, "unauthorised"))
     with pytest.raises(errors.Unauthorised, match="What to do"):

@@ -146,8 +146,9 @@ def test_the_format_is_told_by_the_content(put, name, content, form):
             assert recognise(source) == form
 
 
-def test_a_file_of_no_known_format_is_an_error_that_names_the_formats(put):
-    with opened(put("a.json", '[{"x": 1}]')) as source, pytest.raises(InvalidInput, match="vault, messages"):
+@pytest.mark.parametrize("content", ['[{"x": 1}]', '{"x": 1}\n{"x": 2}\n'])
+def test_a_file_of_no_known_format_is_an_error_that_names_the_formats(put, content):
+    with opened(put("a.json", content)) as source, pytest.raises(InvalidInput, match="vault, messages"):
         recognise(source)
 
 
