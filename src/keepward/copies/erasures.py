@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -156,8 +157,7 @@ def replay_into(session: Session, file: Path, entries: Sequence[dict[str, Any]])
     Raises:
         StoreUnavailable, NotAStore, Tampered: the copy cannot be used.
     """
-    store = open_copy(file)
-    try:
+    with closing(open_copy(file)) as store:
         gone = replay_all(session, store, entries)
         if gone or store.unclean():
             clean(replace(session.engine, store=store, blobs=blobs_of(file)))
@@ -167,8 +167,6 @@ def replay_into(session: Session, file: Path, entries: Sequence[dict[str, Any]])
             with store.write() as writer:
                 writer.settle()
         return gone
-    finally:
-        store.close()
 
 
 def replay_all(session: Session, store: Any, entries: Sequence[dict[str, Any]]) -> int:

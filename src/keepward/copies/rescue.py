@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -63,30 +64,26 @@ def rescue(
     told = on_progress or (lambda _: None)
     with tempfile.TemporaryDirectory(dir=new.parent, prefix=f".{new.name}.") as folder:
         told(f"reading {broken}")
-        wreck = Wreck(broken, Path(folder) / "copy.db")
-        try:
+        with closing(Wreck(broken, Path(folder) / "copy.db")) as wreck:
             sealer = _sealer(wreck.store_id, config_dir)
-            engine = open_engine(str(new), create=True, clock=clock, ids=ids, config_dir=config_dir)
             try:
-                stones = erased_commitments(engine)
-                tenants, blobs, lost_blobs = [], 0, []
-                for name in wreck.tenants():
-                    found = wreck.salvaged(name, sealer, stones)
-                    told(f"tenant {name}: {len(found.commits)} of {found.newest} commits hold")
-                    session = Session(engine=engine, tenant=name, scope="/", actor=actor)
-                    carried, missing = _carry_blobs(session, wreck, broken)
-                    blobs += len(carried)
-                    lost_blobs += missing
-                    tenants.append(_bring(session, found, carried, told))
-                store_id = engine.store.store_id
-            finally:
-                engine.store.close()
-        except BaseException:
-            # All of it was made here.
-            remove(new, ".id", ".id.turns")
-            raise
-        finally:
-            wreck.close()
+                engine = open_engine(str(new), create=True, clock=clock, ids=ids, config_dir=config_dir)
+                with closing(engine.store):
+                    stones = erased_commitments(engine)
+                    tenants, blobs, lost_blobs = [], 0, []
+                    for name in wreck.tenants():
+                        found = wreck.salvaged(name, sealer, stones)
+                        told(f"tenant {name}: {len(found.commits)} of {found.newest} commits hold")
+                        session = Session(engine=engine, tenant=name, scope="/", actor=actor)
+                        carried, missing = _carry_blobs(session, wreck, broken)
+                        blobs += len(carried)
+                        lost_blobs += missing
+                        tenants.append(_bring(session, found, carried, told))
+                    store_id = engine.store.store_id
+            except BaseException:
+                # All of it was made here.
+                remove(new, ".id", ".id.turns")
+                raise
     return Rescued(
         path=str(new),
         store_id=store_id,

@@ -205,7 +205,7 @@ def floor_of(engine: Engine, floor: float | None) -> float:
     """
     if floor is None:
         return engine.policy.relevance_floor
-    if isinstance(floor, bool) or not isinstance(floor, (int, float)) or not 0.0 <= floor <= 1.0:
+    if not 0.0 <= floor <= 1.0:
         raise InvalidInput("a floor is a share from 0 to 1; 0 shows everything that was found")
     return float(floor)
 

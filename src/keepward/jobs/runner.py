@@ -370,7 +370,7 @@ def _planning(engine: Engine, tenant: str, job: str, queue: Sequence[Waiting] = 
 
 def candidates(session: Session, *, floor: float, limit: int) -> list[Alike]:
     """Return the pairs within sight of a handle that score ``floor`` or more, best first; see ``pairs``."""
-    if not isinstance(floor, int | float) or isinstance(floor, bool) or not 0 <= floor <= 1:
+    if not 0 <= floor <= 1:
         raise InvalidInput("a floor is a number from 0 to 1")
     if limit < 1:
         raise InvalidInput("a limit is at least 1")

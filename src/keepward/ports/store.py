@@ -176,8 +176,6 @@ class Likely(NamedTuple):
 
     id: str
     version: int
-    #: Whether the texts are equal under the declared normalisation.
-    equal: bool
     #: Whether they may state the same, as far as their traits tell.
     kindred: bool
 

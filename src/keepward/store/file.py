@@ -81,11 +81,8 @@ def prepare(path: Path, *, create: bool, read_only: bool, known: Callable[[Path]
 def id_in(path: Path) -> str | None:
     """Return the id that a file's own tables name, as they stand; None where it is not a store."""
     try:
-        connection = connect(str(path), mode="immutable", pragmas=())
-        try:
+        with contextlib.closing(connect(str(path), mode="immutable", pragmas=())) as connection:
             row = connection.execute(SQL["meta"], {"name": "store_id"}).fetchone()
-        finally:
-            connection.close()
     except (sqlite3.Error, OSError, UnicodeDecodeError):
         return None
     return str(row[0]) if row else None
@@ -119,14 +116,10 @@ def _create_aside(path: Path) -> None:
     aside = path.with_name(f".{path.name}.{os.getpid()}.{time.monotonic_ns():x}.new")
     os.close(os.open(aside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     try:
-        with translated():
-            connection = connect(str(aside))
-            try:
-                # Without a log: what closing would move from there into the file can fail without a word.
-                lay_out(connection)
-                connection.execute("PRAGMA journal_mode=WAL")
-            finally:
-                connection.close()
+        with translated(), contextlib.closing(connect(str(aside))) as connection:
+            # Without a log: what closing would move from there into the file can fail without a word.
+            lay_out(connection)
+            connection.execute("PRAGMA journal_mode=WAL")
         _inspect(aside)
         try:
             os.link(aside, path)
@@ -284,16 +277,13 @@ def bring_back(backup: Path, aside: Path, target: Path) -> None:
     """
     check_free(target)
     prepare(backup, create=False, read_only=True)
-    connections = Connections(str(backup), mode="ro")
-    try:
+    with contextlib.closing(Connections(str(backup), mode="ro")) as connections:
         store_id = confirm(connections, None)
         said = id_file(target)
         if said.exists() and said.read_text("ascii", errors="replace").strip() != store_id:
             raise NotAStore(f"{said.name} names another store; restore to another file, or delete that one")
         with connections.reading() as db:
             write_copy(db, aside)
-    finally:
-        connections.close()
 
 
 def rename(file: Path) -> str:

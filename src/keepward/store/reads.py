@@ -429,9 +429,8 @@ def _living(
         row = told.get(position)
         if row is None or row[3] != "active" or (row[4] is not None and row[4] <= now) or row[1] == asked.id:
             continue
-        same = position in equal
-        kindred = same or not row[5] or not features.trait or row[5] == features.trait
-        found.append(Likely(row[1], row[2], same, kindred))
+        kindred = position in equal or not row[5] or not features.trait or row[5] == features.trait
+        found.append(Likely(row[1], row[2], kindred))
         if len(found) == CANDIDATES:
             break
     return tuple(found)

@@ -176,17 +176,14 @@ class Wreck:
         return versions
 
 
+@dataclass(frozen=True, slots=True)
 class _Judge:
     """Tells what holds of one tenant's rows."""
 
-    def __init__(
-        self, tenant: str, sealer: Sealer, erased: Collection[str], promises: dict[tuple[Any, Any], Any]
-    ) -> None:
-        self._tenant = tenant
-        self._raw = tenant.encode()
-        self._sealer = sealer
-        self._erased = erased
-        self._promises = promises
+    tenant: str
+    sealer: Sealer
+    erased: Collection[str]
+    promises: dict[Place, bytes]
 
     def chained(self, commits: dict[int, Row], events: dict[int, dict[int, Row]]) -> list[tuple[Commit, list[Event]]]:
         """Return the commits from the first on that hold; see (3). One of them has to name what content is gone."""
@@ -212,17 +209,17 @@ class _Judge:
         }
 
     def _commit(self, row: Row, events: list[Row]) -> tuple[Commit, list[Event]] | None:
-        promise = self._promises.get((row[0], OWN)) if row[8] is None else None
+        promise = self.promises.get((row[0], OWN)) if row[8] is None else None
         try:
-            commit, own = commit_held(self._sealer, self._tenant, row, events, promise)
+            commit, own = commit_held(self.sealer, self.tenant, row, events, promise)
         except (KeepwardError, ValueError, TypeError, OverflowError):
             return None
-        back = commit.commitment().hex() in self._erased
+        back = commit.commitment().hex() in self.erased
         return None if back or not all(self._event(each, gone=True) for each in events) else (commit, own)
 
     def _event(self, row: Row, *, gone: bool) -> bool:
         """Whether an event holds by itself; ``gone`` lets one pass whose content is not there."""
-        if flaw_of_event(self._sealer, self._raw, row) is not None or row[7].hex() in self._erased:
+        if flaw_of_event(self.sealer, self.tenant.encode(), row) is not None or row[7].hex() in self.erased:
             return False
         return gone if row[6] is None else payload_fits(event_of(row))
 

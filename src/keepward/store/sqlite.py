@@ -109,17 +109,15 @@ def apply(connection: SqliteSession, step: Migration) -> None:
 class Connections:
     """The connections to one file, or the single one to ``:memory:``; see ``sql.Connector``."""
 
-    def __init__(self, path: str, *, mode: str, sleep: Callable[[float], None] = time.sleep) -> None:
+    def __init__(self, path: str, *, mode: str) -> None:
         self.path = path if path == ":memory:" else str(Path(path).absolute())
         #: Of the file that was opened first, see (9); None where there is none.
         self.identity: forks.Identity | None = None
-        self.mode = mode
-        self.writable = mode == "rw"
+        self.mode, self.writable = mode, mode == "rw"
         #: Whether there was no room to open it for writing.
         self._full = False
         #: How the file was opened last, and as what it stood then; see (10).
         self._opening = self._now()
-        self._sleep = sleep
         #: Held for a whole write; reads of a file never wait for it.
         self._lock: Loan | threading.RLock = Loan() if self.in_memory else threading.RLock()
         #: The collector may give back the connection of an abandoned reader while this thread holds it.
@@ -448,12 +446,8 @@ class Connections:
     def rewriting(self) -> Iterator[SqliteSession]:
         """Lend a connection of its own for what cannot stand in a transaction, while this process writes nothing."""
         self._check()
-        with self._lock, translated():
-            connection = self._open()
-            try:
-                yield connection
-            finally:
-                connection.close()
+        with self._lock, translated(), contextlib.closing(self._open()) as connection:
+            yield connection
 
     def _begin(self, connection: SqliteSession) -> None:
         if self._begun(connection):
@@ -478,7 +472,7 @@ class Connections:
             # Differs from process to process, so that those who wait do not return together.
             jitter = 0.5 + (os.getpid() * 7919 + attempt * 104_729) % 997 / 997
             longest = 0.0005 if first and attempt < SHORT else 0.008
-            self._sleep(min(0.0004 * 2 ** min(attempt, 5), longest) * jitter)
+            time.sleep(min(0.0004 * 2 ** min(attempt, 5), longest) * jitter)
             attempt += 1
 
     @staticmethod
@@ -550,15 +544,11 @@ def write_copy(source: sqlite3.Connection, target: Path) -> None:
     try:
         aside.unlink(missing_ok=True)
         os.close(os.open(aside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-        with translated():
-            copy = connect(str(aside))
-            try:
-                source.backup(copy)
-                # VACUUM leaves behind what lay in free pages of the source.
-                copy.execute("PRAGMA journal_mode=DELETE")
-                copy.execute("VACUUM")
-            finally:
-                copy.close()
+        with translated(), contextlib.closing(connect(str(aside))) as copy:
+            source.backup(copy)
+            # VACUUM leaves behind what lay in free pages of the source.
+            copy.execute("PRAGMA journal_mode=DELETE")
+            copy.execute("VACUUM")
         durable.flush(aside)
         aside.rename(target)
         durable.flush(target.parent)
