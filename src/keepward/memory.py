@@ -301,12 +301,6 @@ class Memory(Use, Govern, Tools):
     def __repr__(self) -> str:
         return f"<Memory {self.path} tenant={self.tenant} scope={self.scope} actor={self.actor.label}>"
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     # --- verbs that stay in this process
 
     def draft(self, *, reason: str, session: str | None = None) -> Draft:

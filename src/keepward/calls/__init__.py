@@ -9,11 +9,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection
 from functools import wraps
 from inspect import CO_VARKEYWORDS, Parameter, signature
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from keepward import verbs
 from keepward.model.value import meant
 from keepward.verbs import Request
+
+if TYPE_CHECKING:
+    from typing import Self
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -24,7 +27,17 @@ _PLACE = "it asks from where the handle stands: `at(scope=...)` gives one elsewh
 
 
 class Calls(ABC):
-    """What carries out requests."""
+    """What carries out requests; as a context manager it closes itself at the end."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release what the handle and all others beside it have open."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def __reduce__(self) -> str:
         raise TypeError(

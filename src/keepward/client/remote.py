@@ -143,12 +143,6 @@ class Client(Use, Govern):
         """Close the connections, for all handles on them."""
         self._way.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def draft(self, *, reason: str, session: str | None = None) -> Draft:
         """Collect changes in a ``with`` block and propose them together at its end; an error discards them."""
         return Draft(self._way, reason, session)

@@ -52,9 +52,7 @@ def _integral(value: Any) -> Any:
 def _written(pattern: re.Pattern[str], read: Callable[[str], Any], what: str) -> BeforeValidator:
     """Return what reads a value of a query, where it is written like that; see (4)."""
 
-    def validate(value: Any) -> Any:
-        if not isinstance(value, str):
-            return value
+    def validate(value: str) -> Any:
         if not pattern.fullmatch(value):
             raise ValueError(f"must be {what}")
         return read(value)

@@ -33,7 +33,7 @@ class HttpExtractor:
     A server that does not answer in `timeout_seconds` is asked once more.
 
     Raises:
-        ValueError: as `Server`, or no model is named.
+        ValueError: as `Server`.
     """
 
     def __init__(
@@ -45,8 +45,6 @@ class HttpExtractor:
         timeout_seconds: float = 60.0,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        if not model:
-            raise ValueError("name the model that finds facts")
         self._model = model
         self._server = Server(
             "chat", url, "chat/completions", api_key, timeout_seconds=timeout_seconds, attempts=2, sleep=sleep

@@ -144,8 +144,6 @@ class HttpEmbedder:
         timeout_seconds: float = 30.0,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        if not model:
-            raise ValueError("name the embedding model")
         self._server = Server("embedding", url, "embeddings", api_key, timeout_seconds=timeout_seconds, sleep=sleep)
         self._model = model
         self._dim = dim
