@@ -23,7 +23,7 @@ from keepward.verbs.fields import CHOICES
 ROOT = Path(__file__).parents[2]
 #: Each line marked so has to be found wrong, and no other.
 WRONG = """
-from keepward import AsyncMemory, Client, Memory
+from keepward import AsyncMemory, Client, Memory, Tier
 
 mem = Memory.open(":memory:")
 mem.remember("a", teir="core")  # wrong
@@ -33,6 +33,11 @@ mem.revise("a", reason="b", tag=["x"])  # wrong
 mem.append("a", "b", reason="c", confidence="high")  # wrong
 mem.merge(["a"], "b", reason="x", tierr="archival")  # wrong
 mem.remember("a", tier="archival", kind="fact", tags=["x"], ttl=5)
+mem.recall("a", purpose="answr")  # wrong
+mem.find(tiers="core")  # wrong
+mem.find(kinds=["fakt"], sort="age")  # wrong
+mem.context("a", format="html")  # wrong
+mem.recall("a", tiers=["core", Tier.EPISODIC], kinds=("fact",), order="fused")
 with mem.draft(reason="x") as d:
     d.insert("x", tier="arch")  # wrong
     d.replace("x", tagz=[])  # wrong

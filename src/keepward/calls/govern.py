@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from keepward import verbs
 from keepward.calls import Calls, sends
-from keepward.model.change import KEEP, ReplaceFields
+from keepward.model.change import KEEP, ContentTypeName, KindName, ReplaceFields, TierName
 from keepward.model.value import Duration
 from keepward.verbs.arguments import texts
 
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from keepward.model.proposal import Background, Decided, Outcome, Queue, Waiting
     from keepward.model.query import AsOf, Reinforced, Training
     from keepward.model.trust import Issued, Token
+    from keepward.verbs.erase import Reason
+    from keepward.verbs.fields import Purpose
 
 
 class Govern(Calls):
@@ -216,10 +218,10 @@ class Govern(Calls):
         self,
         *,
         limit: int = 50,
-        tiers: Sequence[str] = (),
-        kinds: Sequence[str] = (),
+        tiers: Sequence[TierName] = (),
+        kinds: Sequence[KindName] = (),
         tags: Sequence[str] = (),
-        content_types: Sequence[str] = (),
+        content_types: Sequence[ContentTypeName] = (),
         subject: str | None = None,
         category: str | None = None,
         session: str | None = None,
@@ -240,7 +242,7 @@ class Govern(Calls):
         contains: str | None = None,
         predicate: Callable[[str], bool] | None = None,
         since: int = 0,
-        purpose: str = "answer",
+        purpose: Purpose = "answer",
     ) -> Bisection:
         """Return the commit with which the context for a query began to hold a text, or to pass a predicate.
 
@@ -262,7 +264,7 @@ class Govern(Calls):
         *,
         subject: str | None = None,
         source: str | None = None,
-        reason: str = "request",
+        reason: Reason = "request",
     ) -> ErasePlan:
         """Return what erasing these memories would destroy, under a digest; change nothing.
 
@@ -278,7 +280,7 @@ class Govern(Calls):
         *,
         subject: str | None = None,
         source: str | None = None,
-        reason: str = "request",
+        reason: Reason = "request",
     ) -> Erased:
         """Carry out exactly the plan with this digest, given what it was planned for.
 

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 from keepward import verbs
 from keepward.calls import sends, sharing, taking
 from keepward.calls.conversation import Talks
-from keepward.model.change import KEEP, AppendFields, Change, InsertFields, KeyedFields, ReplaceFields, TierName
+from keepward.model.change import (
+    KEEP,
+    AppendFields,
+    Change,
+    ContentTypeName,
+    InsertFields,
+    KeyedFields,
+    KindName,
+    ReplaceFields,
+    TierName,
+)
 from keepward.model.value import Duration
 
 if TYPE_CHECKING:
@@ -18,22 +28,23 @@ if TYPE_CHECKING:
     from keepward.calls.draft import Draft
     from keepward.model.blob import Blob
     from keepward.model.browse import Activity, Facets, Lineage, MeaningMap, Sources, Usage
-    from keepward.model.commit import ReceiptPage
+    from keepward.model.commit import ReceiptKind, ReceiptPage
     from keepward.model.compiled import CompiledContext, Explanation, Replayed, TokenCount
     from keepward.model.identity import Identity
     from keepward.model.journal import Check, Version
     from keepward.model.memory import Record
     from keepward.model.proposal import Outcome
     from keepward.model.query import AsOf, Feedback, Memories, Ranking, Recall
+    from keepward.verbs.fields import Format, Order, Purpose, Sort
 
 
 class Filters(TypedDict, total=False):
     """What narrows a survey of memories: filters of ``find``, with the defaults that they have there."""
 
-    tiers: Sequence[str]
-    kinds: Sequence[str]
+    tiers: Sequence[TierName]
+    kinds: Sequence[KindName]
     tags: Sequence[str]
-    content_types: Sequence[str]
+    content_types: Sequence[ContentTypeName]
     scopes: Sequence[str]
     sources: Sequence[str]
     trusts: Sequence[str]
@@ -65,18 +76,18 @@ class Use(Talks):
         query: str,
         *,
         limit: int = 10,
-        purpose: str = "answer",
-        tiers: Sequence[str] = (),
-        kinds: Sequence[str] = (),
+        purpose: Purpose = "answer",
+        tiers: Sequence[TierName] = (),
+        kinds: Sequence[KindName] = (),
         tags: Sequence[str] = (),
-        content_types: Sequence[str] = (),
+        content_types: Sequence[ContentTypeName] = (),
         subject: str | None = None,
         category: str | None = None,
         session: str | None = None,
         min_importance: float = 0.0,
         include_sensitive: bool = False,
         as_of: AsOf = None,
-        order: str = "learned",
+        order: Order = "learned",
         floor: float | None = None,
         receipt: bool = False,
         since: datetime | str | None = None,
@@ -104,10 +115,10 @@ class Use(Talks):
     def find(
         self,
         *,
-        tiers: Sequence[str] = (),
-        kinds: Sequence[str] = (),
+        tiers: Sequence[TierName] = (),
+        kinds: Sequence[KindName] = (),
         tags: Sequence[str] = (),
-        content_types: Sequence[str] = (),
+        content_types: Sequence[ContentTypeName] = (),
         scopes: Sequence[str] = (),
         sources: Sequence[str] = (),
         trusts: Sequence[str] = (),
@@ -127,7 +138,7 @@ class Use(Talks):
         min_importance: float = 0.0,
         limit: int | None = 50,
         offset: int | None = None,
-        sort: str = "created",
+        sort: Sort = "created",
         ascending: bool = False,
         include_ended: bool = False,
         include_sensitive: bool = True,
@@ -190,9 +201,9 @@ class Use(Talks):
         objective: str,
         *,
         budget_tokens: int | None = None,
-        purpose: str = "answer",
+        purpose: Purpose = "answer",
         as_of: AsOf = None,
-        format: str = "markdown",  # noqa: A002  the word users know
+        format: Format = "markdown",  # noqa: A002  the word users know
         include_sensitive: bool = False,
         without: Sequence[str] = (),
         floor: float | None = None,
@@ -221,7 +232,7 @@ class Use(Talks):
         self,
         *,
         budget_tokens: int | None = None,
-        format: str = "markdown",  # noqa: A002
+        format: Format = "markdown",  # noqa: A002
         without: Sequence[str] = (),
     ) -> CompiledContext:
         """Compile what belongs in every prompt of this scope: core, lasting memories and keyed state, no recall.
@@ -235,9 +246,9 @@ class Use(Talks):
         query: str,
         *,
         budget_tokens: int | None = None,
-        purpose: str = "answer",
+        purpose: Purpose = "answer",
         floor: float | None = None,
-        format: str = "markdown",  # noqa: A002
+        format: Format = "markdown",  # noqa: A002
         seen: Sequence[str] = (),
     ) -> CompiledContext:
         """Compile only what is relevant to a query; the empty text when nothing is.
@@ -258,7 +269,7 @@ class Use(Talks):
     def receipts(
         self,
         *,
-        kinds: Sequence[str] = (),
+        kinds: Sequence[ReceiptKind] = (),
         actor: str | None = None,
         objective: str | None = None,
         before: str | None = None,

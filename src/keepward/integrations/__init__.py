@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from keepward.errors import KeepwardError
 
 if TYPE_CHECKING:
+    from keepward.model.change import KindName
     from keepward.model.memory import Record
     from keepward.model.proposal import Outcome
 
@@ -40,7 +41,7 @@ class GateWarning(UserWarning):
 
 
 #: What is an item or a file: turns of a conversation are not.
-KINDS = ("fact", "state", "rule", "summary", "document")
+KINDS: tuple[KindName, ...] = ("fact", "state", "rule", "summary", "document")
 #: What a gate may say of what was stored as it was given, by gate and by code: that what a user said to an agent counts
 #: as the agent's is so for each message.
 _AS_GIVEN = frozenset({"duplicate", "shape", "claimed_source"})
