@@ -95,6 +95,8 @@ def _make_room(path: Path, *, create: bool) -> None:
             f"{path} is gone but {id_file(path).name} is still beside it: restore the store from a backup, "
             "or delete that file to begin a new one"
         )
+    if path.is_symlink():
+        raise StoreUnavailable(f"{path} is a link to a file that is not there; put that back, or remove the link")
     if not create:
         raise StoreUnavailable(f"there is no store at {path}; check the path")
     if not path.parent.is_dir():

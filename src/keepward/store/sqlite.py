@@ -570,7 +570,7 @@ def check_free(target: Path) -> None:
     Raises:
         InvalidInput: one is there, or what another left beside it.
     """
-    if target.exists():
+    if target.exists() or target.is_symlink():
         raise InvalidInput(f"{target.name} is there already; move it away, or name another file")
     if log := left_log(target):
         raise InvalidInput(
