@@ -134,6 +134,8 @@ PLACES = {
     "KEEPWARD_PASSPHRASE": "Passphrase of `keepward key`, where it cannot be asked for.",
     "KEEPWARD_HOME": "Folder of keys and head anchors; default `$XDG_CONFIG_HOME/keepward` or `~/.config/keepward`.",
 }
+#: Variables that are read elsewhere.
+_OTHERS = ("KEEPWARD_HOOKS", "KEEPWARD_TRACE")
 _PATHS = ("identity", "user_file")
 
 
@@ -341,6 +343,12 @@ def _environment(env: Mapping[str, str], policy: Policy) -> dict[str, Any]:
         name: on for name, variable in SWITCHES.items() if (on := _switch(env, variable)) is not None
     }
     return {**chosen, "policy": dataclasses.replace(policy, **turned)} if turned else chosen
+
+
+def idle(environ: Mapping[str, str]) -> list[str]:
+    """Return the variables that look like ours and do nothing, such as a misspelt one, sorted."""
+    known = {*ENVIRONMENT.values(), *KEYS.values(), *SWITCHES.values(), *PLACES, MAINTENANCE, *_OTHERS}
+    return sorted(name for name in environ if name.startswith("KEEPWARD_") and name not in known)
 
 
 def _switch(env: Mapping[str, str], variable: str) -> bool | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
 import subprocess
 import sys
 from datetime import timedelta
@@ -12,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from keepward.config import ENVIRONMENT, SWITCHES, Settings, home, load
+import keepward
+from keepward.config import ENVIRONMENT, SWITCHES, Settings, home, idle, load
 from keepward.errors import InvalidInput
 from keepward.model.memory import Access, Kind, Tier
 from keepward.model.policy import EthicsRule, Policy
@@ -138,6 +140,19 @@ def test_the_environment_beats_the_file(tmp_path, name):
 @pytest.mark.parametrize("name", SWITCHES)
 def test_each_switch_is_read_from_the_environment(tmp_path, name):
     assert getattr(read(tmp_path, "", {SWITCHES[name]: "off"}).policy, name) is False
+
+
+def test_every_variable_that_the_package_names_is_known():
+    package = Path(keepward.__file__).parent
+    named = {
+        name for file in package.rglob("*.py") for name in re.findall(r"\bKEEPWARD_[A-Z_]*[A-Z]", file.read_text())
+    }
+    assert (idle(dict.fromkeys(named, "1")), len(named) > 8) == ([], True)
+
+
+def test_a_misspelt_variable_is_told_of(run, monkeypatch):
+    monkeypatch.setenv("KEEPWARD_CAPTUR", "off")
+    assert "KEEPWARD_CAPTUR does nothing" in run("init").err
 
 
 def test_a_switch_that_is_neither_on_nor_off_is_an_error(tmp_path):

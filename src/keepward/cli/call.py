@@ -94,10 +94,12 @@ class Call:
     @cached_property
     def settings(self) -> Settings:
         """The settings file and the environment, read once."""
-        from keepward.config import load
+        from keepward.config import idle, load
 
         named = Path(self.config).expanduser() if self.config else None
         found = load(store=self.path, file=named, environ=self.environ)
+        for name in idle(self.environ):
+            self.say(f"{name} does nothing: there is no such variable; `keepward config` shows what holds")
         if found.withheld:
             self.say(
                 f"{found.file} loosens {', '.join(found.withheld)}: the safe defaults hold for these until you look at "

@@ -64,7 +64,8 @@ MOVED = (
 )
 #: What a read says that another's write came into.
 CHANGED = "the store was written while it was read without a lock; try again"
-_WRITER_CACHE = "cache_size=-16384"
+#: Pages that the writer keeps, and bytes that stay of a log which one large transaction made long.
+_WRITER_PRAGMAS = ("cache_size=-16384", "journal_size_limit=16777216")
 #: Connections of a parent process: kept, since closing them here would disturb the parent's locks.
 _left_behind: list[object] = []
 _log = logging.getLogger(__name__)
@@ -423,7 +424,8 @@ class Connections:
             self._writers += 1
             # Waiting is done here, in short steps: the driver's own steps grow to a tenth of a second.
             self._writer.execute("PRAGMA busy_timeout=0")
-            self._writer.execute(f"PRAGMA {_WRITER_CACHE}")
+            for pragma in _WRITER_PRAGMAS:
+                self._writer.execute(f"PRAGMA {pragma}")
         return self._writer
 
     def others(self) -> int | None:

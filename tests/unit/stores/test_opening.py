@@ -371,6 +371,12 @@ def test_what_is_read_while_another_writes_the_file_is_not_believed(path):
         reader.head(TENANT)
 
 
+def test_a_link_that_leads_nowhere_is_called_that(tmp_path):
+    (tmp_path / "m.db").symlink_to(tmp_path / "gone.db")
+    with pytest.raises(StoreUnavailable, match="link to a file that is not there"):
+        open_store(tmp_path / "m.db")
+
+
 def test_what_lies_beside_a_store_lies_beside_what_a_link_leads_to(path, tmp_path):
     link = tmp_path / "link.db"
     link.symlink_to(path)
@@ -378,6 +384,18 @@ def test_what_lies_beside_a_store_lies_beside_what_a_link_leads_to(path, tmp_pat
     open_store(link, anchor=FileAnchor(path.parent / "config")).close()
     assert path.with_name("m.db.id").exists()
     assert folder_of(link) == folder_of(path)
+
+
+def test_a_log_that_one_write_made_long_does_not_stay_long(path, monkeypatch):
+    monkeypatch.setattr("keepward.store.sqlite._WRITER_PRAGMAS", ("journal_size_limit=50000",))
+    log = path.with_name("m.db-wal")
+    with opened(path) as store:
+        lengths = []
+        for statement in ("CREATE TABLE long AS SELECT zeroblob(5000000)", "CREATE TABLE short (x)"):
+            with store.write() as writer:
+                writer._db.execute(statement)
+            lengths.append(log.stat().st_size)
+    assert (lengths[0] > 5_000_000, lengths[1] <= 50_000) == (True, True)
 
 
 def test_without_a_place_for_the_key_the_store_says_that_it_is_not_sealed(tmp_path):
