@@ -204,7 +204,7 @@ function Gate({ session: now }: { session: Extract<Session, { state: "closed" | 
   }
   return (
     <main class="gate card">
-      <h1>The console needs its link</h1>
+      <h1 tabIndex={-1}>The console needs its link</h1>
       {now.why ? <p class="bad" role="alert">{seen(now.why.detail)}</p> : null}
       <p>Open the link that <code>keepward serve</code> printed. It works once, within ten minutes, and opens a session of twelve hours.</p>
       {now.ended ? <p>This page goes on with that session, too: open the link in another tab and come back. What you wrote here waits.</p> : null}

@@ -73,6 +73,63 @@ def test_the_console_is_used_without_a_mouse(console):
     assert [each.text for each in console.owner.find(limit=None)] == ["Ship before Whitsun."]
 
 
+def test_what_has_the_focus_goes_and_the_focus_goes_on_from_there(console):
+    console.owner.remember("Ship before Whitsun.", tier="core", key="mission", reason="so")
+    focus = "() => document.activeElement.closest('section')?.getAttribute('aria-label')"
+    with console.page("/core") as page:
+        card = page.get_by_role("region", name="mission")
+        card.get_by_role("button", name="Edit").focus()
+        page.keyboard.press("Enter")
+        card.get_by_role("textbox").first.wait_for()
+        page.keyboard.press("Escape")
+        card.get_by_role("button", name="Edit").wait_for()
+        assert page.evaluate(focus) == "mission"
+
+
+def test_a_filter_is_written_with_a_pause_and_no_letter_of_it_is_a_shortcut(console):
+    console.owner.remember("flux of the oven", tier="archival", reason="so")
+    with console.page("/memories") as page:
+        page.get_by_label("Text or key contains").focus()
+        page.keyboard.type("fl")
+        page.wait_for_url("**/memories?text=fl")
+        page.keyboard.type("ux")
+        page.wait_for_url("**/memories?text=flux")
+        page.get_by_text("1 pass the filters").wait_for()
+        expect(page.get_by_role("region", name="Selected memories")).to_have_count(0)
+
+
+def test_what_was_written_is_not_lost_by_one_slip(console):
+    written = console.owner.remember("Ship before Whitsun.", tier="archival", reason="so")
+    with console.page(f"/memories/{written.id}") as page:
+        page.get_by_role("button", name="Revise").click()
+        text = page.get_by_role("dialog").get_by_role("textbox").first
+        text.fill("Ship before Easter.")
+        box = text.bounding_box()
+        page.mouse.move(box["x"] + 40, box["y"] + 10)
+        page.mouse.down()
+        page.mouse.move(5, 5, steps=3)
+        page.mouse.up()
+        page.keyboard.press("Escape")
+        page.get_by_role("dialog").get_by_role("alert").get_by_text("would be lost").wait_for()
+        expect(text).to_have_value("Ship before Easter.")
+        page.keyboard.press("Escape")
+        expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+def test_a_half_written_block_waits_while_one_looks_elsewhere(console):
+    console.owner.remember("Ship before Whitsun.", tier="core", key="mission", reason="so")
+    with console.page("/core?block=mission&open=edit") as page:
+        page.get_by_label("Text of mission").fill("Ship before Easter.")
+        page.get_by_role("link", name="Jobs").click()
+        page.get_by_role("heading", name="Jobs", level=1).wait_for()
+        page.get_by_role("link", name="Core").click()
+        page.get_by_role("region", name="mission").get_by_role("button", name="Edit").click()
+        expect(page.get_by_label("Text of mission")).to_have_value("Ship before Easter.")
+        page.get_by_role("button", name="Cancel").click()
+        page.get_by_role("region", name="mission").get_by_role("button", name="Edit").click()
+        expect(page.get_by_label("Text of mission")).to_have_value("Ship before Whitsun.")
+
+
 def test_who_asked_for_less_motion_sees_none(console):
     with console.page("/", reduced_motion="reduce") as page:
         loaded(page)

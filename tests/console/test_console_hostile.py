@@ -145,6 +145,14 @@ def test_hostile_words_do_nothing_to_the_screen_of_one_memory(hostile):
             assert (each.text[:20], _calm(page)) == (each.text[:20], CALM)
 
 
+def test_an_emoji_is_one_picture_and_a_joiner_elsewhere_is_written_out(console):
+    made = console.owner.remember("Chef 👩‍🍳 warns ⚠️ of a‍b.", tier="archival", reason="so")
+    with console.page(f"/memories/{made.id}") as page:
+        text = page.get_by_role("region", name="What it says")
+        text.get_by_text("Chef 👩‍🍳 warns ⚠️ of a").wait_for()
+        assert text.locator(".unseen").all_text_contents() == ["ZWJ"]
+
+
 def test_each_hostile_proposal_is_drawn_whole_and_does_nothing(hostile):
     with hostile.page("/review") as page:
         seen = set()

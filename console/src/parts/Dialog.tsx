@@ -1,8 +1,12 @@
-/** A dialog over the page; the browser keeps the focus in it and gives it back. */
+/**
+ * A dialog over the page; the browser keeps the focus in it and gives it back.
+ *
+ * What was written in it, or is shown once, is not lost by one slip: Escape and a click beside it ask again.
+ */
 
 import "./dialog.css";
 import type { ComponentChildren } from "preact";
-import { useEffect, useId, useRef } from "preact/hooks";
+import { useEffect, useId, useRef, useState } from "preact/hooks";
 
 interface Props {
   title: string;
@@ -13,12 +17,21 @@ interface Props {
   wide?: boolean;
   /** Called with the form inside is sent; Enter in a field does that. */
   onSubmit?: () => void;
+  /** What would be lost with it, where that is more than what was written. */
+  holds?: string;
 }
 
 /** Shown for as long as it is in the tree. */
-export function Dialog({ title, onClose, children, foot, wide, onSubmit }: Props) {
+export function Dialog({ title, onClose, children, foot, wide, onSubmit, holds }: Props) {
   const box = useRef<HTMLDialogElement>(null);
   const name = useId();
+  const [written, setWritten] = useState(false);
+  const [warned, setWarned] = useState(false);
+  const pressed = useRef<EventTarget | null>(null);
+  const leave = () => {
+    if (warned || !(written || holds)) onClose();
+    else setWarned(true);
+  };
   useEffect(() => {
     const dialog = box.current;
     const before = document.activeElement;
@@ -35,13 +48,23 @@ export function Dialog({ title, onClose, children, foot, wide, onSubmit }: Props
       aria-labelledby={name}
       onCancel={(event) => {
         event.preventDefault();
-        onClose();
+        leave();
       }}
+      // The browser heeds an Escape that follows another, whatever is said to it.
+      onClose={() => {
+        if (box.current?.isConnected && !box.current.open) onClose();
+      }}
+      onPointerDown={(event) => (pressed.current = event.target)}
       onClick={(event) => {
-        if (event.target === box.current) onClose();
+        // What was selected beyond the edge is no click beside it.
+        if (event.target === box.current && pressed.current === box.current) leave();
       }}
     >
       <form
+        onInput={(event) => {
+          setWarned(false);
+          if (event.target instanceof HTMLTextAreaElement || (event.target instanceof HTMLInputElement && event.target.type === "text")) setWritten(true);
+        }}
         onSubmit={(event) => {
           event.preventDefault();
           onSubmit?.();
@@ -49,6 +72,7 @@ export function Dialog({ title, onClose, children, foot, wide, onSubmit }: Props
       >
         <h2 id={name}>{title}</h2>
         <div class="dialog-body">{children}</div>
+        {warned ? <p class="warn" role="alert">{holds ?? "What you wrote here would be lost."} Escape once more leaves it.</p> : null}
         {foot ? <div class="dialog-foot">{foot}</div> : null}
       </form>
     </dialog>

@@ -15,11 +15,35 @@ const NAMES: Record<string, string> = {
   FEFF: "BOM",
 };
 
+// An emoji as Unicode recommends it, whole: the joiners and selectors in it are seen, as the one picture that they make.
+// As a text, since a browser that does not know the set refuses to read the file otherwise.
+const EMOJI = emoji();
+
+function emoji(): RegExp | null {
+  try {
+    return new RegExp("\\p{RGI_Emoji}", "gv");
+  } catch {
+    return null;
+  }
+}
+
+/** Return the characters of a text that no reader sees, in order. */
+function* unseen(text: string): Generator<RegExpExecArray> {
+  const whole = EMOJI ? [...text.matchAll(EMOJI)].filter((each) => each[0].length > 1) : [];
+  let next = 0;
+  for (const match of text.matchAll(UNSEEN)) {
+    const ends = (each: RegExpExecArray) => each.index + each[0].length;
+    for (let each = whole[next]; each && ends(each) <= match.index; each = whole[next]) next += 1;
+    const around = whole[next];
+    if (!around || match.index < around.index) yield match;
+  }
+}
+
 /** Return text as pieces in which every invisible character is written out; line breaks and tabs stay as they are. */
 export function seen(text: string): ComponentChild[] {
   const pieces: ComponentChild[] = [];
   let at = 0;
-  for (const match of text.matchAll(UNSEEN)) {
+  for (const match of unseen(text)) {
     const character = match[0];
     if (character === "\n" || character === "\t" || (character === "\r" && text[match.index + 1] === "\n")) continue;
     if (match.index > at) pieces.push(text.slice(at, match.index));

@@ -1,7 +1,7 @@
 /** Core: what stands in every prompt, block by block, with its budget, its editor and its history. */
 
 import "./core.css";
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { Link } from "wouter-preact";
 import { api, ask, type Answer, type Schemas } from "../api";
 import { useAddress } from "../address";
@@ -76,6 +76,11 @@ export function Core() {
   );
 }
 
+interface Draft { text: string; reason: string; base: number | null }
+
+/** What was written and not saved, by block: it waits until it is saved or given up, wherever one goes meanwhile. */
+const drafts = new Map<string, Draft>();
+
 function mayEdit(block: Block): boolean {
   return mayChange() && block.key !== "persona";
 }
@@ -114,11 +119,12 @@ function BlockCard({ block, on, open, onOpen }: { block: Block; on: boolean; ope
 }
 
 function Editor({ block, onDone }: { block: Block; onDone: () => void }) {
-  const [text, setText] = useState(block.text ?? "");
-  const [reason, setReason] = useState("");
+  const [draft] = useState(drafts.get(block.key));
+  const [text, setText] = useState(draft?.text ?? block.text ?? "");
+  const [reason, setReason] = useState(draft?.reason ?? "");
   const [busy, setBusy] = useState(false);
   // The version that was there when editing began: another's change in between is not overwritten.
-  const [base] = useState(block.version);
+  const [base] = useState(draft ? draft.base : block.version);
   const settled = useSettled(text, 120);
   const count = useLoad(
     settled ? `count ${block.key} ${settled}` : "",
@@ -129,6 +135,14 @@ function Editor({ block, onDone }: { block: Block; onDone: () => void }) {
   const over = tokens > block.budget;
   const same = text === (block.text ?? "");
   const moved = block.version !== base;
+  useEffect(() => {
+    if (text === (block.text ?? "") && !reason) drafts.delete(block.key);
+    else drafts.set(block.key, { text, reason, base });
+  }, [text, reason]);
+  const giveUp = () => {
+    drafts.delete(block.key);
+    onDone();
+  };
   const save = async () => {
     setBusy(true);
     const done = await saved(block, text, reason || "edited in the console", base);
@@ -137,7 +151,7 @@ function Editor({ block, onDone }: { block: Block; onDone: () => void }) {
     const { commit } = done.data;
     changed();
     say(`${block.key} was changed; it stands in every prompt from now on.`, { undo: commit ? () => rollBack(commit) : undefined });
-    onDone();
+    giveUp();
   };
   return (
     <form
@@ -147,6 +161,7 @@ function Editor({ block, onDone }: { block: Block; onDone: () => void }) {
         if (!same && !over && !busy) void save();
       }}
     >
+      {draft ? <p class="soft small" role="status">This is what you wrote before and did not save. Cancel gives it up.</p> : null}
       {moved ? <div class="banner" role="alert">Somebody changed this block meanwhile. Cancel to see what it says now.</div> : null}
       <label class="field">
         <span>Text of {block.key}</span>
@@ -178,7 +193,7 @@ function Editor({ block, onDone }: { block: Block; onDone: () => void }) {
       </label>
       <div class="line">
         <span class="spread" />
-        <Button onClick={onDone}>Cancel</Button>
+        <Button onClick={giveUp}>Cancel</Button>
         <Button type="submit" tone="go" busy={busy} disabled={same || over || moved || !text.trim()}>Save</Button>
       </div>
     </form>

@@ -1,7 +1,7 @@
 /** Memories: search as recall does, or browse all of them with facets, at any commit. */
 
 import "./memories.css";
-import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { useCallback, useEffect, useRef, useState, type MutableRef as Ref } from "preact/hooks";
 import { Link } from "wouter-preact";
 import { go, useAddress, type Address } from "../address";
 import { addressOf, api, ask, type Schemas } from "../api";
@@ -83,6 +83,7 @@ export function Memories() {
 function Search({ address }: { address: Address }) {
   const field = useRef<HTMLInputElement>(null);
   const asked = address.get("q");
+  useShown(field, asked);
   useKeys("Memories", { "/": { does: "Search", run: () => field.current?.focus() } });
   return (
     <form
@@ -93,7 +94,7 @@ function Search({ address }: { address: Address }) {
         address.set({ q: field.current?.value.trim() ?? "" }, { push: true });
       }}
     >
-      <input ref={field} key={asked} type="search" aria-label="Search as recall does" placeholder="Search as an agent would, by words and meaning" defaultValue={asked} maxLength={20_000} />
+      <input ref={field} type="search" aria-label="Search as recall does" placeholder="Search as an agent would, by words and meaning" defaultValue={asked} maxLength={20_000} />
       <Button type="submit" hint="/">Search</Button>
       {asked ? <Button tone="quiet" onClick={() => address.set({ q: null }, { push: true })}>Browse all</Button> : null}
     </form>
@@ -124,8 +125,17 @@ function AsOf({ address }: { address: Address }) {
   );
 }
 
+/** Have a field show what the address says, unless somebody is writing in it. */
+function useShown(field: Ref<HTMLInputElement | null>, value: string): void {
+  useEffect(() => {
+    if (field.current && field.current !== document.activeElement) field.current.value = value;
+  }, [field, value]);
+}
+
 function Filters({ address, count, searching }: { address: Address; count: number; searching: boolean }) {
   const due = useRef<ReturnType<typeof setTimeout>>();
+  const field = useRef<HTMLInputElement>(null);
+  useShown(field, address.get("text"));
   const later = (change: Record<string, string>) => {
     clearTimeout(due.current);
     due.current = setTimeout(() => address.set(change), 220);
@@ -135,7 +145,7 @@ function Filters({ address, count, searching }: { address: Address; count: numbe
       {searching ? null : (
         <label class="field">
           <span>Text or key contains</span>
-          <input type="search" key={`t${address.get("text") ? "" : "0"}`} defaultValue={address.get("text")} onInput={(event) => later({ text: event.currentTarget.value })} maxLength={1000} />
+          <input type="search" ref={field} defaultValue={address.get("text")} onInput={(event) => later({ text: event.currentTarget.value })} maxLength={1000} />
         </label>
       )}
       <label class="field"><span>Written from</span><input type="date" value={address.get("since")} onChange={(event) => address.set({ since: event.currentTarget.value })} /></label>
@@ -409,15 +419,20 @@ function Selection({ selected, clear, choose, query, total }: SelectionProps) {
     if (!found.ok) return say(found.problem.detail, { tone: "bad" });
     choose(new Map(found.data.items.map((each) => [each.id, each])));
   };
-  useKeys("Selected", { Escape: { does: "Select nothing", run: clear } });
+  const may = mayChange();
+  useKeys("Selected", {
+    Escape: { does: "Select nothing", run: clear },
+    c: may ? { does: "Contain what is selected", run: () => setOpen("contain") } : null,
+    d: may ? { does: "Retire what is selected", run: () => setOpen("retire") } : null,
+  });
   return (
     <div class="memory-selection" role="region" aria-label="Selected memories">
       <b>{counted(items.length, "memory", "memories")} selected</b>
       {total !== undefined && total > items.length ? <Button small tone="quiet" onClick={() => void all()}>Select {total > MOST ? `the first ${MOST}` : `all ${total.toLocaleString()}`}</Button> : null}
       <span class="spread" />
       <Button small onClick={() => download(items)}>Export</Button>
-      {mayChange() ? <Button small onClick={() => setOpen("contain")}>Contain…</Button> : null}
-      {mayChange() ? <Button small tone="no" onClick={() => setOpen("retire")}>Retire…</Button> : null}
+      {may ? <Button small hint="c" onClick={() => setOpen("contain")}>Contain…</Button> : null}
+      {may ? <Button small tone="no" hint="d" onClick={() => setOpen("retire")}>Retire…</Button> : null}
       <Button small tone="quiet" onClick={clear}>Clear</Button>
       {open === "retire" ? <Retire items={items} onClose={() => setOpen(null)} done={clear} /> : null}
       {open === "contain" ? <ContainDialog ways={items.map((each) => ({ memory: each.id }))} of={counted(items.length, "memory", "memories")} onClose={() => { setOpen(null); clear(); }} /> : null}

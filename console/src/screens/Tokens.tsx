@@ -103,7 +103,7 @@ function Make({ onClose }: { onClose: () => void }) {
   };
   if (made) {
     return (
-      <Dialog title={`The token of ${made.token.name}`} onClose={onClose} foot={<><Copy text={made.secret}>Copy the token</Copy><Button tone="go" onClick={onClose}>I have it</Button></>}>
+      <Dialog title={`The token of ${made.token.name}`} onClose={onClose} holds="The token is shown this once." foot={<><Copy text={made.secret}>Copy the token</Copy><Button tone="go" onClick={onClose}>I have it</Button></>}>
         <p>It is shown now and never again. Give it to {seen(made.token.name)} alone, as <code>KEEPWARD_TOKEN</code> or in the header <code>Authorization: Bearer</code>.</p>
         <p class="secret" aria-label="The token">{made.secret}</p>
         <p class="soft small">It reaches {seen(made.token.scope)} and may {made.token.can.join(", ")}{made.token.expires_at ? <>, until <Time at={made.token.expires_at} /></> : null}.</p>
