@@ -72,6 +72,15 @@ def test_an_order_to_the_model_that_is_offered_now_waits_and_is_in_no_prompt(mem
     assert [(each.id, each.reason.code) for each in compiled.excluded] == [(waiting.id, "quarantine")]
 
 
+@pytest.mark.promise("C78")
+def test_of_a_long_queue_a_context_names_the_newest_and_counts_the_others(mem: Memory) -> None:
+    guesses = [{"text": f"Pier {n} is free", "tier": "archival", "confidence": 0.1} for n in range(22)]
+    waiting = [held(each) for each in mem.remember_many(guesses, reason="a guess")]
+    left_out = mem.context("which pier is free?").excluded
+    assert {each.id for each in left_out} == {each.id for each in waiting[2:]}
+    assert {each.reason.detail for each in left_out} == {"it waits for a person's decision, as 2 older ones do"}
+
+
 @pytest.mark.promise("C78", "C7")
 @pytest.mark.parametrize("document", ["identity", "user_file"])
 def test_a_secret_in_the_owners_own_page_reaches_neither_prompt_nor_disk(

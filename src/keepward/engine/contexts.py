@@ -69,6 +69,8 @@ FORMATS: tuple[Format, ...] = ("markdown", "xml", "messages")
 SEEN = Reason(gate="compile", code="seen", detail="the reader has it already")
 #: Why a proposal does.
 WAITING = Reason(gate="compile", code="quarantine", detail="it waits for a person's decision")
+#: Of what waits so many are named, the newest: a receipt does not grow with a queue that nobody looks after.
+NAMED = 20
 #: Why what a program keeps under a key alone does.
 TEXTLESS = Reason(gate="compile", code="textless", detail="it has no text; it is read by its key")
 Which = Literal["context", "snapshot", "memory_block"]
@@ -177,8 +179,9 @@ class Fixed:
     pinned: list[Record] = field(default_factory=list)
     state: list[Record] = field(default_factory=list)
     working: list[Record] = field(default_factory=list)
-    #: Ids of proposals that wait for a person.
+    #: Ids of the newest proposals that wait for a person, oldest first, and what is said of them.
     waiting: list[str] = field(default_factory=list)
+    why_waiting: Reason = WAITING
     damaged: list[str] = field(default_factory=list)
     #: Core blocks among these.
     damaged_blocks: list[str] = field(default_factory=list)
@@ -209,12 +212,17 @@ def _fixed(session: Session, at: Stand, everything: Filter) -> Fixed:
         then = still_shown(session, before.records)
         damaged.extend(before.damaged)
         blocks = Found(records=held("core")) if past else core_of(session)
+        waiting = [] if past else [each.id for each in waiting_rows(session)]
+        more = len(waiting) - NAMED
         return Fixed(
             core=blocks.records,
             pinned=held("pinned"),
             state=held("state"),
             working=held("working"),
-            waiting=[] if past else [each.id for each in waiting_rows(session)],
+            waiting=waiting[-NAMED:],
+            why_waiting=replace(WAITING, detail=f"{WAITING.detail}, as {more:,} older ones do")
+            if more > 0
+            else WAITING,
             damaged=damaged,
             damaged_blocks=blocks.damaged,
         )
@@ -261,7 +269,7 @@ def _gather(session: Session, objective: str, asked: Asked) -> Gathered:
         left = (each for each in need.left if each.id not in brought.records)
         excluded += [*low, *((each.id, each.version, NO_ROOM) for each in left)]
         recalled = _candidates(found, brought.records, without=unfit)
-    excluded += [(name, 0, WAITING) for name in standing.waiting]
+    excluded += [(name, 0, standing.why_waiting) for name in standing.waiting]
     barred = {name for name, _, _ in excluded}
     inputs = Inputs(
         objective=scrub_private(scrub_secret(objective)),
