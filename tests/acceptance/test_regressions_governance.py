@@ -309,6 +309,18 @@ def test_a_proposal_that_nobody_looks_at_shows_in_the_status(mem: Memory, owner:
     assert old["quarantine"]["oldest_age_seconds"] == 8 * 86_400
 
 
+@pytest.mark.promise("Z45")
+def test_what_nobody_decided_in_time_is_counted_for_as_long_as_it_can_be_read(
+    mem: Memory, owner: Memory, clock: Any
+) -> None:
+    held(mem.remember("Sail to Oslo", **MISSION))
+    counts = []
+    for days in (29, 2, 30):
+        clock.move(days=days)
+        counts.append((owner.status()["quarantine"]["depth"], owner.status()["quarantine"]["expired"]))
+    assert counts == [(1, 0), (0, 1), (0, 0)]
+
+
 @pytest.mark.promise("F16")
 @pytest.mark.parametrize(
     ("fields", "outcome"),

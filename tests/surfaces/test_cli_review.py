@@ -11,6 +11,12 @@ def test_pending_shows_the_exact_change(run, held):
     assert (change["before"], change["after"]) == ("Ship the app before Easter", "Ship the app before summer")
 
 
+def test_pending_shows_the_words_of_what_would_be_put_away(run, saved):
+    run("remember", "The mission stands", "--tier", "core", "--key", "mission", "--as", "operator")
+    run("forget", "mission", "--reason", "over")
+    assert "The mission stands" in run("pending").out
+
+
 def test_pending_carries_what_an_approval_is_bound_to(run, held):
     item = run("pending", "--json").json["proposals"][0]
     assert item.keys() >= {"diff", "reasons", "proposer", "base_version", "digest"}

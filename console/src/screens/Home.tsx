@@ -82,12 +82,13 @@ function exists(path: string): boolean {
 }
 
 function Waiting({ now }: { now: Status }) {
-  const { depth, oldest_at: oldest } = now.quarantine;
+  const { depth, oldest_at: oldest, expired } = now.quarantine;
+  const old = oldest ? `the oldest for ${span(present.value - Date.parse(oldest))}` : "nothing to decide";
   return (
     <Link href="/review" class="card tile">
       <span class="soft">Waiting for you</span>
       <strong>{depth.toLocaleString()}</strong>
-      <span class="soft small">{oldest ? `the oldest for ${span(present.value - Date.parse(oldest))}` : "nothing to decide"}</span>
+      <span class="soft small">{expired ? `${old}; ${expired.toLocaleString()} ran out undecided lately` : old}</span>
     </Link>
   );
 }

@@ -70,6 +70,9 @@ def show_proposal(screen: Screen, data: dict[str, Any]) -> None:
         base = data["base"].get(step["id"], 0)
         screen.labelled(step["op"], f"{sort_of(step['after'])} · {f'on version {base}' if base else 'new'}")
         screen.labelled("memory", step["id"], "dim")
+        if all(change["field"] != "text" for change in step["changed"]):
+            # What is put away, moved or forgotten is decided by its words, which stay as they are.
+            screen.labelled("text", step["after"]["text"], indent=2)
         if step["id"] not in legible:
             show_changes(screen, step, joiners=False)
         # All of it, not what tells most: nothing is approved that was not on the screen.

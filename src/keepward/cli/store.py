@@ -96,6 +96,8 @@ def _summary(data: dict[str, Any]) -> Iterator[tuple[str, str]]:
     waits = counted(queue["depth"], "proposal waits", "proposals wait")
     since = f", the oldest since {minute(queue['oldest_at'])} UTC: `keepward pending`"
     yield "review", f"{waits}{since}" if queue["depth"] else "nothing waits"
+    if queue["expired"]:
+        yield "undecided", f"{queue['expired']} ran out lately: `keepward pending --state expired`"
     if data["stuck_drafts"]:
         yield "drafts", f"{counted(data['stuck_drafts'], 'draft', 'drafts')} not finished"
     lacking = counted(data["vectors_pending"], "memory waits", "memories wait")

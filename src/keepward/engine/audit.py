@@ -13,7 +13,7 @@ from keepward.engine.index import from_database
 from keepward.engine.read import replica_notes, seq_of
 from keepward.engine.session import Session
 from keepward.engine.view import commit_of, reaches, readable, veiled, withheld_from
-from keepward.engine.waiting import waiting_rows
+from keepward.engine.waiting import ran_out, waiting_rows
 from keepward.errors import InvalidInput, NotFound
 from keepward.model.journal import Check, CommitView, Difference, Verification
 from keepward.model.memory import CORE_BLOCKS, Record, Status, Tier
@@ -193,6 +193,7 @@ def status(session: Session) -> dict[str, Any]:
             "oldest_at": oldest.isoformat() if oldest else None,
             "oldest_age_seconds": int((now - oldest).total_seconds()) if oldest else None,
             "stuck": sum(now - made > STUCK for made in waiting),
+            "expired": ran_out(session),
         },
         # Drafts live in their author's process and leave nothing behind; what can be stuck is the queue.
         "stuck_drafts": sum(now - made > STUCK for made in waiting),
@@ -275,7 +276,13 @@ def _checks(session: Session, facts: dict[str, Any]) -> list[Check]:
         ),
         "vectors": (not pending_vectors, _vectors(facts, pending_vectors)),
         "blobs": (not lost, f"{kept_blobs} kept, {lost} of them without their file"),
-        "review": (not stuck, f"{queue} proposals wait, {stuck} of them for more than {STUCK.days} days"),
+        "review": (
+            not stuck,
+            (
+                f"{queue} proposals wait, {stuck} of them for more than {STUCK.days} days; "
+                f"{facts['quarantine']['expired']} ran out undecided lately: `keepward pending --state expired`"
+            ),
+        ),
         "blocks": (
             not blocks,
             f"over budget: {', '.join(blocks)}" if blocks else "every core block is within its budget",

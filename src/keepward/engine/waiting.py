@@ -116,6 +116,16 @@ def waiting_rows(session: Session) -> list[Row]:
     return [each for each in _rows(session) if _state(each, now) == "pending"]
 
 
+def ran_out(session: Session) -> int:
+    """Return how many proposals nobody decided in time, of those that a handle may read and whose body is still kept.
+
+    Those of jobs are left out: a job asks again.
+    """
+    now = session.clock.now()
+    old = (each for each in _rows(session) if _state(each, now) == "expired" and not each.proposer.startswith("job:"))
+    return sum(each.until > now - session.policy.review_keep for each in old)
+
+
 def _state(row: Row, now: datetime) -> str:
     return "expired" if row.state == "pending" and row.until <= now else row.state
 

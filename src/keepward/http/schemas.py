@@ -268,7 +268,7 @@ AnyReceipt: Any = model(
 Quarantine: Any = model(
     "Quarantine",
     "The review queue in numbers.",
-    {"depth": int, "oldest_at": str | None, "oldest_age_seconds": int | None, "stuck": int},
+    {"depth": int, "oldest_at": str | None, "oldest_age_seconds": int | None, "stuck": int, "expired": int},
 )
 
 
