@@ -23,7 +23,6 @@ from keepward.cli.command import argument, command, option
 from keepward.hooks import quick
 
 if TYPE_CHECKING:
-    from keepward.hooks.act import Seen
     from keepward.memory import Memory
 
 
@@ -58,7 +57,7 @@ def _answer(call: Call, what: str, client: str, agent: str) -> str:
     # What is due runs elsewhere: a hook has no time for it.
     environ = {**call.environ, "KEEPWARD_MAINTENANCE": "off", "KEEPWARD_TOKEN": ""}
     with replace(call, quiet=True, actor=f"agent:{agent}", environ=environ) as quiet:
-        return _carried_out(lambda: _opened(call, quiet, agent), _seen(call), what, client, data)
+        return _carried_out(call, lambda: _opened(call, quiet, agent), what, client, data)
 
 
 def _opened(call: Call, without: Call, agent: str) -> Memory:
@@ -75,7 +74,7 @@ def _opened(call: Call, without: Call, agent: str) -> Memory:
     return as_agent(memory.holding(secret), agent)
 
 
-def _carried_out(memory: Callable[[], Memory], seen: Seen, what: str, name: str, data: str) -> str:
+def _carried_out(call: Call, memory: Callable[[], Memory], what: str, name: str, data: str) -> str:
     """Do what an event asks for; return what its client is to read. The store is opened once the event is known."""
     from keepward.errors import InvalidInput
     from keepward.hooks import events
@@ -86,8 +85,10 @@ def _carried_out(memory: Callable[[], Memory], seen: Seen, what: str, name: str,
     event = events.read(client, what, data)
     if event is None:
         raise InvalidInput("standard input held no event of this client")
-    from keepward.hooks.act import act
+    from keepward.config import home
+    from keepward.hooks.act import Seen, act
 
+    seen = Seen(home(call.environ) / "run" / "sessions")
     return events.answer(client, event, act(memory(), event, seen))
 
 
@@ -98,11 +99,11 @@ def answered(call: Call, memory: Memory) -> AbstractContextManager[object]:
     if quick.is_off(call.environ):
         return nullcontext()
     where = _socket(replace(call, scope=memory.scope, tenant=memory.tenant), memory.actor.name)
-    seen, lock = _seen(call), threading.Lock()
+    lock = threading.Lock()
 
     def reply(what: str, client: str, data: str) -> str:
         with lock:
-            return _carried_out(lambda: memory, seen, what, client, data)
+            return _carried_out(call, lambda: memory, what, client, data)
 
     return local.listening(where, reply)
 
@@ -110,13 +111,6 @@ def answered(call: Call, memory: Memory) -> AbstractContextManager[object]:
 def _socket(call: Call, agent: str) -> Path:
     tenant, scope = call.tenant or "default", call.scope or "/"
     return Path(quick.place(call.environ, store=call.url, tenant=tenant, scope=scope, agent=agent))
-
-
-def _seen(call: Call) -> Seen:
-    from keepward.config import home
-    from keepward.hooks.act import Seen
-
-    return Seen(home(call.environ) / "run" / "sessions")
 
 
 @contextmanager
