@@ -312,7 +312,7 @@ def _read(path: Path, *, required: bool) -> tuple[dict[str, Any], bytes | None]:
 
     try:
         raw = path.read_bytes()
-        return tomllib.loads(raw.decode("utf-8")), raw
+        return tomllib.loads(raw.decode("utf-8-sig")), raw
     except FileNotFoundError as fault:
         if required:
             raise InvalidInput("there is no settings file at the path that was named") from fault

@@ -210,8 +210,8 @@ class Memory(Use, Govern, Tools):
             return type(self)(self._shared, self._unconfirmed)
         if not stands_below(actor, self._unconfirmed.actor) or actor.credential is not None:
             raise Unauthorised(
-                "a handle acts as nobody else, and an owner's as nobody with an owner's rights; open the store "
-                "with that actor, or with its token"
+                "only an owner's handle acts as another, and only as one with fewer rights; open the store with that "
+                "actor, or with its token"
             )
         return type(self)(
             self._shared,

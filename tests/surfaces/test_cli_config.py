@@ -207,7 +207,8 @@ def test_a_named_file_must_exist(tmp_path):
 
 
 def test_keepward_config_names_the_file(tmp_path):
-    (tmp_path / "other.toml").write_text('tenant = "acme"')
+    # As an editor on Windows saves it.
+    (tmp_path / "other.toml").write_bytes(b'\xef\xbb\xbftenant = "acme"\r\n')
     assert load(store=tmp_path / "m.db", environ={"KEEPWARD_CONFIG": str(tmp_path / "other.toml")}).tenant == "acme"
 
 

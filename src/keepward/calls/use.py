@@ -146,6 +146,8 @@ class Use(Talks):
     ) -> Memories:
         """Return the memories that pass all filters, newest first or in another order; ``tags`` match any.
 
+        They are the first ``limit`` of those that pass; None is for all.
+
         What is sensitive is among them for who may ask for it; the others are told by ``notes`` that there is some.
         ``withheld`` of the list names those that would have passed and do not hold. With an ``offset``, an order or
         one of the filters from ``scopes`` to ``below`` it is a window, and its ``total`` says how many passed.
