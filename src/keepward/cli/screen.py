@@ -22,6 +22,8 @@ import click
 _NARROWEST = 40
 #: Most cells of a table's first column, and of those between it and the last.
 _NAME, _ASIDE = 36, 16
+#: Cells that its last column wants at least.
+_LEAST = 16
 #: What stands in for a sign that the stream's encoding lacks.
 _NEAREST = {"“": '"', "”": '"', "·": "-", "…": "...", "’": "'"}
 #: Joiners that ordinary writing needs: Persian, Indic scripts, emoji.
@@ -107,18 +109,28 @@ class Screen:
         self.fields(data, names or ("commit", "receipt"), "dim", indent=indent)
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[str]], *, empty: str = "") -> None:
-        """Print rows under headings; the last column takes what room is left and is wrapped in it."""
+        """Print rows under headings; the last column takes what room is left and is wrapped in it.
+
+        Where too little is left, each row stands by itself, its cells beside their headings.
+        """
         # The first column holds what names the row; the others give way.
         shown = [[_cut(_flat(cell), _ASIDE if place else _NAME) for place, cell in enumerate(row[:-1])] for row in rows]
         if not shown:
             self.line(empty, "dim")
             return
         widths = [max(len(name), *(_cells(row[place]) for row in shown)) for place, name in enumerate(columns[:-1])]
+        room = self.width - sum(widths) - 2 * len(widths)
+        if room < min(_LEAST, max(_cells(_flat(row[-1])) for row in rows)):
+            for row in rows:
+                self._put(("", ""))
+                for name, cell in zip(columns, row, strict=True):
+                    self.labelled(name, _flat(cell), width=max(map(len, columns)) + 2)
+            return
         heads = [f"{name:<{size}}" for name, size in zip(columns, widths, strict=False)]
         self._put(("  ".join([*heads, columns[-1]]), "dim"))
         for row, last in zip(shown, (_flat(row[-1]) for row in rows), strict=True):
             lead = "".join(cell + " " * (size - _cells(cell) + 2) for cell, size in zip(row, widths, strict=True))
-            for number, piece in enumerate(_wrapped(last, max(16, self.width - sum(widths) - 2 * len(widths)))):
+            for number, piece in enumerate(_wrapped(last, max(_LEAST, room))):
                 self._put(((" " * _cells(lead) if number else lead) + piece, ""))
 
     def exact(self, text: str) -> None:
