@@ -6,6 +6,8 @@ Invariants
 (1) An adapter says all it has to say through the verbs of a handle: what a gate refuses, holds or rewrites there, it
     does here as well, and the framework is told in its own way.
 (2) What one adapter keeps, every other surface reads: nothing is stored in a form of its own.
+(3) What was refused is ``NotStored``, unless notes are all that is told; so is what is held, where it only makes sense
+    once it is stored.
 """
 
 from __future__ import annotations
@@ -48,11 +50,7 @@ _AS_GIVEN = frozenset({"duplicate", "shape", "claimed_source"})
 
 
 def said(outcomes: Iterable[Outcome]) -> list[str]:
-    """Return what was done otherwise than it was asked for: held, or changed, in sentences.
-
-    Raises:
-        NotStored: one was refused.
-    """
+    """Return what was done otherwise than it was asked for: held, or changed, in sentences."""
     found: list[str] = []
     for outcome in outcomes:
         if outcome.outcome == "refused":
@@ -74,11 +72,7 @@ def notes_of(outcomes: Iterable[Outcome]) -> list[str]:
 
 
 def warn_of(outcomes: Iterable[Outcome], *, stacklevel: int = 4) -> None:
-    """Warn of what was done otherwise than it was asked for.
-
-    Raises:
-        NotStored: something was refused.
-    """
+    """Warn of what was done otherwise than it was asked for."""
     notes = said(outcomes)
     if notes:
         warnings.warn("; ".join(notes), GateWarning, stacklevel=stacklevel)
@@ -91,11 +85,7 @@ def warn_notes(outcomes: Iterable[Outcome], *, stacklevel: int = 3) -> None:
 
 
 def stored(outcome: Outcome | None, *, stacklevel: int = 5) -> None:
-    """Warn as ``warn_of`` does, of what only makes sense once it is stored.
-
-    Raises:
-        NotStored: it was refused, or it waits for a person.
-    """
+    """Warn as ``warn_of`` does, of what only makes sense once it is stored."""
     if outcome is not None:
         if not outcome.ok:
             raise NotStored(outcome)
@@ -103,11 +93,7 @@ def stored(outcome: Outcome | None, *, stacklevel: int = 5) -> None:
 
 
 def all_stored(outcomes: Iterable[Outcome], *, stacklevel: int = 4) -> list[Record]:
-    """Return the memories, and warn of what was changed.
-
-    Raises:
-        NotStored: something was refused, or is held.
-    """
+    """Return the memories, which all have to be stored, and warn of what was changed."""
     found = list(outcomes)
     for each in found:
         if not each.records:

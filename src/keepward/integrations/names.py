@@ -27,9 +27,6 @@ def segment_of(label: str) -> str:
     """Return a label as a segment of a scope (1): a dot stands before the hexadecimal digits of a byte.
 
     What that makes too long, as of a name in another script, is base64 of its bytes behind a sign of its own.
-
-    Raises:
-        ValueError: it is longer than a segment may be.
     """
     bare = "".join(
         each if _PLAIN.match(each) else "".join(f".{byte:02x}" for byte in each.encode("utf-8", "surrogatepass"))
@@ -51,11 +48,7 @@ def label_of(segment: str) -> str:
 
 
 def below(scope: str, labels: Iterable[str]) -> str:
-    """Return the scope that labels name below another.
-
-    Raises:
-        ValueError: one is too long, or there are too many.
-    """
+    """Return the scope that labels name below another; ``ValueError`` where one is too long, or there are too many."""
     found = "/".join((scope.removesuffix(SHARED), *map(segment_of, labels))) or SHARED
     if found.count("/") > DEPTH:
         raise ValueError(
