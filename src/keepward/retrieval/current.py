@@ -23,6 +23,7 @@ import numpy.typing as npt
 from keepward.model.memory import Record
 from keepward.model.value import to_micros
 from keepward.retrieval import states
+from keepward.retrieval.rows import Places
 from keepward.retrieval.statements import (
     ACTING,
     BEGIN,
@@ -78,8 +79,11 @@ DENIED: Final = 0.66
 COMMON: Final = 0.34
 #: Pairs that are read word by word, where there are no vectors of meaning to say which are worth it.
 MOST: Final = 256
+#: Pairs up to which they are compared one by one, and how many are looked at together.
+FEW: Final = 64
+_TOGETHER: Final = 16_384
 #: Pairs of which it is remembered what was told, some 200 bytes each; when there are more, all are forgotten. A context
-#: of many memories of one form compares some 40,000.
+#: of many memories of one form compares some 10,000.
 _REMEMBERED: Final = 131_072
 #: Words of a text beyond which a change may be of anything.
 LONGEST: Final = 16
@@ -118,7 +122,7 @@ def outdone(records: Sequence[Record], vectors: Vectors | None) -> dict[str, New
     given, when = [records[at] for at in order], [instants[at][:2] for at in order]
     digests = [digest_of(record) for record in given]
     seen = [glance(record, digest) for record, digest in zip(given, digests, strict=True)]
-    features = np.frombuffer(b"".join(each.features for each in seen), FEATURES)
+    features = _features(seen)
     near: Cosines = np.ones((1, 1))
     if vectors is not None:
         near = (vectors[order] @ vectors[order].T).astype(np.float64).round(6)
@@ -129,9 +133,9 @@ def outdone(records: Sequence[Record], vectors: Vectors | None) -> dict[str, New
     # From the newest on, so that what outdoes another is known not to be outdone itself.
     pairs = np.argwhere(able[::-1])
     pairs[:, 0] = len(given) - 1 - pairs[:, 0]
-    if len(pairs) > MOST:
+    if len(pairs) > FEW:
         words = {at: worded(given[at], digests[at]) for at in np.flatnonzero(able.any(0) | able.any(1)).tolist()}
-        pairs = _of_one_thing(pairs, words, own, most=MOST if vectors is None else None)
+        pairs = _of_one_thing(pairs, words, own, seen, most=MOST if vectors is None else None)
     for newer, older in pairs.tolist():
         after, before = given[newer], given[older]
         if before.id in found or when[older] >= when[newer]:
@@ -154,27 +158,32 @@ def outdone(records: Sequence[Record], vectors: Vectors | None) -> dict[str, New
     return found
 
 
+def _features(seen: Sequence[Glance]) -> Features:
+    return np.frombuffer(b"".join(each.features for each in seen), FEATURES)
+
+
 def _one_thing(after: Words, before: Words) -> bool:
     """Whether two share a word and do not each open with what the other lacks (3)."""
     shares = not after.every.isdisjoint(before.every)
     return shares and (after.subject <= before.every or before.subject <= after.every)
 
 
-def _of_one_thing(pairs: Pairs, words: Mapping[int, Words], own: Mask, *, most: int | None) -> Pairs:
-    """Return, in their order, those of many pairs that are of one thing, or of one subject anyway (``own``).
+def _of_one_thing(
+    pairs: Pairs, words: Mapping[int, Words], own: Mask, seen: Sequence[Glance], *, most: int | None
+) -> Pairs:
+    """Return, in their order, those of many pairs that are of one thing and can differ, or of one subject (``own``).
 
-    Of more than ``most`` these are the pairs with the largest shares of words in common.
+    Of more than ``most`` of one thing or subject only those with the largest shares of words in common are looked at.
     """
     if not len(pairs):
         return pairs
     read, rows = [*words.values()], np.zeros(max(words) + 1, dtype=np.intp)
     rows[[*words]] = np.arange(len(words))
+    bits = _bits(read)
     newer, older = rows[pairs].T
-    every, subjects = [each.every for each in read], [each.subject for each in read]
-    mentions, opens = _bits(every, subjects)
     common = np.zeros(len(pairs), dtype=np.int64)
     of_newer, of_older = np.zeros((2, len(pairs)), dtype=np.uint64)
-    for mention, opening in zip(mentions.T, opens.T, strict=True):
+    for mention, opening in zip(bits[0].T, bits[1].T, strict=True):
         later, earlier = mention[newer], mention[older]
         common += np.bitwise_count(later & earlier)
         of_newer |= opening[newer] & ~earlier
@@ -182,27 +191,67 @@ def _of_one_thing(pairs: Pairs, words: Mapping[int, Words], own: Mask, *, most: 
     apart = (of_newer != 0) & (of_older != 0)
     kept = np.flatnonzero(((common > 0) & ~apart) | own[pairs[:, 0], pairs[:, 1]])
     if most is not None and len(kept) > most:
-        sizes = np.array([*map(len, every)])
+        sizes = np.array([len(each.every) for each in read])
         shares = common[kept] / np.minimum(sizes[newer[kept]], sizes[older[kept]])
         kept = kept[np.sort(np.argsort(-shares, kind="stable")[:most])]
-    return pairs[kept]
+    can = own[pairs[kept, 0], pairs[kept, 1]]
+    for part in np.array_split(np.flatnonzero(~can), 1 + len(kept) // _TOGETHER):
+        can[part] = _can_differ(read, [seen[at] for at in words], bits, newer[kept[part]], older[kept[part]])
+    found: Pairs = pairs[kept[can]]
+    return found
 
 
-def _bits(every: Sequence[frozenset[int]], subjects: Sequence[frozenset[int]]) -> tuple[Bits, Bits]:
-    """Return what each statement mentions and what it opens with, a row of bits each, 1 at the places of its words.
+def _can_differ(read: Sequence[Words], seen: Sequence[Glance], bits: Bits, newer: Places, older: Places) -> Mask:
+    """Return for which pairs ``_outdoes`` can find a sign, but for states that exclude each other.
 
-    The first place is for words that only stand once: nobody mentions them.
+    Most of many pairs of one form give two values of different kinds, or values of nothing that both speak of.
     """
-    sets = [*every, *subjects]
-    sizes = [*map(len, sets)]
-    words = np.fromiter(chain.from_iterable(sets), dtype=np.int64, count=sum(sizes))
-    _, which, counts = np.unique(words, return_inverse=True, return_counts=True)
-    places = np.where(counts > 1, np.cumsum(counts > 1), 0)
-    table = np.zeros((len(sets), 64 * (1 + int(places.max(initial=0)) // 64)), dtype=np.bool_)
-    table[np.repeat(np.arange(len(sets)), sizes), places[which]] = True
-    table[: len(every), 0] = False
-    packed = np.packbits(table, axis=1).view(np.uint64)
-    return packed[: len(every)], packed[len(every) :]
+    features = _features(seen)
+    past, replaces = np.array([(each.past, bool(each.replaced)) for each in read]).T
+    brief = features["length"] <= LONGEST
+    can: Mask = (features["properties"][newer] & features["properties"][older]) != 0
+    can |= (features["denies"][newer] != features["denies"][older]) | replaces[newer]
+    can |= (features["changes"] & brief)[newer] & brief[older]
+    # What is left has to begin alike, or to give other values of a topic, of what is counted, or of all that is said.
+    left = np.flatnonzero(~can)
+    newer, older = newer[left], older[left]
+    mentions, _, topics, things, units, *values = bits
+    after, before = mentions[newer], mentions[older]
+    conflicts = [_some(kind[newer] & ~before) & _some(kind[older] & ~after) for kind in values]
+    dated, conflicting = np.logical_or.reduce(conflicts[:NAME]), np.logical_or.reduce(conflicts)
+    of_one = _some((topics[newer] | topics[older]) & after & before) | (dated & ~_some(things[newer] & ~before))
+    of_one |= conflicts[0] & ~past[newer] & _some(units[newer] & units[older])
+    one_value = np.array([not ONE_VALUE.isdisjoint(each.form) for each in seen])
+    alike = (features["begin"][newer] == features["begin"][older]) & one_value[newer]
+    can[left] = (alike | (conflicting & of_one & ~past[older])) & ~(conflicts[NAME] & dated)
+    return can
+
+
+def _some(bits: Bits) -> Mask:
+    return np.asarray(bits.any(axis=1), dtype=np.bool_)
+
+
+def _bits(read: Sequence[Words]) -> Bits:
+    """Return of each statement a row of bits, 1 at the places of the words, for each of some sets of its words.
+
+    These are what it mentions, opens with, speaks of, its things, units, and values by kind. The first place is for
+    words of one statement alone: nobody mentions them.
+    """
+    phrases = [frozenset(word for head, sort in each.phrases for word in (head, *sort)) - TIMES for each in read]
+    sets = [
+        (each.every, each.subject, topics, each.things - TIMES, each.units, *each.values)
+        for each, topics in zip(read, phrases, strict=True)
+    ]
+    every = np.array([word for each in sets for word in frozenset().union(*each)], dtype=np.int64)
+    vocabulary, counts = np.unique(every, return_counts=True)
+    places = np.cumsum(counts > 1) * (counts > 1)
+    flat = [words for each in sets for words in each]
+    table = np.zeros((len(flat), 64 * (1 + int(places.max(initial=0)) // 64)), dtype=np.bool_)
+    sizes = [*map(len, flat)]
+    words = np.fromiter(chain.from_iterable(flat), dtype=np.int64, count=sum(sizes))
+    table[np.repeat(np.arange(len(flat)), sizes), places[np.searchsorted(vocabulary, words)]] = True
+    table[:: len(sets[0]), 0] = False
+    return np.packbits(table, axis=1).view(np.uint64).reshape(len(sets), len(sets[0]), -1).transpose(1, 0, 2)
 
 
 def _excluded(given: Sequence[Record], digests: Sequence[bytes], seen: Sequence[Glance]) -> Mask:
@@ -337,7 +386,7 @@ def _outdoes(
     same = {
         "property": bool(properties) and not several and not theirs,
         "form": form and not (_elsewhere(after, before, conflicts) if conflicting else _unlike(after, before)),
-        "value": conflicting and not both and not form and _one_value(after, before, conflicts),
+        "value": conflicting and not (both or form or _of_two(conflicts)) and _one_value(after, before, conflicts),
         "denial": in_place or (new.denies != old.denies and not both and _repeats(after, before)),
     }
     same["value"] = same["value"] and not _elsewhere(after, before, conflicts)
@@ -420,6 +469,11 @@ def _conflicts(after: Words, before: Words) -> tuple[bool, ...]:
     return tuple(not (new <= before.every or old <= after.every) for new, old in kinds)
 
 
+def _of_two(conflicts: Sequence[bool]) -> bool:
+    """Whether a name and a number, a day or a month differ: the values are of two things."""
+    return conflicts[NAME] and any(conflicts[:NAME])
+
+
 def _unlike(after: Words, before: Words) -> bool:
     """Whether each gives values, and none of a kind that the other one gives: "is in June", "is in the old mill"."""
     kinds = [
@@ -434,8 +488,7 @@ def _elsewhere(after: Words, before: Words, conflicts: Sequence[bool]) -> bool:
 
     Such as "my daughter starts school in May" and "my daughter starts piano in June".
     """
-    *others, named, _ = conflicts
-    if (named and any(others)) or (after.units and before.units and not after.units & before.units):
+    if _of_two(conflicts) or (after.units and before.units and not after.units & before.units):
         return True
     gone = before.things - before.values[PLACE] - before.values[0] - after.every - DOING
     come = after.things - after.values[PLACE] - after.values[0] - before.every - DOING

@@ -248,7 +248,7 @@ def test_a_pair_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_by_words_alone_only_the_pairs_with_most_in_common_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     make = Maker()
-    texts = [f"Tom keeps jar {number} of plum jam for Ana{number}" for number in range(8)]
+    texts = [f"Tom keeps {number} jars and {50 + number} pots of jam{number}" for number in range(8)]
     texts += ["The gate of the yard and of the barn opens at 6", "The gate of the yard and of the barn opens at 7"]
     records = [
         make.record(text=text, id=str(at), created_at=make.now + timedelta(days=at)) for at, text in enumerate(texts)
@@ -256,5 +256,22 @@ def test_by_words_alone_only_the_pairs_with_most_in_common_are_read(monkeypatch:
     read: list[int] = []
     whole = current._outdoes
     monkeypatch.setattr(current, "MOST", 5)
+    monkeypatch.setattr(current, "FEW", 5)
     monkeypatch.setattr(current, "_outdoes", lambda *given: read.append(1) or whole(*given))
     assert (outdone(records, None)["8"], len(read)) == ("9", 5)
+
+
+def test_of_many_of_one_form_only_pairs_that_can_give_two_values_of_one_thing_are_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    make = Maker()
+    texts = [f"For the audit Tom keeps jar {20 + number} for Ana{number}" for number in range(30)]
+    texts += ["The gate of the yard opens at 6", "The gate of the yard opens at 7"]
+    records = [
+        make.record(text=text, id=str(at), created_at=make.now + timedelta(days=at)) for at, text in enumerate(texts)
+    ]
+    read: list[int] = []
+    whole = current._outdoes
+    monkeypatch.setattr(current, "_outdoes", lambda *given: read.append(1) or whole(*given))
+    near = np.ones((len(records), 1), dtype=np.float32)
+    assert (outdone(records, near), len(read)) == ({"30": "31"}, 1)
