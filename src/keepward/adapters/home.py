@@ -32,7 +32,7 @@ from typing import Any
 
 from keepward import durable, folders
 from keepward.errors import InvalidInput, ModelUnavailable, Tampered
-from keepward.model.codec import digest
+from keepward.model.codec import digest, hidden
 from keepward.model.commit import Head
 from keepward.ports.world import Sort, Standing
 
@@ -216,7 +216,7 @@ class FileAnchor:
     def _head_file(self, tenant: str) -> str:
         file = self._files.get(tenant)
         if file is None:
-            file = str(self._place() / "heads" / digest("tenant", tenant.encode()).hex())
+            file = str(self._place() / "heads" / hidden(tenant))
             if len(self._files) < _FILES:
                 self._files[tenant] = file
         return file

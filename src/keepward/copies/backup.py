@@ -23,7 +23,7 @@ from keepward.engine import blobs
 from keepward.engine.credentials import disown, revoke_again
 from keepward.engine.session import Engine, Session
 from keepward.errors import Conflict, StoreUnavailable, Tampered, Unauthorised
-from keepward.model.codec import canonical, digest
+from keepward.model.codec import canonical, digest, hidden
 from keepward.model.commit import Head
 from keepward.model.copies import AdoptedBlock, AdoptedToken, Adoption, Backup, Restored
 from keepward.model.memory import Tier
@@ -202,7 +202,7 @@ def _note(engine: Engine, store_id: str, backup: Path, of: Path, heads: Mapping[
     """Note a backup of a store on this machine's list, where there is one."""
     if engine.erasures is not None:
         entry = {"entry": "backup", "store": store_id, "path": str(backup), "of": str(of)}
-        named = {digest("tenant", name.encode()).hex(): head.name for name, head in sorted(heads.items())}
+        named = {hidden(name): head.name for name, head in sorted(heads.items())}
         engine.erasures.note([{**entry, "at": to_micros(engine.clock.now()), "heads": named}])
 
 
@@ -245,7 +245,7 @@ def _as_made(engine: Engine, source: Path, entries: list[dict[str, Any]]) -> boo
     made = [each for each in entries if each.get("entry") == "backup" and each["path"] == str(source)]
     noted = made[-1]["heads"] if made and made[-1]["store"] == engine.store.store_id else {}
     for tenant in engine.store.tenants():
-        said = noted.pop(digest("tenant", tenant.encode()).hex(), None)
+        said = noted.pop(hidden(tenant), None)
         view = engine.store.commit(tenant, said.partition(":")[0]) if said else None
         if said and (view is None or f"{view.commit.seq}:{view.commit.hash.hex()[:16]}" != said):
             raise Tampered("the backup is not the one that was made: its journal was rewritten or cut")

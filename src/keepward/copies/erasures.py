@@ -27,7 +27,7 @@ from keepward.engine.erase import erase, replay
 from keepward.engine.index import Indexes
 from keepward.engine.session import Engine, Session
 from keepward.errors import InvalidInput, KeepwardError, StoreError, StoreUnavailable
-from keepward.model.codec import digest
+from keepward.model.codec import hidden
 from keepward.model.journal import Erased, Selection
 from keepward.model.trust import Actor, ActorKind, Rights
 from keepward.model.value import from_micros, to_micros
@@ -174,7 +174,7 @@ def replay_all(session: Session, store: Any, entries: Sequence[dict[str, Any]]) 
     copy = replace(session.engine, store=store, indexes=Indexes(), embedder=None)
     gone = 0
     for tenant in store.tenants():
-        name = digest("tenant", tenant.encode()).hex()
+        name = hidden(tenant)
         own = [each for each in entries if each.get("entry") in {"erasure", "lift"} and each["tenant"] == name]
         if own:
             gone += replay(replace(session, engine=copy, tenant=tenant, scope="/"), own)

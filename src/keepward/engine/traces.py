@@ -29,7 +29,7 @@ from keepward.engine.session import Engine, Session
 from keepward.engine.view import fetch, items_of
 from keepward.errors import Conflict, NotFound
 from keepward.gates.detect.likeness import normalise
-from keepward.model.codec import digest
+from keepward.model.codec import hidden
 from keepward.model.commit import (
     ERASED,
     MARK,
@@ -407,7 +407,7 @@ def entry(engine: Engine, commit: Commit, events: Sequence[Event]) -> dict[str, 
     return {
         "entry": "erasure",
         "store": engine.store.store_id,
-        "tenant": digest("tenant", commit.tenant.encode()).hex(),
+        "tenant": hidden(commit.tenant),
         "commit": commit.id,
         "seq": commit.seq,
         "at": to_micros(commit.at),

@@ -33,7 +33,7 @@ from keepward.gates.authority import authority
 from keepward.gates.content import scrub_secret
 from keepward.gates.verdict import Case, Refuse, View
 from keepward.model.change import BOOKKEEPING, Archive, Revert
-from keepward.model.codec import canonical, digest
+from keepward.model.codec import canonical, digest, hidden
 from keepward.model.commit import MARK, Commit, Reason, Step
 from keepward.model.fold import apply
 from keepward.model.journal import CommitView, Conflicting, Containment, Difference, Lifted, Rollback, Selector
@@ -401,7 +401,7 @@ def _list(session: Session, commit: Commit, ids: list[str]) -> None:
     entry = {
         "entry": LIFT,
         "store": session.store.store_id,
-        "tenant": digest("tenant", session.tenant.encode()).hex(),
+        "tenant": hidden(session.tenant),
         "commit": commit.id,
         "at": to_micros(commit.at),
         "memories": ids,

@@ -24,7 +24,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 
 from keepward.errors import InvalidInput
-from keepward.model.codec import digest
+from keepward.model.codec import hidden
 from keepward.model.memory import ContentType
 from keepward.model.patterns import regex, table
 from keepward.model.trust import Actor, ActorKind, Rights
@@ -111,8 +111,7 @@ def parse_ref(ref: object) -> str:
 
 def place(tenant: str, at: datetime, ref: str) -> str:
     """Return ``<16 hex digits>/<year>/<month>/<day>/<64 hex digits>``, with the day in UTC."""
-    folder = digest("tenant", tenant.encode()).hex()[:16]
-    return f"{folder}/{at.astimezone(UTC):%Y/%m/%d}/{parse_ref(ref).removeprefix(PREFIX)}"
+    return f"{hidden(tenant)[:16]}/{at.astimezone(UTC):%Y/%m/%d}/{parse_ref(ref).removeprefix(PREFIX)}"
 
 
 def is_place(path: str) -> bool:

@@ -21,7 +21,7 @@ from collections.abc import Callable, Hashable
 from copy import copy
 from datetime import datetime
 from enum import Enum
-from functools import cache
+from functools import cache, lru_cache
 from json.encoder import encode_basestring as _text
 from operator import attrgetter
 from typing import Any, cast, get_args, get_origin, get_type_hints
@@ -88,6 +88,12 @@ def digest(label: str, *parts: bytes) -> bytes:
     for part in parts:
         state.update(part)
     return state.digest()
+
+
+@lru_cache(maxsize=256)
+def hidden(tenant: str) -> str:
+    """Return the 64 hex digits that stand for a tenant where its name is not to be read."""
+    return digest("tenant", tenant.encode("utf-8", "surrogatepass")).hex()
 
 
 def commitment(salt: bytes, payload: bytes) -> bytes:

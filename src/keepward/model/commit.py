@@ -21,12 +21,11 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import lru_cache
 from json.encoder import encode_basestring as _quoted
 from typing import Any, Literal, TypeAlias
 
 from keepward.errors import InvalidInput, Tampered
-from keepward.model.codec import SAFE, canonical, commitment, digest
+from keepward.model.codec import SAFE, canonical, commitment, digest, hidden
 from keepward.model.memory import Record, Status
 from keepward.model.trust import Trust
 from keepward.model.value import Value, to_micros
@@ -195,17 +194,12 @@ def commit_hash(commit: Commit) -> bytes:
     header = (
         f'{{"actor":{_quoted(commit.actor_kind)},"at":{micros},"events":"{commit.events_hash.hex()}",'
         f'"id":{_quoted(commit.id)},"kind":{_quoted(commit.kind)},"payload_commit":"{commit.commitment().hex()}",'
-        f'"prev":"{commit.prev.hex()}","seq":{commit.seq},"tenant":"{_hidden(commit.tenant)}","v":1}}'
+        f'"prev":"{commit.prev.hex()}","seq":{commit.seq},"tenant":"{hidden(commit.tenant)}","v":1}}'
     )
     try:
         return digest("commit", header.encode())
     except UnicodeEncodeError as fault:
         raise InvalidInput("text holds a lone surrogate; send well-formed Unicode") from fault
-
-
-@lru_cache(maxsize=256)
-def _hidden(tenant: str) -> str:
-    return digest("tenant", tenant.encode()).hex()
 
 
 def recompute(commit: Commit, events: list[Event]) -> bytes:

@@ -29,7 +29,7 @@ from typing import Any
 
 from keepward.errors import Conflict, KeepwardError, NotAdopted, NotAStore, StoreUnavailable, Tampered
 from keepward.locks import Lock
-from keepward.model.codec import digest
+from keepward.model.codec import hidden
 from keepward.model.commit import Commit, Event, Head, TermEnds
 from keepward.model.journal import Fault
 from keepward.model.query import Filter
@@ -542,7 +542,7 @@ def _written_elsewhere(connector: Connector, sealer: Sealer, anchor: Anchor) -> 
         for cells in db.run("tenant_rows").fetchall():
             try:
                 state = of_row(Sealer(None), cells)
-                gone.discard(digest("tenant", state.tenant.encode("utf-8", "surrogatepass")).hex())
+                gone.discard(hidden(state.tenant))
                 noted = anchor.noted(state.tenant)
             except Tampered:
                 return False

@@ -20,7 +20,7 @@ from contextlib import suppress
 from typing import Any, TypeAlias
 
 from keepward.errors import KeepwardError, Tampered
-from keepward.model.codec import decode_record, digest
+from keepward.model.codec import decode_record, hidden
 from keepward.model.commit import EMPTY_HASH, Head
 from keepward.model.journal import Fault
 from keepward.ports.world import Anchor
@@ -120,7 +120,7 @@ def check_store(
         except KeepwardError as fault:
             faults.append(Fault(check="file", row="file", detail=str(fault)))
         _run(connector, None, faults, lambda db: [("meta", lambda: _meta(db, sealer)), ("schema", lambda: _schema(db))])
-        here = {digest("tenant", name.encode("utf-8", "surrogatepass")).hex() for name in known}
+        here = set(map(hidden, known))
         for name in sorted(seen - here):
             detail = "a tenant this machine has seen is gone"
             faults.append(Fault(check="anchor", row=f"anchor {name[:16]}", detail=detail))
