@@ -31,6 +31,8 @@ _METHODS = {
     "extractor": "extract",
     "summarizer": "summarize",
     "redactor": "find",
+    "clock": "now",
+    "ids": "new_id",
 }
 _NAMED = frozenset({"embedder", "counter", "extractor"})
 
@@ -53,7 +55,7 @@ def open_engine(
     """Open a store with everything around it; ``more`` are further parts of an engine, see ``Memory.open``."""
     from keepward.store.store import open_store
 
-    _check_models(embedder=embedder, counter=counter, extractor=extractor, **more)
+    _check_parts(embedder=embedder, counter=counter, extractor=extractor, clock=clock, ids=ids, **more)
     # Models are chosen first: a name that means nothing must not leave a new store behind.
     served = _served(choose, embedder, "KEEPWARD_EMBEDDER_KEY", config_dir)
     parts: dict[str, Any] = {"embedder": served, "counter": _counter(counter)}
@@ -95,18 +97,18 @@ def _erasures(config_dir: Path | None) -> ErasureList | None:
         return None
 
 
-def _check_models(**given: Any) -> None:
-    """Refuse what is no model: one that is no name has the method that is asked of it.
+def _check_parts(**given: Any) -> None:
+    """Refuse what is no such part: one that is no name has the method that is asked of it.
 
     Raises:
         InvalidInput: it has not.
     """
     for name, method in _METHODS.items():
-        model = given.get(name)
-        if model is None or (isinstance(model, str) and name in _NAMED):
+        part = given.get(name)
+        if part is None or (isinstance(part, str) and name in _NAMED):
             continue
-        if isinstance(model, str | type) or not callable(getattr(model, method, None)):
-            raise InvalidInput(f"{name} is an object with a method `{method}`, as keepward.ports.models describes it")
+        if isinstance(part, str | type) or not callable(getattr(part, method, None)):
+            raise InvalidInput(f"{name} is an object with a method `{method}`, as keepward.ports describes it")
 
 
 def _served(

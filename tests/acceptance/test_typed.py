@@ -223,6 +223,7 @@ def test_every_outcome_has_the_same_attributes(mem: Memory) -> None:
         (lambda _: Memory.open(":memory:", embedder="hased"), "did you mean hashed?"),
         (lambda _: Memory.open(":memory:", embedder=len), "embedder is an object with a method `embed`"),
         (lambda _: Memory.open(":memory:", counter=len), "counter is an object with a method `count`"),
+        (lambda _: Memory.open(":memory:", clock=datetime.now), "clock is an object with a method `now`"),
         (lambda _: Memory.open(":memory:", redactor="names"), "redactor is an object with a method `find`"),
     ],
 )
