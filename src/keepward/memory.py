@@ -290,7 +290,7 @@ class Memory(Use, Govern, Tools):
             self._shared.maintenance.stop()
         try:
             if engine.uses and engine.policy.enabled:
-                with engine.store.write() as writer:
+                with engine.store.write(brief=True) as writer:
                     engine.write_uses(writer)
         except KeepwardError:
             # Uses are a convenience; a store that cannot be written closes all the same.

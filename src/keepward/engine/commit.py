@@ -270,7 +270,8 @@ def keep_read(
     if not session.policy.enabled:
         return receipt, ("the receipt was not kept: memory is switched off by policy",)
     try:
-        with session.store.write() as writer:
+        # Whoever reads waits for the answer, and gets it without a receipt rather than late.
+        with session.store.write(brief=True) as writer:
             also(writer)
             writer.put_receipt(receipt)
             session.engine.write_uses(writer)

@@ -17,6 +17,18 @@ from keepward.store.sql import CLASHES, SQL, Row, Values
 
 #: How long a writer waits for another, in seconds.
 PATIENCE = 30.0
+#: How long one waits that only notes what was read, in seconds: the reader waits for the answer.
+BRIEF = 5.0
+#: What a writer says that gave up waiting.
+BUSY = "the store is locked by another process; close it or try again"
+#: What a handle says whose file is no longer at its place.
+MOVED = (
+    "the file of the store was moved away, or another was put in its place, while it was open: what is written now "
+    "would be lost. Put it back, and the files beside it that have its name, or open the store again; start a server "
+    "again"
+)
+#: What a read says that another's write came into.
+CHANGED = "the store was written while it was read without a lock; try again"
 #: What a write gets on a full disk.
 FULL = "the disk is full; free some space and try again: nothing was lost, and what is there can be read"
 #: What the driver answers where there is no room for the index that readers share, or for its name.
@@ -134,7 +146,7 @@ def explained(fault: Exception) -> KeepwardError:
     family = "SQLITE_FULL" if name in NO_ROOM else "_".join(name.split("_")[:2])
     match family:
         case "SQLITE_BUSY" | "SQLITE_LOCKED":
-            return StoreUnavailable("the store is locked by another process; close it or try again")
+            return StoreUnavailable(BUSY)
         case "SQLITE_READONLY":
             return StoreUnavailable("the store can only be read: its file or folder is not writable by this user")
         case "SQLITE_FULL":

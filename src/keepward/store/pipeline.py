@@ -169,6 +169,10 @@ class PostgresSession:
         if self._rows >= _PAGE:
             self._send()
 
+    def wait_for(self, seconds: int) -> None:
+        """Wait no longer for a lock, in this transaction."""
+        self._waiting.append((f"SET LOCAL lock_timeout = '{seconds}s'", ((),)))
+
     def enter(self, tenant: str | None) -> None:
         """Show the rows of a tenant alone, which a writer locks, or those of all."""
         if self._waiting and self._waiting[-1][0] is _SHOW:

@@ -57,6 +57,8 @@ PATIENCE = 30
 SHORT, AGAIN = 1.0, 10.0
 #: Connections of one process, to the primary and to replicas each.
 MOST = 16
+#: How long one waits that only notes what was read, in seconds.
+BRIEF = 5
 _CONNECTING: dict[str, Any] = {"autocommit": True, "connect_timeout": 10}
 #: Partitions of each table.
 PARTS = 8
@@ -255,11 +257,11 @@ class Postgres:
             self._reached = position if known or position is None else self._reached
 
     @contextmanager
-    def writing(self) -> Iterator[PostgresSession]:
+    def writing(self, *, brief: bool = False) -> Iterator[PostgresSession]:
         """Lend a session inside one transaction, which commits when the block ends.
 
         Raises:
-            StoreUnavailable: read-only, or another held the lock of the tenant for half a minute.
+            StoreUnavailable: read-only, or another held the lock of the tenant for half a minute; ``brief``, for 5 s.
         """
         if not self.writable:
             raise StoreUnavailable("the store can only be read: its database takes no writes here")
@@ -268,6 +270,8 @@ class Postgres:
         self._writing.open = True
         try:
             with self._lent("READ COMMITTED", writes=True) as session:
+                if brief:
+                    session.wait_for(BRIEF)
                 session.enter(None)
                 yield session
             self._own += 1

@@ -101,8 +101,8 @@ class Connector(Protocol):
         """
         ...
 
-    def writing(self) -> AbstractContextManager[Session]:
-        """Lend a session inside one transaction, which commits when the block ends."""
+    def writing(self, *, brief: bool = False) -> AbstractContextManager[Session]:
+        """Lend a session inside one transaction, which commits when the block ends; ``brief`` waits 5 s at most."""
         ...
 
     def explained(self, fault: Exception) -> KeepwardError:

@@ -26,7 +26,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import cache, partial
 from pathlib import Path
 
@@ -35,7 +35,11 @@ from keepward.errors import InvalidInput, KeepwardError, StoreUnavailable, Tampe
 from keepward.locks import Loan
 from keepward.store import forks
 from keepward.store.driver import (
+    BRIEF,
+    BUSY,
+    CHANGED,
     FULL,
+    MOVED,
     NO_ROOM,
     PATIENCE,
     SqliteSession,
@@ -56,14 +60,6 @@ APPLICATION_ID = 0x4B454550
 SCRUB_PATIENCE = 5_000
 #: How often the first in line tries in short steps, before it takes longer ones: about 50 ms.
 SHORT = 100
-#: What a handle says whose file is no longer at its place.
-MOVED = (
-    "the file of the store was moved away, or another was put in its place, while it was open: what is written now "
-    "would be lost. Put it back, and the files beside it that have its name, or open the store again; start a server "
-    "again"
-)
-#: What a read says that another's write came into.
-CHANGED = "the store was written while it was read without a lock; try again"
 #: Pages that the writer keeps, and bytes that stay of a log which one large transaction made long.
 _WRITER_PRAGMAS = ("cache_size=-16384", "journal_size_limit=16777216")
 #: Connections of a parent process: kept, since closing them here would disturb the parent's locks.
@@ -381,11 +377,11 @@ class Connections:
             each.close()
 
     @contextmanager
-    def writing(self) -> Iterator[SqliteSession]:
+    def writing(self, *, brief: bool = False) -> Iterator[SqliteSession]:
         """Lend the writing connection inside one transaction, which commits when the block ends.
 
         Raises:
-            StoreUnavailable: read-only, or another process held the lock for half a minute.
+            StoreUnavailable: read-only, or another process held the lock for half a minute; ``brief``, for 5 seconds.
         """
         self._check()
         if self._full:
@@ -394,14 +390,17 @@ class Connections:
             shut = closed_to(Path(self.path))
             why = f": this user may not write {shut}; change that, and open it again" if shut else ""
             raise StoreUnavailable(f"the store was opened for reading{why or '; open it again to write'}")
-        with self._lock:
+        with ExitStack() as held:
+            if not self._lock.acquire(timeout=BRIEF if brief else -1):
+                raise StoreUnavailable(BUSY)
+            held.callback(self._lock.release)
             if self._writing is not None:
                 raise StoreUnavailable("a transaction is open already on this thread; finish it first")
             connection = self._own()
             if self._full:
                 raise StoreUnavailable(FULL)
             self._check_place()
-            self._begin(connection)
+            self._begin(connection, BRIEF if brief else PATIENCE)
             self._writing, pid = threading.get_ident(), self._pid
             try:
                 with translated():
@@ -451,25 +450,27 @@ class Connections:
         with self._lock, translated(), contextlib.closing(self._open()) as connection:
             yield connection
 
-    def _begin(self, connection: SqliteSession) -> None:
+    def _begin(self, connection: SqliteSession, patience: float) -> None:
         if self._begun(connection):
             # Whoever is awake when the file is free takes it: to wake the first in line first would leave it idle.
             return
-        until = time.monotonic() + PATIENCE
+        began = time.monotonic()
         # Said once (6).
-        tell = cache(partial(waits, PATIENCE))
-        first = self._turns.take(PATIENCE, tell)
+        tell = cache(partial(waits, patience))
+        first = self._turns.take(patience, tell)
         try:
-            self._try(connection, until, tell, first=first)
+            self._try(connection, began, patience, tell, first=first)
         finally:
             # The next one comes to the front while this one writes: it is awake when the file is free.
             self._turns.give()
 
-    def _try(self, connection: SqliteSession, until: float, tell: Callable[[], None], *, first: bool) -> None:
+    def _try(
+        self, connection: SqliteSession, began: float, patience: float, tell: Callable[[], None], *, first: bool
+    ) -> None:
         """Begin, or wait and try again; ``first`` in line nobody else tries, and short steps are cheap."""
         attempt = 0
-        while not self._begun(connection, last=time.monotonic() > until):
-            if time.monotonic() > until - PATIENCE + WORD:
+        while not self._begun(connection, last=time.monotonic() > began + patience):
+            if time.monotonic() > began + WORD:
                 tell()
             # Differs from process to process, so that those who wait do not return together.
             jitter = 0.5 + (os.getpid() * 7919 + attempt * 104_729) % 997 / 997

@@ -148,10 +148,13 @@ class Store(Reader):
     # --- sessions
 
     @contextmanager
-    def write(self) -> Iterator[Writer]:
-        """Open one transaction; it commits when the block ends and rolls back when it raises."""
+    def write(self, *, brief: bool = False) -> Iterator[Writer]:
+        """Open one transaction; it commits when the block ends and rolls back when it raises.
+
+        ``brief`` waits 5 seconds for other writers, and not half a minute.
+        """
         self._admit()
-        with self._connector.writing() as db:
+        with self._connector.writing(brief=brief) as db:
             writer = Writer(db, self._sealer, self._meet)
             yield writer
             states = writer.finish()

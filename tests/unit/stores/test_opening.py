@@ -386,6 +386,30 @@ def test_what_lies_beside_a_store_lies_beside_what_a_link_leads_to(path, tmp_pat
     assert folder_of(link) == folder_of(path)
 
 
+def test_who_only_notes_what_was_read_does_not_wait_long_for_another_writer(path, monkeypatch):
+    monkeypatch.setattr("keepward.store.sqlite.BRIEF", 0.02)
+    with opened(path) as store, closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreUnavailable, match="locked"), store.write(brief=True):
+            pass
+
+
+def test_nor_for_another_thread(path, monkeypatch):
+    monkeypatch.setattr("keepward.store.sqlite.BRIEF", 0.02)
+    faults = []
+
+    def note():
+        with pytest.raises(StoreUnavailable) as fault, store.write(brief=True):
+            pass
+        faults.append(fault)
+
+    with opened(path) as store, store.write():
+        thread = threading.Thread(target=note, daemon=True)
+        thread.start()
+        thread.join(10)
+        assert len(faults) == 1
+
+
 def test_a_log_that_one_write_made_long_does_not_stay_long(path, monkeypatch):
     monkeypatch.setattr("keepward.store.sqlite._WRITER_PRAGMAS", ("journal_size_limit=50000",))
     log = path.with_name("m.db-wal")
