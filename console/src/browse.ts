@@ -2,6 +2,7 @@
 
 import type { Address } from "./address";
 import type { paths } from "./schema";
+import { status } from "./status";
 
 export type Query = NonNullable<paths["/memory/items"]["get"]["parameters"]["query"]>;
 
@@ -28,10 +29,15 @@ const OTHERS = ["text", "since", "until", "within", "where", "importance"];
 /** Facets that a search as recall does not take; nor does it take a part of the text, or what has ended. */
 export const NOT_IN_SEARCH: readonly string[] = ["scope", "source", "trust", "status", "author"];
 
+/** Where a search looks that names no scope: everywhere, for who sees everything, as browsing does. */
+export function everywhere(): string | undefined {
+  return status.value?.scope === "/" ? "/" : undefined;
+}
+
 /** Return what a search takes of some filters. */
 export function searched(query: Query, asked: string) {
   const { tier, kind, tags, content_type, subject, category, session, since, until, within, where, min_importance, as_of } = query;
-  return { query: asked, limit: 100, floor: 0, tier, kind, tags, content_type, subject, category, session, since, until, within, where, min_importance, as_of };
+  return { query: asked, limit: 100, floor: 0, tier, kind, tags, content_type, subject, category, session, since, until, within: within ?? everywhere(), where, min_importance, as_of };
 }
 
 /** Return the filters of an address, as every call of browsing takes them. */

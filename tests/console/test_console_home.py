@@ -36,6 +36,14 @@ def test_home_says_who_wrote(console):
         shows(page, "What each wrote", "agent:billing-bot")
 
 
+def test_what_an_agent_keeps_in_its_own_place_is_counted_and_found(console):
+    console.owner.at(scope="/agents/orion").remember("The ovens come in May.", tier="archival", reason="heard")
+    with console.page("/") as page:
+        shows(page, "What each wrote", "operator:ana")
+        page.goto(f"{console.url}/console/memories?q=When+do+the+ovens+come")
+        page.get_by_role("region", name="Found").get_by_text("The ovens come in May.").wait_for()
+
+
 def test_a_proposal_that_waits_leads_from_home_to_review(console):
     console.agent().remember("Ship before Whitsun.", tier="core", key="mission", reason="so")
     with console.page("/") as page:

@@ -214,6 +214,20 @@ def test_thirty_are_approved_with_one_confirmation_that_lists_them(console):
     assert len(texts(console)) == 30
 
 
+def test_all_that_one_proposed_is_rejected_at_once(console):
+    wait(console, 30)
+    with console.page("/review") as page:
+        settle(page)
+        page.keyboard.press("x")
+        page.get_by_role("button", name="Select all 30").click()
+        page.get_by_text("30 selected").wait_for()
+        page.keyboard.press("r")
+        page.get_by_role("dialog").get_by_role("textbox").fill("a flood")
+        page.keyboard.press("Enter")
+        page.get_by_text("Rejected 30").first.wait_for()
+    assert console.owner.pending() == []
+
+
 def test_of_two_reviewers_one_wins_and_the_other_is_told(console):
     propose(console, "Ship before Whitsun.")
     with console.page("/review") as one, console.page("/review", expected=["409"]) as other:

@@ -32,7 +32,7 @@ export function Home() {
   const checks = useGet(now ? "/memory/doctor" : null);
   const jobs = useGet(now ? "/memory/jobs" : null);
   const zone = -new Date().getTimezoneOffset();
-  const activity = useGet(now ? "/memory/activity" : null, { params: { query: { days: DAYS, by: "author", zone, include_ended: true } } });
+  const activity = useGet(now ? "/memory/activity" : null, { params: { query: { days: DAYS, by: "author", zone, include_ended: true, below: true } } });
   const audited = jobs.data?.items.find((each) => each.name === "integrity_audit");
   const receipt = useGet(audited?.last_receipt ? "/memory/receipts/{id}" : null, { params: { path: { id: audited?.last_receipt ?? "" } } }, reviews);
   const audit: Audit = receipt.data ? { at: receipt.data.at, faults: faultsOf(receipt.data) } : null;

@@ -23,6 +23,9 @@ import { BatchDialog, EditDialog, RejectDialog } from "./review/Dialogs";
 import { watched } from "./review/watched";
 import { editable, gist, headline, OTHERS, proposer, toneOf, type Proposal } from "./review/words";
 
+// Most that one call decides, and so most that are selected at once.
+const MOST = 200;
+
 type Open = { what: "reject" | "batch"; items: Proposal[] } | { what: "edit"; items: [Proposal] };
 type Counts = Record<string, Record<string, number>>;
 
@@ -81,6 +84,11 @@ export function Review() {
     if (on ?? !next.has(each.id)) next.set(each.id, each);
     else next.delete(each.id);
     setChosen(next);
+  };
+  const all = async () => {
+    const found = await ask(api.GET("/memory/queue", { params: { query: { ...filters, offset: 0, limit: MOST } } }));
+    if (!found.ok) return say(found.problem.detail, { tone: "bad" });
+    setChosen(new Map(found.data.items.map((each) => [each.id, each])));
   };
   const extend = (by: number) => {
     const next = list.at(index + by);
@@ -148,6 +156,7 @@ export function Review() {
             {chosen.size ? (
               <div class="chosen">
                 <b class="num">{chosen.size} selected</b>
+                {total > chosen.size && chosen.size < MOST ? <Button small tone="quiet" onClick={() => void all()}>Select {total > MOST ? `the first ${MOST}` : `all ${total}`}</Button> : null}
                 <span class="spread" />
                 <Button small tone="go" onClick={act.approve}>Approve…</Button>
                 <Button small tone="no" onClick={act.reject}>Reject…</Button>
