@@ -28,7 +28,7 @@ from functools import cache, partial
 from itertools import chain, islice
 from typing import Any, NamedTuple, TypeVar
 
-from keepward.errors import Conflict, InvalidInput, Tampered
+from keepward.errors import Conflict, InvalidInput, StoreUnavailable, Tampered
 from keepward.model.blob import Kept
 from keepward.model.codec import canonical, pack, unpack
 from keepward.model.commit import Receipt
@@ -355,10 +355,19 @@ class DocumentReads(Snapshot):
         return self._met(tokens)
 
     def token_by_hash(self, digest: bytes) -> Token | None:
-        """Return the token whose SHA-256 is ``digest``, whatever its state, compared in constant time; or None."""
+        """Return the token whose SHA-256 is ``digest``, whatever its state, compared in constant time; or None.
+
+        Raises:
+            StoreUnavailable: there is none, as the store was accepted anew, under another key, since it was opened.
+        """
         first = digest.hex()[:_ALIKE]
         with self._everywhere() as db:
             alike = values_of(found(db, self._sealer, "tokens_like", low=first, high=first + "g"))
+            sealed = None if alike else db.run("meta", name="sealed_by").fetchone()
+        if self._sealer.active and sealed and sealed[0] not in {"", self._sealer.key_id}:
+            raise StoreUnavailable(
+                "the store was sealed under another key since it was opened: open it again; start a server again"
+            )
         same = [token for token in alike if hmac.compare_digest(token.hash, digest)]
         return next(iter(self._met(same[:1])), None)
 

@@ -394,6 +394,14 @@ def test_who_only_notes_what_was_read_does_not_wait_long_for_another_writer(path
             pass
 
 
+def test_a_token_is_not_called_wrong_where_the_store_was_accepted_anew_meanwhile(path):
+    with opened(path) as store:
+        with opened(path) as other:
+            other.adopt("it was meant")
+        with pytest.raises(StoreUnavailable, match="open it again"):
+            store.token_by_hash(bytes(32))
+
+
 def test_nor_for_another_thread(path, monkeypatch):
     monkeypatch.setattr("keepward.store.sqlite.BRIEF", 0.02)
     faults = []
