@@ -41,7 +41,7 @@ _NEVER_AFTER = _DIGITAL | {
 }
 #: What stands around a word, and belongs to it only by chance.
 _OPENING, _CLOSING = "\"'`“”‘’„«»([{*", "\"'`“”‘’„«»)]}*,;:.!?…"
-_QUOTES = frozenset("\"'`“‘„«")
+_QUOTES, _UNQUOTES = frozenset("\"'`“‘„«"), frozenset("\"'`”“’»")
 _ELIDED = regex("^(?:[ld]|dell|all|nell|qu|dall|sull)'|(?<!^it)(?<!^that)'s$")
 _USER = regex("[a-z0-9._-]{3,}")
 _SPOKEN = ("one", "two", "three", "four")
@@ -109,7 +109,7 @@ def speaks_of(kind: str, text: str) -> bool:
 
 # The shape of a value (1).
 
-_TELLING = regex(r"[0-9!#$&*?^_@.]|[a-z][A-Z]")
+_TELLING = regex(r"[0-9!#$&*?^_@.]|[a-z][A-Z]|[A-Z]-[A-Z]-[A-Z]")
 _ODD = frozenset('()[]{}<>/\\|"`,;:…')
 _SIGNS, _TYPED = frozenset("!#$&*?^_@"), frozenset("!#$&^")
 _DECIMAL = regex(r"\d+[.,]|.*\d\.\d")
@@ -247,6 +247,12 @@ class Around:
         """Whether its clause ends with it, or goes on to say when or where."""
         return self.ends() or (self.next is not None and bool(self.next.kinds & _bits("goes_on")))
 
+    def is_swapped(self) -> bool:
+        """Whether a number of the same digits in another order stands near: a slip, and what is right."""
+        own = self.line[self.value.first].text
+        near = (self.line[place].text for place in self.places if abs(place - self.value.first) < 8)
+        return not _HOUR.fullmatch(own) and any(other != own and sorted(other) == sorted(own) for other in near)
+
     def is_paired(self) -> bool:
         """Whether the name of a user, or an e-mail address, is joined to it: ``ana@example.org / ...``."""
         place, joints = self.value.first - 1, 0
@@ -285,6 +291,7 @@ _MARKS: dict[str, Callable[[Around], bool]] = {
     "ends": Around.ends,
     "goes on": Around.goes_on,
     "paired": Around.is_paired,
+    "swapped": Around.is_swapped,
 }
 Condition = Callable[[Around], bool]
 
@@ -335,7 +342,9 @@ def _values(line: Sequence[Word]) -> Iterator[Value]:
     while first < len(line):
         last = first
         shape = None
-        if (end := _turned(line, first)) is not None:
+        if (end := _quoted(line, first)) is not None:
+            last, shape = end, "phrase" if end > first else shape_of(line[first].text) or "quoted"
+        elif (end := _turned(line, first)) is not None:
             last, shape = end, "turned"
         elif _PIECE.fullmatch(line[first].text):
             text = line[first].text
@@ -391,6 +400,18 @@ def _row(line: Sequence[Word], first: int) -> int | None:
         if line[last - 1].after:
             break
     return last - 1 if last - first in {12, 15, 18, 21, 24} else None
+
+
+def _quoted(line: Sequence[Word], first: int) -> int | None:
+    """Return the place of the last of up to nine words in quotation marks; None without them."""
+    apart = line[first - 1].before if first and not line[first - 1].text else ""
+    if _QUOTES.isdisjoint(line[first].before + apart) or len(line[first].text) < 3:
+        return None
+    for last in range(first, min(first + 9, len(line))):
+        behind = line[last + 1].after if last + 1 < len(line) and not line[last + 1].text else ""
+        if not _UNQUOTES.isdisjoint(line[last].after + behind):
+            return last
+    return None
 
 
 def _is_part(line: Sequence[Word], place: int) -> bool:
@@ -466,7 +487,7 @@ def telling() -> str:
     lists = read("proximity")["words"]
     noun, seed = any_entry(lists[name] for name in _NOUNS), any_entry([lists["seed"]])
     spoken = any_literal(set(listed(lists["digit"])))
-    digit = r"[0-9]{4}|[0-9]{3}[#*]|[0-9] ?[-–/ ] ?[0-9]|[0-9]\pL|[\pL._-][0-9]"
+    digit = r"[\"“„«]\pL|\pL-\pL-|[0-9]{4}|[0-9]{3}[#*]|[0-9] ?[-–/ ] ?[0-9]|[0-9]\pL|[\pL._-][0-9]"
     lock, turn = any_entry([lists["lock"]]), any_entry([lists["turn"]])
     mark = rf"(?:{digit}|(?:{turn})\W+[0-9]|[0-9]\W+(?:{turn})|\pL[!#$&*?^_@.]\w|\p{{Ll}}\p{{Lu}}|{spoken}\W+{spoken})"
     return rf"(?:{noun})[^\n]*{mark}|{mark}[^\n]*(?:{noun})|(?:{lock})[^\n]*[0-9]{{3}}|{seed}"
