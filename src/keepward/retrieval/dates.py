@@ -28,6 +28,8 @@ TOLD_LATER: Final = 0.5
 #: First months of the seasons, from spring on.
 _SEASONS: Final = (3, 6, 9, 12)
 _ISO: Final = regex(r"\b(?P<year>[0-9]{4})-(?P<month>[0-9]{2})(?:-(?P<day>[0-9]{2}))?\b")
+#: What a year begins with that stands alone.
+_CENTURIES: Final = ("19", "20")
 _WORD: Final = regex(r"[^\W_]+")
 _HAN_DIGITS: Final = {"十": 10, "十一": 11, "十二": 12} | {digit: n for n, digit in enumerate("一二三四五六七八九", 1)}
 _HAN: Final = regex(
@@ -102,7 +104,7 @@ def _read(line: str, now: date) -> Iterator[Period]:
             yield from _of_han(each, now)
     # Most questions name no day, and are not read seven times to see that.
     said = _WORD.findall(line)
-    if not _all_words().isdisjoint(said) or any(len(word) == 4 and word.isdecimal() for word in said):
+    if not _all_words().isdisjoint(said) or any(len(word) == 4 and word.startswith(_CENTURIES) for word in said):
         for pattern, words in _languages():
             for each in pattern.finditer(line):
                 yield from _of_words(each, words, now)

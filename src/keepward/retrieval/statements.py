@@ -227,6 +227,8 @@ def _patterns() -> Any:
 
     options = re2.Options()
     options.case_sensitive = False
+    # In the usual 8 MB the states of these patterns have no room: they are thrown away and made anew, text by text.
+    options.max_mem = 32 << 20
     patterns = re2.Set.SearchSet(options)
     patterns.Add(rf"\b(?:{'|'.join(_LISTS['change'])})\b")
     patterns.Add(states.IDIOMS.pattern)
