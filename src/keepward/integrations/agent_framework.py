@@ -18,6 +18,7 @@ from agent_framework import AgentSession, ContextProvider, SessionContext
 
 from keepward.integrations import GateWarning, notes_of
 from keepward.integrations.names import key_of
+from keepward.integrations.turns import carried_out
 from keepward.memory import Memory
 from keepward.model.talk import ROLES
 
@@ -64,7 +65,7 @@ class KeepwardProvider(ContextProvider):
             for each in (*context.input_messages, *answers)
             if each.text and each.role in ROLES
         ]
-        added = await asyncio.to_thread(
+        added = await carried_out(
             self.memory.add,
             messages,
             session=key_of(context.session_id or session.session_id),

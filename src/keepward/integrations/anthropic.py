@@ -9,7 +9,6 @@ Invariants
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Iterable
 from posixpath import normpath
@@ -20,6 +19,7 @@ from anthropic.lib.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryT
 from keepward.integrations import NotStored, said
 from keepward.integrations.files import Files, Place, content_of
 from keepward.integrations.names import below
+from keepward.integrations.turns import awaited
 from keepward.memory import Memory
 from keepward.model.memory import Record
 from keepward.model.proposal import Outcome
@@ -158,19 +158,12 @@ class MemoryTool(BetaAbstractMemoryTool):
         return _note(self.files.retire(gone.values(), reason))
 
 
-def _awaited(name: str) -> Any:
-    async def command(self: AsyncMemoryTool, *given: Any) -> str:
-        return str(await asyncio.to_thread(getattr(self.tool, name), *given))
-
-    return command
-
-
 class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
     """The same, awaited: each command is carried out in a thread."""
 
-    view, create, str_replace = map(_awaited, ("view", "create", "str_replace"))
-    insert, delete, rename = map(_awaited, ("insert", "delete", "rename"))
-    clear_all_memory = _awaited("clear_all_memory")
+    view, create, str_replace = (awaited(each, "tool") for each in ("view", "create", "str_replace"))
+    insert, delete, rename = (awaited(each, "tool") for each in ("insert", "delete", "rename"))
+    clear_all_memory = awaited("clear_all_memory", "tool")
 
     def __init__(self, mem: Memory, **options: Any) -> None:
         super().__init__(**options)

@@ -11,7 +11,6 @@ Invariants
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -23,6 +22,7 @@ from keepward.errors import NotFound
 from keepward.integrations import KINDS, all_stored, warn_of
 from keepward.integrations.embedder import KnownTexts
 from keepward.integrations.names import below, key_of, labels_below, labels_of, name_of
+from keepward.integrations.turns import awaited
 from keepward.memory import Memory
 from keepward.model.memory import Record
 from keepward.models.hashed import HashedEmbedder
@@ -30,13 +30,6 @@ from keepward.models.hashed import HashedEmbedder
 #: What keys of CrewAI's records begin with; what other surfaces keep is named by its id.
 _OURS = "crewai:"
 _PRIVATE = "_private"
-
-
-def _awaited(name: str) -> Any:
-    async def method(self: KeepwardStorage, *given: Any, **named: Any) -> Any:
-        return await asyncio.to_thread(getattr(self, name), *given, **named)
-
-    return method
 
 
 class KeepwardStorage:
@@ -137,7 +130,7 @@ class KeepwardStorage:
         """Retire all records of a scope and those below."""
         self._retire(self._find(scope_prefix))
 
-    asave, asearch, adelete = map(_awaited, ("save", "search", "delete"))
+    asave, asearch, adelete = map(awaited, ("save", "search", "delete"))
 
     def _at(self, scope: str | None) -> Memory:
         return self.memory.at(scope=below(self.memory.scope, labels_of(scope)))

@@ -9,7 +9,6 @@ Invariants
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -22,6 +21,7 @@ from keepward.errors import NotFound
 from keepward.integrations import KINDS, warn_of
 from keepward.integrations.embedder import FunctionEmbedder
 from keepward.integrations.names import below, found_by, key_of, labels_below, name_of, texts_of
+from keepward.integrations.turns import carried_out
 from keepward.memory import Memory
 from keepward.model.memory import Record, Tier
 
@@ -56,7 +56,7 @@ class KeepwardStore(base.BaseStore):
 
     async def abatch(self, ops: Iterable[base.Op]) -> list[base.Result]:
         """Do the same in a thread."""
-        return await asyncio.to_thread(self._run, list(ops))
+        return await carried_out(self._run, list(ops))
 
     def sweep_ttl(self) -> Any:
         """Return how many items have run out since this was last called; they were read no more before."""
@@ -172,7 +172,7 @@ class AsyncKeepwardStore(KeepwardStore, AsyncBatchedBaseStore):
 
     async def sweep_ttl(self) -> int:
         """Return how many items have run out since this was last called."""
-        return await asyncio.to_thread(KeepwardStore.sweep_ttl, self)
+        return int(await carried_out(KeepwardStore.sweep_ttl, self))
 
     async def start_ttl_sweeper(self, *_: Any, **__: Any) -> bool:
         """Return True: nothing has to run."""

@@ -19,6 +19,7 @@ from llama_index.core.memory import BaseMemoryBlock
 
 from keepward.integrations import warn_notes
 from keepward.integrations.names import key_of
+from keepward.integrations.turns import carried_out
 from keepward.memory import Memory
 from keepward.model.talk import ROLES
 
@@ -45,7 +46,7 @@ class KeepwardMemoryBlock(BaseMemoryBlock[str]):
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
         for session, part in groupby(messages, lambda each: each.additional_kwargs.get("session_id")):
-            added = await asyncio.to_thread(
+            added = await carried_out(
                 self.mem.add,
                 [message for each in part if (message := _message(each))],
                 session=None if session is None else key_of(session),

@@ -19,6 +19,7 @@ from strands.memory import MemoryEntry, MemoryStore
 
 from keepward.integrations import all_stored, warn_notes
 from keepward.integrations.names import key_of
+from keepward.integrations.turns import carried_out
 from keepward.memory import Memory
 from keepward.model.memory import Record
 from keepward.model.talk import Added
@@ -71,7 +72,7 @@ class KeepwardMemoryStore(MemoryStore):
         self._writes()
         if not content.strip():
             raise ValueError("content must not be empty")
-        outcome = await asyncio.to_thread(
+        outcome = await carried_out(
             self.memory.remember, content, kind="fact", tier="archival", metadata=metadata or {}, reason="added"
         )
         return all_stored([outcome], stacklevel=2)[0]
@@ -82,7 +83,7 @@ class KeepwardMemoryStore(MemoryStore):
         numbers = getattr(context, "sequence_numbers", None) or range(len(messages))
         talk = [self._message(each, number) for each, number in zip(messages, numbers, strict=True)]
         name = None if self.session is None else key_of(self.session)
-        added = await asyncio.to_thread(self.memory.add, talk, session=name, subject=self.subject)
+        added = await carried_out(self.memory.add, talk, session=name, subject=self.subject)
         warn_notes((*added.turns, *added.facts), stacklevel=3)
         return added
 

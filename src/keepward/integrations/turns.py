@@ -1,20 +1,22 @@
-"""Turns of a conversation: JSON objects of a framework as events of a session, found by what is said in them.
+"""Turns of a conversation, as events of a session found by what is said in them; and calls awaited in a thread.
 
 Invariants
 (1) An item comes back as it went in; the text beside it is what it is found by.
-(2) A cancelled await ends when what it began is over.
+(2) A cancelled await ends when what it began is over: the next write does not overtake it.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from keepward.integrations.names import found_by
 from keepward.memory import Memory
 from keepward.model.memory import Record, Tier
 
+P = ParamSpec("P")
+R = TypeVar("R")
 #: Fields of an item, and of the parts of its content, in which something is said.
 _SAID = ("text", "content", "parts", "output", "arguments", "summary", "refusal", "transcript")
 
@@ -41,14 +43,29 @@ def turns(mem: Memory, session: str, most: int | None = None, **asked: Any) -> l
     return list(mem.find(**asked, scopes=[mem.scope], limit=most))
 
 
-async def carried_out(function: Callable[..., Any], *given: Any) -> Any:
-    """Call in a thread and wait for it, also where the await is cancelled (2)."""
-    task = asyncio.ensure_future(asyncio.to_thread(function, *given))
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait({task})
-        raise
+async def carried_out(function: Callable[P, R], *given: P.args, **named: P.kwargs) -> R:
+    """Call in a thread and wait for it, however often the await is cancelled (2)."""
+    task = asyncio.ensure_future(asyncio.to_thread(function, *given, **named))
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError as fault:
+            cancelled = fault
+    if cancelled is None:
+        return task.result()
+    # Seen here, so that nobody is told of an error that nobody waited for.
+    task.exception()
+    raise cancelled
+
+
+def awaited(name: str, part: str = "") -> Any:
+    """Return a method that carries out the one of this name, of the object or of a part of it; see (2)."""
+
+    async def method(self: Any, *given: Any, **named: Any) -> Any:
+        return await carried_out(getattr(getattr(self, part) if part else self, name), *given, **named)
+
+    return method
 
 
 def _said(item: Any) -> Iterator[str]:

@@ -1,0 +1,46 @@
+"""What is awaited in a thread is over when its await ends."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+from keepward.integrations.turns import awaited, carried_out
+
+
+def test_an_await_that_is_cancelled_twice_ends_when_what_it_began_is_over() -> None:
+    began, go = threading.Event(), threading.Event()
+    done: list[str] = []
+
+    def write() -> None:
+        began.set()
+        assert go.wait(60)
+        done.append("written")
+
+    async def cancelled() -> None:
+        task = asyncio.ensure_future(carried_out(write))
+        while not began.is_set():
+            await asyncio.sleep(0)
+        for _ in range(2):
+            task.cancel()
+            await asyncio.wait({task}, timeout=0)
+        assert not task.done()
+        go.set()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(asyncio.shield(task), 60)
+
+    asyncio.run(cancelled())
+    assert done == ["written"]
+
+
+def test_a_method_is_awaited_by_its_name_in_the_object_or_a_part_of_it() -> None:
+    class Words(str):
+        louder, part = awaited("upper"), "quiet"
+        softer = awaited("lower", "part")
+
+    async def both() -> tuple[str, str]:
+        return await Words("loud").louder(), await Words("loud").softer()
+
+    assert asyncio.run(both()) == ("LOUD", "quiet")
