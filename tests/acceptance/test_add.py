@@ -9,6 +9,7 @@ import pytest
 
 from keepward import Actor, AsyncMemory, InvalidInput, Memory
 from keepward.errors import ModelUnavailable
+from keepward.model.proposal import waiting_from_dict
 from keepward.model.talk import Fact
 
 TALK = [
@@ -139,12 +140,25 @@ def test_an_older_talk_that_comes_in_later_is_a_fact_beside_what_holds(memory):
     assert "Ana lives in Leeds" in {each.text for each in memory.find(kinds=["fact"])}
 
 
-def test_a_message_that_waits_is_not_held_a_second_time(memory):
-    told = [{"role": "user", "content": "My password is hunter2-Xq9!", "id": "m9"}]
+@pytest.mark.parametrize("name", ["m9", 'm"9', '"\\', "m\\n\t\u2028é]"])
+def test_a_message_that_waits_is_not_held_a_second_time(memory, name):
+    told = [{"role": "user", "content": "My password is hunter2-Xq9!", "id": name}]
     memory.add(told, session="s1")
     again = memory.add(told, session="s1")
     assert (len(memory.pending()), again.turns) == (1, ())
     assert "wait for review" in again.notes[0]
+
+
+def test_what_is_added_reads_no_proposal_that_names_none_of_its_messages(memory, monkeypatch):
+    held = {"role": "user", "content": "My password is hunter2-Xq9!"}
+    memory.add([held | {"id": "m8"}, held | {"id": "m9"}], session="s1")
+    unpacked = []
+    monkeypatch.setattr(
+        "keepward.store.documents.waiting_from_dict",
+        lambda body: unpacked.append(read := waiting_from_dict(body)) or read,
+    )
+    memory.add([held | {"id": "m9"}, {"role": "user", "content": "I live in Leeds.", "id": "m"}], session="s1")
+    assert [step.after.aliases for each in unpacked for step in each.steps] == [("m9",)]
 
 
 def test_of_what_is_held_no_facts_are_taken(memory):

@@ -6,6 +6,7 @@ A proposer never approves what it proposed.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from keepward.cli.call import Answer, Call, as_json, data_of, text_of
@@ -145,14 +146,22 @@ def _receipt_data(receipt: Receipt, outcome: str) -> dict[str, Any]:
 _SAID = {"rejected": "what held before still holds", "reopened": "it waits again"}
 
 
+def _waiting(memory: Memory, name: str) -> dict[str, Any] | None:
+    """Return a proposal that waits, by its whole id; None where none does."""
+    with suppress(KeepwardError):
+        item = memory.proposal(name)
+        return item.to_dict() if (item.id, item.state) == (name, "pending") else None
+    return None
+
+
 def _decided(memory: Memory, ids: tuple[str, ...], decide: Callable[[str], dict[str, Any]], word: str) -> Answer:
     """Decide on one after the other; one that fails does not stop the rest. The first failure gives the code."""
-    items = {each.id: each.to_dict() for each in memory.pending()}
     results: list[dict[str, Any]] = []
     code = 0
     for name in dict.fromkeys(ids):
         try:
-            results.append({**decide(name), "item": items.get(name), "id": name, "error": None})
+            item = _waiting(memory, name)
+            results.append({**decide(name), "item": item, "id": name, "error": None})
         except KeepwardError as fault:
             error = {"code": fault.code, "message": str(fault)}
             results.append({"id": name, "outcome": "error", "error": error})

@@ -13,7 +13,7 @@ Invariants
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -52,10 +52,11 @@ def add(
         InvalidInput: one of them is no message; nothing was stored.
     """
     said = [_read(number, each) for number, each in enumerate(messages, 1)]
-    waiting = _waiting(session, said)
     spoken = [each for each in said if each.text and ROLES[each.role]]
     notes = list(_left_out(said))
     events = [event for each in spoken for event in _events(session, each, conversation, subject, notes)]
+    named = _proposed(session, (name for each in events for name in each.aliases))
+    waiting = {(after.session, alias) for after in named for alias in after.aliases}  # See (3).
     kept = [each for each in events if not each.aliases or (conversation, each.aliases[0]) not in waiting]
     if len(kept) < len(events):
         notes.append(f"left out: {len(events) - len(kept)} messages that wait for review since they were first added")
@@ -85,12 +86,11 @@ def _read(number: int, value: Any) -> Message:
         raise InvalidInput(f"message {number}: {fault}") from fault
 
 
-def _waiting(session: Session, said: Sequence[Message]) -> set[tuple[str | None, str]]:
-    """Return conversation and id of the messages that wait for a person already; see (3)."""
-    if not any(each.id for each in said):
-        return set()
-    steps = (step.after for item in session.store.queue(session.tenant) for step in item.steps)
-    return {(after.session, alias) for after in steps for alias in after.aliases}
+def _proposed(session: Session, names: Iterable[str]) -> list[Record]:
+    """Return what would be stored by the proposals that wait and name one of some ids; others may be among them."""
+    asked = set(names)
+    queue = session.store.queue_naming(session.tenant, asked) if asked else ()
+    return [step.after for item in queue for step in item.steps]
 
 
 def _left_out(said: Sequence[Message]) -> Iterator[str]:
@@ -169,7 +169,7 @@ def propose_told(session: Session, stored: Sequence[Record], subject: str | None
     ]
     proposals = [each for each in changes if each is not None]
     if proposals:
-        queue = [step.after for item in session.store.queue(session.tenant) for step in item.steps]
+        queue = _proposed(session, (name for each in proposals for name in each.derived_from))
         waiting = {(after.scope, after.text, after.key, after.derived_from) for after in queue}
         fresh = [each for each in proposals if (each.scope, each.text, each.key, each.derived_from) not in waiting]
         if len(fresh) < len(proposals):

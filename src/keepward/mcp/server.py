@@ -285,11 +285,13 @@ class _Answers:
     async def _resumed(self, memory: Memory, reviewer: Memory, params: types.CallToolRequestParams) -> Result:
         """Take a call up again after the person was asked; nothing is proposed a second time."""
         state = json.loads(params.request_state or "{}")
-        waiting = await run_sync(memory.pending)
-        item = next((each for each in waiting if each.id == state["proposal"]), None)
+        try:
+            item = await run_sync(memory.proposal, state["proposal"])
+        except KeepwardError:
+            item = None
         answer = Answer(data=state["data"], text=state["text"], held=item)
         said = (params.input_responses or {}).get(_QUESTION)
-        if item is None or not isinstance(said, types.ElicitResult):
+        if item is None or item.state != "pending" or not isinstance(said, types.ElicitResult):
             return _result(answer)
         if not await run_sync(askable, memory, item):
             return _result(answer)

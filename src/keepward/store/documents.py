@@ -46,6 +46,8 @@ from keepward.store.tenant import State
 _ALIKE = 8
 _LEFT_OUT = "a row of %s does not match its seal and was left out: %s"
 _HANDED = "handed"
+#: Stands around each text of a memory that stands, packed, as a text in the body of a proposal.
+_QUOTE = b'\\"'
 _ENDED = frozenset({"rejected", "expired", "stale"})
 _TYPES: dict[str, Any] = {"feedback": Feedback, "tokens": Token, "jobs": JobRow, "blobs": Kept}
 _log = logging.getLogger(__name__)
@@ -176,8 +178,12 @@ def values_of(documents: Iterable[Document]) -> list[Any]:
 
 def found(db: Session, sealer: Sealer, name: str, **values: Any) -> Iterator[Document]:
     """Yield the documents of a named statement that match their seals."""
-    for row in db.stream(name, **values):
-        document = Document._make(row)
+    return holding(map(Document._make, db.stream(name, **values)), sealer)
+
+
+def holding(documents: Iterable[Document], sealer: Sealer) -> Iterator[Document]:
+    """Yield the documents that match their seals; another is logged."""
+    for document in documents:
         if document.holds(sealer):
             yield document
         else:
@@ -276,6 +282,17 @@ class DocumentReads(Snapshot):
         """Return proposals, oldest first; None means all states. One that does not hold is left out and logged."""
         name, values = ("documents_dated", {}) if state is None else ("documents_in", {"state": state})
         return self._values(tenant, name, kind="proposals", **values)
+
+    def queue_naming(self, tenant: str, names: Iterable[str]) -> list[Waiting]:
+        """Return at least those proposals that wait and have one of some texts, such as an id, whole in a memory.
+
+        They come oldest first. Of the others no more is read than between which quotation marks a text stands.
+        """
+        asked = {_encode(_encode(name)).encode(errors="surrogatepass").split(_QUOTE)[1] for name in names}
+        with self._reading(tenant) as db:
+            rows = map(Document._make, db.stream("documents_in", tenant=tenant, kind="proposals", state="pending"))
+            near = (row for row in rows if not asked.isdisjoint(row.body.split(_QUOTE)))
+            return values_of(holding(near, self._sealer))
 
     def queue_marks(self, tenant: str) -> dict[str, tuple[Any, ...]]:
         """Return, by id of every proposal, oldest first, what is another where it was written anew."""
