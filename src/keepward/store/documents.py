@@ -48,7 +48,6 @@ _LEFT_OUT = "a row of %s does not match its seal and was left out: %s"
 _HANDED = "handed"
 #: Stands around each text of a memory that stands, packed, as a text in the body of a proposal.
 _QUOTE = b'\\"'
-_ENDED = frozenset({"rejected", "expired", "stale"})
 _TYPES: dict[str, Any] = {"feedback": Feedback, "tokens": Token, "jobs": JobRow, "blobs": Kept}
 _log = logging.getLogger(__name__)
 #: Id, whether the seal holds, and body.
@@ -313,8 +312,7 @@ class DocumentReads(Snapshot):
 
         Counted from what the rows say of themselves: who wants to know what became of them reads the queue.
         """
-        rows = self._run("documents_dated", tenant, kind="proposals")
-        over = (row for row in rows if row[3] in _ENDED or (row[3] == "pending" and row[5] <= to_micros(now)))
+        over = self._run("proposals_over", tenant, now=to_micros(now))
         return sum(not (b'"told":true' in row[6] and value_of(Document._make(row)).told) for row in over)
 
     def proposed(self, tenant: str, by: Actor, now: datetime, *, most: int) -> int:

@@ -163,6 +163,11 @@ kind = CAST(:kind AS TEXT)
 -- Of one kind, by instant.
 {{whole_document}} WHERE tenant = :tenant AND {{of_kind}} ORDER BY at, id;
 
+-- proposals_over --
+-- Those that ended without being stored, or wait past their term.
+{{whole_document}} WHERE tenant = :tenant AND kind = 'proposals'
+   AND state IN ('rejected', 'expired', 'stale', 'pending') AND (state <> 'pending' OR until <= :now);
+
 -- document_marks --
 -- What tells whether a document of one kind is still the one that was read, by instant.
 SELECT id, state, until, seal FROM documents WHERE tenant = :tenant AND {{of_kind}} ORDER BY at, id;
