@@ -33,6 +33,23 @@ def test_many_that_wait_are_counted_with_how_several_are_decided(run):
     assert "11 of them; `approve` and `reject --reason` take several ids" in run("pending").err
 
 
+def test_a_person_is_shown_the_newest_of_what_waits_and_a_script_all_of_it(run, monkeypatch):
+    monkeypatch.setattr("keepward.cli.review._SHOWN", 2)
+    for number in range(3):
+        run("remember", f"Ship app number {number}", "--tier", "core", "--key", "mission")
+    few = run("pending")
+    assert [f"number {number}" in few.out for number in range(3)] == [False, True, True]
+    assert "3 of them, the newest 2 are shown" in few.err
+    assert "number 0" in run("pending", "--all").out
+    asked = [run("pending", "--json", *more).json for more in ((), ("--limit", "1"), ("--limit", "1", "--all"))]
+    assert [(len(each["proposals"]), each["count"], each["total"]) for each in asked] == [
+        (3, 3, 3),
+        (1, 1, 3),
+        (3, 3, 3),
+    ]
+    assert run("pending", "--limit", "0").code == 2
+
+
 def test_approve_commits_what_was_held(run, held):
     result = run("approve", held["proposal"], "--json").json["results"][0]
     assert (result["outcome"], result["memory"], result["version"]) == ("committed", held["id"], 2)

@@ -36,17 +36,27 @@ if TYPE_CHECKING:
 IDS = argument("ID...", "Ids of proposals.", "ids")
 #: Proposals from which their number is said below them.
 _MANY = 10
+#: So many are shown to a person who asks for no other number.
+_SHOWN = 20
 _STATES = ("pending", "approved", "rejected", "expired", "stale", "all")
 
 
-@command(option("--state", "pending, approved, rejected, expired, stale or all.", "WORD", default="pending"))
-def pending(call: Call, state: str) -> Answer:
-    """Show what waits for a person: who proposes what, why it is held, and the exact change."""
+@command(
+    option("--state", "pending, approved, rejected, expired, stale or all.", "WORD", default="pending"),
+    option("--limit", f"Most proposals, the newest: {_SHOWN} of them, or all with --json.", "N"),
+    option("--all", "No limit.", name="everything"),
+)
+def pending(call: Call, state: str, limit: int | None, everything: bool) -> Answer:
+    """Show what waits for a person, newest last: who proposes what, why it is held, and the exact change."""
     if state not in _STATES:
         raise InvalidInput("--state takes pending, approved, rejected, expired, stale or all")
+    if limit is not None and limit < 1:
+        raise InvalidInput("a limit is at least 1; --all shows all")
     memory = call.memory("decide")
     found = memory.pending(state=None if state == "all" else state)
-    proposals = [{**each.to_dict(), "shown": as_json(memory.shown(each))} for each in found]
+    most = len(found) if everything or (limit is None and call.as_json) else limit or _SHOWN
+    cut = f", the newest {most} are shown, and all with --all" if most < len(found) else ""
+    proposals = [{**each.to_dict(), "shown": as_json(memory.shown(each))} for each in found[-most:]]
 
     def show(screen: Screen, data: dict[str, Any]) -> None:
         if not data["proposals"]:
@@ -56,8 +66,9 @@ def pending(call: Call, state: str) -> Answer:
             if each["may_approve"]:
                 screen.labelled("approve", f"keepward approve {each['id']}", "bold")
 
-    several = f"{len(found)} of them; `approve` and `reject --reason` take several ids at once"
-    return Answer({"proposals": proposals, "count": len(found)}, show, talk=(several,) if len(found) > _MANY else ())
+    several = f"{len(found):,} of them{cut}; `approve` and `reject --reason` take several ids at once"
+    talk = (several,) if cut or len(found) > _MANY else ()
+    return Answer({"proposals": proposals, "count": len(proposals), "total": len(found)}, show, talk=talk)
 
 
 def show_proposal(screen: Screen, data: dict[str, Any]) -> None:
