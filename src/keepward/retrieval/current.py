@@ -9,11 +9,13 @@ Invariants
     chain. So what is outdone among some statements is so among all that hold these, too.
 (3) Statements of different people or things never outdo each other, however alike their form is: who or what a
     sentence opens with has to stand in the other one as well, or both tell states of one thing or person.
-(4) What is remembered of a pair is what was told of it and the hashes of both, and not their words.
+(4) What is remembered of a pair is what was told of it and the hashes of both, and not their words; of many pairs a
+    hash of all.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from difflib import SequenceMatcher
+from hashlib import blake2b
 from itertools import chain, combinations
 from typing import Final, NamedTuple
 
@@ -41,12 +43,9 @@ from keepward.retrieval.statements import (
     TIMES,
     VERB_HASHES,
     Glance,
+    Statement,
     Words,
-    digest_of,
-    glance,
-    states_of,
-    topics,
-    worded,
+    remembered,
 )
 
 Vectors = npt.NDArray[np.float32]
@@ -85,6 +84,8 @@ _TOGETHER: Final = 16_384
 #: Pairs of which it is remembered what was told, some 200 bytes each; when there are more, all are forgotten. A context
 #: of many memories of one form compares some 10,000.
 _REMEMBERED: Final = 131_072
+#: Sets of statements of which it is remembered which pairs are worth it, at most some 10 KB each.
+_SETS: Final = 1_024
 #: Words of a text beyond which a change may be of anything.
 LONGEST: Final = 16
 #: Words after which two of one form end.
@@ -105,6 +106,8 @@ class Newer(NamedTuple):
     score: float
 
 
+#: Of many pairs of some statements, by a digest of all of them, which are worth to be compared: a bit each.
+_WORTH: Final[dict[bytes, npt.NDArray[np.uint8]]] = {}
 #: By both digests, the newer one first, and how close they are in meaning, what ``_outdoes`` returned.
 _PAIRS: Final[dict[tuple[bytes, bytes, float | None], tuple[tuple[str, ...], float] | None]] = {}
 
@@ -119,42 +122,45 @@ def outdone(records: Sequence[Record], vectors: Vectors | None) -> dict[str, New
         return {}
     instants = [(*instant(record), record.id) for record in records]
     order = sorted(range(len(records)), key=instants.__getitem__)
-    given, when = [records[at] for at in order], [instants[at][:2] for at in order]
-    digests = [digest_of(record) for record in given]
-    seen = [glance(record, digest) for record, digest in zip(given, digests, strict=True)]
+    given, when = [Statement(records[at]) for at in order], [instants[at][:2] for at in order]
+    seen = [each.glance for each in given]
     features = _features(seen)
     near: Cosines = np.ones((1, 1))
     if vectors is not None:
         near = (vectors[order] @ vectors[order].T).astype(np.float64).round(6)
-    excluded = _excluded(given, digests, seen)
-    able = _comparable(given, digests, features, near, excluded, by_meaning=vectors is not None)
+    excluded = _excluded(given, seen)
+    able = _comparable(given, features, near, excluded, by_meaning=vectors is not None)
     own = excluded | _own(given, features)
     found: dict[str, Newer] = {}
     # From the newest on, so that what outdoes another is known not to be outdone itself.
     pairs = np.argwhere(able[::-1])
     pairs[:, 0] = len(given) - 1 - pairs[:, 0]
     if len(pairs) > FEW:
-        words = {at: worded(given[at], digests[at]) for at in np.flatnonzero(able.any(0) | able.any(1)).tolist()}
-        pairs = _of_one_thing(pairs, words, own, seen, most=MOST if vectors is None else None)
+        most = MOST if vectors is None else None
+        asked = b"".join((str(most).encode(), np.packbits(able).tobytes(), *(each.digest for each in given)))
+        digest = blake2b(asked, digest_size=20).digest()
+        worth = remembered(lambda all_of: _of_one_thing(all_of, given, own, most), _WORTH, pairs, digest, _SETS)
+        pairs = pairs[np.unpackbits(worth, count=len(pairs)).view(np.bool_)]
     for newer, older in pairs.tolist():
         after, before = given[newer], given[older]
-        if before.id in found or when[older] >= when[newer]:
+        if before.record.id in found or when[older] >= when[newer]:
             continue
         likeness = float(near[newer, older]) if vectors is not None else None
-        pair = digests[newer], digests[older], likeness
+        pair = after.digest, before.digest, likeness
         try:
             shown = _PAIRS[pair]
         except KeyError:
             if len(_PAIRS) >= _REMEMBERED:
                 _PAIRS.clear()
-            both = worded(after, digests[newer]), worded(before, digests[older])
+            both = after.words, before.words
             shown = None
             if own[newer, older] or _one_thing(*both):
                 shown = _outdoes(*both, seen[newer], seen[older], likeness, bool(excluded[newer, older]))
             _PAIRS[pair] = shown
         if shown is not None:
             # What is outdone itself shows that something is, and by what it is outdone by.
-            found[before.id] = Newer(found[after.id].id if after.id in found else after.id, *shown)
+            name = after.record.id
+            found[before.record.id] = Newer(found[name].id if name in found else name, *shown)
     return found
 
 
@@ -168,19 +174,15 @@ def _one_thing(after: Words, before: Words) -> bool:
     return shares and (after.subject <= before.every or before.subject <= after.every)
 
 
-def _of_one_thing(
-    pairs: Pairs, words: Mapping[int, Words], own: Mask, seen: Sequence[Glance], *, most: int | None
-) -> Pairs:
-    """Return, in their order, those of many pairs that are of one thing and can differ, or of one subject (``own``).
+def _of_one_thing(pairs: Pairs, given: Sequence[Statement], own: Mask, most: int | None) -> npt.NDArray[np.uint8]:
+    """Return which of many pairs are of one thing and can differ, or of one subject (``own``): a bit each, packed.
 
     Of more than ``most`` of one thing or subject only those with the largest shares of words in common are looked at.
     """
-    if not len(pairs):
-        return pairs
-    read, rows = [*words.values()], np.zeros(max(words) + 1, dtype=np.intp)
-    rows[[*words]] = np.arange(len(words))
+    places, rows = np.unique(pairs, return_inverse=True)
+    read, seen = zip(*((given[at].words, given[at].glance) for at in places.tolist()), strict=True)
     bits = _bits(read)
-    newer, older = rows[pairs].T
+    newer, older = rows.reshape(pairs.shape).T
     common = np.zeros(len(pairs), dtype=np.int64)
     of_newer, of_older = np.zeros((2, len(pairs)), dtype=np.uint64)
     for mention, opening in zip(bits[0].T, bits[1].T, strict=True):
@@ -196,9 +198,10 @@ def _of_one_thing(
         kept = kept[np.sort(np.argsort(-shares, kind="stable")[:most])]
     can = own[pairs[kept, 0], pairs[kept, 1]]
     for part in np.array_split(np.flatnonzero(~can), 1 + len(kept) // _TOGETHER):
-        can[part] = _can_differ(read, [seen[at] for at in words], bits, newer[kept[part]], older[kept[part]])
-    found: Pairs = pairs[kept[can]]
-    return found
+        can[part] = _can_differ(read, seen, bits, newer[kept[part]], older[kept[part]])
+    worth = np.zeros(len(pairs), dtype=np.bool_)
+    worth[kept[can]] = True
+    return np.packbits(worth)
 
 
 def _can_differ(read: Sequence[Words], seen: Sequence[Glance], bits: Bits, newer: Places, older: Places) -> Mask:
@@ -254,33 +257,32 @@ def _bits(read: Sequence[Words]) -> Bits:
     return np.packbits(table, axis=1).view(np.uint64).reshape(len(sets), len(sets[0]), -1).transpose(1, 0, 2)
 
 
-def _excluded(given: Sequence[Record], digests: Sequence[bytes], seen: Sequence[Glance]) -> Mask:
+def _excluded(given: Sequence[Statement], seen: Sequence[Glance]) -> Mask:
     """Return, for each newer (row) and older (column) one, whether they tell states that exclude each other."""
     found: Mask = np.zeros((len(seen), len(seen)), dtype=np.bool_)
     named = shared = 0
     for each in seen:
         shared |= named & each.states
         named |= each.states
-    stated = [(at, *states_of(given[at], digests[at])) for at, each in enumerate(seen) if each.states & shared]
+    stated = [(at, *given[at].states) for at, each in enumerate(seen) if each.states & shared]
     for (older, before, _, others), (newer, after, sides, _) in combinations(stated, 2):
         if sides & others:
             found[newer, older] = states.exclude(after, before)
     return found
 
 
-def _own(given: Sequence[Record], features: Features) -> Mask:
+def _own(given: Sequence[Statement], features: Features) -> Mask:
     """Return, for each two, whether they name a property of the one who says both."""
     own = features["properties"] & OWN
     if not own.any():
         return np.zeros((), dtype=np.bool_)
     speakers: dict[str | None, int] = {}
-    by = np.array([speakers.setdefault(record.speaker or None, len(speakers)) for record in given])
+    by = np.array([speakers.setdefault(each.record.speaker or None, len(speakers)) for each in given])
     return np.asarray(((own[:, None] & own) != 0) & (by[:, None] == by), dtype=np.bool_)
 
 
 def _comparable(
-    given: Sequence[Record],
-    digests: Sequence[bytes],
+    given: Sequence[Statement],
     features: Features,
     near: Cosines,
     excluded: Mask,
@@ -304,20 +306,17 @@ def _comparable(
         able &= short[:, None] & short
     able |= features["replaces"][:, None] & short & (near >= SAME_TOPIC)
     able |= excluded & (near >= SAME_STATE)
-    said, trust = ~features["asks"], np.array([record.trust._value_ for record in given])
+    said, trust = ~features["asks"], np.array([each.record.trust._value_ for each in given])
     either: Mask = np.tril(said[:, None] & said & (trust[:, None] >= trust), -1)
     if by_meaning:
-        able |= _topical(given, digests, either & ~able & otherwise & (near >= SAME_TOPIC))
+        able |= _topical(given, either & ~able & otherwise & (near >= SAME_TOPIC))
     able &= either
     return able
 
 
-def _topical(given: Sequence[Record], digests: Sequence[bytes], pairs: Mask) -> Mask:
+def _topical(given: Sequence[Statement], pairs: Mask) -> Mask:
     """Return which pairs may be of one thing that both sides know: what the one calls so, the other mentions."""
-    asked = np.flatnonzero(pairs.any(0) | pairs.any(1)).tolist()
-    filters = np.zeros((len(given), 2, COLUMNS), dtype=np.int64)
-    for at in asked:
-        filters[at].flat = topics(given[at], digests[at])
+    filters = np.array([each.glance.topics for each in given]).reshape(-1, 2, COLUMNS)
     named: Mask = np.zeros_like(pairs)
     for mentions, known in zip(*filters.transpose(1, 2, 0), strict=True):
         named |= (mentions[:, None] & known) != 0
@@ -326,12 +325,12 @@ def _topical(given: Sequence[Record], digests: Sequence[bytes], pairs: Mask) -> 
 
 def could_outdo(record: Record) -> bool:
     """Whether there can be a statement that this one outdoes."""
-    digest = digest_of(record)
-    seen = glance(record, digest)
+    statement = Statement(record)
+    seen = statement.glance
     one_form = not ONE_VALUE.isdisjoint(seen.form)
     changes = seen.changes and seen.length <= LONGEST
     tells = seen.properties or seen.kinds or seen.denies or one_form or changes
-    return not seen.asks and bool(tells or (seen.states and states_of(record, digest).states))
+    return not seen.asks and bool(tells or (seen.states and statement.states.states))
 
 
 def instant(record: Record) -> tuple[int, int]:

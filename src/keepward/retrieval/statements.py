@@ -3,12 +3,13 @@
 Invariants
 (1) A pure function of a text and its speaker.
 (2) What is remembered of a text is hashes of its words, and not the words.
+(3) A statement is read as far as it takes, and each text is parted into words once.
 """
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache, reduce
+from functools import cache, cached_property, lru_cache, reduce
 from hashlib import blake2b
 from itertools import chain
 from operator import or_
@@ -32,6 +33,7 @@ from keepward.retrieval.analyze import (
     word_hashes,
 )
 
+Given = TypeVar("Given")
 Read = TypeVar("Read")
 
 #: Words of a text up to which values are read in it, and from which its beginning is remembered.
@@ -116,6 +118,8 @@ class Glance:
     features: bytes
     #: Bits of the states that a short text may tell of.
     states: int
+    #: Filters, `COLUMNS` integers each, of the words of a short text and of those of its phrases.
+    topics: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,10 +167,15 @@ class _Token(NamedTuple):
     """What a word is by itself, wherever it stands."""
 
     token: str
-    #: In small letters.
+    #: In small letters, also without "'s", and what stands before the first "'".
     word: str
+    bare: str
+    front: str
     #: Its hash but for its ending; none of a stop word.
     rough: tuple[int, ...]
+    #: The hashes of its terms, none of a stop word, and one that tells it from others.
+    terms: tuple[int, ...]
+    mark: int
     #: The kind of value that it is; ``NAME`` for what may be one.
     kind: int | None
     titled: bool
@@ -180,43 +189,69 @@ class _Token(NamedTuple):
 
 _GLANCES: Final[dict[bytes, Glance]] = {}
 _WORDS: Final[dict[bytes, Words]] = {}
-_TOPICS: Final[dict[bytes, tuple[int, ...]]] = {}
 _STATES: Final[dict[bytes, States]] = {}
 
 
-def digest_of(record: Record) -> bytes:
-    """Return 20 bytes by which a statement is known: those of its words, its speaker and whom it is about."""
-    words = f"{record.speaker}\0{record.subject}\0{record.text}".encode("utf-8", "surrogatepass")
-    return blake2b(words, digest_size=20).digest()
+class _Pass:
+    """A text and its words."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._found = [*_TOKEN.finditer(text)]
+        self.tokens = [_token(found[0]) for found in self._found]
+
+    @cached_property
+    def kinds(self) -> list[int | None]:
+        """The kind of value that each word is."""
+        pairs = zip(self._found, self.tokens, strict=True)
+        return [None if token.kind == NAME and not _names(self.text, found) else token.kind for found, token in pairs]
 
 
-def glance(record: Record, digest: bytes) -> Glance:
-    """Look at a statement that is known by a digest."""
-    return _remembered(_glanced, _GLANCES, record, digest)
+class Statement:
+    """What is read of a statement; from what is known of its words (2) where they were read before."""
+
+    def __init__(self, record: Record) -> None:
+        self.record = record
+        words = f"{record.speaker}\0{record.subject}\0{record.text}".encode("utf-8", "surrogatepass")
+        #: 20 bytes by which it is known: those of its words, its speaker and whom it is about.
+        self.digest: Final = blake2b(words, digest_size=20).digest()
+
+    @property
+    def glance(self) -> Glance:
+        return remembered(_glanced, _GLANCES, self, self.digest)
+
+    @property
+    def words(self) -> Words:
+        return remembered(_read, _WORDS, self, self.digest)
+
+    @property
+    def states(self) -> States:
+        """The states that a short statement tells of."""
+        return remembered(_read_states, _STATES, self, self.digest)
+
+    @cached_property
+    def plain(self) -> tuple[_Pass, int]:
+        """The text without what denies nothing, and bits of the patterns that are in it."""
+        text = self.record.text.encode("utf-8", "replace").decode().replace("’", "'")
+        bits = sum(1 << place for place in _patterns().Match(text) or ())
+        return _Pass(states.IDIOMS.sub(" ", text) if bits & _IDIOMS else text), bits
+
+    @property
+    def whole(self) -> _Pass:
+        """The text as it is."""
+        text = self.record.text.replace("’", "'")
+        return self.plain[0] if self.plain[0].text == text else _Pass(text)
 
 
-def worded(record: Record, digest: bytes) -> Words:
-    """Read the words of a statement that is known by a digest."""
-    return _remembered(_read, _WORDS, record, digest)
-
-
-def topics(record: Record, digest: bytes) -> tuple[int, ...]:
-    """Return filters, `COLUMNS` integers each, of the words of a short statement and of those of its phrases."""
-    return _remembered(_topics, _TOPICS, record, digest)
-
-
-def states_of(record: Record, digest: bytes) -> States:
-    """Return the states that a short statement tells of."""
-    return _remembered(_read_states, _STATES, record, digest)
-
-
-def _remembered(read: Callable[[Record], Read], known: dict[bytes, Read], record: Record, digest: bytes) -> Read:
-    """Return what is read of a record, from what is known of its words (2) where they were read before."""
+def remembered(
+    read: Callable[[Given], Read], known: dict[bytes, Read], given: Given, digest: bytes, most: int = _REMEMBERED
+) -> Read:
+    """Return what is read of something, or what is known of it by a digest where that was read before."""
     found = known.get(digest)
     if found is None:
-        if len(known) >= _REMEMBERED:
+        if len(known) >= most:
             known.clear()
-        found = known[digest] = read(record)
+        found = known[digest] = read(given)
     return found
 
 
@@ -239,25 +274,20 @@ def _patterns() -> Any:
     return patterns
 
 
-def _plain(text: str) -> tuple[str, int]:
-    """Return a text without what denies nothing, and which of the patterns are in it."""
-    text = text.encode("utf-8", "replace").decode().replace("’", "'")
-    bits = sum(1 << place for place in _patterns().Match(text) or ())
-    return states.IDIOMS.sub(" ", text) if bits & _IDIOMS else text, bits
-
-
-def _glanced(record: Record) -> Glance:
-    text, bits = _plain(record.text)
-    found = [*_TOKEN.finditer(text)]
-    tokens = [_token(each[0]) for each in found]
-    words = [token.word for token in tokens]
+def _glanced(statement: Statement) -> Glance:
+    said, bits = statement.plain
+    words = [token.word for token in said.tokens]
     kinds = stated = 0
+    topics: tuple[int, ...] = (0,) * 2 * COLUMNS
     if len(words) <= SHORT:
-        kinds = sum(1 << kind for kind in {*_kinds(text, found, tokens)} if kind is not None)
+        kinds = sum(1 << kind for kind in {*said.kinds} if kind is not None)
         kinds |= 0 if _PLACES.isdisjoint(words) else 1 << PLACE
-        stated = states.named(text)
-    properties, changes, asks = bits >> _PROPERTIES, bool(bits & _CHANGE), text.rstrip().endswith("?")
-    form, denies = tuple(map(term_hash, words[:24])), _denies(text, words)
+        stated = states.named(said.text)
+        rough = [token.rough for token in said.tokens]
+        phrases = (word for head, sort in _phrases(said.tokens, rough) for word in (head, *sort))
+        topics = *_filter(chain.from_iterable(rough)), *_filter(phrases)
+    properties, changes, asks = bits >> _PROPERTIES, bool(bits & _CHANGE), said.text.rstrip().endswith("?")
+    form, denies = tuple(map(term_hash, words[:24])), _denies(said.text, words)
     numbers = properties, kinds, hash(form[:BEGIN]), len(words)
     return Glance(
         properties=properties,
@@ -269,20 +299,14 @@ def _glanced(record: Record) -> Glance:
         denies=denies,
         features=_FEATURES.pack(*numbers, asks, changes, denies, bool(bits & _REPLACES)),
         states=stated,
+        topics=topics,
     )
 
 
-def _read_states(record: Record) -> States:
-    found = states.read(_plain(record.text)[0], record.speaker or "")
+def _read_states(statement: Statement) -> States:
+    found = states.read(statement.plain[0].text, statement.record.speaker or "")
     sides, others = (reduce(or_, bits, 0) for bits in ([it.side for it in found], [it.other for it in found]))
     return States(found, sides, others)
-
-
-def _topics(record: Record) -> tuple[int, ...]:
-    tokens = [*map(_token, _TOKEN.findall(_plain(record.text)[0]))]
-    rough = [token.rough for token in tokens]
-    phrases = (word for head, sort in _phrases(tokens, rough) for word in (head, *sort))
-    return *_filter(chain.from_iterable(rough)), *_filter(phrases)
 
 
 def _denies(text: str, words: Sequence[str]) -> bool:
@@ -297,14 +321,14 @@ def _denied(text: str) -> Iterator[int]:
             yield from chain.from_iterable(map(word_hashes, words))
 
 
-def _places(words: Sequence[str], terms: Sequence[Sequence[int]], kinds: Sequence[int | None]) -> Iterator[int]:
+def _places(said: _Pass) -> Iterator[int]:
     """Yield what stands behind "in the", "under a" and the like, up to a word that means nothing."""
     inside = False
-    for word, kept, kind in zip(words, terms, kinds, strict=True):
-        opens = word in _PLACES
-        inside = opens or (inside and (bool(kept) or word in _DETERMINERS or word in {"a", "an"}))
+    for token, kind in zip(said.tokens, said.kinds, strict=True):
+        opens = token.bare in _PLACES
+        inside = opens or (inside and (bool(token.terms) or token.bare in _DETERMINERS or token.bare in {"a", "an"}))
         if inside and not opens and kind is None:
-            yield from kept
+            yield from token.terms
 
 
 def _filter(hashes: Iterable[int]) -> tuple[int, ...]:
@@ -318,10 +342,15 @@ def _filter(hashes: Iterable[int]) -> tuple[int, ...]:
 @lru_cache(maxsize=_REMEMBERED)
 def _token(token: str) -> _Token:
     word = token.lower()
+    bare, terms = word.removesuffix("'s"), word_hashes(token)
     return _Token(
         token,
         word,
-        () if word in STOP_WORDS else (term_hash(word.removesuffix("'s").removesuffix("s")),),
+        bare,
+        bare.partition("'")[0],
+        () if word in STOP_WORDS else (term_hash(bare.removesuffix("s")),),
+        terms,
+        terms[0] if terms else term_hash(bare),
         _kind(token, word),
         token.istitle(),
         token[:1].isdigit(),
@@ -343,12 +372,6 @@ def _kind(token: str, word: str) -> int | None:
             return place
     named = token[:1].isupper() and len(token) > 1 and word not in STOP_WORDS
     return NAME if named and word.partition("'")[0] not in _PRONOUNS else None
-
-
-def _kinds(text: str, found: Iterable[re.Match[str]], tokens: Iterable[_Token]) -> list[int | None]:
-    """Return the kind of value that each token is."""
-    pairs = zip(found, tokens, strict=True)
-    return [None if token.kind == NAME and not _names(text, match) else token.kind for match, token in pairs]
 
 
 def _names(text: str, found: re.Match[str]) -> bool:
@@ -375,7 +398,7 @@ def _phrases(tokens: Sequence[_Token], terms: Sequence[Sequence[int]]) -> Iterat
     whole: int | None = None
     before: Sequence[int] = ()
     for token, kept in zip((*tokens, _token("")), (*terms, ()), strict=True):
-        _, word, _, _, titled, digit, known, ends, possessive, sort = token
+        word, titled, digit, known, ends, possessive, sort = token.word, *token[-6:]
         # "Activities that involve animals": what follows a noun is none.
         known = known and not (before and word == "that")
         # "The tank holds 40 litres": what a number counts is none.
@@ -397,27 +420,29 @@ def _phrases(tokens: Sequence[_Token], terms: Sequence[Sequence[int]]) -> Iterat
             words.extend(kept)
 
 
-def _read(record: Record) -> Words:
-    text = record.text.replace("’", "'")
-    found = [*_TOKEN.finditer(text)]
-    tokens, known = [each[0] for each in found], [_token(each[0]) for each in found]
-    lowered = [token.word.removesuffix("'s") for token in known]
+def _read(statement: Statement) -> Words:
+    record, said = statement.record, statement.whole
+    text, tokens, kinds = said.text, said.tokens, said.kinds
+    # In ASCII the search in one pass finds the same.
+    replaced = _REPLACED.finditer(text) if statement.plain[1] & _REPLACES or not text.isascii() else ()
     opening: list[int] = []
     kin: set[str] = set()
     begun = past = False
     acts = verb = None
-    for token, word, before, following in zip(tokens[:10], lowered, ("", *lowered), (*tokens[1:], ""), strict=False):
+    nothing = _token("")
+    for token, last, following in zip(tokens[:10], (nothing, *tokens), (*tokens[1:], nothing), strict=False):
+        word, before = token.bare, last.bare
         plural = begun and word.endswith("s") and not word.endswith("ss")
-        plural = plural and token.islower() and len(word) > 3 and not before[:1].isdigit()
-        joint = word.partition("'")[0] in _PRONOUNS and "'" in word
+        plural = plural and token.token.islower() and len(word) > 3 and not before[:1].isdigit()
+        joint = token.front in _PRONOUNS and "'" in word
         if (
             word in _PHRASE_ENDS
             or joint
-            or (begun and (word.endswith("ed") or (plural and following.lower() not in _VERBS)))
+            or (begun and (word.endswith("ed") or (plural and following.word not in _VERBS)))
         ):
             past = (word.endswith("ed") and word not in _PHRASE_ENDS) or word in IRREGULAR
             # "Viktor does the shopping": of the shopping.
-            opening = [] if word in _ROLES and tokens[0].istitle() and following.lower() in _DETERMINERS else opening
+            opening = [] if word in _ROLES and tokens[0].titled and following.word in _DETERMINERS else opening
             acts = term_hash(word)
             plain = joint or word in _VERBS or (word in _PHRASE_ENDS and not word.endswith("s"))
             verb = None if plain else (word_hashes(word) or (term_hash(word),))[0]
@@ -428,19 +453,17 @@ def _read(record: Record) -> Words:
             break
         opening.extend(word_hashes(word))
         # "my boyfriend Kasper" is named, and who names him speaks of the same one.
-        if not following.istitle():
+        if not following.titled:
             kin |= {word} & _KIN
         begun = bool(opening) or word in _PRONOUNS
-    terms = [*map(word_hashes, tokens)]
-    kinds = _kinds(text, found, known)
     values: tuple[set[int], ...] = (set(), set(), set(), set(), set())
-    for kind, kept, token in zip(kinds, terms, tokens, strict=True):
+    for kind, token in zip(kinds, tokens, strict=True):
         if kind is not None:
-            values[kind].update(kept or [term_hash(token.lower())])
+            values[kind].update(token.terms or [term_hash(token.word)])
     # Where several sentences stand, a place may be that of anything.
     if not _SENTENCES.search(text):
-        values[PLACE].update(_places(lowered, terms, kinds))
-    first_person = not _FIRST.isdisjoint(word.partition("'")[0] for word in lowered)
+        values[PLACE].update(_places(said))
+    first_person = not _FIRST.isdisjoint([token.front for token in tokens])
     speaker = frozenset(hashes(record.speaker or ""))
     oneself = speaker if first_person else frozenset()
     # "I live in Lisbon" and "I moved to Porto", noted down without a speaker, share no other word.
@@ -449,22 +472,20 @@ def _read(record: Record) -> Words:
     return Words(
         every=speaker.union(hashes(text), somebody),
         subject=frozenset((*opening, *oneself)),
-        things=frozenset(term for token, kept in zip(tokens, terms, strict=True) if token.islower() for term in kept),
+        things=frozenset(chain.from_iterable([token.terms for token in tokens if token.token.islower()])),
         kin=frozenset(map(term_hash, kin)),
         oneself=oneself,
         somebody=somebody,
-        phrases=tuple(_phrases(known, terms)),
-        order=tuple(kept[0] if kept else term_hash(word) for kept, word in zip(terms, lowered, strict=True)),
+        phrases=tuple(_phrases(tokens, [token.terms for token in tokens])),
+        order=tuple([token.mark for token in tokens]),
         values=tuple(map(frozenset, values)),
         units=frozenset(
-            kept[0]
-            for kind, kept, following in zip(kinds, terms[1:], kinds[1:], strict=False)
-            if kind == 0 and kept and following in {None, NAME}
+            token.mark
+            for kind, token, following in zip(kinds, tokens[1:], kinds[1:], strict=False)
+            if kind == 0 and token.terms and following in {None, NAME}
         ),
-        replaced=frozenset(
-            term for found in _REPLACED.finditer(text) for word in found[1].split() for term in word_hashes(word)
-        ),
-        denied=frozenset(_denied(text) if _denies(text, lowered) else ()),
+        replaced=frozenset(term for found in replaced for word in found[1].split() for term in word_hashes(word)),
+        denied=frozenset(_denied(text) if _denies(text, [token.bare for token in tokens]) else ()),
         acts=acts,
         verb=verb,
         past=past,
