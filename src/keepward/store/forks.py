@@ -99,7 +99,7 @@ def spare(path: Path) -> None:
 def identity_of(path: str) -> Identity | None:
     """Return which file is at a path; None where there is none."""
     try:
-        about = Path(path).stat()
+        about = os.stat(path)  # noqa: PTH116 - each use of a store asks, and a Path costs more than the question
     except OSError:
         return None
     return about.st_dev, about.st_ino

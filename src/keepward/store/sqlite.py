@@ -26,7 +26,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from functools import cache, partial
 from pathlib import Path
 
@@ -315,7 +315,7 @@ class Connections:
                 connection = self._open()
             else:
                 self._check_place()
-            with self._steady(opening), translated():
+            with self._steady(opening) if opening[0] == "immutable" else nullcontext(), translated():
                 connection.execute("BEGIN")
                 yield connection
         finally:
@@ -332,7 +332,7 @@ class Connections:
 
     @contextmanager
     def _steady(self, opening: tuple[str, object]) -> Iterator[None]:
-        """Refuse what was read of a file as it stood that was written meanwhile.
+        """Refuse what was read of a file as it stands, once it was written meanwhile.
 
         Raises:
             StoreUnavailable: it was.
@@ -340,7 +340,7 @@ class Connections:
         try:
             yield
         finally:
-            if opening[0] == "immutable" and self._now() != opening:
+            if self._now() != opening:
                 raise StoreUnavailable(CHANGED)
 
     def _give_back(self, connection: SqliteSession, opening: tuple[str, object]) -> None:
