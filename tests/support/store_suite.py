@@ -13,6 +13,7 @@ import pytest
 from keepward.errors import Conflict, InvalidInput, StaleVersion
 from keepward.model.commit import EMPTY_HASH, Head, recompute
 from keepward.model.memory import Status
+from keepward.model.trust import Actor
 from keepward.store import uses
 from keepward.store.store import Store
 
@@ -254,6 +255,9 @@ class StoreSuite(ReadSuite, JobsSuite):
             for item in (new, done, old):
                 writer.put_waiting(item)
         assert store.queue(TENANT) == [old, new]
+        assert store.queue(TENANT, by=old.proposer) == [old, new]
+        assert store.queue(TENANT, by=Actor.agent("nobody")) == []
+        assert store.queue_naming(TENANT, [new.steps[0].after.id, "gone"]) == [new]
 
     def test_a_decided_proposal_leaves_the_queue(self, store: Store, make: Maker) -> None:
         item = make.waiting(TENANT, [make.record()])

@@ -235,8 +235,8 @@ class _Running:
         return [
             item
             for state in ("pending", "rejected")
-            for item in store.queue(self._session.tenant, state=state)
-            if item.proposer.label == self._session.actor.label and (item.state == "rejected" or item.expires_at > now)
+            for item in store.queue(self._session.tenant, state=state, by=self._session.actor)
+            if item.state == "rejected" or item.expires_at > now
         ]
 
     def _ask(self, ask: Ask) -> None:

@@ -164,6 +164,12 @@ def _is_by(actor: Actor, packed: bytes) -> bool:
     return named.is_same(actor)
 
 
+def _of(by: Actor | None, proposals: Iterable[Document]) -> Iterable[Document]:
+    """Return the proposals of a principal, or all for None; see ``_proposer``."""
+    is_own = cache(partial(_is_by, by)) if by else None
+    return (row for row in proposals if is_own(_proposer(row.body))) if is_own else proposals
+
+
 def values_of(documents: Iterable[Document]) -> list[Any]:
     """Return the values of documents; one that cannot be read is left out and logged."""
     values = []
@@ -277,10 +283,15 @@ class DocumentReads(Snapshot):
         rows = self._documents(tenant, "documents_in", kind="receipts", state=_HANDED)
         return [each.json() for each in sorted(rows, key=lambda row: row.id) if each.id > after]
 
-    def queue(self, tenant: str, *, state: str | None = "pending") -> list[Waiting]:
-        """Return proposals, oldest first; None means all states. One that does not hold is left out and logged."""
+    def queue(self, tenant: str, *, state: str | None = "pending", by: Actor | None = None) -> list[Waiting]:
+        """Return proposals, oldest first, all or those of a principal; None means all states.
+
+        One that does not hold is left out and logged. Of others' no more is read than who proposed them.
+        """
         name, values = ("documents_dated", {}) if state is None else ("documents_in", {"state": state})
-        return self._values(tenant, name, kind="proposals", **values)
+        with self._reading(tenant) as db:
+            rows = _of(by, map(Document._make, db.stream(name, tenant=tenant, kind="proposals", **values)))
+            return values_of(holding(rows, self._sealer))
 
     def queue_naming(self, tenant: str, names: Iterable[str]) -> list[Waiting]:
         """Return at least those proposals that wait and have one of some texts, such as an id, whole in a memory.
@@ -320,10 +331,10 @@ class DocumentReads(Snapshot):
 
         Each held write asks, so of the others' no more is read than the line of the body that names their proposer.
         """
-        at, is_own = to_micros(now), cache(partial(_is_by, by))
+        at = to_micros(now)
         with self._reading(tenant) as db:
             rows = map(Document._make, db.stream("documents_in", tenant=tenant, kind="proposals", state="pending"))
-            own = (row for row in rows if row.until is not None and row.until > at and is_own(_proposer(row.body)))
+            own = _of(by, (row for row in rows if row.until is not None and row.until > at))
             return sum(1 for _ in islice((row for row in own if row.holds(self._sealer)), most))
 
     def waiting(self, tenant: str, proposal_id: str) -> Waiting | None:
