@@ -349,7 +349,7 @@ class Memory(Use, Govern, Tools):
         """Carry the whole store over to a new file, or to the address of a database, with the heads of every tenant.
 
         This store stays as it is. A move that was stopped goes on where it was; one that is repeated brings over what
-        was written since. ``dry_run`` says what would be moved.
+        was written since; where something was written meanwhile, the log warns. ``dry_run`` says what would be moved.
 
         Raises:
             Unauthorised: the handle is not an owner's.

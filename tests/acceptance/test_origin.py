@@ -229,6 +229,28 @@ def test_what_only_speaks_of_the_identity_is_remembered(
         kept(memory.remember(text, tier="archival"))
 
 
+def test_the_mark_at_the_beginning_of_an_identity_file_is_not_read(
+    opened: Callable[..., Memory], tmp_path: Any
+) -> None:
+    (tmp_path / "identity.md").write_text(IDENTITY, encoding="utf-8-sig")
+    with opened("own", identity=tmp_path / "identity.md", actor=Actor.operator("olga")) as memory:
+        assert "\ufeff" not in memory.context("the lighthouse").text
+
+
+def test_a_move_beside_a_writer_says_so_and_again_brings_the_rest(
+    opened: Callable[..., Memory], tmp_path: Any, caplog: Any
+) -> None:
+    with opened("own", actor=Actor.operator("olga")) as memory:
+        kept(memory.remember("The harbour opens at six"))
+        meanwhile = [lambda: kept(memory.remember("The harbour closes at nine"))]
+        first = memory.move_store(tmp_path / "new.db", on_progress=lambda *_: meanwhile and meanwhile.pop()())
+        said = caplog.text
+        caplog.clear()
+        second = memory.move_store(tmp_path / "new.db")
+    assert [each.tenants[0].commits for each in (first, second)] == [1, 2]
+    assert ("move again" in said, "move again" in caplog.text) == (True, False)
+
+
 SECRET = "Ana sees a doctor on Mondays"
 
 

@@ -37,7 +37,7 @@ class DocumentFile:
         if self._path is None:
             return None
         try:
-            text = self._path.read_text(encoding="utf-8")
+            text = self._path.read_text(encoding="utf-8-sig")
         except FileNotFoundError:
             return None
         except (OSError, UnicodeDecodeError) as fault:

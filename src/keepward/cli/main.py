@@ -119,6 +119,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with warnings.catch_warnings(), _logging():
         # What the library warns of it logs as well, in a line without paths and line numbers.
         warnings.simplefilter("ignore", UserWarning)
+        if any("\udc80" <= each <= "\udcff" for each in "".join(given)):
+            # The names of files among them are right as they are, so they are not decoded anew.
+            logging.getLogger(PROGRAM).warning(
+                "the arguments were not read as UTF-8: set PYTHONUTF8=1 for text in them"
+            )
         return _run(given)
 
 
