@@ -267,9 +267,9 @@ def traced(statement):
     if count == step:
         os.kill(os.getpid(), signal.SIGKILL)
 real = connection.Connections._begin
-def begin(self, raw):
+def begin(self, raw, patience):
     raw.set_trace_callback(traced)
-    real(self, raw)
+    real(self, raw, patience)
 connection.Connections._begin = begin
 ACTS[what](mem)
 print("done", count)
