@@ -60,6 +60,7 @@ OWN = {
     "recall": {"every"},
     "context": {"every"},
     "list": {"everything"},
+    "pending": {"everything", "limit"},
     "erase": {"apply", "certificate", "lift"},
 }
 
