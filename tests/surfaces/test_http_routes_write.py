@@ -224,6 +224,14 @@ def test_many_are_remembered_each_by_itself_in_the_order_given(agent):
     assert [each["outcome"] for each in told["outcomes"]] == ["committed", "refused", "committed"]
 
 
+@pytest.mark.parametrize(("field", "value"), [("if_version", -1), ("vector", [0.1] * 8193)])
+def test_what_refuses_a_whole_batch_stands_in_the_description_of_an_item(world, agent, field, value):
+    answer = agent.post("/memory/items/batch", json={"items": [{"text": "The ferry leaves at six", field: value}]})
+    described = world.owner.get("/openapi.json").json()["components"]["schemas"]
+    single, many = (described[name]["properties"][field] for name in ("Remember", "OneOfMany"))
+    assert (answer.json()["code"], many) == ("invalid_body", single)
+
+
 def test_many_are_remembered_all_or_none(world, agent):
     items = [{"text": "The ferry leaves at six"}, {"text": "The crane is red", "tier": "cellar"}]
     told = agent.post("/memory/items/batch", json={"items": items, "mode": "atomic"}).json()

@@ -14,7 +14,7 @@ import dataclasses
 import re
 import types
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache
+from functools import cache, partial
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, create_model
@@ -74,14 +74,18 @@ _IN_QUERY: Mapping[Any, Any] = {
 }
 
 
-def typed(kind: Any, *, query: bool = False, described: bool = True) -> Any:
-    """Return a type of an argument with its limits as pydantic reads them; see (2) and (4)."""
+def typed(kind: Any, *, query: bool = False, described: bool = True, judged: bool = True) -> Any:
+    """Return a type of an argument with its limits as pydantic reads them; see (2) and (4).
+
+    ``judged`` is whether what a gate judges stands in the schema.
+    """
+    inside = partial(typed, query=query, described=described, judged=judged)
     origin, parts = get_origin(kind), get_args(kind)
     if origin is Annotated:
-        inner = typed(parts[0], query=query, described=described)
+        inner = inside(parts[0])
         base, *readers = get_args(inner) if parts[0] in (int, float, bool) and inner is not parts[0] else (inner,)
         notes = [each for each in parts[1:] if isinstance(each, Limit)]
-        fields = [_field(each, described=described) for each in notes]
+        fields = [_field(each, described=described, judged=judged) for each in notes]
         if query and any(each.schema.get("pattern") == AS_OF_PATTERN for each in notes):
             readers.append(AfterValidator(_moment))
         # What reads a value stands behind its bounds.
@@ -90,16 +94,16 @@ def typed(kind: Any, *, query: bool = False, described: bool = True) -> Any:
         bare = [_bare(part) for part in parts]
         if float in bare:
             # As it was written: one that is not whole must not be read as one that is.
-            made = [part if part in (int, float) else typed(part, query=query, described=described) for part in parts]
+            made = [part if part in (int, float) else inside(part) for part in parts]
         elif query and int in bare and str in bare:
             # In a query a number is a text too.
-            made = [typed(parts[bare.index(str)], query=True, described=described)]
+            made = [inside(parts[bare.index(str)])]
         else:
             empty = Absent if query else None
-            made = [empty if part is type(None) else typed(part, query=query, described=described) for part in parts]
+            made = [empty if part is type(None) else inside(part) for part in parts]
         return Union[tuple(made)]  # noqa: UP007  known when it runs
     if origin is list:
-        return list[typed(parts[0], query=query, described=described)]  # type: ignore[misc]
+        return list[inside(parts[0])]  # type: ignore[misc]
     reader = (_IN_QUERY if query else _IN_BODY).get(kind)
     return kind if reader is None else Annotated[kind, reader]
 
@@ -116,10 +120,10 @@ def _bare(kind: Any) -> Any:
     return get_args(kind)[0] if get_origin(kind) is Annotated else kind
 
 
-def _field(note: Limit, *, described: bool) -> Any:
+def _field(note: Limit, *, described: bool, judged: bool) -> Any:
     doc = (note.doc or None) if described else None
     if isinstance(note, Judged):
-        return Field(description=doc, json_schema_extra=dict(note.schema) or None)
+        return Field(description=doc, json_schema_extra=(dict(note.schema) if judged else {}) or None)
     return Field(description=doc, **{_WORDS[word]: value for word, value in note.schema.items()})
 
 
@@ -158,15 +162,6 @@ def _no_defaults(schema: dict[str, Any]) -> None:
     """Take the defaults out of a schema whose fields mean nothing unless they are sent (3)."""
     for each in schema.get("properties", {}).values():
         each.pop("default", None)
-
-
-def _each_judged(schema: dict[str, Any]) -> None:
-    """Take out of a schema what a gate judges: one item that breaks it is refused by itself, and not the call."""
-    for name, field in schema.get("properties", {}).items():
-        if name not in {"scope", "ttl", "occurred_at"}:
-            for each in (field, field.get("items", {}), *field.get("anyOf", ())):
-                for limit in ("enum", "pattern", "minLength", "maxLength", "minimum", "maximum", "maxItems"):
-                    each.pop(limit, None)
 
 
 def _nothing_left_out(schema: dict[str, Any]) -> None:
@@ -245,7 +240,9 @@ class TalkMessage(Body):
 
 
 _each = "One of several memories to be; each is judged by itself."
-OneOfMany = body_model("OneOfMany", _each, _of_memory(), json_schema_extra=_each_judged)
+#: An item that a gate refuses is told in its place, so its description has but the limits that refuse the whole call.
+_apart = {each.wire: typed(each.kind, judged=each.wire in {"scope", "ttl", "occurred_at"}) for each in _of_memory()}
+OneOfMany = body_model("OneOfMany", _each, _of_memory(), _apart)
 #: Types of what the registry leaves open.
 _WITHIN: Mapping[str, Mapping[str, Any]] = {
     "propose": {"changes": Ops},
