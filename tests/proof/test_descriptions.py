@@ -1,0 +1,36 @@
+"""Bodies drawn from the descriptions of the HTTP API, without a server: the same draws in every run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from schemathesis.core import NOT_SET
+from schemathesis.generation import GenerationMode
+
+from keepward.http.models import body_of
+from keepward.verbs import registry
+
+pytestmark = pytest.mark.proof
+
+API = json.loads((Path(__file__).parents[2] / "docs" / "reference" / "openapi.json").read_text("utf-8"))
+DESCRIBED = {
+    each.ok().definition.raw.get("operationId"): each.ok()
+    for each in schemathesis.openapi.from_dict(API).get_all_operations()
+}
+BODIES = {each.operation: model for each in registry().values() if (model := body_of(each)) is not None}
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_a_body_that_fits_its_description_is_read(name):
+    @settings(max_examples=60, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+    @given(DESCRIBED[name].as_strategy(generation_mode=GenerationMode.POSITIVE))
+    def read(case):
+        # Some calls may come without one, or with null.
+        if case.body not in (None, NOT_SET):
+            BODIES[name].model_validate_json(json.dumps(case.body))
+
+    read()
