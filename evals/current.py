@@ -33,7 +33,8 @@ TOLD = datetime(2025, 1, 6, 9, tzinfo=UTC)
 _FRESH = ("fresh facts", "fresh turns", "fresh others")
 #: Nobody who works on the rules reads them.
 _UNREAD = tuple(f"{hand} {form}" for hand in ("blind", "sealed") for form in ("facts", "turns", "others"))
-GROUPS = ("facts", "turns", "others", "unread", "unread others", *_FRESH, "states", "states others", *_UNREAD)
+_DAILY = ("daily facts", "daily others")
+GROUPS = ("facts", "turns", "others", "unread", "unread others", *_FRESH, "states", "states others", *_DAILY, *_UNREAD)
 HALVES = {"first": (0,), "second": (1,), "both": (0, 1)}
 
 

@@ -28,13 +28,16 @@ from keepward.retrieval import states
 from keepward.retrieval.rows import Places
 from keepward.retrieval.statements import (
     ACTING,
+    ANSWERING,
     BEGIN,
+    BESIDE,
     COLUMNS,
     DAY,
     DOING,
     FEATURES,
     NAME,
     ONE_VALUE,
+    OVER,
     OWN,
     PLACE,
     SELF,
@@ -213,6 +216,7 @@ def _can_differ(read: Sequence[Words], seen: Sequence[Glance], bits: Bits, newer
     past, replaces = np.array([(each.past, bool(each.replaced)) for each in read]).T
     brief = features["length"] <= LONGEST
     can: Mask = (features["properties"][newer] & features["properties"][older]) != 0
+    can |= (features["choice"] != 0)[newer] & (features["choice"][newer] == features["choice"][older])
     can |= (features["denies"][newer] != features["denies"][older]) | replaces[newer]
     can |= (features["changes"] & brief)[newer] & brief[older]
     # What is left has to begin alike, or to give other values of a topic, of what is counted, or of all that is said.
@@ -293,6 +297,8 @@ def _comparable(
     properties, begin, kinds, denies = (features[name] for name in ("properties", "begin", "kinds", "denies"))
     able: Mask = ((properties[:, None] & properties) != 0) | (begin[:, None] == begin)
     able &= near >= SAME_OWN
+    choice = features["choice"]
+    able |= (choice != 0)[:, None] & (choice[:, None] == choice) & (near >= SAME_FORM)
     short = features["length"] <= SHORT
     otherwise = ((kinds[:, None] & kinds) != 0) | (denies[:, None] != denies)
     if by_meaning:
@@ -329,7 +335,7 @@ def could_outdo(record: Record) -> bool:
     seen = statement.glance
     one_form = not ONE_VALUE.isdisjoint(seen.form)
     changes = seen.changes and seen.length <= LONGEST
-    tells = seen.properties or seen.kinds or seen.denies or one_form or changes
+    tells = seen.properties or seen.kinds or seen.denies or one_form or changes or seen.choice
     return not seen.asks and bool(tells or (seen.states and statement.states.states))
 
 
@@ -349,23 +355,28 @@ def _outdoes(
     # A turn often opens with the name of whom it is said to.
     apart = after.kin != before.kin or bool(after.oneself and before.oneself and after.oneself != before.oneself)
     # "Ferry 3 sails to island 21" and "ferry 21 sails to island 147".
-    one, other = (each.subject & each.values[0] for each in (after, before))
-    apart = apart or bool(one and other and not one & other)
-    if apart:
+    number, other = (each.subject & each.values[0] for each in (after, before))
+    apart = apart or bool(number and other and not number & other)
+    # "Ana's mother Inga lives in Bergen" and "Ana moved".
+    for one, two in ((after, before), (before, after)):
+        apart = apart or bool(one.named and one.named.isdisjoint(two.every))
+    # Where somebody worked for some years that are over says nothing of where they work.
+    if apart or after.over:
         return None
     share = len(common) / min(len(after.every), len(before.every))
     if excluded:
         return ("state", "change") if new.changes else ("state",), share if likeness is None else likeness
-    if after.every == before.every and new.denies == old.denies:
+    conflicts = _conflicts(after, before)
+    conflicting = any(conflicts)
+    chosen = 0 < new.choice == old.choice and _chosen(new, old, named=conflicts[NAME])
+    if after.every == before.every and new.denies == old.denies and not chosen:
         return None
-    form = _one_form(new.form, old.form)
+    form = chosen or _one_form(new.form, old.form)
     if likeness is None:
         # By words alone these hold for nothing, whatever is read of them below: and most pairs get here.
         apart = not new.changes and bool(after.subject) and not common & after.subject
         if apart or (share < COMMON and not form and not new.properties & old.properties):
             return None
-    conflicts = _conflicts(after, before)
-    conflicting = any(conflicts)
     # "On Sundays" and "not on Mondays" both hold.
     both = conflicts[DAY] and new.denies != old.denies
     properties, in_place = new.properties & old.properties, _replaces(after, before, old)
@@ -381,7 +392,7 @@ def _outdoes(
     # "I weigh 71 kilos" and "my dog weighs 6".
     theirs = not properties & ~SELF and (after.subject < before.subject or before.subject < after.subject)
     # Nor does what is not so exclude what is not so either.
-    form = form and not (new.denies and old.denies)
+    form = form and not (new.denies and old.denies) and not (properties and several)
     same = {
         "property": bool(properties) and not several and not theirs,
         "form": form and not (_elsewhere(after, before, conflicts) if conflicting else _unlike(after, before)),
@@ -402,6 +413,8 @@ def _outdoes(
                 if same["property"]
                 else SAME_TOPIC
                 if by_topic
+                else SAME_PROPERTY
+                if conflicting and new.changes
                 else SAME_FORM
             )
     else:
@@ -528,3 +541,28 @@ def _one_form(newer: Sequence[int], older: Sequence[int]) -> bool:
     shared = next((at for at in range(least) if newer[at] != older[at]), least)
     verb = next((word for word in reversed(newer[:shared]) if word in VERB_HASHES), None)
     return BEGIN <= shared < least and most - shared <= _END and verb in ONE_VALUE
+
+
+def _chosen(new: Glance, old: Glance, *, named: bool) -> bool:
+    """Whether one chooses another of the same: "prefers dark mode" and "prefers light mode", "answer in English".
+
+    What is chosen stands before words that both have, or the one passes over what the other chose, or it is the name of
+    what one answers in: who prefers tea may prefer trains.
+    """
+    begin, after, before = new.choice, new.form, old.form
+    if after[:begin] != before[:begin]:
+        return False
+    (choice, passed), (last_choice, last_passed) = (_parted(form[begin:]) for form in (after, before))
+    if passed or last_passed:
+        return passed == last_choice or choice == last_passed
+    first = next((at for at, both in enumerate(zip(after, before, strict=False)) if both[0] != both[1]), 0)
+    last = next((at for at, both in enumerate(zip(after[::-1], before[::-1], strict=False)) if both[0] != both[1]), 0)
+    if not all(0 < len(form) - first - last <= _SWAPPED for form in (after, before)):
+        return False
+    return after[-last] not in BESIDE if last else named and after[begin - 1] in ANSWERING
+
+
+def _parted(form: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return what is chosen, and what it is chosen over."""
+    at = form.index(OVER) if OVER in form else len(form)
+    return form[:at], form[at + 1 :]

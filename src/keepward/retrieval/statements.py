@@ -45,20 +45,22 @@ _CALLED: Final = 3
 DAY: Final = 1
 NAME: Final = 3
 PLACE: Final = 4
+#: Words among which a verb by which one chooses stands.
+_SOON: Final = 5
 #: Words from which one form is told.
 BEGIN: Final = 3
 #: Integers of a filter of words, and bits of each.
 COLUMNS: Final = 4
 _BITS: Final = 63
 #: What of statements is compared all at once: bits of the properties and of the kinds of value in a short text, a hash
-#: of how it begins, and whether it names something that it says something else in the place of.
+#: of how it begins, one of who chooses, and whether it names something that it says something else in the place of.
 FEATURES: Final = np.dtype(
     [
-        *((name, np.int64) for name in ("properties", "kinds", "begin", "length")),
+        *((name, np.int64) for name in ("properties", "kinds", "begin", "length", "choice")),
         *((name, np.bool_) for name in ("asks", "changes", "denies", "replaces")),
     ]
 )
-_FEATURES: Final = Struct("=4q4?")
+_FEATURES: Final = Struct("=5q4?")
 #: Bits of the patterns that are looked for in one pass, and how many there are before the properties.
 _CHANGE, _IDIOMS, _REPLACES = 1, 2, 4
 _PROPERTIES: Final = 3
@@ -87,6 +89,11 @@ _ONE: Final = frozenset(("is", "has", "was", *_LISTS["roles"]))
 _ROLES: Final = frozenset(_LISTS["roles"])
 _PHRASE_ENDS: Final = _VERBS.union(_LISTS["doing"])
 ACTING: Final = frozenset(word for verb in _PHRASE_ENDS for word in word_hashes(verb))
+CHOOSING: Final = frozenset(_LISTS["choosing"])
+#: Hashes of those of them by which one answers, of what begins what is told beside a choice, and of "over".
+ANSWERING, BESIDE = (frozenset(map(term_hash, _LISTS[name])) for name in ("answering", "beside"))
+OVER: Final = term_hash("over")
+_OF: Final = frozenset(("my", "our", "his", "her", "their"))
 _FIRST: Final = frozenset(("i", "my", "we", "our", "me"))
 _SENTENCES: Final = regex(r"[a-z0-9][.!?]+\s")
 _TITLE: Final = regex(r"\b[A-Z][a-z]{0,2}\.$")
@@ -97,6 +104,7 @@ _REPLACED: Final = regex(
     r"(?:, (?:and )?not|instead of|rather than|no longer|in place of|replac(?:es|ing)) ((?:[\w'-]+ ){0,2}[\w'-]+)",
     re.IGNORECASE,
 )
+_YEARS: Final = regex(r"\b(?:(?:from|between) [12]\d{3} (?:to|and|until|till)|[12]\d{3} ?[-–]) ?[12]\d{3}\b")
 _TOKEN: Final = regex(r"\w+(?:[-.']\w+)*")
 
 
@@ -112,6 +120,8 @@ class Glance:
     #: The words in their order, as hashes: the first of them.
     form: tuple[int, ...]
     length: int
+    #: How many words there are up to a verb by which somebody chooses one of several, with it; 0 without one.
+    choice: int
     kinds: int
     denies: bool
     #: A row of ``FEATURES``.
@@ -133,6 +143,8 @@ class Words:
     #: Those that are no names, and those of the subject that say whose relative it is.
     things: frozenset[int]
     kin: frozenset[int]
+    #: What the first sentence calls by its kind and its name: "my cousin Bo".
+    named: frozenset[int]
     favourites: frozenset[str]
     #: What is spoken of as one that both sides know ("the clinic's emergency line"): its last word and those before it.
     phrases: tuple[tuple[int, frozenset[int]], ...]
@@ -145,6 +157,8 @@ class Words:
     acts: int | None
     verb: int | None
     past: bool
+    #: Whether that was so for some years that are over.
+    over: bool
     #: What it says something else in the place of: "cashews, not peanuts".
     replaced: frozenset[int]
     #: What stands in a clause with a denial.
@@ -288,13 +302,15 @@ def _glanced(statement: Statement) -> Glance:
         topics = *_filter(chain.from_iterable(rough)), *_filter(phrases)
     properties, changes, asks = bits >> _PROPERTIES, bool(bits & _CHANGE), said.text.rstrip().endswith("?")
     form, denies = tuple(map(term_hash, words[:24])), _denies(said.text, words)
-    numbers = properties, kinds, hash(form[:BEGIN]), len(words)
+    choice = next((at for at, word in enumerate(words[:_SOON], start=1) if word in CHOOSING), 0)
+    numbers = properties, kinds, hash(form[:BEGIN]), len(words), hash(form[:choice]) if choice else 0
     return Glance(
         properties=properties,
         changes=changes,
         asks=asks,
         form=form,
         length=len(words),
+        choice=choice,
         kinds=kinds,
         denies=denies,
         features=_FEATURES.pack(*numbers, asks, changes, denies, bool(bits & _REPLACES)),
@@ -427,6 +443,7 @@ def _read(statement: Statement) -> Words:
     replaced = _REPLACED.finditer(text) if statement.plain[1] & _REPLACES or not text.isascii() else ()
     opening: list[int] = []
     kin: set[str] = set()
+    named: list[int] = []
     begun = past = False
     acts = verb = None
     nothing = _token("")
@@ -455,6 +472,8 @@ def _read(statement: Statement) -> Words:
         # "my boyfriend Kasper" is named, and who names him speaks of the same one.
         if not following.titled:
             kin |= {word} & _KIN
+        elif following.kind == NAME and token.token.islower() and (last.possessive or last.word in _OF or word in _KIN):
+            named += token.terms + following.terms
         begun = bool(opening) or word in _PRONOUNS
     values: tuple[set[int], ...] = (set(), set(), set(), set(), set())
     for kind, token in zip(kinds, tokens, strict=True):
@@ -474,6 +493,7 @@ def _read(statement: Statement) -> Words:
         subject=frozenset((*opening, *oneself)),
         things=frozenset(chain.from_iterable([token.terms for token in tokens if token.token.islower()])),
         kin=frozenset(map(term_hash, kin)),
+        named=frozenset(named),
         oneself=oneself,
         somebody=somebody,
         phrases=tuple(_phrases(tokens, [token.terms for token in tokens])),
@@ -489,5 +509,6 @@ def _read(statement: Statement) -> Words:
         acts=acts,
         verb=verb,
         past=past,
+        over=past and _YEARS.search(text) is not None,
         favourites=frozenset((found[1] or found[2]).lower() for found in _FAVOURITE.finditer(text)),
     )

@@ -72,6 +72,15 @@ def near(cosine: float) -> np.ndarray:
         ("Deploys are done by hand", "Deploys are fully automatic", 0.7),
         ("Finn: I have braces", "Finn: the braces are off!", 0.7),
         ("Ria: I'm studying for my bar exam", "Ria: passed the bar exam!!", 0.6),
+        ("The team lead is Henrik Dahl", "The team lead is now Sara Moen", 0.45),
+        ("User prefers dark mode", "User prefers light mode", 0.8),
+        ("User prefers concise answers", "User prefers detailed answers", 0.8),
+        ("Use 4 spaces for indentation", "Use tabs for indentation", 0.6),
+        ("The team uses Slack for chat", "The team uses Teams for chat", 0.7),
+        ("Always answer in German", "Always answer in English", 0.8),
+        ("Ana prefers tabs over spaces", "Ana prefers spaces over tabs", 0.99),
+        ("Ana prefers tabs", "Ana prefers spaces over tabs", 0.85),
+        ("Ana prefers tabs over spaces", "Ana prefers spaces", 0.85),
     ],
 )
 def test_the_newer_of_two_statements_outdoes_the_older_whatever_their_wording(
@@ -135,6 +144,16 @@ def test_what_is_of_one_form_about_another_is_outdone_by_nothing(pair: Pair, cos
         ("The recipe needs three eggs", "The recipe needs two lemons"),
         ("The kids may watch TV on Sundays", "The kids are not allowed to watch TV on Mondays"),
         ("Lea: I avoid lanolin in soap", "Lea: I don't like lanolin in soap"),
+        ("Ana's mother Ingrid lives in Bergen", "Ana moved to Oslo"),
+        ("Ana moved to Oslo", "Ana's friend Ida moved to Bergen"),
+        ("Ana is allergic to hazelnuts", "Ana is allergic to cat hair"),
+        ("Ana works at the bank", "Ana worked at the harbour from 2016 to 2020"),
+        ("User prefers tea", "User prefers trains"),
+        ("User prefers planes", "User prefers tea over coffee"),
+        ("I have an aversion to gyms", "I prefer not to use the machines at gyms"),
+        ("User prefers meetings in the morning", "User prefers workouts in the morning"),
+        ("Answer in English", "Answer in bullets"),
+        ("The team uses Slack for chat", "The team uses Zoom for calls"),
     ],
 )
 def test_values_of_two_things_do_not_outdo_each_other(older: str, newer: str) -> None:
