@@ -49,6 +49,10 @@ _PRONOUNS: Final = tuple(
 _PAST: Final = regex(
     r"[a-z]+ed|[a-z]*(?:got|bought|sold|won|lost|broke|met|went|flew|chose|quit|gave|had|left|grew|was|taught|ran|built)"
 )
+#: Where a second verb of the same subject follows one that is no infinitive: "I live in Leeds and work as a baker".
+_SECOND: Final = regex(
+    r"(?<= and )(?:(?:live|work|teach|study)(?= (?:in|as|at|for|from)\b)|(?:have|own|speak|play)(?= \w))"
+)
 _UNCHANGED: Final = frozenset(["can", "can't", "cannot", "will", "would", "used"])
 _SHORT: Final = (
     ("I'm", "is"),
@@ -183,7 +187,8 @@ def _fact_of(clause: str, name: str) -> Fact | None:
 
 def _statement(clause: str, name: str) -> Fact | None:
     tables = _tables()
-    if tables.idle.match(clause) or len(clause.split()) < 3:
+    # "I'm vegetarian" has three words, too.
+    if tables.idle.match(clause) or len(clause.replace("'", " ").split()) < 3:
         return None
     # A name is told by its capital letter, so that the first word must not have one that says nothing.
     spoken = "I" + clause[1:] if re.match(r"[iI](?=[ '])", clause) else clause[0].lower() + clause[1:]
@@ -210,7 +215,7 @@ def _third_person(clause: str, name: str) -> str:
     """Return a clause that begins with "I" as one about ``name``."""
     for short, long in _SHORT:
         if re.match(rf"{short}\b", clause):
-            return f"{name} {long}{_others(clause[len(short) :])}"
+            return _agreeing(f"{name} {long}{_others(clause[len(short) :])}")
     rest = clause[2:]
     words = rest.split(" ")
     at = 0
@@ -226,7 +231,15 @@ def _third_person(clause: str, name: str) -> str:
         verb = "does not" if negated else "does"
     elif verb not in _UNCHANGED and not _PAST.fullmatch(verb):
         verb = _singular(verb)
-    return " ".join((name, *head, verb, *_others(" ".join(tail)).split(" "))).strip()
+    return _agreeing(" ".join((name, *head, verb, *_others(" ".join(tail)).split(" "))).strip())
+
+
+def _agreeing(text: str) -> str:
+    """Return a statement in the third person with its second verb in it, too."""
+    first, joint, second = text.partition(" and ")
+    if re.search(r"\b(?:to|not|can|will|would)\b", first):
+        return text
+    return first + _SECOND.sub(lambda verb: _singular(verb[0]), joint + second)
 
 
 def _singular(verb: str) -> str:
