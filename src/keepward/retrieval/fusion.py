@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from keepward.retrieval import vectors
 from keepward.retrieval.postings import Coverage, Sight, TermStore, idf
-from keepward.retrieval.rows import Places, Rows
+from keepward.retrieval.rows import Places
 
 Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
@@ -254,13 +254,12 @@ def compare(store: vectors.UnitStore | None, toward: Direction | None, rows: Pla
     return Candidates(rows=rows, cosine=cosine, compared=compared, mean=mean)
 
 
-def midway(store: vectors.UnitStore, toward: Direction, near: Candidates, wishes: Rows) -> Candidates:
+def midway(store: vectors.UnitStore, toward: Direction, near: Candidates, wishes: Places) -> Candidates:
     """Return candidates with the cosines of wishes that have two vectors, of the whole and of what it is about, midway.
 
     Of two views of one sentence their mean is closer to the truth than the better one.
     """
-    first = np.searchsorted(store.owners, near.rows)
-    counts = np.searchsorted(store.owners, near.rows, side="right") - first
+    first, counts = store.spans(near.rows)
     places = np.flatnonzero((counts == 2) & np.isin(near.rows, wishes))
     cosines = store.cosines(toward.vector, np.concatenate((first[places], first[places] + 1))).astype(np.float64)
     cosine = near.cosine.copy()
@@ -286,11 +285,11 @@ def by_both(
 ) -> Candidates | None:
     """Return the rows nearest by sign bits and those that cover most; None where no allowed row has a vector."""
     owners, distance = store.owners, store.hamming(toward.vector)
-    units = np.arange(len(owners)) if sight.whole else np.flatnonzero(sight.mask[owners])
-    if not len(units):
-        return None
     if not sight.whole:
+        units = np.flatnonzero(sight.mask[owners])
         owners, distance = owners[units], distance[units]
+    if not len(owners):
+        return None
     k = max(LEAST, 2 * limit)
     expected = vectors.expected_cosine(store.dim)
     mean = float(rounded(toward.level(signs.mean_cosine(toward.vector))))
@@ -299,8 +298,9 @@ def by_both(
     if cover is not None:
         weight = np.float32(cosine_weight(mean))
         held = np.flatnonzero(cover.full[owners] > 0)
-        rough = weight * expected[distance[held]] + cover.full[owners[held]]
-        chosen[owners[held[strongest(rough, positions[owners[held]], k)]]] = True
+        rows = owners[held]
+        rough = weight * expected[distance[held]] + cover.full[rows]
+        chosen[rows[strongest(rough, positions[rows], k)]] = True
         # Entries without a vector, or with one of another model, come in by their text.
         textual = np.flatnonzero(cover.own > 0)
         chosen[textual[strongest(cover.full[textual], positions[textual], k)]] = True

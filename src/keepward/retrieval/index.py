@@ -249,11 +249,14 @@ class Index:
             return 0
         if self._statistics is not None:
             return self._statistics.lacking
-        lacking = self._sight(allowed).mask.copy()
-        store = self._units_of(query)
-        if store is not None:
-            lacking[store.owners] = False
-        return int(np.count_nonzero(lacking))
+        sight, space = self._sight(allowed), (str(query.vector_model), len(query.vector))
+        if space not in sight.lacking:
+            lacking = sight.mask.copy()
+            store = self._units_of(query)
+            if store is not None:
+                lacking[store.owners] = False
+            sight.lacking[space] = int(np.count_nonzero(lacking))
+        return sight.lacking[space]
 
     def search(
         self,
@@ -430,7 +433,7 @@ class Index:
             # What all memories have in common is off the order, and speaks for an answer all the same.
             whole = fusion.Direction(vector=np.asarray(query.vector, dtype=np.float32))
             cosine = fusion.compare(store, whole, rows, near.mean).cosine
-            parts = np.searchsorted(store.owners, rows, side="right") - np.searchsorted(store.owners, rows)
+            parts = store.spans(rows)[1]
             # Hashed vectors are mostly zeros, whose signs agree: their mean is taken for higher than it is.
             wide = cosine if how is relevance.HASHED else fusion.beyond(cosine, near.mean, sight.count)
             # How many parts a memory has, the calibration weighs by itself.
@@ -520,8 +523,8 @@ class Index:
         store = self._units.get((model, dim))
         if store is None or not len(store):
             return np.zeros(len(rows), dtype=np.intp), np.zeros(len(rows), dtype=np.bool_), None
-        first = np.minimum(np.searchsorted(store.owners, rows), len(store) - 1)
-        return first, np.asarray(store.owners[first] == rows), store
+        first, counts = store.spans(rows)
+        return np.minimum(first, len(store) - 1), counts > 0, store
 
     def _fits(self, query: Query, rows: Places) -> Doubles:
         """Reward for what happened on the days that a query names, and for the kind of answer that it asks for."""

@@ -100,16 +100,17 @@ class TermStore:
         return segments
 
     def _slices(self, term: int) -> list[Postings]:
-        low, high = np.uint64(term << 32), np.uint64((term << 32) | 0xFFFF_FFFF)
-        return [s[int(np.searchsorted(s, low)) : int(np.searchsorted(s, high, side="right"))] for s in self._settle()]
+        # No posting has all of the last 32 bits: counts stop below that.
+        ends = np.array((term << 32, (term << 32) | 0xFFFF_FFFF), dtype=np.uint64)
+        return [s[slice(*s.searchsorted(ends).tolist())] for s in self._settle()]
 
-    def postings(self, term: int) -> tuple[Rows, Floats]:
+    def postings(self, term: int) -> tuple[Places, Floats]:
         """Rows holding the term hash and their counts, by segment and ascending row."""
         slices = [found for found in self._slices(term) if len(found)]
         if not slices:
-            return np.empty(0, dtype=np.int32), np.empty(0, dtype=np.float32)
+            return np.empty(0, dtype=np.intp), np.empty(0, dtype=np.float32)
         found = slices[0] if len(slices) == 1 else np.concatenate(slices)
-        return ((found >> np.uint64(8)) & _ROW).astype(np.int32), (found & np.uint64(0xFF)).astype(np.float32)
+        return ((found >> np.uint64(8)) & _ROW).astype(np.intp), (found & np.uint64(0xFF)).astype(np.float32)
 
     def count(self, term: int) -> int:
         """Number of rows that hold the term hash, dead ones included."""
@@ -117,24 +118,24 @@ class TermStore:
 
     def holding(self, rows: Places, terms: Iterable[int]) -> npt.NDArray[np.bool_]:
         """Whether each row holds each term hash, however many others do: shape (terms, rows)."""
-        wanted = [np.uint64(term << 24) | rows.astype(np.uint64) for term in terms]
-        found = np.zeros((len(wanted), len(rows)), dtype=np.bool_)
+        keys = (np.array([*terms], dtype=np.uint64) << np.uint64(24))[:, None] | rows.astype(np.uint64)
+        found = np.zeros(keys.shape, dtype=np.bool_)
         for segment in filter(len, self._settle()):
-            for n, keys in enumerate(wanted):
-                # Counts are at least 1, so a posting stands right behind the same one without a count.
-                places = np.minimum(np.searchsorted(segment, keys << np.uint64(8)), len(segment) - 1)
-                found[n] |= segment[places] >> np.uint64(8) == keys
+            # Counts are at least 1, so a posting stands right behind the same one without a count.
+            places = np.minimum(segment.searchsorted(keys << np.uint64(8)), len(segment) - 1)
+            found |= segment[places] >> np.uint64(8) == keys
         return found
 
     def names(self, row: int) -> list[int]:
         """Hashes of the names in a row, ascending."""
-        first, last = np.searchsorted(self._naming.view, (row, row + 1)).tolist()
+        first, last = self._naming.view.searchsorted(np.array((row, row + 1), dtype=np.int32)).tolist()
         hashes: list[int] = self._named.view[first:last].tolist()
         return hashes
 
     def naming(self, rows: Places, others: Iterable[int]) -> npt.NDArray[np.bool_]:
         """Whether each row holds a name whose hash is not among `others`."""
-        first, last = (np.searchsorted(self._naming.view, rows, side=side) for side in ("left", "right"))
+        sought, naming = rows.astype(np.int32), self._naming.view
+        first, last = naming.searchsorted(sought), naming.searchsorted(sought, side="right")
         owners = np.repeat(np.arange(len(rows)), last - first)
         ahead = np.cumsum(last - first)
         places = np.arange(len(owners)) + np.repeat(last - ahead, last - first)
@@ -224,6 +225,8 @@ class Sight:
     answers: Rows = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
     #: Of the vectors of each model that was asked in, by its id.
     signs: dict[str, Signs] = field(default_factory=dict)
+    #: Allowed rows without a vector of each model and dimension that was asked in.
+    lacking: dict[tuple[str, int], int] = field(default_factory=dict)
 
     def holders(self, term: int, here: int) -> int:
         """Return how many allowed memories hold a term, given how many of these rows do."""
@@ -366,7 +369,7 @@ def coverage(terms: tuple[str, ...], postings: TermStore, sight: Sight) -> Cover
     return Coverage(own=own * scale, full=full[:n] * scale, holders=holders)
 
 
-def _window(rows: Rows, counts: Floats, gain: np.float32, sight: Sight, full: Floats, scratch: Floats) -> None:
+def _window(rows: Places, counts: Floats, gain: np.float32, sight: Sight, full: Floats, scratch: Floats) -> None:
     """Add one term's share of the window to `full`; `scratch` (one cell more than rows) is left zero."""
     last = len(scratch) - 1
     after = sight.after[rows]

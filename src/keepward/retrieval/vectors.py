@@ -10,6 +10,7 @@ Invariants
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -202,7 +203,7 @@ class UnitStore:
         # its own rounding.
         scale = _EXACT / (128.0 * math.sqrt(self.dim)) - math.sqrt(self.dim)
         whole = np.rint(query.astype(np.float64) * (scale / norm)).astype(np.float32)
-        dots = self._codes.view[units].astype(np.float32) @ whole
+        dots = self._codes.view.take(units, axis=0).astype(np.float32) @ whole
         half = 0.5 * float(whole.sum(dtype=np.float64))
         return np.asarray(
             (dots.astype(np.float64) + half) * (self._steps.view[units].astype(np.float64) / scale),
@@ -221,11 +222,16 @@ class UnitStore:
         """Return these units as float32 (n, dim), equal to the originals within 1 % of a component."""
         return _floats(self._codes.view[units], self._steps.view[units])
 
+    def spans(self, rows: Places) -> tuple[Places, Places]:
+        """Return the first unit of each row, or of what comes behind it where it has none, and how many it has."""
+        # Looked for as numbers of another size, all owners would be converted to that first.
+        sought, owners = rows.astype(np.int32), self.owners
+        first = owners.searchsorted(sought)
+        return first, owners.searchsorted(sought, side="right") - first
+
     def best(self, query: Floats, rows: Places) -> tuple[Floats, Places]:
         """Highest cosine among the units of each row, and how many units it has (none: cosine 0)."""
-        owners = self.owners
-        first = np.searchsorted(owners, rows)
-        counts = np.searchsorted(owners, rows, side="right") - first
+        first, counts = self.spans(rows)
         best = np.zeros(len(rows), dtype=np.float32)
         some = np.flatnonzero(counts)
         if len(some):
@@ -244,6 +250,7 @@ def nearest(distance: npt.NDArray[np.uint16], k: int, dim: int) -> Places:
     return np.flatnonzero(distance <= limit)
 
 
+@lru_cache(maxsize=8)
 def expected_cosine(dim: int) -> Floats:
     """Cosine to expect at each Hamming distance 0..dim: cos(pi * h / dim).
 

@@ -452,3 +452,21 @@ def test_the_mean_memory_keeps_its_cosine_to_a_question() -> None:
 def test_what_all_requests_for_advice_have_in_common_is_taken_off_one() -> None:
     usual = vector(3)[0]
     assert float(fusion.particular(vector(1)[0], usual) @ usual) == pytest.approx(0.0, abs=1e-6)
+
+
+def test_what_lacks_a_vector_is_counted_by_reader_and_model_and_anew_after_a_write() -> None:
+    mine = Allowed(scopes=frozenset(("/",)), now=0)
+    index = index_of(
+        entry(1, "green tea", vector_model="m", units=vector(1)),
+        entry(2, "black tea", scope="/agents/orion", vector_model="m", units=vector(2)),
+        entry(3, "white tea", scope="/agents/orion"),
+    )
+
+    def lacking(allowed: Allowed, model: str = "m") -> int:
+        return index.unmatched(query("tea", seed=1, model=model), allowed)
+
+    assert (lacking(ALL), lacking(mine), lacking(ALL, "other"), lacking(ALL)) == (1, 0, 3, 1)
+    index.apply([entry(4, "iced tea")], removed=["m003"])
+    assert (lacking(ALL), lacking(mine), lacking(ALL, "other")) == (1, 1, 3)
+    index.apply([entry(4, "iced tea", vector_model="m", units=vector(4))])
+    assert (lacking(ALL), lacking(mine)) == (0, 0)
