@@ -101,6 +101,12 @@ class VerbSuite(AskingSuite):
         changed = agent.revise(record.id, category=None, reason="wrong").records[0]
         assert (changed.text, changed.category, changed.tags) == ("Ana prefers tabs", None, ("a",))
 
+    def test_a_revision_that_changes_nothing_is_an_error_and_makes_no_version(self, agent: Any) -> None:
+        record = self.kept(agent, "Ana prefers tabs")
+        with pytest.raises(InvalidInput, match="another field to change"):
+            agent.revise(record.id, reason="why not", if_version=1)
+        assert agent.get(record.id).version == 1
+
     def test_a_revision_of_a_version_that_is_no_longer_the_newest_is_stale(self, agent: Any) -> None:
         record = self.kept(agent, "Ana prefers tabs")
         agent.revise(record.id, "Ana prefers spaces", reason="she changed her mind")

@@ -176,8 +176,6 @@ def revise(memory: Memory, given: dict[str, Any]) -> Answer:
         if "text" not in given:
             raise InvalidInput("`append` needs `text`, what to add")
         return written(memory, memory.append(memory_id, given.pop("text"), reason=reason, **given))
-    if not given.keys() - {"if_version"}:
-        raise InvalidInput("revise needs `text` or another field to change")
     if given.get("ttl") == "never":
         given["ttl"] = None
     return written(memory, memory.revise(memory_id, given.pop("text", KEEP), reason=reason, **given))
