@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -24,7 +25,7 @@ from keepward import durable
 from keepward.calls.govern import Govern
 from keepward.calls.use import Use
 from keepward.client import wire
-from keepward.client.transport import Answer, Transport, answer_of, reading
+from keepward.client.transport import PAUSE, Answer, Transport, answer_of, reading
 from keepward.client.wire import Draft
 from keepward.errors import InvalidInput, KeepwardError, StoreError, StoreUnavailable
 from keepward.model.commit import Reason
@@ -44,6 +45,8 @@ _CHUNK = 1 << 16
 _LINES = "application/x-ndjson"
 #: Seconds without a sign of life after which a stream of events is lost; a server gives one every 15.
 _SILENCE = 60.0
+#: Seconds that a stream stands before its server counts as one that is back, and the longest between two looks for it.
+_STOOD, _LONGEST = 1.0, 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,9 +92,10 @@ class Client(Use, Govern):
         """Prepare calls to a server; nothing is sent yet.
 
         Without a token only what the server opened to everybody is answered. ``tenant`` and ``scope`` are the
-        token's unless named. ``timeout`` is in seconds, for each step of a call and for the longest wait that a
-        server may ask for; ``retries`` is how often a call is sent again that can be. ``transport`` is an httpx2
-        transport, as for a proxy or an authority of one's own, or a whole httpx2 client, which is left open.
+        token's unless named. ``timeout`` is in seconds, for each step of a call, for the longest wait that a server
+        may ask for, and for how long ``events`` waits for one that went away; ``retries`` is how often a call is sent
+        again that can be. ``transport`` is an httpx2 transport, as for a proxy or an authority of one's own, or a
+        whole httpx2 client, which is left open.
 
         Raises:
             InvalidInput: no address of a server; a token that would travel in the clear to another machine, unless
@@ -164,26 +168,36 @@ class Client(Use, Govern):
         ``after`` is the number of the last commit that is known, 0 for all; None begins with what happens next.
 
         Raises:
-            StoreUnavailable: the server was lost and did not come back.
+            StoreUnavailable: the server was lost and did not come back within the timeout; is not there at all.
             Unauthorised: the token ended.
         """
         way = self._way
         # Named from the start, so that nothing is missed where the connection breaks before the first event.
-        seen, lost = _number(self.head) if after is None else after, 0
+        seen = _number(self.head) if after is None else after
+        #: Whether the server was ever heard, when it was lost, and how often and how long it was waited for since.
+        known, lost, tries, pause = False, way.clock(), 0, PAUSE
         while True:
+            # The server closes it as it stops; whether it comes back is seen by asking.
+            fault = StoreUnavailable("the server tells of no more events; try again")
+            opened: float | None = None
             try:
                 for each in _listen(way, seen):
-                    seen, lost = each.seq, 0
-                    yield each
-            except StoreUnavailable:
-                if lost >= way.retries:
-                    raise
-            else:
-                # The server closed it, as it does when it stops; whether it comes back is seen by asking.
-                if lost >= way.retries:
-                    raise StoreUnavailable("the server tells of no more events; try again")
-            way.sleep(0.1 * 2**lost)
-            lost += 1
+                    # An event, or a stream that stood for a while, is a server that was there again.
+                    if each is None:
+                        opened, known = way.clock(), True
+                    else:
+                        seen, opened = each.seq, -math.inf
+                        yield each
+            except StoreUnavailable as told:
+                fault = told
+            now = way.clock()
+            if opened is not None and now - opened >= _STOOD:
+                lost, tries, pause = now, 0, PAUSE
+            waits = known and way.retries and now + pause - lost <= way.timeout
+            if tries >= way.retries and not waits:
+                raise fault
+            way.sleep(pause)
+            tries, pause = tries + 1, min(2 * pause, _LONGEST)
 
     def export(self, target: str | Path | IO[str]) -> int:
         """Write every version of every memory of the tenant as JSON lines, oldest first; return how many.
@@ -263,9 +277,11 @@ def _sent(way: Transport, path: str, source: str | Path | IO[bytes] | bytes, que
         return answer_of(answer)
 
 
-def _listen(way: Transport, after: int) -> Iterator[Happened]:
+def _listen(way: Transport, after: int) -> Iterator[Happened | None]:
+    """Yield None once the server tells of events, and then each after that number."""
     headers = {"Accept": "text/event-stream", "Last-Event-ID": str(after)}
     with way.stream("GET", "/memory/events", headers=headers, silence=_SILENCE) as answer:
+        yield None
         for each in reading().EventSource(answer):
             if each.event == "end":
                 found = _parsed(each.data) or {}

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 #: Answers after which the same call may do better a little later.
 _LATER = frozenset({429, 502, 503, 504})
 #: Seconds before the first repetition; each further one waits twice as long.
-_PAUSE = 0.1
+PAUSE = 0.1
 _PROBLEM = "application/problem+json"
 _INSECURE = (
     "a token would travel in the clear: use https, reach the server through loopback, or say allow_insecure=True "
@@ -73,6 +73,7 @@ class Transport:
             raise InvalidInput("retries are a whole number, 0 or more")
         self.timeout, self.retries = timeout, retries
         self.sleep: Callable[[float], None] = time.sleep
+        self.clock: Callable[[], float] = time.monotonic
         library = reading()
         #: Whether ``close`` closes the connections as well.
         self.owned = not isinstance(transport, library.Client)
@@ -117,7 +118,7 @@ class Transport:
         again = self.retries if not once and (method == "GET" or "Idempotency-Key" in sent) else 0
         address = self.url + path + _query(query)
         for attempt in range(again + 1):
-            pause = _PAUSE * 2**attempt
+            pause = PAUSE * 2**attempt
             try:
                 # Redirects are not followed: they could carry the token elsewhere.
                 answer = self.http.request(method, address, content=content, headers=sent, follow_redirects=False)

@@ -49,7 +49,7 @@ class Server:
 
     def client(self, **named: Any) -> Client:
         client = Client(URL, TOKEN, transport=httpx2.MockTransport(self), **named)
-        client._way.sleep = self.slept.append
+        client._way.sleep, client._way.clock = self.slept.append, lambda: sum(self.slept)
         return client
 
 
@@ -407,6 +407,20 @@ def test_events_of_a_server_that_does_not_come_back_end_with_an_error() -> None:
     next(found)
     with pytest.raises(errors.StoreUnavailable):
         next(found)
+
+
+def test_events_go_on_when_a_server_is_back_within_the_timeout() -> None:
+    refused = httpx2.ConnectError("refused")
+    server = Server(sse(commit(3)), *[refused] * 7, sse(commit(4)))
+    found = server.client().events(after=2)
+    assert ([next(found).seq, next(found).seq], sum(server.slept)) == ([3, 4], pytest.approx(16.3))
+
+
+def test_events_of_a_server_that_was_never_there_end_at_once() -> None:
+    server = Server(httpx2.ConnectError("refused"))
+    with pytest.raises(errors.StoreUnavailable):
+        next(server.client().events(after=2))
+    assert sum(server.slept) < 1
 
 
 def lines(*values: dict[str, Any]) -> httpx2.Response:
