@@ -195,10 +195,19 @@ def test_a_parameter_that_takes_several_values_may_stand_twice(stage, owner):
 
 
 SECRET = "hunt" + "er2-needle"
+NUMBER = 987654
 ECHOES = {
     "a value": ("POST", "/memory/items", {"json": {"text": 5, "number": SECRET}}),
     "a name": ("POST", "/memory/items", {"json": {"text": "a", SECRET: 1}}),
     "a path": ("GET", f"/memory/items/{SECRET}", {}),
+    "a proposal": ("GET", f"/memory/quarantine/{SECRET}", {}),
+    "a proposal to decide": ("POST", f"/memory/quarantine/{SECRET}/reject", {"json": {"reason": "no"}}),
+    "a job": ("POST", f"/memory/jobs/{SECRET}/run", {}),
+    "a moment": ("GET", f"/memory/items?as_of={NUMBER}", {}),
+    "a commit": ("GET", f"/memory/commits/{SECRET}", {}),
+    "a receipt": ("GET", f"/memory/receipts/{SECRET}", {}),
+    "a draft": ("GET", f"/memory/drafts/{SECRET}", {}),
+    "a subject": ("POST", "/memory/erase/plan", {"json": {"subject": SECRET}}),
     "a path nowhere": ("GET", f"/{SECRET}", {}),
     "a parameter": ("GET", f"/probe?limit={SECRET}", {}),
     "a parameter's name": ("GET", f"/probe?{SECRET}=1", {}),
@@ -213,7 +222,8 @@ ECHOES = {
 def test_an_error_repeats_nothing_of_what_was_sent(stage, owner, method, path, sent):
     sent = {**sent, "headers": {**owner, **sent.get("headers", {})}}
     answer = stage.client.request(method, path, **sent)
-    assert (400 <= answer.status_code < 500, SECRET in answer.text) == (True, False)
+    repeated = SECRET in answer.text or str(NUMBER) in answer.text
+    assert (400 <= answer.status_code < 500, repeated) == (True, False)
 
 
 REFUSED = {

@@ -69,7 +69,7 @@ def test_a_problem_has_a_stable_code_and_says_what_to_do(stage, owner):
             "type": "urn:keepward:problem:not_found",
             "title": "There is nothing by that name",
             "status": 404,
-            "detail": "There is nothing by that name here; check the id, the tenant and the scope.",
+            "detail": "there is no memory by that id or key here; check the id, the tenant and the scope",
             "code": "not_found",
             "request_id": "r-1",
         },

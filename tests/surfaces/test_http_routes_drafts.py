@@ -50,6 +50,16 @@ def test_a_draft_is_told_by_operation_and_id(agent):
     assert told["items"] == [{"op": "insert", "id": ids[0]}, {"op": "retire", "id": "x"}]
 
 
+def test_a_draft_that_is_gone_is_told_as_one_with_how_long_drafts_are_kept(agent):
+    place = begun(agent)
+    agent.delete(place)
+    told = agent.post(f"{place}/changes", json={"changes": [insert()]}).json()
+    assert (told["code"], told["detail"]) == (
+        "not_found",
+        "there is no draft by that id; drafts are kept for an hour, and not over a restart",
+    )
+
+
 def test_a_draft_is_nobodys_but_its_principals(world, agent):
     place = begun(agent)
     others = (world.owner, world.bearer("claude"))

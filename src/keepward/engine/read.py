@@ -129,7 +129,7 @@ def seq_of(session: Session, as_of: AsOf) -> int | None:
     if isinstance(as_of, bool) or not isinstance(as_of, int):
         raise InvalidInput(_AS_OF)
     if as_of < 0 or as_of > session.store.head(session.tenant).seq:
-        raise NotFound(f"there is no commit {as_of} in this tenant; `keepward log` lists them")
+        raise NotFound("there is no such commit in this tenant; `keepward log` lists them")
     return as_of
 
 

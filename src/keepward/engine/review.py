@@ -407,7 +407,7 @@ def _within_queue(session: Session, proposal_id: str) -> Waiting:
         raise Unauthorised(_NO_DECIDER)
     item = session.store.waiting(session.tenant, proposal_id)
     if item is None:
-        raise NotFound(f"there is no proposal {proposal_id} in this tenant; `keepward pending` lists them")
+        raise NotFound("there is no proposal by that id in this tenant; `keepward pending` lists them")
     return item
 
 

@@ -119,9 +119,7 @@ def problem_of(fault: Exception, *, conditional: bool = False) -> Problem:
             return fault
         case errors.KeepwardError():
             status = 412 if conditional and isinstance(fault, errors.StaleVersion) else STATUS.get(fault.code, 500)
-            # (6): the message names what was asked for.
-            detail = str(errors.NotFound()) if isinstance(fault, errors.NotFound) else str(fault)
-            return Problem(status, fault.code, detail, headers={"Retry-After": "1"} if status == 503 else None)
+            return Problem(status, fault.code, str(fault), headers={"Retry-After": "1"} if status == 503 else None)
         case RequestValidationError():
             return _invalid(fault.errors())
         case HTTPException():

@@ -143,7 +143,7 @@ def events(call: Call) -> Response:
     newest = seq_of(call.memory.head)
     start = int(last) if last is not None else call.given.get("after")
     if start is not None and start > newest:
-        raise NotFound("there is no such commit yet")
+        raise NotFound("there is no such commit yet; the `head` of GET /memory/status begins with the newest")
     if serving.streams >= MOST:
         detail = "too many streams are open; close one, or ask for commits by number"
         raise Problem(429, "rate_limited", detail, headers={"Retry-After": "5"})
