@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 
 import pytest
@@ -59,6 +60,16 @@ def test_doctor_finds_nothing_wrong_with_a_fresh_store_but_a_missing_model(run, 
 def test_doctor_exits_1_and_says_what_to_do(run, saved):
     fault = next(each for each in run("doctor", "--json").json["checks"] if not each["ok"])
     assert fault["remedy"]
+
+
+def test_doctor_finds_a_folder_of_keys_that_takes_no_new_heads(run, saved, tmp_path):
+    [heads] = tmp_path.glob("home/stores/*/heads")
+    shutil.rmtree(heads)
+    heads.write_text("in the way")
+    [fault] = [
+        each for each in run("doctor", "--embedder", "hashed", "--json").json["checks"] if each["name"] == "seal"
+    ]
+    assert (fault["ok"], "takes no new heads" in fault["detail"], "write" in fault["remedy"]) == (False, True, True)
 
 
 def test_reindex_computes_missing_vectors(run, saved):

@@ -202,6 +202,18 @@ class FileAnchor:
         finally:
             os.close(handle)
 
+    def obstacle(self, tenant: str) -> str | None:
+        file = self._head_file(tenant)
+        try:
+            try:
+                os.close(os.open(file, os.O_RDWR))
+            except FileNotFoundError:
+                if not os.access(Path(file).parent, os.W_OK | os.X_OK):
+                    return "no file can be made in its folder"
+        except OSError as fault:
+            return fault.strerror or "the disk gave an error"
+        return None
+
     def names(self) -> set[str]:
         try:
             return {entry.name for entry in (self._place() / "heads").iterdir()}

@@ -76,6 +76,10 @@ class Anchor(Protocol):
         """Note a head of the journal and one of what stands beside it; one that is behind its note changes nothing."""
         ...
 
+    def obstacle(self, tenant: str) -> str | None:
+        """Return why no head of a tenant could be noted now; None where one could. Nothing is noted by it."""
+        ...
+
 
 class ErasureList(Protocol):
     """Remembers, outside of any store's folder, what was erased, which tokens were revoked, which backups were made."""

@@ -302,9 +302,16 @@ class Store(Reader):
             "file_bytes": self._connector.size(),
             "read_only": self.read_only,
             "sealed": self._sealer.active,
-            "anchor": self._state,
+            "anchor": self._noting(tenant),
             "adopted": self.foreign is None,
         }
+
+    def _noting(self, tenant: str) -> str:
+        """Return the state of the anchor, or why it takes no more heads; see (5)."""
+        if self._anchor is None or self.foreign is not None or self.read_only:
+            return self._state
+        why = self._anchor.obstacle(tenant)
+        return self._state if why is None else f"takes no new heads: {why}"
 
     def _counts(self, tenant: str, now: int) -> Counts:
         # Asked before the snapshot is taken, as for what is withheld.

@@ -453,6 +453,15 @@ def test_without_a_place_for_the_key_the_store_works(tmp_path):
         assert store.head(TENANT).seq == 1
 
 
+def test_an_anchor_that_takes_no_new_heads_says_why(path):
+    with opened(path) as store:
+        [heads] = path.parent.glob("config/stores/*/heads")
+        shutil.rmtree(heads)
+        heads.write_text("in the way")
+        assert store.facts(TENANT, Maker().now)["anchor"] == "takes no new heads: Not a directory"
+
+
+@pytest.mark.promise("T25")
 @pytest.mark.promise("T25")
 def test_a_sealed_store_is_not_written_without_its_key(path):
     with open_store(path) as store, store.write() as writer, pytest.raises(StoreUnavailable, match="out of reach"):
