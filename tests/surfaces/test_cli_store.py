@@ -72,6 +72,12 @@ def test_doctor_finds_a_folder_of_keys_that_takes_no_new_heads(run, saved, tmp_p
     assert (fault["ok"], "takes no new heads" in fault["detail"], "write" in fault["remedy"]) == (False, True, True)
 
 
+def test_nothing_is_remembered_in_a_store_whose_key_has_no_place(run, tmp_path):
+    (tmp_path / "home").write_text("in the way")
+    ran = run("remember", "Ana prefers tabs")
+    assert (ran.code, ran.out, "set KEEPWARD_HOME" in ran.err) == (8, "", True)
+
+
 def test_reindex_computes_missing_vectors(run, saved):
     assert run("reindex", "--embedder", "hashed", "--json").json["reindexed"] == 1
 

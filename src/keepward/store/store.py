@@ -3,8 +3,8 @@
 Invariants
 (1) Every read names a tenant; only an owner's tools, and what is asked before a tenant is known, see all of them.
 (2) ``write`` is one transaction: all of it is visible together, or nothing.
-(3) The sealing key is never beside the store. Without a place for it the store works unsealed and says so in ``facts``
-    and ``notes``.
+(3) The sealing key is never beside the store. Without a place for it nothing is written to a new store. One that was
+    written unsealed, and whose folder of keys cannot be read, works so and says it in ``facts`` and ``notes``.
 (4) A tenant is met once by a store that is open, before it is first used: it is not behind what this machine has noted
     of it. What was noted is read before the store is: another process may write in between, and only forward.
 (5) A note that cannot be written costs nothing that is durable: the next one tells of a later state.
@@ -488,6 +488,8 @@ def stand(connector: Connector, store_id: str, anchor: Anchor | None, path: Path
         key = anchor.key()
     except OSError as fault:
         _not_the_disk(fault)
+        if connector.writable and _is_new(connector):
+            raise _no_place(fault) from fault
         return _without_key(fault.strerror or "its folder cannot be read")
     if key is not None:
         sealer = Sealer(key)
@@ -509,7 +511,7 @@ def stand(connector: Connector, store_id: str, anchor: Anchor | None, path: Path
         sealer = anew.adopt(connector, anchor, None) if connector.writable else Sealer(None)
     except OSError as fault:
         _not_the_disk(fault)
-        return _without_key(fault.strerror or "its folder cannot be written")
+        raise _no_place(fault) from fault
     if not sealer.active:
         return _without_key("the store is empty and can only be read")
     return Standing(sealer=sealer, anchor=anchor, state="kept")
@@ -517,6 +519,15 @@ def stand(connector: Connector, store_id: str, anchor: Anchor | None, path: Path
 
 def _without_key(why: str) -> Standing:
     return Standing(sealer=Sealer(None), anchor=None, state=f"unavailable: {why}", keyless=True)
+
+
+def _no_place(fault: OSError) -> StoreUnavailable:
+    where = f" at {fault.filename}" if fault.filename else ""
+    why = fault.strerror or "the disk gave an error"
+    return StoreUnavailable(
+        f"the key of a new store has no place{where} ({why}): let this user write there, or set KEEPWARD_HOME to a "
+        "folder that it may write; what is written without a key would be unknown to this machine afterwards"
+    )
 
 
 def _not_the_disk(fault: OSError) -> None:

@@ -438,19 +438,44 @@ def test_a_log_that_one_write_made_long_does_not_stay_long(path, monkeypatch):
     assert (lengths[0] > 5_000_000, lengths[1] <= 50_000) == (True, True)
 
 
-def test_without_a_place_for_the_key_the_store_says_that_it_is_not_sealed(tmp_path):
-    (tmp_path / "file").write_text("in the way")
-    with open_store(tmp_path / "m.db", anchor=FileAnchor(tmp_path / "file")) as store:
-        assert store.facts(TENANT, Maker().now)["anchor"].startswith("unavailable")
+class OutOfReach(FileAnchor):
+    """A folder of keys that this user may not enter."""
+
+    def bind(self, store_id, place=None):
+        raise PermissionError(13, "Permission denied", str(self._config))
 
 
-def test_without_a_place_for_the_key_the_store_works(tmp_path):
+@pytest.fixture(params=[FileAnchor, OutOfReach])
+def no_place(request, tmp_path):
+    """An anchor whose folder cannot be made, or cannot be entered."""
     (tmp_path / "file").write_text("in the way")
+    return request.param(tmp_path / "file" / "config")
+
+
+def test_without_a_place_for_its_key_a_new_store_is_refused_and_the_setting_named(tmp_path, no_place):
+    with pytest.raises(StoreUnavailable, match=r"file/config.*set KEEPWARD_HOME"):
+        open_store(tmp_path / "m.db", anchor=no_place)
+
+
+def test_a_store_that_was_refused_for_want_of_a_place_is_begun_once_there_is_one(tmp_path, no_place):
+    with pytest.raises(StoreUnavailable):
+        open_store(tmp_path / "m.db", anchor=no_place)
+    make, given = Maker(), FileAnchor(tmp_path / "config")
+    with open_store(tmp_path / "m.db", anchor=given) as store, store.write() as writer:
+        writer.append(TENANT, make.stage(make.record()))
+    with open_store(tmp_path / "m.db", anchor=given) as store:
+        assert (store.head(TENANT).seq, store.facts(TENANT, make.now)["sealed"]) == (1, True)
+
+
+def test_a_store_written_unsealed_works_where_keys_are_out_of_reach_and_says_so(tmp_path):
     make = Maker()
-    with open_store(tmp_path / "m.db", anchor=FileAnchor(tmp_path / "file")) as store:
-        with store.write() as writer:
-            writer.append(TENANT, make.stage(make.record()))
-        assert store.head(TENANT).seq == 1
+    with open_store(tmp_path / "m.db") as store, store.write() as writer:
+        writer.append(TENANT, make.stage(make.record()))
+    with open_store(tmp_path / "m.db", anchor=OutOfReach(tmp_path)) as store:
+        assert (store.head(TENANT).seq, store.facts(TENANT, make.now)["anchor"]) == (
+            1,
+            "unavailable: Permission denied",
+        )
 
 
 def test_an_anchor_that_takes_no_new_heads_says_why(path):
@@ -461,7 +486,6 @@ def test_an_anchor_that_takes_no_new_heads_says_why(path):
         assert store.facts(TENANT, Maker().now)["anchor"] == "takes no new heads: Not a directory"
 
 
-@pytest.mark.promise("T25")
 @pytest.mark.promise("T25")
 def test_a_sealed_store_is_not_written_without_its_key(path):
     with open_store(path) as store, store.write() as writer, pytest.raises(StoreUnavailable, match="out of reach"):
