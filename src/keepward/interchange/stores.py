@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from keepward.engine.parts import Unusable
@@ -19,7 +19,7 @@ from keepward.integrations.names import below, found_by, key_of, texts_of
 from keepward.interchange.messages import turns
 from keepward.interchange.reading import SQLITE, Flaw, Item, Plan, Source, listed, noted, parse, records, well_formed
 from keepward.model.memory import Tier
-from keepward.model.value import parse_instant
+from keepward.model.value import LONGEST, parse_instant
 
 if TYPE_CHECKING:
     from keepward.memory import Memory
@@ -39,7 +39,7 @@ def is_mem0(value: Any) -> bool:
 
 
 def plan_mem0(source: Source, mem: Memory) -> Plan:
-    """Read the active memories, and relations; the run of each is in its metadata."""
+    """Read the active memories that hold, and relations; the run of each is in its metadata."""
     limit, rows = mem.policy.text_limit[Tier.ARCHIVAL], records(source, "results", "memories", "relations")
     left: Counter[str] = Counter()
 
@@ -53,6 +53,10 @@ def plan_mem0(source: Source, mem: Memory) -> Plan:
                 yield from noted(number, limit, " ".join((*parts, end)), category="relation")
             elif row.get("state", "active") != "active":
                 left["memories that are paused, archived or deleted"] += 1
+            elif isinstance(left_of := _left_of(row.get("expiration_date"), mem.now), str):
+                yield Flaw(number=number, reason=left_of)
+            elif left_of is not None and left_of <= timedelta(0):
+                left["memories that ran out"] += 1
             else:
                 names = ("user_id", "agent_id", "run_id", "actor_id", "role", "app")
                 about = {name: row[name] for name in names if isinstance(row.get(name), str)}
@@ -67,9 +71,22 @@ def plan_mem0(source: Source, mem: Memory) -> Plan:
                     subject=about.get("user_id") if "memory" in row else None,
                     tags=tuple(each for each in listed(row.get("categories")) if isinstance(each, str)),
                     metadata={**more, **({"mem0": about} if about else {})} or None,
+                    **({} if left_of is None else {"ttl": left_of.total_seconds()}),
                 )
 
     return Plan(total=len(rows), entries=entries(), left=left)
+
+
+def _left_of(day: Any, now: datetime) -> timedelta | str | None:
+    """Return how long a memory of mem0 holds, to the end of its last day; None for good; a text says what is wrong."""
+    if day is None:
+        return None
+    try:
+        left = parse_instant(day) - now
+    except (InvalidInput, TypeError):
+        return "its expiration date is not a day such as 2026-03-01"
+    # A day that is further away stands for never.
+    return left + timedelta(days=1) if left < LONGEST - timedelta(days=1) else None
 
 
 def is_letta(value: Any) -> bool:

@@ -2,7 +2,7 @@
 
 import json
 import zipfile
-from datetime import UTC, datetime
+from datetime import UTC, datetime, time, timedelta
 
 import pytest
 
@@ -171,6 +171,35 @@ def test_a_memory_of_mem0_keeps_its_user_tags_and_time(mem, folder):
     found = mem.get("7c9d5f2e-0000-4000-8000-000000000001")
     assert (found.subject, found.tags, found.metadata["mem0"]["run_id"]) == ("ana", ("health",), "monday")
     assert found.occurred_at == datetime(2025, 5, 1, 17, tzinfo=UTC)
+
+
+def expiring(folder, day):
+    path = folder / "expiring.json"
+    path.write_text(
+        json.dumps([{"id": "e1", "memory": "The pier is closed", "user_id": "ana", "expiration_date": day}])
+    )
+    return path
+
+
+def test_a_memory_of_mem0_holds_to_the_end_of_its_last_day(mem, folder):
+    day = (mem.now + timedelta(days=3)).date()
+    load(mem, expiring(folder, day.isoformat()))
+    assert mem.find()[0].expires_at == datetime.combine(day, time(), UTC) + timedelta(days=1)
+
+
+def test_a_memory_of_mem0_that_ran_out_is_left_out_and_counted(mem, folder):
+    done = load(mem, expiring(folder, "2020-01-01"))
+    assert (counts(done), done.notes) == ((0, 0, 0, 0, 0), ("left out: 1 memories that ran out",))
+
+
+def test_a_memory_of_mem0_whose_last_day_cannot_be_read_is_named(mem, folder):
+    [(line, reason)] = load(mem, expiring(folder, "soon")).failed
+    assert (line, "expiration date" in reason) == (1, True)
+
+
+def test_a_memory_of_mem0_that_ends_in_the_year_9999_stays(mem, folder):
+    load(mem, expiring(folder, "9999-12-31"))
+    assert mem.find()[0].expires_at is None
 
 
 def test_what_a_letta_agent_sent_is_what_it_said(mem, folder):
