@@ -7,6 +7,7 @@ Invariants
 (4) Weights of the reranker stand in the first line that names them; what is named and not there is counted.
 (5) Importing is never restoring: an export is restored by an owner who saw its core blocks and gives the digest of
     exactly that; what an import brings passes the gates as new text, whoever imports it.
+(6) An export takes the place of an earlier export, and of nothing else that holds anything.
 """
 
 from __future__ import annotations
@@ -36,6 +37,10 @@ if TYPE_CHECKING:
     from keepward.memory import Memory
 
 
+#: Of the first line of a file that is looked at; a line of an export is shorter.
+_LONGEST_LINE = 1 << 24
+
+
 @dataclass(slots=True, kw_only=True)
 class Tally:
     """What an export holds beside its lines."""
@@ -58,7 +63,7 @@ def write_vault(mem: Memory, target: str | Path | TextIO, *, blobs: bool = True,
     Raises:
         Unauthorised: the handle is not the owner's; an export holds every scope.
         Tampered: a commit does not match its hash.
-        InvalidInput: the path is a store's.
+        InvalidInput: the path is a store's, or of anything else that is no export.
         StoreUnavailable: the file cannot be written; what was there before is unchanged.
     """
     if not mem.actor.is_owner:
@@ -72,9 +77,7 @@ def write_vault(mem: Memory, target: str | Path | TextIO, *, blobs: bool = True,
             count += 1
         return count
     path = Path(target)
-    if id_file(path).exists():
-        # Its blobs lie where those of an export would.
-        raise InvalidInput(f"{path.name} is a store; name another file for the export")
+    _check_replaceable(path)
     try:
         with durable.replacing(path) as out:
             for line in _lines(mem, tally):
@@ -86,6 +89,25 @@ def write_vault(mem: Memory, target: str | Path | TextIO, *, blobs: bool = True,
     except OSError as fault:
         raise StoreUnavailable(f"cannot write {path.name}: {fault.strerror or 'output error'}") from fault
     return count
+
+
+def _check_replaceable(path: Path) -> None:
+    """Make sure that an export may take the place of what is at a path; see (6)."""
+    if id_file(path).exists():
+        # Its blobs lie where those of an export would.
+        raise InvalidInput(f"{path.name} is a store; name another file for the export")
+    if not path.exists():
+        return
+    if not path.is_file():
+        raise InvalidInput(f"{path.name} is not a file; name one for the export, or leave it out for stdout")
+    try:
+        with path.open("rb") as there:
+            first = there.readline(_LONGEST_LINE)
+        known = not first.strip() or vault.looks_like(json.loads(first))
+    except (OSError, ValueError, RecursionError):
+        known = False
+    if not known:
+        raise InvalidInput(f"{path.name} is there already and is no export; move it away, or name another file")
 
 
 def _lines(mem: Memory, tally: Tally) -> Iterator[str]:

@@ -1,5 +1,6 @@
 import io
 import json
+import os
 import random
 
 import pytest
@@ -44,6 +45,32 @@ def test_an_export_does_not_take_the_place_of_a_store(tmp_path):
             write_vault(memory, path)
         assert sorted(tmp_path.rglob("*")) == before
         assert path.read_bytes().startswith(b"SQLite format 3")
+
+
+@pytest.mark.parametrize("content", ["precious notes\n", '{"a": 1}\n', "[1, 2]", "\0\1\2"])
+def test_an_export_does_not_take_the_place_of_another_file(told, tmp_path, content):
+    path = tmp_path / "notes.txt"
+    path.write_text(content)
+    with pytest.raises(InvalidInput, match="is no export; move it away"):
+        write_vault(told, path)
+    assert path.read_text() == content
+
+
+def test_an_export_takes_the_place_of_an_earlier_one(told, exported):
+    told.remember("The pier is closed")
+    assert write_vault(told, exported) == len(rows(exported)) > 1
+
+
+def test_an_export_fills_an_empty_file(told, tmp_path):
+    path = tmp_path / "empty.jsonl"
+    path.touch()
+    assert write_vault(told, path) > 0
+
+
+def test_an_export_does_not_take_the_place_of_a_pipe(told, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InvalidInput, match="is not a file"):
+        write_vault(told, tmp_path / "pipe")
 
 
 def rows(path):
