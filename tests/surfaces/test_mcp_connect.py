@@ -539,3 +539,9 @@ def test_the_protocol_and_one_json_object_do_not_share_stdout(run):
 
 def test_an_agent_cannot_be_served_as_the_operator(run):
     assert run("mcp", "--as", "operator").code == 7
+
+
+def test_where_the_protocol_is_not_installed_connecting_says_what_to_install(run, home, monkeypatch):
+    monkeypatch.setattr("keepward.mcp.installed", lambda: False)
+    ran = run("connect", "claude")
+    assert (ran.code, 'pip install "keepward[mcp]"' in ran.err) == (0, True)

@@ -300,11 +300,7 @@ def connect(
         "name": bearer,
         "scope": memory.scope if memory else call.scope or call.settings.scope,
     }
-    talk = []
-    if tokened and call.settings.policy.chat_approval:
-        talk.append("chat_approval is for an agent without a token: connect with --no-token to decide in the chat")
-    if folder is not None and not (no_token or remove):
-        talk.append("a project's settings are shared, so no token is in them; each person sets KEEPWARD_TOKEN")
+    talk = [] if remove else _remarks(call, tokened=tokened, shared=folder is not None and not no_token)
     ended = None
     if standing and not dry_run and not held:
         ended, complaint = _end(call, standing)
@@ -323,6 +319,18 @@ def connect(
         "next": chosen.then if change.action in {"added", "updated"} and not dry_run else None,
     }
     return Answer(data, lambda screen, data: _show_connected(screen, data, chosen.title), talk=tuple(talk))
+
+
+def _remarks(call: Call, *, tokened: bool, shared: bool) -> list[str]:
+    """Return what to know of an entry that was written."""
+    from keepward.mcp import MISSING, installed
+
+    talk = [] if installed() else [f"the client cannot start it yet: {MISSING}"]
+    if tokened and call.settings.policy.chat_approval:
+        talk.append("chat_approval is for an agent without a token: connect with --no-token to decide in the chat")
+    if shared:
+        talk.append("a project's settings are shared, so no token is in them; each person sets KEEPWARD_TOKEN")
+    return talk
 
 
 def _hooked(
