@@ -35,6 +35,10 @@ def test_facts_are_committed(shown):
     assert outcomes(shown["committed"]) == ["committed"] * 3
 
 
+def test_no_fact_of_the_agents_is_found_fault_with(shown):
+    assert [each["reasons"] for each in shown["committed"]["writes"]] == [[]] * 3
+
+
 def test_an_exact_and_a_near_duplicate_are_merged(shown):
     assert outcomes(shown["merged"]) == ["duplicate"] * 2
 
