@@ -205,6 +205,21 @@ def test_shared_options_are_documented_with_their_variables():
     assert {"db", "tenant", "scope", "actor", "embedder", "config", "as_json", "quiet"} == COMMON.keys()
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+def test_a_full_stdout_is_said_in_one_line_and_no_trace(run, saved):
+    line = f"{sys.executable} -m keepward list --json >/dev/full"
+    done = subprocess.run(["sh", "-c", line], check=False, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr.splitlines()) == (1, ["keepward: the system says: No space left on device"])
+
+
+def test_what_is_said_to_a_store_in_memory_is_said_to_be_lost(run):
+    assert "nothing of it is kept" in run("remember", "Ana prefers tabs", "--db", ":memory:").err
+
+
+def test_an_unknown_format_is_named_by_the_option_that_help_shows_first(run, tmp_path):
+    assert run("import", str(tmp_path), "--from", "nonsense").err.startswith("keepward: --from: unknown format")
+
+
 def test_an_interrupt_exits_130_and_says_what_it_means(run, monkeypatch):
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt

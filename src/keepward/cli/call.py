@@ -168,7 +168,9 @@ class Call:
             **settings.opening,
         )
         memory = self._open.enter_context(opened)
-        if missing:
+        if missing and str(self.path) == ":memory:":
+            self.say("a store in :memory: ends with this command: nothing of it is kept")
+        elif missing:
             self.say(f"made a new store at {self.path}")
         self._tell_decisions(memory)
         return memory

@@ -303,7 +303,7 @@ def import_(call: Call, path: str, format: str, dry_run: bool, **how: Any) -> An
     from keepward.model.value import unknown
 
     if format not in FORMATS:
-        raise InvalidInput(f"--format: {unknown('format', format, FORMATS)}")
+        raise InvalidInput(f"--from: {unknown('format', format, FORMATS)}")
     if not path:
         raise InvalidInput("PATH is empty: name a file or a folder; . is this one")
     target: Any = sys.stdin.buffer if path == "-" else Path(path).expanduser()

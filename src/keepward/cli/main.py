@@ -14,7 +14,7 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -188,6 +188,9 @@ def _logging() -> Iterator[None]:
 def _failed(arguments: list[str], code: str, message: str) -> int:
     head = arguments[: arguments.index("--")] if "--" in arguments else arguments
     if "--json" in head:
-        print_json({"error": {"code": code, "message": message}})
+        # Where stdout takes nothing more, the sentence on stderr is what is left.
+        with suppress(OSError):
+            print_json({"error": {"code": code, "message": message}})
+            sys.stdout.flush()
     print(f"{PROGRAM}: {visible(message)}", file=sys.stderr)  # noqa: T201 - stderr is where a command talks
     return EXIT_OF.get(code, 1)
