@@ -160,6 +160,18 @@ def test_a_body_comes_as_application_json_or_not_at_all(stage, owner, kind):
     assert (answer.status_code, answer.json()["code"]) == (415, "unsupported_media_type")
 
 
+SAYS = {
+    "another charset": (b'{"text": "a"}', "application/json; charset=latin-1", "in UTF-8"),
+    "a byte order mark": (b'\xef\xbb\xbf{"text": "a"}', "application/json", "begins with a byte order mark"),
+}
+
+
+@pytest.mark.parametrize(("body", "kind", "says"), SAYS.values(), ids=SAYS)
+def test_what_is_wrong_with_a_body_is_said_by_its_name(stage, owner, body, kind, says):
+    answer = stage.client.post("/memory/items", content=body, headers={**owner, "Content-Type": kind})
+    assert says in answer.json()["detail"]
+
+
 def test_a_packed_body_is_told_that_it_is_packed(stage, owner):
     headers = {**owner, "Content-Type": "application/json", "Content-Encoding": "gzip"}
     answer = stage.client.post("/memory/items", content=gzip.compress(b'{"text": "a"}'), headers=headers)

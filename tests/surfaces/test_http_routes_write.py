@@ -238,6 +238,11 @@ def test_many_are_remembered_all_or_none(world, agent):
     assert ([each["outcome"] for each in told["outcomes"]], told["count"], world.memory.find()) == (["refused"], 2, [])
 
 
+def test_a_change_that_does_not_say_what_it_is_is_told_how(agent):
+    told = agent.post("/memory/edit", json={"reason": "tidy", "changes": [{}]}).json()
+    assert told["detail"] == "body.changes.0: needs 'op' to say what it is"
+
+
 def test_several_memories_become_one_and_are_superseded(world):
     ids = [world.memory.remember(f"Ferry {n}{n} leaves at {n}", tier="archival").records[0].id for n in (6, 7)]
     answer = world.owner.post(

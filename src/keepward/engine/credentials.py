@@ -184,7 +184,7 @@ def confirm(engine: Engine, actor: Actor) -> None:
 
 def _owner(session: Session) -> None:
     if not session.actor.is_owner:
-        raise Unauthorised("tokens are the owner's; open the store with an operator as the actor")
+        raise Unauthorised("tokens are the owner's; act as an operator, or use an owner's token")
 
 
 def _keep(session: Session, token: Token, what: str, **more: object) -> Receipt:

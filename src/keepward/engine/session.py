@@ -185,7 +185,7 @@ class Session:
             Unauthorised: it is somebody else.
         """
         if not (self.actor.is_owner and self.actor.able(right)):
-            raise Unauthorised(f"{what} takes the owner; open the store with an operator as the actor")
+            raise Unauthorised(f"{what} takes the owner; act as an operator, or use an owner's token")
         if right == "erase" and not all(actor.able("erase") for actor in self.via):
             raise Unauthorised("this token may not erase; ask the owner for one that may")
 

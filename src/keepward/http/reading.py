@@ -58,7 +58,7 @@ _PLAIN = re.compile(
     r"missing|extra_forbidden|none_required|value_error|literal_error|enum|finite_number|multiple_of|frozen_\w+"
     r"|(string|int|float|bool|list|tuple|set|dict|mapping|model|dataclass|model_attributes|bytes)_type"
     r"|(int|float|bool)_parsing|int_from_float|int_parsing_size|string_too_(short|long)|string_pattern_mismatch"
-    r"|too_(short|long)|(greater|less)_than(_equal)?|union_tag_not_found|timezone_(aware|naive)|datetime_(type|past|future)"
+    r"|too_(short|long)|(greater|less)_than(_equal)?|timezone_(aware|naive)|datetime_(type|past|future)"
 )
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,39}", re.ASCII | re.IGNORECASE)
 
@@ -170,6 +170,8 @@ def _message(error: Mapping[str, Any]) -> str:
         return "there is no such field; leave it out"
     if kind == "union_tag_invalid":
         return f"must be one of {context.get('expected_tags', 'the documented ones')}"
+    if kind == "union_tag_not_found":
+        return f"needs {context.get('discriminator', 'a name')} to say what it is"
     if _PLAIN.fullmatch(kind):
         return str(error["msg"]).removeprefix("Value error, ")
     return "is not usable here; see /docs"
@@ -199,6 +201,8 @@ def parse(body: bytes) -> Any:
         text = body.decode("utf-8")
     except UnicodeDecodeError as fault:
         raise _bad("the body is not UTF-8") from fault
+    if text.startswith("\ufeff"):
+        raise _bad("the body begins with a byte order mark; send it without")
     try:
         value = reading.parse(text, pairs=_object)
     except Unusable as fault:
@@ -230,8 +234,10 @@ def check_type(request: Request) -> None:
         return
     kind, _, rest = headers.get("content-type", "").partition(";")
     charset = rest.strip().lower().replace('"', "").replace(" ", "")
-    if kind.strip().lower() != "application/json" or charset not in {"", "charset=utf-8"}:
+    if kind.strip().lower() != "application/json":
         raise Problem(415, "unsupported_media_type", "send the body as application/json")
+    if charset not in {"", "charset=utf-8"}:
+        raise Problem(415, "unsupported_media_type", "send the body in UTF-8, as JSON is; no other charset is read")
     if headers.get("content-encoding", "identity").strip().lower() != "identity":
         raise Problem(415, "unsupported_media_type", "send the body as it is, without Content-Encoding")
 
