@@ -6,14 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
-import schemathesis
 from hypothesis import HealthCheck, given, settings
-from schemathesis.core import NOT_SET
-from schemathesis.generation import GenerationMode
 
 from keepward.http.models import body_of
 from keepward.verbs import registry
 
+schemathesis = pytest.importorskip("schemathesis")
 pytestmark = pytest.mark.proof
 
 API = json.loads((Path(__file__).parents[2] / "docs" / "reference" / "openapi.json").read_text("utf-8"))
@@ -27,10 +25,10 @@ BODIES = {each.operation: model for each in registry().values() if (model := bod
 @pytest.mark.parametrize("name", BODIES)
 def test_a_body_that_fits_its_description_is_read(name):
     @settings(max_examples=60, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
-    @given(DESCRIBED[name].as_strategy(generation_mode=GenerationMode.POSITIVE))
+    @given(DESCRIBED[name].as_strategy(generation_mode=schemathesis.GenerationMode.POSITIVE))
     def read(case):
         # Some calls may come without one, or with null.
-        if case.body not in (None, NOT_SET):
+        if case.body not in (None, schemathesis.core.NOT_SET):
             BODIES[name].model_validate_json(json.dumps(case.body))
 
     read()

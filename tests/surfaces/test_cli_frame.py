@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -206,9 +207,12 @@ def test_shared_options_are_documented_with_their_variables():
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
-def test_a_full_stdout_is_said_in_one_line_and_no_trace(run, saved):
-    line = f"{sys.executable} -m keepward list --json >/dev/full"
-    done = subprocess.run(["sh", "-c", line], check=False, capture_output=True, text=True, timeout=60)
+@pytest.mark.parametrize("buffered", ["", "1"])
+@pytest.mark.parametrize("option", ["", "--json"])
+def test_a_full_stdout_is_said_in_one_line_and_no_trace(run, saved, option, buffered):
+    line = f"{sys.executable} -m keepward list {option} >/dev/full"
+    environment = {**os.environ, "PYTHONUNBUFFERED": buffered}
+    done = subprocess.run(["sh", "-c", line], check=False, capture_output=True, text=True, timeout=60, env=environment)
     assert (done.returncode, done.stderr.splitlines()) == (1, ["keepward: the system says: No space left on device"])
 
 

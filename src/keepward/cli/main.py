@@ -14,7 +14,7 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -146,8 +146,8 @@ def _run(given: list[str]) -> int:
     except KeepwardError as fault:
         return _failed(given, fault.code, str(fault))
     except BrokenPipeError:
-        # The reader has gone, as in `keepward log | head`; what is left in the buffer has nowhere to go.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader has gone, as in `keepward log | head`.
+        _let_go()
         return 1
     except (KeyboardInterrupt, click.Abort):
         stopped = "interrupted; what was not committed was not stored, and the same command again goes on"
@@ -187,10 +187,17 @@ def _logging() -> Iterator[None]:
 
 def _failed(arguments: list[str], code: str, message: str) -> int:
     head = arguments[: arguments.index("--")] if "--" in arguments else arguments
-    if "--json" in head:
-        # Where stdout takes nothing more, the sentence on stderr is what is left.
-        with suppress(OSError):
+    try:
+        if "--json" in head:
             print_json({"error": {"code": code, "message": message}})
-            sys.stdout.flush()
+        sys.stdout.flush()
+    except OSError:
+        # Where stdout takes nothing more, the sentence on stderr is what is left.
+        _let_go()
     print(f"{PROGRAM}: {visible(message)}", file=sys.stderr)  # noqa: T201 - stderr is where a command talks
     return EXIT_OF.get(code, 1)
+
+
+def _let_go() -> None:
+    """Leave what is left in the buffer of stdout, which has nowhere to go."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
