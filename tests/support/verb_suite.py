@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from keepward.errors import Conflict, InvalidInput, NotFound, StaleVersion, Unauthorised
-from keepward.model.change import Insert, Supersede
+from keepward.model.change import Insert, Replace, Supersede
 from keepward.model.memory import Status, Tier
 from keepward.model.proposal import Committed, Duplicate, Quarantined, Refused
 
@@ -103,8 +103,10 @@ class VerbSuite(AskingSuite):
 
     def test_a_revision_that_changes_nothing_is_an_error_and_makes_no_version(self, agent: Any) -> None:
         record = self.kept(agent, "Ana prefers tabs")
-        with pytest.raises(InvalidInput, match="another field to change"):
+        with pytest.raises(InvalidInput, match="nothing is changed"):
             agent.revise(record.id, reason="why not", if_version=1)
+        with pytest.raises(InvalidInput, match="nothing is changed"):
+            agent.propose([Replace(id=record.id)], reason="why not")
         assert agent.get(record.id).version == 1
 
     def test_a_revision_of_a_version_that_is_no_longer_the_newest_is_stale(self, agent: Any) -> None:

@@ -360,7 +360,7 @@ def _outdoes(
     # "Ana's mother Inga lives in Bergen" and "Ana moved".
     for one, two in ((after, before), (before, after)):
         apart = apart or bool(one.named and one.named.isdisjoint(two.every))
-    # Where somebody worked for some years that are over says nothing of where they work.
+    # Of where somebody works, it says nothing that they worked somewhere for some years that are over.
     if apart or after.over:
         return None
     share = len(common) / min(len(after.every), len(before.every))

@@ -89,11 +89,10 @@ _ONE: Final = frozenset(("is", "has", "was", *_LISTS["roles"]))
 _ROLES: Final = frozenset(_LISTS["roles"])
 _PHRASE_ENDS: Final = _VERBS.union(_LISTS["doing"])
 ACTING: Final = frozenset(word for verb in _PHRASE_ENDS for word in word_hashes(verb))
-CHOOSING: Final = frozenset(_LISTS["choosing"])
-#: Hashes of those of them by which one answers, of what begins what is told beside a choice, and of "over".
+_CHOOSING: Final = frozenset(_LISTS["choosing"] + _LISTS["answering"])
+#: Hashes of the verbs by which one answers, of what begins what is told beside a choice, and of "over".
 ANSWERING, BESIDE = (frozenset(map(term_hash, _LISTS[name])) for name in ("answering", "beside"))
 OVER: Final = term_hash("over")
-_OF: Final = frozenset(("my", "our", "his", "her", "their"))
 _FIRST: Final = frozenset(("i", "my", "we", "our", "me"))
 _SENTENCES: Final = regex(r"[a-z0-9][.!?]+\s")
 _TITLE: Final = regex(r"\b[A-Z][a-z]{0,2}\.$")
@@ -157,7 +156,7 @@ class Words:
     acts: int | None
     verb: int | None
     past: bool
-    #: Whether that was so for some years that are over.
+    #: Whether what it tells of was so for some years that are over.
     over: bool
     #: What it says something else in the place of: "cashews, not peanuts".
     replaced: frozenset[int]
@@ -302,7 +301,7 @@ def _glanced(statement: Statement) -> Glance:
         topics = *_filter(chain.from_iterable(rough)), *_filter(phrases)
     properties, changes, asks = bits >> _PROPERTIES, bool(bits & _CHANGE), said.text.rstrip().endswith("?")
     form, denies = tuple(map(term_hash, words[:24])), _denies(said.text, words)
-    choice = next((at for at, word in enumerate(words[:_SOON], start=1) if word in CHOOSING), 0)
+    choice = next((at for at, word in enumerate(words[:_SOON], start=1) if word in _CHOOSING), 0)
     numbers = properties, kinds, hash(form[:BEGIN]), len(words), hash(form[:choice]) if choice else 0
     return Glance(
         properties=properties,
@@ -472,7 +471,7 @@ def _read(statement: Statement) -> Words:
         # "my boyfriend Kasper" is named, and who names him speaks of the same one.
         if not following.titled:
             kin |= {word} & _KIN
-        elif following.kind == NAME and token.token.islower() and (last.possessive or last.word in _OF or word in _KIN):
+        elif following.kind == NAME and token.token.islower() and (last.possessive or last.determiner or word in _KIN):
             named += token.terms + following.terms
         begun = bool(opening) or word in _PRONOUNS
     values: tuple[set[int], ...] = (set(), set(), set(), set(), set())

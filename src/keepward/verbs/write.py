@@ -7,16 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypedDict, 
 
 from keepward.errors import InvalidInput, NotFound, Unauthorised
 from keepward.model import change as changes_of
-from keepward.model.change import (
-    KEEP,
-    AppendFields,
-    Change,
-    Insert,
-    InsertFields,
-    KeyedFields,
-    Replace,
-    ReplaceFields,
-)
+from keepward.model.change import KEEP, AppendFields, Change, Insert, InsertFields, KeyedFields, ReplaceFields
 from keepward.model.proposal import Outcome
 from keepward.model.talk import Added
 from keepward.model.value import chosen
@@ -158,17 +149,12 @@ class Edit(Request[Outcome]):
         return propose(session, [self.change(session)], reason=getattr(self, "reason", ""))
 
     def change(self, session: Session | None = None) -> Change:
-        """Return the change; in a session, of a memory that is there, and by its own id.
-
-        A revision that would change nothing is a slip of who wrote it, and makes no version.
-        """
+        """Return the change; in a session, of a memory that is there, and by its own id."""
         given = {name: value for name, value in self.given().items() if name != "reason" and value is not MISSING}
         given["id"] = given.pop("memory_id")
         if session is not None:
             given |= {name: known_id(session, given[name]) for name in ("id", "by") if name in given}
         made: Change = arguments.change(self.makes, given)
-        if isinstance(made, Replace) and made == Replace(id=made.id, if_version=made.if_version):
-            raise InvalidInput("a revision needs `text` or another field to change")
         return made
 
 
@@ -322,7 +308,8 @@ class Propose(Request[Outcome]):
     def run(self, session: Session, *, kind: str = "write") -> Outcome:
         if not all(isinstance(change, get_args(Change)) for change in self.changes):
             raise InvalidInput("changes are a list of Insert(...), Replace(...) and the others of keepward")
-        return propose(session, self.changes, reason=self.reason, within=self.session, kind=kind)
+        changes = [arguments.naming(each) for each in self.changes]
+        return propose(session, changes, reason=self.reason, within=self.session, kind=kind)
 
 
 def propose(

@@ -253,6 +253,17 @@ def test_a_text_names_the_states_that_it_tells_of() -> None:
     assert all(states.named(text) >> (state.side.bit_length() - 1) // 2 & 1 for text, state in tells)
 
 
+def test_another_choice_is_told_among_many_statements() -> None:
+    make = Maker()
+    texts = [f"Tom prefers dish{number} and bowl{number} on day{number}" for number in range(20)]
+    texts += ["User prefers dark mode", "User prefers light mode"]
+    records = [
+        make.record(text=text, id=str(at), created_at=make.now + timedelta(days=at)) for at, text in enumerate(texts)
+    ]
+    assert outdone(records, np.ones((len(records), 1), dtype=np.float32)) == {"20": "21"}
+    assert current.could_outdo(records[-1])
+
+
 def test_a_pair_that_was_read_before_is_read_again_where_it_is_less_close_in_meaning() -> None:
     pair = told("Hanna studies chemistry in Graz.", "Hanna switched to architecture.")
     assert [outdone(pair, near(cosine)) for cosine in (0.9, 0.5, 0.9)] == [{"older": "newer"}, {}, {"older": "newer"}]

@@ -55,6 +55,8 @@ def test_a_told_password_is_likely():
         ("hasło to kotek12", "kotek12"),
         ("the wifi password is banana.", "banana"),
         ("hunter2 is the wifi password", "hunter2"),
+        ("Good to know: sunflower was the wifi password until May", "sunflower"),
+        ("The account of the NAS is admin with swordfish as password", "swordfish"),
     ],
 )
 def test_a_told_secret_is_found(text, value):
@@ -65,6 +67,10 @@ def test_a_told_secret_is_found(text, value):
     "text",
     [
         "the password policy is strict",
+        "problem is the wifi password",
+        "the keeper of the password is the problem",
+        "Anna is the keeper of the password",
+        "we authenticate with LDAP as the password backend",
         "reset your password",
         "token budget is 4000",
         "he was the standard bearer of the movement",
