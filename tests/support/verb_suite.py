@@ -107,6 +107,8 @@ class VerbSuite(AskingSuite):
             agent.revise(record.id, reason="why not", if_version=1)
         with pytest.raises(InvalidInput, match="nothing is changed"):
             agent.propose([Replace(id=record.id)], reason="why not")
+        with pytest.raises(InvalidInput, match="nothing is changed"), agent.draft(reason="why not") as draft:
+            draft.replace(record.id)
         assert agent.get(record.id).version == 1
 
     def test_a_revision_of_a_version_that_is_no_longer_the_newest_is_stale(self, agent: Any) -> None:

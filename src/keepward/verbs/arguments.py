@@ -153,11 +153,11 @@ def change(makes: type[Any], given: Mapping[str, Any]) -> Any:
     if "text" in found:
         value = found.pop("text")
         made["text"] = value if value is KEEP and makes is Replace else text(value)
-    return naming(makes(**made, **_fields(makes, _CHANGES[makes], found, _READ)))
+    return makes(**made, **_fields(makes, _CHANGES[makes], found, _READ))
 
 
 def naming(change: Any) -> Any:
-    """Return a change; InvalidInput for a revision that names nothing to change, which would make a version of it."""
+    """Return a change that is proposed; InvalidInput for a revision of nothing, which would make a version."""
     if isinstance(change, Replace) and change == Replace(id=change.id, if_version=change.if_version):
         raise InvalidInput("nothing is changed: a revision needs `text` or another field")
     return change

@@ -154,7 +154,7 @@ class Edit(Request[Outcome]):
         given["id"] = given.pop("memory_id")
         if session is not None:
             given |= {name: known_id(session, given[name]) for name in ("id", "by") if name in given}
-        made: Change = arguments.change(self.makes, given)
+        made: Change = arguments.naming(arguments.change(self.makes, given))
         return made
 
 
