@@ -6,7 +6,7 @@ import pytest
 from outcomes import held, kept
 
 from keepward import Unauthorised
-from keepward.engine import contexts, explain
+from keepward.engine import explain
 
 QUESTION = "What does the bakery say about bread?"
 
@@ -133,68 +133,3 @@ def test_an_erased_memory_is_named_without_its_words(filled):
 def test_a_text_has_the_tokens_that_it_has_in_its_block(filled):
     text = "Ship the ordering app before Easter"
     assert filled.count_tokens(text, key="mission").tokens == filled.status()["blocks"]["mission"]["tokens"]
-
-
-@pytest.fixture
-def talked(owner, monkeypatch):
-    """Ids of the turns of a talk of which recall ranks the one that bears most on a question, and no other."""
-    monkeypatch.setattr(contexts, "LEAST_CANDIDATES", 1)
-    monkeypatch.setattr(contexts, "TOKENS_A_CANDIDATE", 10_000)
-    talk = [
-        {"text": text, "speaker": "Ana", "session": session, "tier": "episodic", "kind": "event", "stability": "stable"}
-        for session, text in (
-            ("s1", "The bakery had closed by then"),
-            ("s1", "So we went home early"),
-            ("s1", "We took the last ferry to Cacilhas"),
-            ("s1", "It was cold on deck"),
-            ("s2", "The tomatoes are ripe"),
-        )
-    ]
-    return [kept(each).id for each in owner.remember_many(talk)]
-
-
-def test_a_turn_brings_its_neighbours_where_there_is_room_and_receipt_and_explanation_say_so(owner, talked):
-    context = owner.context("Who took the last ferry to Cacilhas?", budget_tokens=1_000)
-    items = {item.id: item.neighbour_of for section in context.sections for item in section.items}
-    assert items == {talked[1]: talked[2], talked[2]: None, talked[3]: talked[2]}
-    facts = {
-        each["id"]: each.get("neighbour_of") for each in owner.receipt(context.receipt.id)["sections"][-1]["items"]
-    }
-    explained = {each.id: each.code for each in owner.explain(context.receipt.id).candidates}
-    assert (facts, explained[talked[1]], owner.replay(context.receipt.id).same) == (items, "neighbour", True)
-
-
-def test_a_neighbour_counts_as_no_use(owner, talked):
-    owner.context("Who took the last ferry to Cacilhas?", budget_tokens=1_000)
-    assert [owner.get(name).uses for name in talked[1:4]] == [0, 1, 0]
-
-
-def test_a_turn_brings_no_neighbour_that_the_reader_may_not_see(owner, talked):
-    for name in (talked[1], talked[3]):
-        owner.move(name, scope="/agents/bo", reason="it is Bo's alone")
-    context = owner.context("Who took the last ferry to Cacilhas?", budget_tokens=1_000)
-    assert {item.id for section in context.sections for item in section.items}.isdisjoint({talked[1], talked[3]})
-
-
-def test_an_answer_brings_its_question_and_receipt_and_explanation_say_so(owner, monkeypatch):
-    monkeypatch.setattr(contexts, "LEAST_CANDIDATES", 1)
-    monkeypatch.setattr(contexts, "TOKENS_A_CANDIDATE", 10_000)
-    talk = [
-        {"text": text, "speaker": speaker, "session": "s1", "tier": "episodic", "kind": "event", "stability": "stable"}
-        for speaker, text in (("Ana", "And what happened then?"), ("Ben", "We took the last ferry to Cacilhas, Ana"))
-    ]
-    question, answer = (kept(each).id for each in owner.remember_many(talk))
-    context = owner.context("Who took the last ferry to Cacilhas with Ana?", budget_tokens=1_000)
-    items = {item.id: item for section in context.sections for item in section.items}
-    assert (items[question].question_of, context.text.index("what happened") < context.text.index("last ferry")) == (
-        answer,
-        True,
-    )
-    facts = owner.receipt(context.receipt.id)["sections"][-1]["items"]
-    assert [each["question_of"] for each in facts if each["id"] == question] == [answer]
-    explained = {each.id: each.code for each in owner.explain(context.receipt.id).candidates}
-    assert (explained[question], explained[answer], owner.replay(context.receipt.id).same) == (
-        "question",
-        "recalled",
-        True,
-    )

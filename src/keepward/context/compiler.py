@@ -8,14 +8,12 @@ Invariants
 (4) Nothing is rendered that does not hold at ``now``, or that was not screened; a memory is screened at most once.
 (5) When room is short, what was recalled goes first, then working, then what is pinned and state. Of what was recalled
     the less relevant goes first; of about equally relevant memories archival goes before episodic, and within a tier
-    the lowest confidence first, faded by whole days; ties by lower score, then rank, then older. What another one
-    brought in goes first, and never stands without it.
+    the lowest confidence first, faded by whole days; ties by lower score, then rank, then older.
 (6) Tokens by section and by tier are whole numbers of at least 0 that sum to the tokens of the text.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
@@ -45,10 +43,6 @@ SUMMARY_CAP = 5
 ALIKE = 0.9
 #: Share of the best score from which a recalled fact stands among the first.
 NEAR = 0.5
-#: The question that a recalled turn answers comes in right behind it where it is so much shorter, and else as if it
-#: ranked further down, by one for every so many tokens of the budget.
-SHORTER = 2
-TOKENS_A_RANK = 100
 #: Of one character. A counter that takes one for more tokens than bytes costs a screening in vain, no more.
 _MOST_BYTES = 4
 #: Sections that share a budget.
@@ -123,9 +117,6 @@ class _Assembly:
         self._recalled: dict[tuple[str, int], Entry] = {}
         #: Ids of what was recalled and is outdone, with the id of what says otherwise and is newer.
         self._outdone: Mapping[str, str] = {}
-        #: Ids of answers by those of their questions; and of these and of neighbours, what brings them in.
-        self._answers = {question: answer for answer, question in inputs.questions.items()}
-        self._bringers = {**inputs.neighbours, **self._answers}
         #: Headings that are paid for, and estimated tokens of what is in.
         self._opened: Opened = {}
         self._spent = 0
@@ -247,7 +238,7 @@ class _Assembly:
         name = entry.record.id
         self._in_order = None
         recalled = [*self._recalled.values()]
-        along = (it for it in recalled if name in {self._outdone.get(it.record.id), self._bringer(it)})
+        along = (it for it in recalled if name == self._outdone.get(it.record.id))
         for each in (entry, *along):
             self._kept.pop(each.key, None)
             self._recalled.pop(each.key, None)
@@ -309,29 +300,11 @@ class _Assembly:
         self._outdone = self._inputs.outdone([entry.record for entry in shown])
         by_id = {entry.record.id: entry for entry in shown}
         room = min(self._allotment("recalled"), self._room)
-        waiting: deque[tuple[int, Entry]] = deque()
-        later = self._inputs.budget_tokens // TOKENS_A_RANK
-        for rank, entry in enumerate(_last_to_go(each for each in shown if not each.brought)):
-            while waiting and waiting[0][0] <= rank:
-                room -= self._offer(waiting.popleft()[1], room)
+        for entry in _last_to_go(shown):
             newer = by_id.get(self._outdone.get(entry.record.id, ""))
             if newer is not None:
                 room -= self._offer(newer, room)
             room -= self._offer(entry, room)
-            question = by_id.get(self._inputs.questions.get(entry.record.id, ""))
-            if question is not None and entry.key in self._kept:
-                if SHORTER * len(question.record.text) <= len(entry.record.text):
-                    room -= self._offer(question, room)
-                else:
-                    waiting.append((rank + later, question))
-        for _, question in waiting:
-            room -= self._offer(question, room)
-        # Best first, as what stands beside them was ranked.
-        for neighbour in (by_id[name] for name in self._inputs.neighbours if name in by_id):
-            room -= self._offer(neighbour, room)
-        for each in shown:
-            if each.brought and each.key not in self._kept:
-                self._reasons.setdefault(each.key, NO_ROOM)
 
     def _offer(self, entry: Entry, room: int) -> int:
         """Take in a recalled entry unless a limit keeps it out, and return what it costs."""
@@ -339,18 +312,14 @@ class _Assembly:
             return 0
         return entry.cost
 
-    def _bringer(self, entry: Entry) -> str | None:
-        """Return the id of the answer, or of the turn beside it, that brings an entry in; None for what needs none."""
-        return self._bringers.get(entry.record.id) if entry.brought else None
-
     def _within_caps(self, entry: Entry) -> bool:
         """Whether no limit but the room keeps a recalled entry out; note which one does."""
-        newer, bringer = self._outdone.get(entry.record.id), self._bringer(entry)
-        if newer is not None or bringer is not None:
-            if not {newer, bringer} - {None} <= {each.record.id for each in self._kept.values()}:
+        newer = self._outdone.get(entry.record.id)
+        if newer is not None:
+            if newer not in {each.record.id for each in self._kept.values()}:
                 self._reasons[entry.key] = NO_ROOM
                 return False
-            if newer is not None and self._inputs.policy.earlier_statements == "leave_out":
+            if self._inputs.policy.earlier_statements == "leave_out":
                 self._reasons[entry.key] = reason("outdone", f"{newer} is newer and says otherwise")
                 return False
         most, recalled = self._inputs.policy.max_items, self._recalled
@@ -481,9 +450,7 @@ class _Assembly:
             masks=entry.masks,
             score=entry.score,
             parts={name: entry.parts[name] for name in _ordered(tuple(entry.parts))},
-            weak=entry.brought or (entry.score is not None and entry.score < self._inputs.policy.relevance_weak),
+            weak=entry.score is not None and entry.score < self._inputs.policy.relevance_weak,
             block=line.block if line else None,
             outdone_by=self._outdone.get(record.id) if entry.section == "recalled" else None,
-            question_of=self._answers.get(record.id) if entry.brought else None,
-            neighbour_of=self._inputs.neighbours.get(record.id) if entry.brought else None,
         )

@@ -64,8 +64,6 @@ class Entry:
     score: float | None = None
     strength: float = 0.0
     parts: Mapping[str, float] = field(default_factory=dict)
-    #: Whether it comes in only with what brings it: the answer to its question, or the turn beside it.
-    brought: bool = False
     #: Set once it is screened.
     masks: tuple[Mask, ...] = ()
     line: Line | None = None
@@ -155,7 +153,7 @@ def consider(inputs: Inputs, *, each: bool) -> Considered:
             if why is None and recalled:
                 score = it.score if each else found.best or 0.0
                 if not score >= inputs.floor:
-                    found.below += not it.brought
+                    found.below += 1
                     whose = "its score" if each else "even the best score"
                     why = reason("relevance", f"{whose} is below the floor of {inputs.floor:g}")
             if why is not None:
@@ -171,7 +169,6 @@ def consider(inputs: Inputs, *, each: bool) -> Considered:
                         score=scores[rank] if recalled else None,
                         strength=_finite(it.score if it.strength is None else it.strength),
                         parts=it.parts,
-                        brought=it.brought,
                     )
                 )
     return found

@@ -41,8 +41,6 @@ class Candidate:
     strength: float | None = None
     #: Named parts of the score.
     parts: Mapping[str, float] = field(default_factory=dict)
-    #: Whether it was not recalled itself and comes in only with the answer to its question, or the turn beside it.
-    brought: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,10 +89,6 @@ class Inputs:
     working: Sequence[Record] = ()
     #: Best first, more than fit.
     recalled: Sequence[Candidate] = ()
-    #: By the id of a turn that was recalled, that of the question before which it answers.
-    questions: Mapping[str, str] = field(default_factory=dict)
-    #: By the id of a turn that was not recalled, that of the best recalled one beside it.
-    neighbours: Mapping[str, str] = field(default_factory=dict)
     #: What was left out before: id, version, reason. It is never rendered.
     excluded: Sequence[tuple[str, int, Reason]] = ()
     #: Name and function of the token counter; 0 for the empty text.

@@ -10,7 +10,6 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -44,17 +43,6 @@ def gather(store: Store, tenant: str, query: Query, allowed: Allowed, filters: F
     """Return the part of a tenant's index that ranks the best ``limit`` of a query."""
     with store.together(tenant):
         return _Gathering(store, tenant, query, allowed, filters).index(limit)
-
-
-def around(store: Store, tenant: str, ids: Collection[str]) -> Index:
-    """Return the part of a tenant's index that holds some turns and those before and after them."""
-    part = Index()
-    with store.together(tenant):
-        own = store.profiles_at(tenant, ids=ids)
-        turns = [(each.session, each.position) for each in own if each.session is not None]
-        near = store.near_turns(tenant, turns, REACH) if turns else set()
-        part.apply([*own, *store.profiles_at(tenant, sorted(near - {each.position for each in own}))])
-    return part
 
 
 class _Gathering:

@@ -9,7 +9,7 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Literal
@@ -17,10 +17,9 @@ from typing import Any, Literal
 from keepward.context.compiler import NO_ROOM, compile_context, memory_block, snapshot
 from keepward.context.render import Artefact, Fetch, digest
 from keepward.context.render import replay as render_again
-from keepward.context.sections import Candidate, Compiled, Format, Inputs, is_turn
+from keepward.context.sections import Candidate, Compiled, Format, Inputs
 from keepward.engine.audit import core_of
 from keepward.engine.commit import keep_read
-from keepward.engine.features import may_answer
 from keepward.engine.read import Need, Stand, below_floor, floor_of, made_with, outdone_among, search, stand
 from keepward.engine.screening import screen
 from keepward.engine.session import Engine, Session, note_handed
@@ -57,10 +56,6 @@ SPARE = 3
 LEAST_CANDIDATES = 60
 TOKENS_A_CANDIDATE = 12
 LEAST_READ = 8
-#: Leading turns may bring the question that they answer, one for every so many tokens of the budget beyond the first
-#: ones: in a small context another answer is worth more.
-WITHOUT_QUESTIONS = 900
-TOKENS_A_QUESTION = 40
 TOKENS_A_READ = 40
 #: Tokens that a line has beside its text, at least: the kind of the memory.
 BESIDE_A_TEXT = 3
@@ -244,7 +239,6 @@ def _gather(session: Session, objective: str, asked: Asked) -> Gathered:
     excluded = _unfit([*pinned, *state, *working], least)
     recalled: list[Candidate] = []
     found = Recall(hits=(), used=(), notes=at.notes, head=at.head, now=now)
-    brought = Brought()
     room = min(budget, session.policy.retrieved_budget)
     need = _need(session, least, now, room, sensitive=asked.include_sensitive)
     if objective.strip():
@@ -265,10 +259,8 @@ def _gather(session: Session, objective: str, asked: Asked) -> Gathered:
         damaged.extend(found.withheld)
         low = _unfit([hit.memory for hit in found.hits], least)
         unfit = {name for name, _, _ in low}
-        brought = _brought(session, found, need, at, fixed, unfit, room)
-        left = (each for each in need.left if each.id not in brought.records)
-        excluded += [*low, *((each.id, each.version, NO_ROOM) for each in left)]
-        recalled = _candidates(found, brought.records, without=unfit)
+        excluded += [*low, *((each.id, each.version, NO_ROOM) for each in need.left)]
+        recalled = _candidates(found, without=unfit)
     excluded += [(name, 0, standing.why_waiting) for name in standing.waiting]
     barred = {name for name, _, _ in excluded}
     inputs = Inputs(
@@ -286,8 +278,6 @@ def _gather(session: Session, objective: str, asked: Asked) -> Gathered:
         state=[each for each in state if each.id not in barred],
         working=[each for each in working if each.id not in barred],
         recalled=recalled,
-        questions=brought.questions,
-        neighbours=brought.neighbours,
         excluded=excluded,
         counter_name=session.engine.counter.name,
         count=session.engine.counter.count,
@@ -307,9 +297,9 @@ def _gather(session: Session, objective: str, asked: Asked) -> Gathered:
     return Gathered(inputs=inputs, used=found.used, notes=(*found.notes, *notes_of(lost)), withheld=lost)
 
 
-def _candidates(found: Recall, brought: Mapping[str, Record], *, without: Collection[str]) -> list[Candidate]:
-    """Return what was recalled, best first, and then what comes in with it alone."""
-    hits = [
+def _candidates(found: Recall, *, without: Collection[str]) -> list[Candidate]:
+    """Return what was recalled, best first."""
+    return [
         Candidate(
             record=hit.memory,
             score=hit.score,
@@ -319,83 +309,6 @@ def _candidates(found: Recall, brought: Mapping[str, Record], *, without: Collec
         for hit in found.hits
         if hit.memory.id not in without
     ]
-    # It bears on the objective as far as what brings it does, and is no use of its own.
-    return [
-        *hits,
-        *(Candidate(record=each, score=found.best or 0.0, strength=0.0, brought=True) for each in brought.values()),
-    ]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Brought:
-    """What comes into a context with a turn that was recalled."""
-
-    #: By the ids of leading turns, the questions that they answer.
-    questions: Mapping[str, str] = field(default_factory=dict)
-    #: By id, the best turn beside it; the best first.
-    neighbours: Mapping[str, str] = field(default_factory=dict)
-    #: What of these was not recalled itself, by id.
-    records: Mapping[str, Record] = field(default_factory=dict)
-
-
-def _brought(
-    session: Session,
-    found: Recall,
-    need: Need,
-    at: Stand,
-    fixed: Collection[str],
-    unfit: Collection[str],
-    room: int,
-) -> Brought:
-    """Return the questions that turns answer and, where what was recalled leaves room, what stands beside turns."""
-    records = (hit.memory for hit in found.hits if hit.memory.id not in unfit)
-    turns = {each.id: each for each in records if is_turn(each) and each.session is not None}
-    leading = [*turns][: max(room - WITHOUT_QUESTIONS, 0) // TOKENS_A_QUESTION]
-    sides = _adjacent_turns(session, found, need, leading)
-    before = {answer: name for answer, (name, _) in sides.items() if name is not None}
-    others = _live(session, at, [name for name in before.values() if name not in turns and name not in fixed])
-    known = turns | others
-    asked = {
-        answer: name for answer, name in before.items() if name in known and may_answer(turns[answer], known[name])
-    }
-    brought = {name: others[name] for name in asked.values() if name in others}
-    if need.left:
-        return Brought(questions=asked, records=brought)
-    count = session.engine.counter.count
-    shown = (*(hit.memory for hit in found.hits), *brought.values())
-    spare = room - sum(count(each.text) + BESIDE_A_TEXT for each in shown)
-    brings: dict[str, str] = {}
-    for turn, names in _adjacent_turns(session, found, need, [*turns][: max(spare, 0) // TOKENS_A_READ]).items():
-        for name in names:
-            if name is not None and name not in turns and name not in fixed and name not in brought:
-                brings.setdefault(name, turn)
-    near = _live(session, at, [*brings])
-    neighbours = {name: turn for name, turn in brings.items() if name in near}
-    return Brought(questions=asked, neighbours=neighbours, records=brought | near)
-
-
-def _adjacent_turns(
-    session: Session, found: Recall, need: Need, turns: Sequence[str]
-) -> dict[str, tuple[str | None, str | None]]:
-    """Return by id the turns before and after in the same session, among those that the reader may see."""
-    index = need.index
-    if not turns or index is None or need.allowed is None:
-        return {}
-    if found.candidates == "database":
-        from keepward.engine.candidates import around
-
-        # What was gathered for the question has the turns around the very first ones alone.
-        index = around(session.store, session.tenant, turns)
-    with session.indexes.lock:
-        return index.adjacent_turns(turns, need.allowed)
-
-
-def _live(session: Session, at: Stand, ids: Sequence[str]) -> dict[str, Record]:
-    """Return by id, in order, those memories with a text that hold at the instant of a read."""
-    records = session.store.records(session.tenant, ids, as_of=at.seq).records if ids else []
-    if at.seq is not None:
-        records = still_shown(session, records)
-    return {record.id: record for record in records if record.is_live(at.now) and not is_textless(record)}
 
 
 def _need(session: Session, least: Trust, now: datetime, room: int, *, sensitive: bool) -> Need:

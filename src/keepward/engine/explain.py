@@ -41,8 +41,6 @@ _IN = {
     "working": "working memory stands in every context while there is room",
     "recalled": "it bears on the objective",
 }
-_QUESTION = "a turn that bears on the objective answers it"
-_NEIGHBOUR = "a turn beside it bears on the objective, and there was room left"
 _EARLIER = "it bears on the objective; a newer one says otherwise, and this one is marked as earlier"
 
 
@@ -149,10 +147,6 @@ def _place(section: str, item: Mapping[str, Any]) -> tuple[str, str]:
     """Return as what a memory stands in a context, and why."""
     if "outdone_by" in item:
         return "earlier", _EARLIER
-    if "question_of" in item:
-        return "question", _QUESTION
-    if "neighbour_of" in item:
-        return "neighbour", _NEIGHBOUR
     return section, _IN[section]
 
 

@@ -35,10 +35,6 @@ class Item:
     block: str | None = None
     #: Id of the memory in the context that says otherwise and is newer; the text marks this one as earlier.
     outdone_by: str | None = None
-    #: Id of the memory in the context that answers it and brought it in.
-    question_of: str | None = None
-    #: Id of the turn in the context that it stands beside in its session, and that brought it into the room left over.
-    neighbour_of: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

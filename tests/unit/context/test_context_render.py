@@ -7,12 +7,11 @@ import json
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from context_made import NOW, again, block, event, found, ids, inputs, record, rule, why, working
 
-from keepward.context import Candidate, Inputs, Screened, compile_context
+from keepward.context import Inputs, Screened, compile_context
 from keepward.context.lines import guard, masked, tidy
 from keepward.errors import InvalidInput
 from keepward.model.commit import Reason
@@ -210,76 +209,6 @@ def test_nothing_outdated_stands_without_what_outdoes_it() -> None:
     both = found(record("a", "Priya lives in Leeds"), record("b", "Priya has moved to Bristol " + "at last " * 50))
     compiled = compile_context(inputs(recalled=both, outdone=lambda _: {"a": "b"}, budget_tokens=60))
     assert (compiled.text, why(compiled)) == ("", {"a": "budget", "b": "budget"})
-
-
-TALK = (
-    event("q", "Where did you go on Sunday?", speaker="Ana", session="s1"),
-    event("a", "We took the ferry to Cacilhas", speaker="Ben", session="s1", created_at=NOW),
-)
-
-
-def asked(**given: Any) -> Inputs:
-    """Return inputs of an answer that was recalled and the question that it brings."""
-    recalled = [*found(TALK[1]), Candidate(record=TALK[0], score=0.9, strength=0.0, brought=True)]
-    return inputs(**{"recalled": recalled, "questions": {"a": "q"}, **given})
-
-
-def test_an_answer_brings_its_question() -> None:
-    compiled = compile_context(asked())
-    [section] = [each for each in compiled.sections if each.name == "recalled"]
-    assert sorted((item.id, item.question_of, item.weak) for item in section.items) == [
-        ("a", None, False),
-        ("q", "a", True),
-    ]
-    assert again(compiled, asked()).same
-
-
-def test_a_question_waits_outside_where_there_is_no_room_for_it() -> None:
-    alone = compile_context(inputs(recalled=found(TALK[1]))).tokens
-    assert why(compile_context(asked(budget_tokens=alone + 1))) == {"q": "budget"}
-
-
-def test_no_question_is_in_without_its_answer() -> None:
-    strict = replace(inputs().policy, least_trust={**inputs().policy.least_trust, "act": Trust.OWNER})
-    assert why(compile_context(asked(policy=strict, purpose="act"))).keys() == {"a", "q"}
-    long = replace(TALK[1], text="We took the ferry " * 50)
-    recalled = [*found(long), Candidate(record=TALK[0], score=0.9, strength=0.0, brought=True)]
-    assert compile_context(asked(recalled=recalled, budget_tokens=60)).text == ""
-
-
-def test_a_question_that_was_recalled_itself_stands_by_itself() -> None:
-    compiled = compile_context(asked(recalled=found(TALK[1], TALK[0])))
-    assert {item.question_of for item in compiled.sections[-1].items} == {None}
-
-
-AFTER = event("n", "The cake there was dry", speaker="Ana", session="s1", created_at=NOW)
-
-
-def beside(**given: Any) -> Inputs:
-    """Return inputs of a turn that was recalled and the one that stands beside it."""
-    recalled = [*found(TALK[1]), Candidate(record=AFTER, score=0.9, strength=0.0, brought=True)]
-    return inputs(**{"recalled": recalled, "neighbours": {"n": "a"}, **given})
-
-
-def test_a_turn_brings_its_neighbour_into_the_room_left_over() -> None:
-    compiled = compile_context(beside())
-    told = {item.id: (item.neighbour_of, item.question_of, item.weak) for item in compiled.sections[-1].items}
-    assert told == {"a": (None, None, False), "n": ("a", None, True)}
-    assert again(compiled, beside()).same
-
-
-def test_a_neighbour_waits_until_everything_else_had_its_chance() -> None:
-    far = record("far", "The bakery closes at six in the evening on most days")
-    recalled = [*found(TALK[1], far), Candidate(record=AFTER, score=0.9, strength=0.0, brought=True)]
-    both = compile_context(inputs(recalled=found(TALK[1], far))).tokens
-    assert why(compile_context(beside(recalled=recalled, budget_tokens=both + 1))) == {"n": "budget"}
-
-
-def test_no_neighbour_is_in_without_the_turn_beside_it() -> None:
-    long = replace(TALK[1], text="We took the ferry " * 50)
-    recalled = [*found(long), Candidate(record=AFTER, score=0.9, strength=0.0, brought=True)]
-    compiled = compile_context(beside(recalled=recalled, budget_tokens=60))
-    assert (compiled.text, why(compiled)) == ("", {"a": "budget", "n": "budget"})
 
 
 def test_a_trusted_origin_is_not_marked() -> None:
