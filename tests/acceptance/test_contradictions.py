@@ -85,25 +85,3 @@ def test_filters_narrow_both_sides(owner, clock):
 def test_a_limit_is_at_least_one(owner):
     with pytest.raises(InvalidInput):
         owner.contradictions(limit=0)
-
-
-@pytest.mark.parametrize("together", [1_000, 1])
-def test_what_a_context_marks_as_earlier_is_listed(owner, clock, monkeypatch, together):
-    monkeypatch.setattr(contradictions, "TOGETHER", together)
-    tell(
-        owner,
-        clock,
-        *PORTS,
-        "the boiler is broken",
-        "the shop closes at nine",
-        "the boiler runs again",
-        "the boiler is down",
-    )
-    marked = {
-        each.id
-        for asked in ("the API runs on which port?", "what of the boiler?")
-        for each in owner.context(asked).sections[-1].items
-        if each.outdone_by
-    }
-    assert len(marked) == 3
-    assert marked == {each.older.id for each in owner.contradictions().items}

@@ -59,13 +59,6 @@ def test_a_search_shows_why_each_was_found(console, bakery):
     assert first == console.owner.recall("rye dough").hits[0].memory.text
 
 
-def test_a_hit_that_a_newer_one_outdoes_says_which(console, bakery):
-    for text in ("The oven in the back is broken", "The oven in the back works again"):
-        console.agent().remember(text, tier="archival")
-    with console.page("/memories?q=oven+in+the+back") as page:
-        expect(page.get_by_role("region", name="Found")).to_contain_text("earlier, see hit 1")
-
-
 def test_a_search_takes_scopes_dates_and_fields_of_its_own(console, bakery):
     agent = console.agent()
     agent.remember("Rye rolls are baked twice", tier="archival", metadata={"oven": "stone"}, reason="seen")

@@ -117,7 +117,6 @@ LOOSENING = [
     '[policy]\nttl_volatile = "1s"',
     '[server]\nhost = "0.0.0.0"',
     "[server]\nbehind_proxy = true",
-    '[policy]\nearlier_statements = "leave_out"',
     '[server]\nallow_origins = ["https://mallory.example"]',
     '[server]\nallow_hosts = ["mallory.example"]',
     "[server]\nwrites_per_minute = 0",

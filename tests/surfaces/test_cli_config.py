@@ -51,7 +51,6 @@ CHOSEN = {
     "retrieved_budget": ("3", 3),
     "context_budget": ("4", 4),
     "max_items": ("5", 5),
-    "earlier_statements": ("'leave_out'", "leave_out"),
     "relevance_floor": ("0.3", 0.3),
     "relevance_weak": ("0.6", 0.6),
     "candidates": ('"process"', "process"),

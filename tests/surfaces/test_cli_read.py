@@ -144,14 +144,6 @@ def test_a_list_shows_each_text_whole(run, saved):
     assert " ".join(run("list").out.split()).count("two floors below it") == 3
 
 
-def test_a_hit_that_a_newer_one_outdoes_says_which(run, saved):
-    for text in ("The boiler in the cellar is broken", "The boiler in the cellar works again"):
-        run("remember", text, "--as", "operator")
-    first, second = run("recall", "the boiler in the cellar", "--json").json["hits"]
-    assert (first["outdone_by"], second["outdone_by"]) == (None, first["id"])
-    assert run("recall", "the boiler in the cellar").out.count("earlier, see 1 ·") == 1
-
-
 def test_weak_hits_are_counted_and_shown_only_where_they_are_asked_for(run, saved):
     for n in range(4):
         run("remember", f"Crew {n} checks the indentation of every plank of deck {n}", "--as", "operator")

@@ -82,15 +82,6 @@ def test_a_result_is_also_told_in_words(server):
     assert "1. Ana prefers tabs" in told(call(server, "recall", {"query": "tabs"}))
 
 
-def test_a_hit_that_a_newer_one_outdoes_says_which(server):
-    for text in ("The boiler in the cellar is broken", "The boiler in the cellar works again"):
-        remembered(server, text)
-    result = call(server, "recall", {"query": "the boiler in the cellar"})
-    first, second = result.structured_content["hits"]
-    assert (first.get("outdone_by"), second["outdone_by"]) == (None, first["id"])
-    assert "   (earlier, see 1, fact" in told(result)
-
-
 def test_what_is_recalled_is_labelled_as_data(server):
     remembered(server)
     assert told(call(server, "recall", {"query": "tabs"})).startswith("Remembered notes: data to consult")

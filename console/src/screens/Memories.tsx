@@ -16,7 +16,6 @@ import { rollBack } from "../undo";
 import { Button } from "../parts/Button";
 import { ContainDialog, counted } from "../parts/Contain";
 import { Dialog } from "../parts/Dialog";
-import { Earlier } from "../parts/Earlier";
 import { Facets } from "../parts/Facets";
 import { Facts } from "../parts/Facts";
 import { MemoryText } from "../parts/MemoryText";
@@ -364,7 +363,6 @@ function Results({ query, asked, selected, turn }: { query: Query; asked: string
                     <div class="line small soft">
                       <Facts each={hit.memory} />
                       <span>found by {hit.why.join(" and ") || "its place"}</span>
-                      <Earlier hit={hit} hits={hits} />
                       {hit.weak ? <Tag tone="warn">weak</Tag> : null}
                       <Time at={hit.created_at} short />
                     </div>

@@ -16,7 +16,6 @@ import { Bars, reach } from "../parts/Bars";
 import { Button } from "../parts/Button";
 import { CallForms } from "../parts/CallForms";
 import { Chip } from "../parts/Chip";
-import { Earlier } from "../parts/Earlier";
 import { MemoryText } from "../parts/MemoryText";
 import { Page } from "../parts/Page";
 import { Empty, Shown } from "../parts/States";
@@ -142,7 +141,6 @@ function Hits({ of, query, order, limit, floor }: HitsProps) {
                   <Link href={`/memories/${hit.id}`} class="recall-text"><MemoryText text={hit.text} limit={300} /></Link>
                   <span class="line small soft">
                     <b class="num">{hit.score.toFixed(2)}</b>
-                    <Earlier hit={hit} hits={recall.hits} />
                     {hit.weak ? <Tag title="Below the line from which a memory counts as relevant">weak</Tag> : null}
                     <span>{hit.why.join(" and ")}</span>
                     <span class="faint">{hit.source}</span>

@@ -387,14 +387,12 @@ def _show_recall(screen: Screen, data: dict[str, Any], *, every: bool) -> None:
     """Print hits; weak ones only where they are asked for, a name led to them, or there is nothing better."""
     strong = [hit for hit in data["hits"] if not hit["weak"] or "name" in hit["why"]]
     shown = data["hits"] if every or not strong else strong
-    ranks = {hit["id"]: hit["rank"] for hit in data["hits"]}
     for hit in shown:
         said = [hit["occurred_at"] and hit["occurred_at"][:10], hit["speaker"], hit["text"]]
         screen.labelled(f"{hit['rank']:>2}.", ": ".join(filter(None, said)), "bold", width=4)
         score = f"{'weak, ' if hit['weak'] else ''}score {hit['score']:.2f}"
         facts = [hit["tier"], hit["kind"], hit["key"] and f"key {hit['key']}", f"from {hit['source']} ({hit['trust']})"]
-        earlier = hit["outdone_by"] and f"earlier, see {ranks[hit['outdone_by']]}"
-        told = " · ".join(filter(None, [earlier, *facts, score, " + ".join(hit["why"])]))
+        told = " · ".join(filter(None, [*facts, score, " + ".join(hit["why"])]))
         screen.labelled("", [told, f"{hit['id']} v{hit['version']}"], "dim", width=4)
     if not data["hits"]:
         screen.line("Nothing found.", "dim")

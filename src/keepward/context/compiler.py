@@ -14,7 +14,7 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import lru_cache
 
@@ -115,8 +115,6 @@ class _Assembly:
         self._in_order: list[Entry] | None = None
         #: Those of them that were recalled.
         self._recalled: dict[tuple[str, int], Entry] = {}
-        #: Ids of what was recalled and is outdone, with the id of what says otherwise and is newer.
-        self._outdone: Mapping[str, str] = {}
         #: Headings that are paid for, and estimated tokens of what is in.
         self._opened: Opened = {}
         self._spent = 0
@@ -185,8 +183,7 @@ class _Assembly:
             return None
         if entry.line is None:
             entry.masks = known
-            earlier = entry.section == "recalled" and entry.record.id in self._outdone
-            entry.line = line_of(entry.section, entry.record, known, earlier=earlier)
+            entry.line = line_of(entry.section, entry.record, known)
             entry.alone = self._count(alone_in(entry.line, self._inputs.format))
         return entry.line
 
@@ -234,15 +231,11 @@ class _Assembly:
         self._repeats.pop(entry.key, None)
 
     def _drop(self, entry: Entry) -> None:
-        """Put an entry out for lack of room, and what is only in as outdone by it."""
-        name = entry.record.id
+        """Put an entry out for lack of room."""
         self._in_order = None
-        recalled = [*self._recalled.values()]
-        along = (it for it in recalled if name == self._outdone.get(it.record.id))
-        for each in (entry, *along):
-            self._kept.pop(each.key, None)
-            self._recalled.pop(each.key, None)
-            self._reasons[each.key] = NO_ROOM
+        self._kept.pop(entry.key, None)
+        self._recalled.pop(entry.key, None)
+        self._reasons[entry.key] = NO_ROOM
 
     def _take_core(self, entries: list[Entry]) -> None:
         budget = self._inputs.budget_tokens
@@ -297,13 +290,8 @@ class _Assembly:
             entry.band = band
         self._look(entries)
         shown = [entry for entry in entries if self._findings[entry.key] is not None]
-        self._outdone = self._inputs.outdone([entry.record for entry in shown])
-        by_id = {entry.record.id: entry for entry in shown}
         room = min(self._allotment("recalled"), self._room)
         for entry in _last_to_go(shown):
-            newer = by_id.get(self._outdone.get(entry.record.id, ""))
-            if newer is not None:
-                room -= self._offer(newer, room)
             room -= self._offer(entry, room)
 
     def _offer(self, entry: Entry, room: int) -> int:
@@ -314,14 +302,6 @@ class _Assembly:
 
     def _within_caps(self, entry: Entry) -> bool:
         """Whether no limit but the room keeps a recalled entry out; note which one does."""
-        newer = self._outdone.get(entry.record.id)
-        if newer is not None:
-            if newer not in {each.record.id for each in self._kept.values()}:
-                self._reasons[entry.key] = NO_ROOM
-                return False
-            if self._inputs.policy.earlier_statements == "leave_out":
-                self._reasons[entry.key] = reason("outdone", f"{newer} is newer and says otherwise")
-                return False
         most, recalled = self._inputs.policy.max_items, self._recalled
         if len(recalled) >= most:
             self._reasons[entry.key] = reason("cap", f"a context recalls at most {most} memories")
@@ -341,9 +321,8 @@ class _Assembly:
         if self._in_order is not None:
             return self._in_order
         by_id = {entry.record.id: entry for entry in self._recalled.values()}
-        outdone = {key: newer for key, newer in self._outdone.items() if key in by_id and newer in by_id}
         least = NEAR * max((it.strength for it in by_id.values()), default=0.0)
-        order = recalled_order({key: (it.record, it.strength >= least, it.rank) for key, it in by_id.items()}, outdone)
+        order = recalled_order({key: (it.record, it.strength >= least, it.rank) for key, it in by_id.items()})
         self._in_order = [by_id[key] for key in order]
         return self._in_order
 
@@ -452,5 +431,4 @@ class _Assembly:
             parts={name: entry.parts[name] for name in _ordered(tuple(entry.parts))},
             weak=entry.score is not None and entry.score < self._inputs.policy.relevance_weak,
             block=line.block if line else None,
-            outdone_by=self._outdone.get(record.id) if entry.section == "recalled" else None,
         )

@@ -71,7 +71,8 @@ def _section_facts(section: Section) -> dict[str, Any]:
     for item in section.items:
         facts = {name: getattr(item, name) for name in ("id", "version", "tier", "kind", "tokens")}
         facts["masks"] = [list(mask) for mask in item.masks]
-        facts |= {name: value for name in ("block", "outdone_by") if (value := getattr(item, name)) is not None}
+        if item.block is not None:
+            facts["block"] = item.block
         if item.score is not None:
             facts |= {"score": item.score, "weak": item.weak, "parts": dict(item.parts)}
         items.append(facts)

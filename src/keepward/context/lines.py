@@ -82,8 +82,6 @@ class Line:
     record: Record | None = None
     #: Label of the core block it stands in.
     block: str | None = None
-    #: Whether a newer memory in the text says otherwise.
-    earlier: bool = False
     renderer: int = RENDERER
     #: Words for where it is from, see (2), and the day and these words, which lines share that stand under one day;
     #: None for any other line.
@@ -100,11 +98,7 @@ class Line:
         known = self._own.get(form)
         if known is None:
             known = self._own[form] = _own(self, form)
-        if form == "xml" or self.body is None:
-            return known
-        notes = [self.date] if not grouped else []
-        notes += ["earlier"] if self.earlier else []
-        return f"{known} ({', '.join(notes)})" if notes else known
+        return known if grouped or form == "xml" or self.body is None else f"{known} ({self.date})"
 
     @property
     def date(self) -> str:
@@ -172,9 +166,7 @@ def xml_attribute(name: str, value: str | None) -> str:
     return f' {name}="{html.escape(plain)}"'
 
 
-def line_of(
-    section: str, record: Record, masks: Collection[Mask], *, earlier: bool = False, renderer: int = RENDERER
-) -> Line:
+def line_of(section: str, record: Record, masks: Collection[Mask], *, renderer: int = RENDERER) -> Line:
     """Return the line of a memory with its tidy masks applied."""
     mark = origin(record, renderer)
     dated = section == "recalled" and (renderer > 2 or is_turn(record))
@@ -184,7 +176,6 @@ def line_of(
         body=masked(record.text, masks),
         record=record,
         block=record.key or "core" if section == "core" else None,
-        earlier=earlier,
         renderer=renderer,
         mark=mark,
         under=(day(record), mark or "") if dated else None,
@@ -316,7 +307,6 @@ def _xml_item(line: Line) -> str:
         + xml_attribute("key", _line_key(line))
         + xml_attribute("speaker", record.speaker)
         + xml_attribute("date", day(record) if dated else None)
-        + xml_attribute("earlier", "yes" if line.earlier else None)
         + xml_attribute("origin", origin(record, 1) if line.renderer == 1 else None)
     )
     return f"<memory{attributes}>{body}</memory>"

@@ -256,8 +256,7 @@ def _lines(
                 )
             else:
                 masks = [(start, end, name) for start, end, name in item["masks"]]
-                earlier = "outdone_by" in item
-                line = line_of(section["name"], record, masks, earlier=earlier, renderer=renderer)
+                line = line_of(section["name"], record, masks, renderer=renderer)
             lines.append(line)
             names[id(line)] = item["id"]
     ordered = with_documents(lines, documents["identity"], documents["user_file"])

@@ -58,11 +58,6 @@ def passed(records: Sequence[Record]) -> list[Screened]:
     return [Screened() for _ in records]
 
 
-def distinct(_: Sequence[Record]) -> dict[str, str]:
-    """Return that no record outdoes another."""
-    return {}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
     """Everything a compiled context depends on."""
@@ -96,9 +91,6 @@ class Inputs:
     count: Callable[[str], int]
     #: Looks at records together, at each at most once, and always before it is rendered.
     screen: Callable[[Sequence[Record]], Sequence[Screened]] = passed
-    #: Returns, of records that were recalled, the ids of those that are outdone, and the id of what says otherwise and
-    #: is newer; that one is not outdone itself.
-    outdone: Callable[[Sequence[Record]], Mapping[str, str]] = distinct
     #: Names of embedder, reranker and the like, for the receipt.
     versions: Mapping[str, str] = field(default_factory=dict)
     include_sensitive: bool = False
@@ -188,12 +180,12 @@ def is_turn(record: Record) -> bool:
     return record.tier is Tier.EPISODIC and record.kind is not Kind.SUMMARY and told
 
 
-def recalled_order(records: Mapping[str, tuple[Record, bool, int]], outdone: Mapping[str, str]) -> list[str]:
-    """Return ids in reading order, given record, nearness to the best and rank by id, and what outdoes an id.
+def recalled_order(records: Mapping[str, tuple[Record, bool, int]]) -> list[str]:
+    """Return ids in reading order, given record, nearness to the best and rank by id.
 
     By origin; within, archival ones, then core and working, each what is near the best in front, newest first, ties by
     rank; then summaries, plain events and turns, newest day first. The turns of one session on one day stand in the
-    order they were said; of two sessions the later one stands first. What is outdone stands behind what outdoes it.
+    order they were said; of two sessions the later one stands first.
     """
     opened: dict[tuple[str, int], int] = {}
     for record, _, _ in records.values():
@@ -212,9 +204,4 @@ def recalled_order(records: Mapping[str, tuple[Record, bool, int]], outdone: Map
         session, date = record.session or "", at // _DAY
         return origin, 4, -date, -opened.get((session, date), at), session, at, to_micros(record.created_at), name
 
-    order = [name for name, _ in sorted(records.items(), key=place)]
-    for name in [each for each in order if each in outdone]:
-        at, newer = order.index(name), order.index(outdone[name])
-        if at < newer:
-            order.insert(newer, order.pop(at))
-    return order
+    return [name for name, _ in sorted(records.items(), key=place)]

@@ -20,7 +20,7 @@ from keepward.context.render import replay as render_again
 from keepward.context.sections import Candidate, Compiled, Format, Inputs
 from keepward.engine.audit import core_of
 from keepward.engine.commit import keep_read
-from keepward.engine.read import Need, Stand, below_floor, floor_of, made_with, outdone_among, search, stand
+from keepward.engine.read import Need, Stand, below_floor, floor_of, made_with, search, stand
 from keepward.engine.screening import screen
 from keepward.engine.session import Engine, Session, note_handed
 from keepward.engine.view import (
@@ -282,7 +282,6 @@ def _gather(session: Session, objective: str, asked: Asked) -> Gathered:
         counter_name=session.engine.counter.name,
         count=session.engine.counter.count,
         screen=screen,
-        outdone=lambda shown: {name: by.id for name, by in outdone_among(session, need.index, shown).items()},
         versions=made_with(session, found),
         include_sensitive=asked.include_sensitive,
         floor=floor_of(session.engine, asked.floor),

@@ -41,7 +41,6 @@ _IN = {
     "working": "working memory stands in every context while there is room",
     "recalled": "it bears on the objective",
 }
-_EARLIER = "it bears on the objective; a newer one says otherwise, and this one is marked as earlier"
 
 
 def preview(session: Session, objective: str, **asked: Any) -> Explanation:
@@ -136,18 +135,11 @@ def _considered(
     found, outside = [], []
     for section, item in inside:
         ranked = (item.get("score"), item.get("parts", {}))
-        found.append(_candidate_of(records.get(item["id"]), item, section, _place(section, item), ranked))
+        found.append(_candidate_of(records.get(item["id"]), item, section, (section, _IN[section]), ranked))
     for out in left:
         ranked = scores.get(out["id"], (None, {}))
         outside.append(_candidate_of(records.get(out["id"]), out, None, (out["code"], out["detail"]), ranked))
     return (*found, *sorted(outside, key=lambda each: (-(each.score or 0.0), each.id)))
-
-
-def _place(section: str, item: Mapping[str, Any]) -> tuple[str, str]:
-    """Return as what a memory stands in a context, and why."""
-    if "outdone_by" in item:
-        return "earlier", _EARLIER
-    return section, _IN[section]
 
 
 def _candidate_of(

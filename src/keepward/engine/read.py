@@ -9,7 +9,7 @@ Invariants
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -270,16 +270,15 @@ def search(
         scored = index.search(asked, allowed, max(limit, compared), weights=weights, by_cosine=order == "cosine")
     if need:
         need.index, need.allowed = index, allowed
-    newer: dict[str, str] = {}
     if compared:
-        scored, found, newer = _newer_first(session, index, scored, limit, seq, now)
+        scored, found, _ = _newer_first(session, index, scored, limit, seq, now)
     else:
         found = _read(session, [each for each in scored if each.id not in unread], need, seq)
     if seq is not None:
         past = still_shown(session, found.records)
         notes += [f"left out: {WITHHELD}"] if len(past) < len(found.records) else []
         found = replace(found, records=past)
-    hits = _hits(scored, found, now, session.policy.relevance_weak, newer)
+    hits = _hits(scored, found, now, session.policy.relevance_weak)
     from keepward.retrieval.relevance import calibration
 
     signals = {signal for each in scored for signal in each.used}
@@ -493,9 +492,7 @@ def _allowed(engine: Engine, filters: Filter, purpose: str, now: datetime, *, ga
     )
 
 
-def _hits(
-    scored: Sequence[Scored], found: Found, now: datetime, weak: float, newer: Mapping[str, str]
-) -> tuple[Hit, ...]:
+def _hits(scored: Sequence[Scored], found: Found, now: datetime, weak: float) -> tuple[Hit, ...]:
     # The row was read after the ranking; one that has ended in between is no answer any more. An earlier release ranked
     # what has no text by its key.
     records = {record.id: record for record in found.records if record.is_live(now) and not is_textless(record)}
@@ -505,7 +502,6 @@ def _hits(
         record = records.get(each.id)
         if record is None:
             continue
-        outdone_by = newer.get(each.id)
         hits.append(
             Hit(
                 rank=len(hits) + 1,
@@ -514,8 +510,6 @@ def _hits(
                 parts=each.parts,
                 why=why[each.used],
                 weak=each.relevance < weak,
-                # What the reader may not see any more is not named either.
-                outdone_by=outdone_by if outdone_by in records else None,
             )
         )
     return tuple(hits)

@@ -53,7 +53,6 @@ def keep_recall(session: Session, query: str, purpose: str, found: Recall) -> Re
                 "score": hit.score,
                 "weak": hit.weak,
                 "parts": hit.parts,
-                **({"outdone_by": hit.outdone_by} if hit.outdone_by else {}),
             }
             for hit in found
         ],

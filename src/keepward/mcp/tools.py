@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 WITHHELD = frozenset({"injection"})
 _HIT = (
     *("rank", "id", "text", "tier", "kind", "key", "subject", "scope", "trust", "source", "confidence", "version"),
-    *("tags", "metadata", "speaker", "occurred_at", "created_at", "score", "weak", "outdone_by"),
+    *("tags", "metadata", "speaker", "occurred_at", "created_at", "score", "weak"),
 )
 _WRITTEN = ("outcome", "id", "version", "tier", "kind", "key", "expires_at", "commit", "proposal", "receipt")
 _STATUS = (
@@ -113,10 +113,8 @@ def recall(memory: Memory, given: dict[str, Any]) -> Answer:
         full = {**each.to_dict(), "subject": each.memory.subject, "weak": each.weak or None}
         hits.append(filled(full, _HIT))
     lines = [CONTEXT_LEGEND] if hits else ["Nothing that is remembered fits."]
-    ranks = {hit["id"]: hit["rank"] for hit in hits}
     for hit in hits:
-        earlier = f"earlier, see {ranks[hit['outdone_by']]}" if "outdone_by" in hit else None
-        marks = (earlier, hit["kind"], hit.get("key"), hit["trust"], hit["created_at"][:10], hit.get("weak") and "weak")
+        marks = (hit["kind"], hit.get("key"), hit["trust"], hit["created_at"][:10], hit.get("weak") and "weak")
         lines.append(f"{hit['rank']}. {hit['text']}\n   ({', '.join(filter(None, marks))}; id {hit['id']})")
     names = ("used", "notes", "withheld", "head", "floor", "best", "below")
     data = {"hits": hits} | {name: plain.plain(getattr(found, name)) for name in names}

@@ -33,8 +33,6 @@ class Item:
     weak: bool = False
     #: Label of the core block it stands in.
     block: str | None = None
-    #: Id of the memory in the context that says otherwise and is newer; the text marks this one as earlier.
-    outdone_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +119,7 @@ class Considered:
     version: int
     #: Where it stands; None for what is not in.
     section: str | None
-    #: A code as in the receipt; of what is in, the section, or ``earlier`` for what a newer one outdoes.
+    #: A code as in the receipt; of what is in, the section.
     code: str
     #: One sentence for a person; never memory content.
     why: str

@@ -213,7 +213,7 @@ SHAPES: Mapping[type, tuple[Key, ...]] = {
         *keys_of(Record, "blob speaker occurred_at created_at", "memory"),
         *keys_of(Hit, "why"),
         Key("metadata", lambda hit: hit.memory.metadata or None, dict[str, Any] | None),
-        *keys_of(Hit, "weak outdone_by"),
+        *keys_of(Hit, "weak"),
     ),
     Recall: (
         *keys_of(Recall, "used notes head now hits"),

@@ -124,9 +124,6 @@ class Policy:
     context_budget: int = 128_000
     #: Most recalled memories in a context; the budget binds long before.
     max_items: int = 1_000
-    #: What becomes of a recalled statement that a newer one outdoes: it stands behind that, marked as earlier, or not
-    #: at all.
-    earlier_statements: Literal["mark", "leave_out"] = "mark"
 
     #: Least score (0..1) of the best memory: below it recall, context and memory block say that nothing is remembered.
     #: 0 for no floor.

@@ -116,9 +116,6 @@ class Hit(Value):
     why: tuple[str, ...]
     #: Whether it is below the line from which a memory counts as relevant, and so as used.
     weak: bool = False
-    #: Id of the newer memory that says otherwise and stands before this one in the same ranking; None where recall
-    #: knows of none: it compares the best with what is close to them, and in the order ``cosine`` nothing.
-    outdone_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -187,30 +187,6 @@ def test_a_date_at_the_end_of_a_text_is_not_taken_for_its_own() -> None:
     assert compile_context(made).text.endswith("[fact] tabs (2031-01-01) (2026-02-28)")
 
 
-def test_what_a_newer_memory_outdoes_stands_behind_it_marked_as_earlier() -> None:
-    newer = record("b", "Priya has moved to Bristol", created_at=NOW)
-    made = inputs(recalled=found(record("a", "Priya lives in Leeds"), newer), outdone=lambda _: {"a": "b"})
-    compiled = compile_context(made)
-    assert compiled.text.endswith(
-        "[fact] Priya has moved to Bristol (2026-03-01)\n\n[fact] Priya lives in Leeds (2026-02-28, earlier)"
-    )
-    assert again(compiled, made).same
-    assert [(item.id, item.outdone_by) for item in compiled.sections[-1].items] == [("b", None), ("a", "b")]
-
-
-def test_what_a_newer_memory_outdoes_is_left_out_where_policy_says_so() -> None:
-    strict = replace(inputs().policy, earlier_statements="leave_out")
-    both = found(record("a", "Priya lives in Leeds"), record("b", "Priya has moved to Bristol"))
-    compiled = compile_context(inputs(recalled=both, outdone=lambda _: {"a": "b"}, policy=strict))
-    assert (ids(compiled, "recalled"), why(compiled)) == (["b"], {"a": "outdone"})
-
-
-def test_nothing_outdated_stands_without_what_outdoes_it() -> None:
-    both = found(record("a", "Priya lives in Leeds"), record("b", "Priya has moved to Bristol " + "at last " * 50))
-    compiled = compile_context(inputs(recalled=both, outdone=lambda _: {"a": "b"}, budget_tokens=60))
-    assert (compiled.text, why(compiled)) == ("", {"a": "budget", "b": "budget"})
-
-
 def test_a_trusted_origin_is_not_marked() -> None:
     assert "unverified" not in compile_context(inputs(recalled=found(record("a", "tabs")))).text
 

@@ -12,10 +12,10 @@ type Candidate = Schemas["Considered"];
 const BAD = new Set(["trust", "injection", "secret", "damaged", "quarantine"]);
 /** What a code means, in the words of a table. */
 const WORDS: Record<string, string> = {
-  budget: "no room", cap: "enough of its kind", repeat: "said already", outdone: "a newer one says otherwise",
+  budget: "no room", cap: "enough of its kind", repeat: "said already",
   expired: "its time is over", superseded: "replaced", retired: "retired", archived: "archived",
   sensitive: "sensitive", trust: "not trusted enough", relevance: "not relevant", unkeyed: "state without a key",
-  quarantine: "waits for review", injection: "reads like an order", secret: "holds a secret", earlier: "earlier, marked",
+  quarantine: "waits for review", injection: "reads like an order", secret: "holds a secret",
 };
 
 export function wordOf(candidate: Candidate): string {
@@ -23,7 +23,7 @@ export function wordOf(candidate: Candidate): string {
 }
 
 export function toneOf(candidate: Candidate): Tone {
-  if (candidate.section !== null) return candidate.code === "earlier" ? "warn" : "good";
+  if (candidate.section !== null) return "good";
   return BAD.has(candidate.code) ? "bad" : "plain";
 }
 
