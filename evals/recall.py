@@ -48,7 +48,6 @@ def _evaluated(options: argparse.Namespace, stores: Targets, others: Targets) ->
             counter=counter,
             parts=not options.no_parts,
             aged=options.aged,
-            floor=options.floor,
             policy=policy,
             stores=stores,
             progress=_show,
@@ -85,7 +84,6 @@ def _evaluated(options: argparse.Namespace, stores: Targets, others: Targets) ->
             embedder=embedder,
             counter=counter,
             aged=options.aged,
-            floor=options.floor,
             policy=policy,
             stores=others,
             progress=_show,
@@ -115,7 +113,6 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--categories", default=",".join(CATEGORIES), help="of LoCoMo, with commas between")
     parser.add_argument("--cache", type=Path, help="a folder to keep vectors in between runs")
     parser.add_argument("--aged", action="store_true", help="tell each memory on its own day, ask after the last")
-    parser.add_argument("--floor", type=float, help="least score of the best answer; 0 for none, else the policy's own")
     parser.add_argument("--candidates", choices=("process", "database"), default="process", help="where they come from")
     parser.add_argument("--no-parts", action="store_true", help="leave out recall by words and by vectors alone")
     options = parser.parse_args(arguments)

@@ -120,16 +120,15 @@ def run(
     policy: Policy = POLICY,
     parts: bool = False,
     aged: bool = False,
-    floor: float | None = None,
     facts: bool | None = None,
     stores: Targets = files,
     progress: Progress = lambda *_: None,
 ) -> Run:
     """Tell and ask a whole data set.
 
-    ``parts`` also asks by words alone and by vectors alone, without contexts and without a floor. ``aged`` sets the
+    ``parts`` also asks by words alone and by vectors alone, without contexts. ``aged`` sets the
     store's clock: each memory is told on its own day, and all questions are asked a day after the last; else now.
-    ``floor`` is the least score of the best answer; None for the policy's own. ``facts`` adds turns as messages of a
+    ``facts`` adds turns as messages of a
     user and an assistant, and says whether the facts that they tell are proposed; one that is kept stands for its turn.
     """
     done = Run()
@@ -153,7 +152,7 @@ def run(
                 here = mem.at(tenant=conversation.name)
                 names = _names(here, conversation, done)
                 for place, asked in enumerate(conversation.asked, 1):
-                    answer = _ask(here, asked, asked.text, conversation.name, names, budgets, done, floor=floor)
+                    answer = _ask(here, asked, asked.text, conversation.name, names, budgets, done)
                     done.answers.append(answer)
                     progress(conversation.name, place, len(conversation.asked))
         if parts:
@@ -182,7 +181,7 @@ def _parts(
             for (each, question), word in zip(asked, words, strict=True):
                 said = question.text if way == "words" else word
                 here = mem.at(tenant=each.name)
-                found.append(_ask(here, question, said, each.name, names[each.name], (), Run(), floor=0.0))
+                found.append(_ask(here, question, said, each.name, names[each.name], (), Run()))
             yield way, found
 
 
@@ -271,17 +270,15 @@ def _ask(
     names: Mapping[str, str],
     budgets: Sequence[int],
     done: Run,
-    *,
-    floor: float | None,
 ) -> Answer:
     start = time.perf_counter()
-    hits = mem.recall(said, limit=LIMIT, floor=floor)
+    hits = mem.recall(said, limit=LIMIT)
     latency = time.perf_counter() - start
     packs: dict[int, Pack] = {}
     spent: dict[int, float] = {}
     for budget in budgets:
         start = time.perf_counter()
-        made = mem.context(said, budget_tokens=budget, floor=floor)
+        made = mem.context(said, budget_tokens=budget)
         spent[budget] = 1000 * (time.perf_counter() - start)
         done.excluded.update(each.reason.code for each in made.excluded if each.reason.code != "budget")
         done.placed.update({section.name: len(section.items) for section in made.sections})

@@ -37,7 +37,7 @@ export function everywhere(): string | undefined {
 /** Return what a search takes of some filters. */
 export function searched(query: Query, asked: string) {
   const { tier, kind, tags, content_type, subject, category, session, since, until, within, where, min_importance, as_of } = query;
-  return { query: asked, limit: 100, floor: 0, tier, kind, tags, content_type, subject, category, session, since, until, within: within ?? everywhere(), where, min_importance, as_of };
+  return { query: asked, limit: 100, tier, kind, tags, content_type, subject, category, session, since, until, within: within ?? everywhere(), where, min_importance, as_of };
 }
 
 /** Return the filters of an address, as every call of browsing takes them. */

@@ -6,12 +6,10 @@ import "./bars.css";
 export const PARTS: readonly { name: string; word: string; means: string }[] = [
   { name: "cover", word: "words", means: "words of the question that it holds" },
   { name: "cosine", word: "meaning", means: "closeness in meaning" },
-  { name: "feature", word: "speaker", means: "whether the right person said it" },
+  { name: "feature", word: "fit", means: "the right role, day, kind of answer or preference" },
   { name: "session", word: "session", means: "what stands beside it in the same session" },
-  { name: "link", word: "name", means: "a name in a better hit leads here" },
-  { name: "caught", word: "newer", means: "it is newer than one that says the same" },
+  { name: "newer", word: "newer", means: "of two very similar statements the newer one comes first" },
   { name: "learned", word: "learned", means: "what feedback has taught" },
-  { name: "outdone", word: "older", means: "a newer one says the same" },
 ];
 
 interface Props {

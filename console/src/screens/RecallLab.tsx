@@ -52,8 +52,7 @@ export function RecallLab() {
   const query = useSettled(asked);
   const order = (ORDERS.find((each) => each.name === address.get("order"))?.name ?? "learned") as Order;
   const limit = Math.min(50, Number(address.get("limit")) || 10);
-  const floor = address.get("floor") === "0" ? 0 : undefined;
-  const found = useGet(query.trim() ? "/memory/search/explain" : null, { params: { query: { query, order, limit, floor } } });
+  const found = useGet(query.trim() ? "/memory/search/explain" : null, { params: { query: { query, order, limit } } });
   useKeys("Recall lab", {
     "/": { does: "Go to the question", run: () => document.getElementById("query")?.focus() },
     o: { does: "Next order", run: () => address.set({ order: ORDERS[(ORDERS.findIndex((each) => each.name === order) + 1) % ORDERS.length]?.name }) },
@@ -81,11 +80,10 @@ export function RecallLab() {
             {[5, 10, 20, 50].map((each) => <option key={each} value={each}>{each}</option>)}
           </select>
         </label>
-        <label class="line recall-floor"><input type="checkbox" checked={floor === 0} onChange={(event) => address.set({ floor: event.currentTarget.checked ? "0" : "" })} /> below the floor, too</label>
       </form>
       <div class="recall-split">
         {query.trim() ? (
-          <Shown of={found} rows={8}>{(data) => <Hits key={query} of={data} query={query} order={order} limit={limit} floor={floor} />}</Shown>
+          <Shown of={found} rows={8}>{(data) => <Hits key={query} of={data} query={query} order={order} limit={limit} />}</Shown>
         ) : (
           <Empty title="Ask something">Each hit is then taken apart: words, meaning, session, and what feedback has taught.</Empty>
         )}
@@ -100,10 +98,9 @@ interface HitsProps {
   query: string;
   order: Order;
   limit: number;
-  floor: number | undefined;
 }
 
-function Hits({ of, query, order, limit, floor }: HitsProps) {
+function Hits({ of, query, order, limit }: HitsProps) {
   const [said, setSaid] = useState<Said>({});
   const [receipt, setReceipt] = useState<string | null>(null);
   const { recall, ranked } = of;
@@ -117,7 +114,7 @@ function Hits({ of, query, order, limit, floor }: HitsProps) {
     // Feedback names a receipt; one is kept when it is first needed.
     let name = receipt;
     if (name === null) {
-      const kept = await ask(api.GET("/memory/search", { params: { query: { query, order, limit, floor, receipt: true } } }));
+      const kept = await ask(api.GET("/memory/search", { params: { query: { query, order, limit, receipt: true } } }));
       name = kept.ok ? kept.data.receipt : null;
       if (!kept.ok || name === null) return say(kept.ok ? "No receipt was kept." : kept.problem.detail, { tone: "bad" });
       setReceipt(name);
@@ -141,7 +138,7 @@ function Hits({ of, query, order, limit, floor }: HitsProps) {
                   <Link href={`/memories/${hit.id}`} class="recall-text"><MemoryText text={hit.text} limit={300} /></Link>
                   <span class="line small soft">
                     <b class="num">{hit.score.toFixed(2)}</b>
-                    {hit.weak ? <Tag title="Below the line from which a memory counts as relevant">weak</Tag> : null}
+                    {hit.weak ? <Tag title="It shares no rare word with the question and is far from it in meaning">weak</Tag> : null}
                     <span>{hit.why.join(" and ")}</span>
                     <span class="faint">{hit.source}</span>
                     {why ? <Moves ranks={why.ranks} order={order} /> : null}
@@ -159,9 +156,7 @@ function Hits({ of, query, order, limit, floor }: HitsProps) {
           })}
         </ol>
       ) : (
-        <Empty title="Nothing bears on this">
-          {recall.best === null ? "Nothing was found at all." : `The best of ${recall.below} had ${recall.best.toFixed(2)}, below the floor of ${recall.floor}.`}
-        </Empty>
+        <Empty title="Nothing was found">No memory that you may see matches.</Empty>
       )}
     </section>
   );

@@ -97,8 +97,8 @@ class Use(Talks):
     ) -> Recall:
         """Return the memories most relevant to a query, best first; filters apply before the limit.
 
-        Where even the best score is below ``floor`` (0..1, None for the policy's own, 0 for no floor) nothing that is
-        remembered bears on the query: there are no hits, and ``notes``, ``best`` and ``below`` say what was left out.
+        A score is from 0 to 1. Hits below ``floor`` are left out. A hit is ``weak`` where it shares no rare word with
+        the query and is far from it in meaning.
         ``order`` is ``learned`` (by the reranker where one serves), ``fused`` or ``cosine``. With ``receipt`` a
         receipt is kept, for ``feedback`` to name.
         """

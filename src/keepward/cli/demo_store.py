@@ -203,7 +203,7 @@ def _feedback(owner: Memory) -> None:
     """Let the owner say which hits were of use: the closest that people said, and not what machines count."""
     for number in range(_story()["feedback"]["rounds"]):
         for question in _story()["feedback"]["questions"]:
-            found = owner.recall(question, limit=12 + number, receipt=True, floor=0.0)
+            found = owner.recall(question, limit=12 + number, receipt=True)
             counted = [hit.memory.id for hit in found if hit.memory.trust.label in _MACHINES]
             told = [hit.memory.id for hit in found if hit.memory.trust.label not in _MACHINES]
             if found.receipt and counted and told:

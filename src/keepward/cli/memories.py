@@ -40,7 +40,7 @@ SENSITIVITY = option("--sensitivity", "normal or sensitive.", "WORD")
 AS_OF = option("--as-of", "A state of the past: a commit's number or id, or an instant.", "WHEN")
 PURPOSE = option("--purpose", "answer, act or core: what it is used for.", "WORD", default="answer")
 SENSITIVE = option("--include-sensitive", "Sensitive memories too.")
-FLOOR = option("--floor", "Least score of the best; below it nothing is shown. [default: by policy]", "0..1")
+FLOOR = option("--floor", "Least score of a hit.", "0..1")
 NO_FLOOR = option("--all", "No floor: also where nothing bears on it.", name="every")
 SORTS = (
     option("--tier", "Only these tiers. Several times.", "TIER", "tiers", multiple=True),
@@ -370,7 +370,7 @@ def _show_identity(screen: Screen, data: dict[str, Any]) -> None:
 )
 def recall(call: Call, query: str, every: bool, floor: float | None, **asked: Any) -> Answer:
     """Find memories by words and meaning, best first, and say why each was found."""
-    found = call.memory().recall(text_of(query), floor=0.0 if every else floor, **asked)
+    found = call.memory().recall(text_of(query), floor=floor, **asked)
     # One visible line for what could not take part; it is in the object as well.
     notes = _notes(call, found, asked["as_of"])
     return Answer({**found.to_dict(), "notes": list(notes)}, partial(_show_recall, every=every), talk=notes)
@@ -384,8 +384,8 @@ def _notes(call: Call, found: Recall | Memories, as_of: str | None) -> tuple[str
 
 
 def _show_recall(screen: Screen, data: dict[str, Any], *, every: bool) -> None:
-    """Print hits; weak ones only where they are asked for, a name led to them, or there is nothing better."""
-    strong = [hit for hit in data["hits"] if not hit["weak"] or "name" in hit["why"]]
+    """Print hits; weak ones only where they are asked for, or where there is nothing better."""
+    strong = [hit for hit in data["hits"] if not hit["weak"]]
     shown = data["hits"] if every or not strong else strong
     for hit in shown:
         said = [hit["occurred_at"] and hit["occurred_at"][:10], hit["speaker"], hit["text"]]

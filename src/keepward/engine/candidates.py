@@ -17,10 +17,10 @@ import numpy as np
 
 from keepward.model.query import Filter
 from keepward.retrieval import fusion, vectors
-from keepward.retrieval.analyze import WISH, term_hash, unpack_many
+from keepward.retrieval.advice import requests_action
+from keepward.retrieval.analyze import PREFERENCE, term_hash
 from keepward.retrieval.index import Allowed, Index, Query, direction_of
 from keepward.retrieval.postings import Statistics, idf, length_norm, saturated
-from keepward.retrieval.relevance import requests
 from keepward.store.candidates import COUNT_BITS, FULL, LENGTH_BITS, LENGTH_STEP, SCANNED, SHIFT, Visible, space_of
 
 if TYPE_CHECKING:
@@ -84,8 +84,8 @@ class _Gathering:
                 whole.apply(self._store.profiles_at(self._tenant, found))
                 return whole
         terms = {term_hash(term) for term in self._query.terms}
-        if self._space and requests(self._query.text):
-            terms.add(term_hash(WISH))
+        if self._space and requests_action(self._query.text):
+            terms.add(term_hash(PREFERENCE))
         statistics = self._statistics(terms)
         part = Index(statistics)
         words = self._by_words(statistics, max(WORDS, 2 * limit))
@@ -93,7 +93,6 @@ class _Gathering:
         leading = [self._held[each.id] for each in part.search(self._query, self._allowed, LEADING)]
         turns = [(each.session, each.position) for each in leading if each.session is not None]
         more = self._store.near_turns(self._tenant, turns, REACH) if turns else set()
-        more |= self._by_names(statistics, leading[: fusion.SOURCES + 1], terms)
         self._take(part, more)
         return part
 
@@ -171,19 +170,3 @@ class _Gathering:
             return set(near)
         cosines, _ = units.best(np.asarray(vector, dtype=np.float32), np.arange(len(rows)))
         return set(arrivals[fusion.strongest(cosines, arrivals, kept)].tolist())
-
-    def _by_names(self, statistics: Statistics, sources: list[Profile], asked: set[int]) -> set[int]:
-        """Return what the names in the best lead to, and count who holds them."""
-        if not sources:
-            return set()
-        hashes, _, named, _, _ = unpack_many([each.terms for each in sources])
-        names = set(hashes[named].tolist()) - asked
-        holders = self._store.holders(self._tenant, self._seen.classes, names) if names else {}
-        statistics.holders.update(holders)
-        cap = max(fusion.FEW, int(fusion.FEW_SHARE * statistics.count))
-        few = {name: count for name, count in holders.items() if 1 < count <= min(cap, SIGNS)}
-        if not few:
-            return set()
-        blocks = self._store.postings(self._tenant, self._seen.classes, few, sum(few.values()))
-        refs = np.frombuffer(b"".join(block for _, block in blocks), dtype="<i8")
-        return set((refs >> SHIFT).tolist())

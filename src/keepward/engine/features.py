@@ -22,7 +22,8 @@ from keepward.model.trust import Trust
 from keepward.model.value import to_micros
 from keepward.ports.models import Embedder
 from keepward.ports.store import Features
-from keepward.retrieval import analyze, relevance, units
+from keepward.retrieval import advice, analyze, units
+from keepward.retrieval.preferences import states_preference
 
 if TYPE_CHECKING:
     import numpy as np
@@ -72,7 +73,9 @@ def words(record: Record, form: Form | None = None) -> Features:
     )
     around = analyze.analyse("" if is_textless(record) else beside)
     return Features(
-        terms=analyze.pack(own.kept + around.kept or own.stopped + around.stopped, own.names, marks=_told(record)),
+        terms=analyze.pack(
+            own.kept + around.kept or own.stopped + around.stopped, own.names, marks=_features_of(record)
+        ),
         # Two pictures under one description are two memories.
         digest=text_digest(form if record.blob is None else f"{record.text}\n{record.blob}"),
         marks=marks_of(own.terms),
@@ -80,16 +83,12 @@ def words(record: Record, form: Form | None = None) -> Features:
     )
 
 
-def _told(record: Record) -> list[str]:
-    """Return the marks of what a memory tells beside its words."""
-    marks = [analyze.CHANGE] if analyze.tells_change(record.text) else []
-    if units.of_user(record.speaker) and analyze.tells_wish(record.text):
-        marks.append(analyze.WISH)
-    if (named := units.named(record.speaker) is not None) and units.asks(record.text.rstrip()):
-        marks.append(analyze.ASKS)
-    if (named or units.of_user(record.speaker)) and relevance.remarks(record.text):
-        marks.append(analyze.REMARK)
-    return marks
+def _features_of(record: Record) -> list[str]:
+    """Return the features of a text that are stored like terms."""
+    found = [analyze.PREFERENCE] if units.of_user(record.speaker) and states_preference(record.text) else []
+    if units.named(record.speaker) is not None and units.asks(record.text.rstrip()):
+        found.append(analyze.ASKS)
+    return found
 
 
 def _happened(record: Record) -> int | None:
@@ -190,7 +189,7 @@ def usual_request(embedder: Embedder) -> NDArray[np.float32]:
     """
     import numpy as np
 
-    mean = vectors_of(embedder, analyze.WORDS["advice"]["usual"]).mean(axis=0, dtype=np.float64)
+    mean = vectors_of(embedder, advice.EXAMPLES).mean(axis=0, dtype=np.float64)
     return np.asarray(mean / max(float(np.sqrt(np.dot(mean, mean))), 1e-9), dtype=np.float32)
 
 

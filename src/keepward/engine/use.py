@@ -45,7 +45,6 @@ def keep_recall(session: Session, query: str, purpose: str, found: Recall) -> Re
             "scope": session.scope,
             "versions": made_with(session, found),
         },
-        "relevance": {"floor": found.floor, "below": found.below},
         "items": [
             {
                 "id": hit.memory.id,

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from keepward import durable
 from keepward.model.memory import Tier
-from keepward.retrieval.relevance import asks_advice
+from keepward.retrieval.advice import asks_advice
 
 if TYPE_CHECKING:
     from datetime import datetime

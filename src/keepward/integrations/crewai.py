@@ -74,7 +74,7 @@ class KeepwardStorage:
         """Return what bears on the text of a vector, best first, with its relevance from 0 to 1."""
         handle, text = self._at(scope_prefix), self.embedder.text_of(query_embedding)
         asked: dict[str, Any] = {"within": handle.scope, "kinds": KINDS, "where": metadata_filter or None}
-        hits = handle.recall(text, **asked, tags=categories or (), floor=0.0, limit=limit).hits
+        hits = handle.recall(text, **asked, tags=categories or (), limit=limit).hits
         return [(self._record(each.memory), each.score) for each in hits if each.score >= min_score]
 
     def delete(

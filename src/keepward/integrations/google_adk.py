@@ -136,8 +136,7 @@ class KeepwardMemoryService(BaseMemoryService):
         if not query.strip():
             return SearchMemoryResponse()
         found = await asyncio.to_thread(own.recall, query, limit=MOST + 1)
-        # Behind the turn that asks, which is nearest, stand others that bear on nothing.
-        near = [each.memory for each in found.hits if each.score >= found.floor and KEPT not in each.memory.tags]
+        near = [each.memory for each in found.hits if not each.weak and KEPT not in each.memory.tags]
         others = [each for each in near if each.kind != "event" or each.text != query]
         return SearchMemoryResponse(memories=[_entry(each) for each in others[:MOST]])
 

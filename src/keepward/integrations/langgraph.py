@@ -108,7 +108,7 @@ class KeepwardStore(base.BaseStore):
         if not op.query:
             listed = handle.find(**asked, sort="changed", offset=op.offset, limit=op.limit)
             return [base.SearchItem(**self._item_of(each, renews)) for each in listed]
-        asked |= {"floor": 0.0, "order": "cosine" if self.index_config else "learned"}
+        asked |= {"order": "cosine" if self.index_config else "learned"}
         hits = handle.recall(op.query, **asked, limit=op.offset + op.limit).hits[op.offset :]
         scores = (hit.parts["cosine"] if self.index_config else hit.score for hit in hits)
         shown = (self._item_of(hit.memory, renews) for hit in hits)

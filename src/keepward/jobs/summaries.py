@@ -27,8 +27,9 @@ from keepward.model.commit import Reason
 from keepward.model.memory import Kind, Record, Sensitivity, Stability, Tier, confidence_at, importance_at, share
 from keepward.model.trust import Trust
 from keepward.model.value import to_micros
-from keepward.retrieval.analyze import MONTHS, terms
-from keepward.retrieval.units import named, phrase, resolve, sentences, spelled_out
+from keepward.retrieval.analyze import terms
+from keepward.retrieval.dates import MONTHS, phrase, resolve, spelled_out
+from keepward.retrieval.units import named, sentences
 
 #: Sources may end this much later than the first of them: longer, and summing up would cost more than it saves.
 SPREAD = timedelta(days=7)

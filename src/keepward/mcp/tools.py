@@ -59,7 +59,7 @@ _WAITS = plain.keys_of(Waiting, "id state created_at expires_at decided_by decis
 _ID = text("Memory id.")
 _REASON = text("Why.")
 _SENSITIVE = yes_no("Also sensitive memories.")
-_FLOOR = number("0 shows all.")
+_FLOOR = number("Least score.", minimum=0, maximum=1)
 _IF_VERSION = whole("Fail unless it is the newest.", minimum=1)
 _LABELS = {"subject": text("Whom or what it is about."), "category": text(), "tags": texts()}
 _BACKING = {
@@ -116,7 +116,7 @@ def recall(memory: Memory, given: dict[str, Any]) -> Answer:
     for hit in hits:
         marks = (hit["kind"], hit.get("key"), hit["trust"], hit["created_at"][:10], hit.get("weak") and "weak")
         lines.append(f"{hit['rank']}. {hit['text']}\n   ({', '.join(filter(None, marks))}; id {hit['id']})")
-    names = ("used", "notes", "withheld", "head", "floor", "best", "below")
+    names = ("used", "notes", "withheld", "head")
     data = {"hits": hits} | {name: plain.plain(getattr(found, name)) for name in names}
     return Answer(data=data, text="\n".join(lines), notes=found.notes)
 

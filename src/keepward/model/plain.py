@@ -218,6 +218,6 @@ SHAPES: Mapping[type, tuple[Key, ...]] = {
     Recall: (
         *keys_of(Recall, "used notes head now hits"),
         Key("excluded", lambda found: [{"id": name, "reason": why} for name, why in found.excluded], list[Exclusion]),
-        *keys_of(Recall, "reranker withheld floor best below calibration candidates receipt"),
+        *keys_of(Recall, "reranker withheld candidates receipt"),
     ),
 }

@@ -107,14 +107,13 @@ class Hit(Value):
     #: From 1.
     rank: int
     memory: Record
-    #: How sure it is that this bears on the query, 0..1: of the best hit, the chance that a question whose best hit
-    #: looks like this one is answered here at all, where as many are as are not; of others less, as they are behind.
+    #: How well it fits the query, 0..1: the sum of its parts over the most that words and meaning can reach.
     score: float
     #: What puts the hits in order is made of; ``fused`` is their sum before anything learned.
     parts: dict[str, float]
     #: Short words on why it was found, such as ``words``, ``meaning``.
     why: tuple[str, ...]
-    #: Whether it is below the line from which a memory counts as relevant, and so as used.
+    #: Whether it shares no rare word with the query and is far from it in meaning. Weak hits do not count as used.
     weak: bool = False
 
 
@@ -137,14 +136,6 @@ class Recall(Value):
     receipt: str | None = None
     #: Ids of memories in reach that were edited outside of Keepward or are missing, and could not be ranked or shown.
     withheld: tuple[str, ...] = ()
-    #: Least score of the best hit, 0..1: below it the answer is empty. 0 where no floor was asked for.
-    floor: float = 0.0
-    #: Score of the best that was found, returned or not; None where nothing was found at all.
-    best: float | None = None
-    #: How many hits were left out because even the best is below the floor.
-    below: int = 0
-    #: Name of the constants that scores were computed with.
-    calibration: str | None = None
     #: Where candidates came from: an index in the ``process``, or the ``database``.
     candidates: str = "process"
 

@@ -21,8 +21,9 @@ import numpy.typing as npt
 
 from keepward.model.patterns import regex, table
 from keepward.ports.store import TERMS
+from keepward.retrieval.dates import MONTHS, WEEKDAYS
 
-#: Lists of words, patterns among them.
+#: Stop words and families of irregular forms.
 WORDS: Final[dict[str, Any]] = table(__package__, "words.toml")
 #: Layout of a packed blob: version byte, uint32 document length, n ascending uint32 hashes, n bytes of a count
 #: in the low seven bits and whether the term is a name in the high one.
@@ -31,16 +32,11 @@ _MOST: Final = 0x7F
 _NAME: Final = 0x80
 #: Behind these a capital letter starts a sentence, a line or a quotation and names nothing.
 _OPENING: Final = frozenset(".!?:;\n\r\"'“”‘„«»([{-–—*•>|。！？…")
-MONTHS: Final = tuple(names.split()[0].capitalize() for names in WORDS["dates"]["english"]["months"])
-WEEKDAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 #: Capitals of dates are no names: two memories of the same month have nothing else in common.
 _DATES: Final = frozenset(word.casefold() for word in (*MONTHS, *WEEKDAYS))
 _LONGEST_TERM: Final = 64
-#: Mark a text that tells of a change, one that says what somebody wants to be heeded, one in which somebody tells of
-#: himself, and one that ends in a question; no text has them for terms.
-CHANGE: Final = "\0change"
-WISH: Final = "\0wish"
-REMARK: Final = "\0remark"
+#: Features of a text that are stored like terms: it states a preference; it ends in a question.
+PREFERENCE: Final = "\0wish"
 ASKS: Final = "\0asks"
 
 # Scripts written without spaces between words; Hangul is among them because its words carry particles.
@@ -73,8 +69,6 @@ def _bases() -> dict[str, str]:
 
 
 STOP_WORDS: Final = frozenset(WORDS["stop"].split())
-#: Numbers in words, and how often something is.
-NUMBERS: Final = frozenset(WORDS["numbers"].split())
 #: Irregular form -> base, which never maps further.
 IRREGULAR: Final = _bases()
 
@@ -85,44 +79,6 @@ def _stemmer() -> Any:
 
     # Words are memoised one level up, where folding and irregular forms are saved too.
     return Stemmer.Stemmer("english", 0)
-
-
-@cache
-def _said(kind: str) -> Any:
-    import re2
-
-    options = re2.Options()
-    options.case_sensitive = False
-    options.never_capture = True
-    lists = dict(WORDS[kind])
-    opening, anywhere = lists.pop("opening", ()), lists.pop("unspaced")
-    spaced = "|".join(word for words in lists.values() for word in words)
-    # To RE2 a word ends at any letter beyond ASCII, so the ends are spelt out.
-    ways = [rf"(?:^|[^\pL\pN])(?:{spaced})(?:$|[^\pL\pN])", *anywhere]
-    if opening:
-        start = r"(?:^|[.!?;:,\n])\s*(?:(?:please|and|so|but|also),?\s+){0,2}"
-        ways.append(rf"{start}(?:{'|'.join(opening)})(?:$|[^\pL\pN])")
-    return re2.compile("|".join(ways), options)
-
-
-def tells_change(text: str) -> bool:
-    """Whether a text holds words such as "no longer", "moved" or "instead"; in linear time, wrong at times."""
-    return _said("change").search(text.encode("utf-8", "replace").decode()) is not None
-
-
-def tells_wish(text: str) -> bool:
-    """Whether a text says what is to be heeded, as "from now on" or "I prefer" do; in linear time, wrong at times."""
-    return _said("wish").search(text.encode("utf-8", "replace").decode()) is not None
-
-
-def wished(text: str) -> str | None:
-    """Return what a wish is about: the text without the words that say it is one; None where nothing is left.
-
-    "I strongly dislike spicy food" is about "spicy food". Of a script without spaces nothing is cut out.
-    """
-    rest: str = _said("wish").sub(" ", text.encode("utf-8", "replace").decode()).strip(" ,.;:!\n")
-    kept = analyse(rest).kept if len(rest) < len(text.strip(" ,.;:!\n")) else []
-    return rest if kept and not any(map(is_gram, kept)) else None
 
 
 def _fold(text: str) -> str:
@@ -218,16 +174,6 @@ def _matches(text: str) -> Iterator[re.Match[str]]:
     return _ASCII_TOKEN.finditer(text) if text.isascii() else _TOKEN.finditer(unicodedata.normalize("NFKC", text))
 
 
-def hashes(text: str) -> list[int]:
-    """Return the hashes of what ``analyse`` keeps of a text, without a look at which of it are names."""
-    return [term for match in _matches(text) for term in _token_hashes(match[0])]
-
-
-@lru_cache(maxsize=32_768)
-def _token_hashes(token: str) -> tuple[int, ...]:
-    return tuple(term_hash(term) for term, stop in _token_terms(token) if not stop)
-
-
 def terms(text: str) -> list[str]:
     """Return the index terms of a text; its stop words where it has nothing else."""
     return analyse(text).terms
@@ -248,12 +194,6 @@ def is_gram(term: str) -> bool:
 def term_hash(term: str) -> int:
     """Hash a term to 32 bits: blake2b, little-endian, equal on every machine."""
     return int.from_bytes(blake2b(term.encode("utf-8", "surrogatepass"), digest_size=4).digest(), "little")
-
-
-@lru_cache(maxsize=32_768)
-def word_hashes(word: str) -> tuple[int, ...]:
-    """Hash the terms of one word; a stop word and "won't" have none."""
-    return () if word.endswith("n't") else tuple(hashes(word))
 
 
 def pack(terms: Sequence[str], names: Collection[str] = (), *, marks: Collection[str] = ()) -> bytes:

@@ -18,7 +18,8 @@ from typing import Any, Final
 
 from keepward.model.patterns import regex, table
 from keepward.model.talk import Fact, Turn
-from keepward.retrieval.units import sentences, spelled_out
+from keepward.retrieval.dates import spelled_out
+from keepward.retrieval.units import sentences
 
 #: Characters of a clause, and facts of one turn: what is longer or more is pasted, not told.
 LONGEST: Final = 300

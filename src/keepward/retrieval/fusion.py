@@ -1,20 +1,15 @@
-"""Fusion: which rows are worth a score, what the text, the vectors and their neighbours add to it, and how they relate.
+"""Ranking: which rows are candidates, and what words, vectors, session and speaker add to the score of each.
 
-A question may need two memories of which the second shares no word with it: "Where does Maria's manager live?" is
-answered by "Maria's manager is Tomasz Wilk" and "Wilk has moved to Gdansk". The name in the first leads to the second.
-And of two statements of the same thing the older one is mostly no longer true.
+    score = words + 1.35 cosine + role + preference + answered question      (``base``)
+          + 0.3 best base score of the session + day or kind of answer
+    of two very similar statements the newer one comes first
 
-Invariants
-(1) Coverage and cosine are absolute, so a signal with nothing to say fades by itself; no ranks, no z-scores. Parts are
-    rounded to 1e-6 before they are added, in a fixed order. What the best memory covers decides how much words count.
-(2) Candidates depend on the set of allowed rows, never on the order in which rows came; what cannot be compared has
-    the mean cosine, neither praise nor blame.
-(3) Only names that few of the allowed memories hold lead anywhere, and none that the query itself holds.
-(4) Events are never outdone: what happened stays true, whatever happens later; and nothing is by what is trusted less.
+Filters apply before statistics: hidden memories change neither score nor order. Parts are rounded to 1e-6 before they
+are added in a fixed order, so two machines agree. A row without a comparable vector gets the mean cosine.
 """
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -22,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from keepward.retrieval import vectors
-from keepward.retrieval.postings import Coverage, Sight, TermStore, idf
+from keepward.retrieval.postings import Coverage, Sight, idf
 from keepward.retrieval.rows import Places
 
 Floats = npt.NDArray[np.float32]
@@ -50,17 +45,12 @@ SINGLED_OUT: Final = 12
 ADVICE_WORDS: Final = 0.7
 #: Share of what all memories have in common that is taken off the vector of any other question.
 COMMON: Final = 0.6
-#: Added where the speaker of the memory is named in the query.
-SPEAKER: Final = 0.3
 #: Taken off what the other one said, where the query asks for what the user, or the assistant, said.
 OTHER_ROLE: Final = 0.25
 #: Share of what a turn that ends in a question scores, above what is usual, that goes over to the turn that answers it.
 ANSWERED: Final = 0.15
-#: Added to what somebody tells of himself, where the query is such a remark.
-REMARK: Final = 0.1
-#: Added, where something is to be done, to what the user wants to be heeded, if one memory alone says such a thing;
-#: less, the more do.
-WISHED: Final = 0.4
+#: Added to a preference where the query requests something, if one memory alone states one; less, the more do.
+PREFERENCE: Final = 0.4
 #: Added to what happened on the days that the query names.
 DATED: Final = 0.25
 #: Added to what tells a time where the query asks for one, and to what holds a name that is in neither the query nor a
@@ -69,28 +59,24 @@ TIMED: Final = 0.2
 NAMED: Final = 0.15
 #: Weight of the best score of the same session.
 SESSION_BEST: Final = 0.3
-#: Share of its score that an answer passes on to where a name in it leads.
-LINK: Final = 0.3
-#: Share of its score that an older statement loses to a newer one of the same.
-OUTDONE: Final = 0.2
-#: Best answers whose names are followed.
-SOURCES: Final = 2
-#: A name leads somewhere while at most so many memories hold it, or this share of them where that is more.
-FEW: Final = 3
-FEW_SHARE: Final = 0.01
-#: Candidates that are compared with each other.
+#: A score of 1 is the most that a memory outside any session can reach by words and meaning, or by words alone.
+MAX_SCORE: Final = (1.5 + COSINE) * (1.0 + SESSION_BEST)
+MAX_SCORE_OF_WORDS: Final = 1.5 * (1.0 + SESSION_BEST)
+#: Candidates that are compared with each other for which is newer.
 COMPARED: Final = 20
-#: Two memories speak of the same thing from the first likeness on, and surely from the second on: shares of the way
-#: from how alike the candidates are on average to equal.
+#: Two memories are similar from the first likeness on, and surely from the second on: shares of the way from how alike
+#: the candidates are on average to equal.
 ALIKE: Final = 0.4
 SAME: Final = 0.7
-#: An average of fewer memories than this says little of what is usual, and of two nothing.
-_USUAL_OF: Final = 10
-#: What outdoes an older statement has at least this share of its score, and of what it covers of the query: less of
-#: that where it tells of a change, for such a text rarely repeats what it changes.
+#: A newer statement has at least this share of the older one's score.
 CLOSE: Final = 0.5
-COVERS: Final = 0.9
-COVERS_CHANGED: Final = 0.4
+#: Share of its score that the older of two similar statements loses.
+OLDER: Final = 0.2
+#: Below so many candidates their average likeness says little, and of two nothing.
+_USUAL_OF: Final = 10
+#: A word is rare where at most so many of the visible memories hold it, or this share of them.
+RARE: Final = 3
+RARE_SHARE: Final = 0.01
 
 
 def crowd(counts: Places) -> Doubles:
@@ -163,26 +149,14 @@ def cosine_weight(mean: float) -> float:
     return COSINE * min(1.0, max(0.0, 1.0 - mean) / REACH)
 
 
-def beyond(cosines: Doubles, mean: float, count: int) -> Doubles:
-    """Return cosines as they would be in a wide space: in a narrow one what all have in common is taken off.
-
-    The mean of fewer memories than ten says little of what is usual, and of two nothing.
-    """
-    shared = max(mean - (1.0 - REACH), 0.0) * min(1.0, max(count - 2, 0) / 8)
-    return np.asarray((cosines - shared) / (1.0 - shared), dtype=np.float64)
-
-
 def adds(parts: Mapping[str, float]) -> dict[str, float]:
-    """Return what each part of a score adds to the sum that puts hits in order; together they are that sum.
+    """Return what each part adds to the score that orders hits. The values sum to it.
 
-    What the cosine adds is what the others do not: its weight depends on the question.
+    The cosine adds what the others do not: its weight depends on the query.
     """
-    behind = 1.0 - OUTDONE * parts["outdone"]
-    before = parts["fused"] / behind
-    found = {name: parts[name] for name in ("cover", "feature", "caught")}
-    found |= {"session": SESSION_BEST * parts["session"], "link": LINK * parts["link"]}
-    found["cosine"] = before - math.fsum(found.values())
-    found["outdone"] = parts["fused"] - before
+    found = {name: parts[name] for name in ("cover", "feature", "newer")}
+    found |= {"session": SESSION_BEST * parts["session"]}
+    found["cosine"] = parts["fused"] - math.fsum(found.values())
     found["learned"] = parts.get("learned", 0.0)
     return {name: round(value, 6) for name, value in found.items()}
 
@@ -192,9 +166,9 @@ def rounded(values: npt.NDArray[np.floating]) -> Doubles:
     return np.asarray(np.round(values.astype(np.float64), 6) + 0.0, dtype=np.float64)
 
 
-def wish_weight(count: int, holders: int) -> float:
-    """Return what is added to a wish where ``holders`` of ``count`` memories tell one; nearly nothing where half do."""
-    return WISHED * (idf(count, holders) / idf(count, 1)) ** 2
+def preference_weight(count: int, holders: int) -> float:
+    """Return what is added to a preference where ``holders`` of ``count`` memories state one; near 0 where half do."""
+    return PREFERENCE * (idf(count, holders) / idf(count, 1)) ** 2
 
 
 def session_best(scores: Doubles, session: npt.NDArray[np.int32], sessions: int) -> Doubles:
@@ -254,13 +228,10 @@ def compare(store: vectors.UnitStore | None, toward: Direction | None, rows: Pla
     return Candidates(rows=rows, cosine=cosine, compared=compared, mean=mean)
 
 
-def midway(store: vectors.UnitStore, toward: Direction, near: Candidates, wishes: Places) -> Candidates:
-    """Return candidates with the cosines of wishes that have two vectors, of the whole and of what it is about, midway.
-
-    Of two views of one sentence their mean is closer to the truth than the better one.
-    """
+def average_two_views(store: vectors.UnitStore, toward: Direction, near: Candidates, preferences: Places) -> Candidates:
+    """Return candidates where a preference with two vectors, of the whole and of its subject, has their mean cosine."""
     first, counts = store.spans(near.rows)
-    places = np.flatnonzero((counts == 2) & np.isin(near.rows, wishes))
+    places = np.flatnonzero((counts == 2) & np.isin(near.rows, preferences))
     cosines = store.cosines(toward.vector, np.concatenate((first[places], first[places] + 1))).astype(np.float64)
     cosine = near.cosine.copy()
     cosine[places] = rounded(toward.level(cosines.reshape(2, -1).mean(axis=0)) - luck(counts[places]))
@@ -307,65 +278,29 @@ def by_both(
     return compare(store, toward, np.flatnonzero(chosen), mean)
 
 
-def linked(
-    sources: Places, scores: Doubles, asked: Collection[int], postings: TermStore, sight: Sight
-) -> tuple[Places, Doubles]:
-    """Return rows that a name in one of the sources leads to, ascending, and the score that comes along.
-
-    `sources` are rows best first, `scores` theirs, `asked` the term hashes of the query. The whole score of its source
-    comes along where the names have the weight of one that a single memory holds; rarer than that nothing is.
-    """
-    links: dict[int, float] = {}
-    cap = max(FEW, int(FEW_SHARE * sight.count))
-    rarest = idf(sight.count, 1)
-    for source, score in zip(sources.tolist(), scores.tolist(), strict=True):
-        reached: dict[int, float] = {}
-        for name in postings.names(source):
-            # Of a common name it is enough to know that it is one, where nothing is hidden.
-            if name in asked or (sight.whole and postings.count(name) > cap):
-                continue
-            rows = postings.postings(name)[0]
-            if not sight.whole:
-                rows = rows[sight.mask[rows]]
-            if 1 < (count := sight.holders(name, len(rows))) <= cap:
-                weight = idf(sight.count, count) / rarest
-                for row in rows.tolist():
-                    reached[row] = reached.get(row, 0.0) + weight
-        reached.pop(source, None)
-        for row, weight in reached.items():
-            links[row] = max(links.get(row, 0.0), max(score, 0.0) * min(weight, 1.0))
-    found = sorted(links)
-    return np.array(found, dtype=np.intp), np.array([links[row] for row in found])
-
-
-def overtaking(
+def newer_first(
     scores: Doubles,
-    cover: Doubles,
     when: npt.NDArray[np.int64],
     trust: npt.NDArray[np.int8],
     lasting: Mask,
-    changing: Mask,
     held: Mask,
     likeness: Doubles,
-) -> tuple[Doubles, Doubles]:
-    """Return what each candidate catches up on older ones that say the same, and how surely it is an older one itself.
+) -> Doubles:
+    """Return the change of each score by which the newer of two very similar statements comes first.
 
-    `when` are instants, `trust` ranks, `lasting` is true for what is no event, `changing` for what tells of a change,
-    `held` (names, n) for names of the query that stand in each, `likeness` (n, n) are cosines, diagonal included. What
-    is caught up is in points of score: the newer answers what the older one does, however it is worded. The second is a
-    share, 0..1.
+    ``when`` are instants, ``trust`` ranks, ``lasting`` is true for what is no event, ``held`` (terms, n) says which
+    terms of the query each holds, ``likeness`` (n, n) are cosines. A newer statement must hold every term of the query
+    that the older one holds, and be trusted as much.
     """
     newer = (when[None, :] > when[:, None]) & lasting[:, None] & lasting[None, :]
     newer &= trust[None, :] >= trust[:, None]
     newer &= scores[None, :] >= CLOSE * scores[:, None]
-    newer &= cover[None, :] >= np.where(changing, COVERS_CHANGED, COVERS)[None, :] * cover[:, None]
-    # What lacks a name that was asked for speaks of another.
     newer &= ~(held[:, :, None] & ~held[:, None, :]).any(axis=0)
     usual = _usual(likeness[np.ix_(lasting, lasting)])
     closer = (likeness - usual) / max(1.0 - usual, 1e-9)
     same = np.where(newer, np.clip((closer - ALIKE) / (SAME - ALIKE), 0.0, 1.0), 0.0)
-    behind = np.maximum(scores[:, None] - scores[None, :], 0.0)
-    return (same * behind).max(axis=0, initial=0.0), same.max(axis=1, initial=0.0)
+    raised = scores + (same * np.maximum(scores[:, None] - scores[None, :], 0.0)).max(axis=0, initial=0.0)
+    return np.asarray(raised * (1.0 - OLDER * same.max(axis=1, initial=0.0)) - scores, dtype=np.float64)
 
 
 def _usual(likeness: Doubles) -> float:

@@ -18,11 +18,14 @@ import numpy.typing as npt
 
 from keepward.model.trust import Trust
 from keepward.ports.store import Profile
-from keepward.retrieval import fusion, relevance, rerank, vectors
-from keepward.retrieval.analyze import ASKS, CHANGE, REMARK, WISH, analyse, term_hash, terms
+from keepward.retrieval import fusion, rerank, vectors
+from keepward.retrieval.advice import asks_advice, requests_action
+from keepward.retrieval.analyze import ASKS, PREFERENCE, term_hash, terms
+from keepward.retrieval.answers import asks_name, time_terms
 from keepward.retrieval.dates import Period, closeness
 from keepward.retrieval.fusion import Candidates, rounded
 from keepward.retrieval.postings import MAX_ROWS, Coverage, Sight, Statistics, TermStore, coverage, look
+from keepward.retrieval.roles import ROLES, other_roles
 from keepward.retrieval.rows import Allowed, Columns, Growable, Mask, Places, Rows
 from keepward.retrieval.units import FRESH
 
@@ -32,7 +35,7 @@ Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
 
 _SIGHTS: Final = 8
-_ASKS, _REMARK, _WISH = map(term_hash, (ASKS, REMARK, WISH))
+_ASKS, _PREFERENCE = map(term_hash, (ASKS, PREFERENCE))
 _DEAD_ROWS: Final = 1_024
 
 
@@ -50,14 +53,23 @@ class Query:
     days: tuple[Period, ...] = ()
 
 
-def direction_of(query: Query, signs: vectors.Signs) -> fusion.Direction:
-    """Return where a query with a vector points, given the signs of all that may be found.
+#: Best cosine below which a hit that shares no rare word with the query is weak, by the first part of the embedder's
+#: id: for a memory on its own, and for a turn of a talk. Of any other embedder nothing is weak by its cosine.
+WEAK_BELOW: Final = {"minilm-l6-v2": (0.38, 0.35), "hashed": (0.25, 0.25)}
 
-    Of a request for advice that is its own vector, of which its usual part was taken off. Hashed vectors are mostly
-    zeros, whose signs tell nothing.
+
+def is_hashed(model: str | None) -> bool:
+    """Whether an embedder hashes words and letters: its vectors have no meaning beyond these."""
+    return model is not None and model.startswith("hashed:")
+
+
+def direction_of(query: Query, signs: vectors.Signs) -> fusion.Direction:
+    """Return the query's vector without the mean of all visible vectors.
+
+    A request for advice has lost its usual part already. Hashed vectors are mostly zeros, whose signs have no mean.
     """
     vector = np.asarray(query.vector, dtype=np.float32)
-    if relevance.calibration(query.vector_model) is relevance.HASHED or relevance.asks_advice(query.text):
+    if is_hashed(query.vector_model) or asks_advice(query.text):
         return fusion.Direction(vector=vector)
     return fusion.apart(vector, signs)
 
@@ -67,13 +79,13 @@ class Scored(NamedTuple):
 
     id: str
     version: int
-    #: At least 0; comparable between queries of one tenant: coverage and cosine are absolute.
+    #: 0..1, see ``fusion.MAX_SCORE``; comparable between queries of one tenant.
     score: float
-    #: How sure it is that this bears on the query, 0..1, see ``relevance``; falls with the score.
-    relevance: float
+    #: Whether it shares no rare word with the query and its best cosine is below a threshold.
+    weak: bool
     #: Rounded to 1e-6; the score is computed from the rounded parts.
     parts: dict[str, float]
-    #: Signals that spoke for this entry: "text", "vector", and "link", a name that a better answer holds too.
+    #: Signals that spoke for this entry: "text", "vector".
     used: tuple[str, ...]
 
 
@@ -87,27 +99,11 @@ class _Found:
     #: Vectors of the query's model.
     units: vectors.UnitStore | None
     toward: fusion.Direction | None
-    #: Added to what the user wants to be heeded.
-    wished: float = 0.0
+    #: Added to preferences.
+    preference: float = 0.0
     near: Candidates
-    #: Added for what the query asks for beside its topic; much fits that, so it is no sign of an answer.
-    fitting: Doubles = field(default_factory=lambda: np.zeros(0))
     parts: dict[str, Doubles] = field(default_factory=dict)
     total: Doubles = field(default_factory=lambda: np.zeros(0))
-
-
-def lifted(scored: Sequence[Scored], newer: Mapping[str, str]) -> list[Scored]:
-    """Return answers in order, what outdoes another, by id, in front of that and with its score."""
-    order = list(scored)
-    for name in [each.id for each in scored if each.id in newer]:
-        places = {each.id: place for place, each in enumerate(order)}
-        at, behind = places[name], places[newer[name]]
-        if at < behind:
-            older, by = order[at], order.pop(behind)
-            behind_by = sum(older.parts.get(part, 0.0) - by.parts.get(part, 0.0) for part in ("fused", "learned"))
-            parts = {part: round(by.parts[part] + behind_by, 6) for part in ("caught", "fused")}
-            order.insert(at, by._replace(score=older.score, relevance=older.relevance, parts=by.parts | parts))
-    return order
 
 
 class Index:
@@ -120,7 +116,6 @@ class Index:
         "_lengths",
         "_roles",
         "_sights",
-        "_speakers",
         "_stale",
         "_statistics",
         "_terms",
@@ -137,10 +132,9 @@ class Index:
         #: Entries whose vectors were made by an earlier recipe.
         self._stale: set[str] = set()
         self._dead = 0
-        #: Codes of speakers by the terms of their names, of so many speakers.
-        self._speakers: dict[str, list[int]] = {}
         #: Names of speakers who are no people, in lower case, by code.
         self._roles: dict[int, str] = {}
+        #: Speakers whose names were read so far.
         self._heard = 0
         self._sights: dict[Allowed, Sight] = {}
 
@@ -269,9 +263,8 @@ class Index:
     ) -> list[Scored]:
         """Rank the allowed entries, best first, at most `limit`.
 
-        Without a vector, or where none can be compared, an entry must share a term with the query, or a name with
-        what does. `weights` put the best candidates in order anew; `by_cosine` leaves all but the vectors out of the
-        order.
+        Without a vector, or where none can be compared, an entry must share a term with the query. `weights` reorder
+        the best candidates; `by_cosine` orders by vectors alone.
         """
         if limit < 1:
             return []
@@ -289,11 +282,9 @@ class Index:
         if near is None or not len(near.rows):
             return []
         found = _Found(query=query, sight=sight, cover=cover, units=units, toward=toward, near=near)
-        self._heed(found)
+        self._add_preferences(found)
         self._fuse(found)
-        self._follow(found)
-        self._overtake(found)
-        odds = self._odds(found)
+        self._put_newer_first(found)
         # Learned from is the fused score, whatever puts the answers in order.
         found.parts["fused"] = found.total
         if by_cosine and found.near.compared.any():
@@ -302,7 +293,8 @@ class Index:
         if weights is not None:
             self._learn(found, weights, places, allowed.now)
             places = self._in_order(found, places)
-        return self._answers(found, places[:limit], odds)
+        most = fusion.MAX_SCORE if found.near.compared.any() else fusion.MAX_SCORE_OF_WORDS
+        return self._hits(found, places[:limit], 1.0 if by_cosine else most)
 
     def _units_of(self, query: Query) -> vectors.UnitStore | None:
         if query.vector is None or query.vector_model is None:
@@ -318,51 +310,47 @@ class Index:
             sight.signs[model] = units.signs(sight.mask)
         return sight.signs[model]
 
-    def _heed(self, found: _Found) -> None:
-        """Take in what the user wants to be heeded, where something is to be done: it need not be near the request."""
+    def _add_preferences(self, found: _Found) -> None:
+        """Take in preferences where something is requested: they need not be near the request."""
         units, toward = found.units, found.toward
-        if units is None or toward is None or not relevance.requests(found.query.text):
+        if units is None or toward is None or not requests_action(found.query.text):
             return
-        rows = np.sort(self._terms.postings(_WISH)[0])
+        rows = np.sort(self._terms.postings(_PREFERENCE)[0])
         rows = rows[found.sight.mask[rows]]
-        if not (holders := found.sight.holders(_WISH, len(rows))):
+        if not (holders := found.sight.holders(_PREFERENCE, len(rows))):
             return
-        found.wished = fusion.wish_weight(found.sight.count, holders)
+        found.preference = fusion.preference_weight(found.sight.count, holders)
         more = np.setdiff1d(rows, found.near.rows, assume_unique=True)
         if 0 < len(more) <= fusion.LEAST:
             found.near = found.near.joined(fusion.compare(units, toward, more, found.near.mean))
-        found.near = fusion.midway(units, toward, found.near, rows)
+        found.near = fusion.average_two_views(units, toward, found.near, rows)
 
-    def _wished(self, found: _Found) -> Doubles:
-        """Reward for what the user wants to be heeded; none for what less trusted sources want."""
+    def _preferred(self, found: _Found) -> Doubles:
+        """Reward for preferences; none for those of less trusted sources."""
         rows = found.near.rows
-        if not found.wished:
+        if not found.preference:
             return np.zeros(len(rows))
         least = np.where(self._columns["speaker"][rows] < 0, int(Trust.USER), int(Trust.IMPORT))
-        heeded = self._terms.holding(rows, [_WISH])[0] & (self._columns["trust"][rows] >= least)
-        return np.asarray(found.wished * heeded, dtype=np.float64)
+        trusted = self._terms.holding(rows, [_PREFERENCE])[0] & (self._columns["trust"][rows] >= least)
+        return np.asarray(found.preference * trusted, dtype=np.float64)
 
     def _fuse(self, found: _Found) -> None:
         """Sum up what the text, the vectors, the speaker and the session say of each candidate."""
         near, sight, cover = found.near, found.sight, found.cover
         covered = np.zeros(len(near.rows)) if cover is None else rounded(cover.full[near.rows])
         if near.compared.any():
-            advice = relevance.asks_advice(found.query.text)
-            covered = rounded(fusion.words_weight(covered, advice=advice) * covered)
-        feature = self._speaks(found.query, near.rows) + self._wished(found)
-        if relevance.remarks(found.query.text):
-            feature += fusion.REMARK * self._terms.holding(near.rows, [_REMARK])[0]
+            covered = rounded(fusion.words_weight(covered, advice=asks_advice(found.query.text)) * covered)
+        feature = self._roles_of(found.query, near.rows) + self._preferred(found)
         weight = fusion.cosine_weight(near.mean)
         feature += rounded(self._answered(found, covered + weight * near.cosine + feature, weight * near.mean))
         score = covered + weight * near.cosine + feature
         best = rounded(fusion.session_best(score, sight.session[near.rows], sight.sessions))
         # What is off the topic fits a question for a day or a name as well as what answers it.
         near_best = np.clip(score / max(float(score.max(initial=0.0)), 1e-9), 0.0, 1.0)
-        found.fitting = rounded(self._fits(found.query, near.rows) * near_best)
-        found.total = np.maximum(rounded(score + fusion.SESSION_BEST * best + found.fitting), 0.0)
-        feature = feature + found.fitting
-        found.parts = {"cover": covered, "cosine": near.cosine, "feature": feature, "session": best}
-        found.parts |= {name: np.zeros(len(found.total)) for name in ("link", "caught", "outdone")}
+        fitting = rounded(self._fits(found.query, near.rows) * near_best)
+        found.total = np.maximum(rounded(score + fusion.SESSION_BEST * best + fitting), 0.0)
+        found.parts = {"cover": covered, "cosine": near.cosine, "feature": feature + fitting, "session": best}
+        found.parts["newer"] = np.zeros(len(found.total))
 
     def _answered(self, found: _Found, scores: Doubles, usual: float) -> Doubles:
         """Change for turns that ask another person something, and for those that answer."""
@@ -381,21 +369,8 @@ class Index:
         # Positions are unique, so the order is total.
         return places[np.lexsort((-self._columns["position"][found.near.rows[places]], -found.total[places]))]
 
-    def _follow(self, found: _Found) -> None:
-        """Take in what the names in the best answers lead to."""
-        sources = self._best(found, fusion.SOURCES)
-        asked = set(map(term_hash, found.query.terms))
-        rows, links = fusion.linked(found.near.rows[sources], found.total[sources], asked, self._terms, found.sight)
-        if not len(rows):
-            return
-        if len(more := np.setdiff1d(rows, found.near.rows, assume_unique=True)):
-            found.near = found.near.joined(fusion.compare(found.units, found.toward, more, found.near.mean))
-            self._fuse(found)
-        found.parts["link"][np.searchsorted(found.near.rows, rows)] = rounded(links)
-        found.total = rounded(found.total + fusion.LINK * found.parts["link"])
-
-    def _overtake(self, found: _Found) -> None:
-        """Let newer statements catch up on older ones of the same, and set those back."""
+    def _put_newer_first(self, found: _Found) -> None:
+        """Of two very similar statements put the newer one first."""
         places = self._best(found, fusion.COMPARED)
         rows, query = found.near.rows[places], found.query
         kinds = self._columns.names("kind")
@@ -406,51 +381,29 @@ class Index:
         first, known, store = self._first(query.vector_model, len(query.vector), rows)
         if store is None:
             return
-        asked = sorted(analyse(query.text, dates=True).names)
-        changing, *held = self._terms.holding(rows, map(term_hash, (CHANGE, *asked)))
-        caught, outdone = fusion.overtaking(
+        change = fusion.newer_first(
             found.total[places],
-            np.zeros(len(rows)) if found.cover is None else rounded(found.cover.own[rows]),
             self._columns["created_at"][rows],
             self._columns["trust"][rows],
             lasting & known,
-            changing,
-            np.array(held, dtype=np.bool_).reshape(len(asked), len(rows)),
+            self._terms.holding(rows, [term_hash(term) for term in dict.fromkeys(query.terms)]),
             store.likeness(first),
         )
-        parts = found.parts
-        parts["caught"][places], parts["outdone"][places] = rounded(caught), rounded(outdone)
-        found.total = rounded((found.total + parts["caught"]) * (1.0 - fusion.OUTDONE * parts["outdone"]))
+        found.parts["newer"][places] = rounded(change)
+        found.total = rounded(found.total + found.parts["newer"])
 
-    def _odds(self, found: _Found) -> float:
-        """Return the log-odds that the best of the fused answers bear on the query."""
-        places, query, sight, near = self._best(found, relevance.LEADING), found.query, found.sight, found.near
-        rows = near.rows[places]
-        store = found.units if near.compared.any() else None
-        how = relevance.calibration(query.vector_model if store is not None else None)
-        cosine, parts = near.cosine[places], np.zeros(len(rows), dtype=np.intp)
-        if store is not None and query.vector is not None:
-            # What all memories have in common is off the order, and speaks for an answer all the same.
-            whole = fusion.Direction(vector=np.asarray(query.vector, dtype=np.float32))
-            cosine = fusion.compare(store, whole, rows, near.mean).cosine
-            parts = store.spans(rows)[1]
-            # Hashed vectors are mostly zeros, whose signs agree: their mean is taken for higher than it is.
-            wide = cosine if how is relevance.HASHED else fusion.beyond(cosine, near.mean, sight.count)
-            # How many parts a memory has, the calibration weighs by itself.
-            cosine = np.where(near.compared[places], wide + fusion.crowd(parts), 0.0)
-        keys = [term_hash(term) for term in dict.fromkeys(query.terms)]
-        sessions = sight.session[rows]
-        lead = relevance.Leading(
-            cosine=cosine,
-            held=self._terms.holding(rows, keys),
-            parts=parts,
-            turns=np.where(sessions < sight.sessions, np.append(sight.turns, 0)[sessions], 0),
-            roles=np.isin(self._columns["speaker"][rows], list(self._roles)),
-            score=found.total[places] - found.fitting[places],
-            mean=min(near.mean, 1.0 - fusion.REACH),
-        )
-        holders = [found.cover.holders[key] if found.cover else 0 for key in keys]
-        return relevance.best_odds(how, lead, holders, sight.count, query.text)
+    def _weak(self, found: _Found, rows: Places, places: Places) -> Mask:
+        """Return which hits share no rare word with the query and are far from it in meaning."""
+        query, most = found.query, max(fusion.RARE, int(fusion.RARE_SHARE * found.sight.count))
+        holders = found.cover.holders if found.cover else {}
+        rare = [key for term in dict.fromkeys(query.terms) if 0 < holders.get(key := term_hash(term), 0) <= most]
+        weak = ~self._terms.holding(rows, rare).any(axis=0) if rare else np.ones(len(rows), dtype=np.bool_)
+        compared = found.near.compared[places]
+        if query.vector_model is not None and compared.any():
+            alone, turn = WEAK_BELOW.get(query.vector_model.split(":")[0], (-1.0, -1.0))
+            below = np.where(found.sight.session[rows] < found.sight.sessions, turn, alone)
+            weak &= ~compared | (found.near.cosine[places] < below)
+        return np.asarray(weak, dtype=np.bool_)
 
     def _learn(self, found: _Found, weights: rerank.Weights, places: Places, now: int) -> None:
         """Add what the weights say of these candidates; 0 for the others."""
@@ -473,10 +426,10 @@ class Index:
         found.parts["learned"][places] = weights.change(near, facts)
         found.total = rounded(found.total + found.parts["learned"])
 
-    def _answers(self, found: _Found, places: Places, odds: float) -> list[Scored]:
+    def _hits(self, found: _Found, places: Places, most: float) -> list[Scored]:
         rows, parts, cover = found.near.rows[places], found.parts, found.cover
         signals = {"text": np.zeros(len(rows), dtype=np.bool_) if cover is None else cover.own[rows] > 0}
-        signals |= {"vector": found.near.compared[places], "link": parts["link"][places] > 0}
+        signals |= {"vector": found.near.compared[places]}
         numbers = zip(*(part[places].tolist() for part in parts.values()), strict=True)
         named = map(dict, map(zip, repeat(tuple(parts)), numbers))
         # Flags are few, and answers hundreds.
@@ -486,8 +439,8 @@ class Index:
                 Scored,
                 self._columns.ids.named(rows),
                 self._columns["version"][rows].tolist(),
-                np.maximum(found.total[places], 0.0).tolist(),
-                relevance.shares(odds, found.total[places]).tolist(),
+                rounded(np.clip(found.total[places] / most, 0.0, 1.0)).tolist(),
+                self._weak(found, rows, places).tolist(),
                 named,
                 map(flagged.__getitem__, zip(*(each.tolist() for each in signals.values()), strict=True)),
             )
@@ -507,18 +460,6 @@ class Index:
             found[known] = store.floats(first[known])
         return found, known
 
-    def adjacent_turns(self, ids: Sequence[str], allowed: Allowed) -> dict[str, tuple[str | None, str | None]]:
-        """Return by id the turns before and after in the same session; None where the reader may see none."""
-        sight, last = self._sight(allowed), len(self._columns)
-        if not sight.sessions:
-            return {}
-        names, rows = self._columns.ids, self._columns.rows(ids)
-        sides = (
-            [names[row] if row < last else None for row in np.where(rows >= 0, turns[rows], last).tolist()]
-            for turns in (sight.before, sight.after)
-        )
-        return dict(zip(ids, zip(*sides, strict=True), strict=True))
-
     def _first(self, model: str, dim: int, rows: Places) -> tuple[Places, Mask, vectors.UnitStore | None]:
         store = self._units.get((model, dim))
         if store is None or not len(store):
@@ -531,14 +472,14 @@ class Index:
         reward: Doubles = np.zeros(len(rows))
         if query.days:
             reward = fusion.DATED * closeness(query.days, self._columns["created_at"][rows])
-        if relevance.asks_advice(query.text):
+        if asks_advice(query.text):
             return reward
-        if asked := relevance.time_terms(query.text):
+        if asked := time_terms(query.text):
             timed = np.zeros(len(self._columns), dtype=np.bool_)
             for term in asked:
                 timed[self._terms.postings(term)[0]] = True
             reward += fusion.TIMED * timed[rows]
-        if relevance.asks_name(query.text):
+        if asks_name(query.text):
             # Who speaks is called by name in any answer; speakers of other rows may be hidden.
             speakers, codes = self._columns.names("speaker"), np.unique(self._columns["speaker"][rows])
             known = {*query.terms, *(term for code in codes[codes >= 0].tolist() for term in terms(speakers[code]))}
@@ -546,25 +487,16 @@ class Index:
         return reward
 
     def _hear(self) -> None:
-        """Take note of speakers who are new."""
+        """Take note of new speakers whose name is a role."""
         speakers = self._columns.names("speaker")
         for code in range(self._heard, len(speakers)):
-            for term in terms(speakers[code]):
-                self._speakers.setdefault(term, []).append(code)
-            if (name := speakers[code].casefold()) in relevance.ROLES:
+            if (name := speakers[code].casefold()) in ROLES:
                 self._roles[code] = name
         self._heard = len(speakers)
 
-    def _speaks(self, query: Query, rows: Places) -> Doubles:
-        """Reward for rows whose speaker the query names, less what the wrong one of user and assistant said."""
+    def _roles_of(self, query: Query, rows: Places) -> Doubles:
+        """Penalty for what the assistant said where the user is asked for, and the other way round."""
         self._hear()
-        named = [code for term in set(query.terms) for code in self._speakers.get(term, ())]
-        others = relevance.other_roles(query.text) if self._roles else frozenset()
+        others = other_roles(query.text) if self._roles else frozenset()
         other = [code for code, name in self._roles.items() if name in others]
-        if not named and not other:
-            return np.zeros(len(rows))
-        reward: Doubles = np.zeros(self._heard + 1)
-        reward[named] = fusion.SPEAKER
-        reward[other] -= fusion.OTHER_ROLE
-        # Code -1 (nobody) reads the last cell.
-        return np.asarray(reward[self._columns["speaker"][rows]], dtype=np.float64)
+        return np.asarray(-fusion.OTHER_ROLE * np.isin(self._columns["speaker"][rows], other), dtype=np.float64)

@@ -126,12 +126,6 @@ class TermStore:
             found |= segment[places] >> np.uint64(8) == keys
         return found
 
-    def names(self, row: int) -> list[int]:
-        """Hashes of the names in a row, ascending."""
-        first, last = self._naming.view.searchsorted(np.array((row, row + 1), dtype=np.int32)).tolist()
-        hashes: list[int] = self._named.view[first:last].tolist()
-        return hashes
-
     def naming(self, rows: Places, others: Iterable[int]) -> npt.NDArray[np.bool_]:
         """Whether each row holds a name whose hash is not among `others`."""
         sought, naming = rows.astype(np.int32), self._naming.view
@@ -216,9 +210,8 @@ class Sight:
     #: Session number of each row, or `sessions` where it has none.
     session: Rows
     sessions: int
-    #: BM25 length norm of each session, and how many rows it has.
+    #: BM25 length norm of each session.
     session_norm: Floats
-    turns: Places
     #: Of all that the reader may see, where the rows are a part of it.
     statistics: Statistics | None
     #: Row that answers what each row asks, or the row count where none does.
@@ -253,7 +246,7 @@ def look(columns: Columns, lengths: Floats, allowed: Allowed, statistics: Statis
     mean, mean_before = statistics.lengths if statistics else (_mean(lengths[mask]), None)
     norm = norm_before = length_norm(lengths, mean)
     context = np.ones(1, dtype=np.float32)
-    totals, turns = np.zeros(0, dtype=np.float32), np.zeros(0, dtype=np.intp)
+    totals = np.zeros(0, dtype=np.float32)
     if sessions:
         padded = np.append(lengths, np.float32(0.0))
         with_before = lengths + padded[before]
@@ -261,7 +254,6 @@ def look(columns: Columns, lengths: Floats, allowed: Allowed, statistics: Statis
         context = NEARBY / np.maximum(with_before + padded[after], NEARBY)
         spoken = np.flatnonzero(mask & (session < sessions))
         totals = np.bincount(session[spoken], weights=lengths[spoken], minlength=sessions).astype(np.float32)
-        turns = np.bincount(session[spoken], minlength=sessions)
     return Sight(
         mask=mask,
         whole=count == len(mask),
@@ -276,7 +268,6 @@ def look(columns: Columns, lengths: Floats, allowed: Allowed, statistics: Statis
         session=session,
         sessions=sessions,
         session_norm=length_norm(totals, _mean(totals)),
-        turns=turns,
         statistics=statistics,
     )
 

@@ -6,41 +6,21 @@ Invariants
     `RECIPE` the next number, and what was written before is embedded and marked anew.
 (2) Only a named speaker is rewritten to the third person; "I" in a user-and-assistant chat stays "I".
 (3) There is at least one unit for a text that holds anything but white space, and at most `MOST_UNITS`.
-(4) A date phrase is as exact as the expression: a day ("7 May 2023"), a month ("April 2023") or a year ("2022"); weeks
-    give the month they mostly lie in. English expressions and ISO dates; other languages give nothing, never something
-    wrong.
 """
 
-import re
 from collections.abc import Sequence
-from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
 from typing import Final
 
 from keepward.model.patterns import regex
-from keepward.retrieval.analyze import MONTHS, WEEKDAYS, WORDS, terms, wished
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_COUNTS: Final = {
-    word: n
-    for n, words in enumerate(("", "a an one", "two couple", "three few", "four", "five", "six", "seven"))
-    for word in words.split()
-}
-_EXPRESSION: Final = regex(
-    # What each of them may begin with spares three quarters of the time of a long text.
-    r"\b(?=[0-9acdflnosty])(?:"
-    r"(?P<iso>[0-9]{4}-[0-9]{2}-[0-9]{2}\b)"
-    r"|(?P<near>day before yesterday|yesterday|last night|today|tonight|this morning|tomorrow)\b"
-    rf"|(?P<which>last|this|next)\s+(?P<unit>week|weekend|month|year|{'|'.join(WEEKDAYS)})\b"
-    r"|(?P<count>[0-9]{1,3}|" + "|".join(_COUNTS) + r")\s+(?:of\s+)?(?P<span>day|week|month|year)s?\s+ago\b)",
-    re.IGNORECASE,
-)
-_NEAR: Final = {"day before yesterday": -2, "yesterday": -1, "last night": -1, "tomorrow": 1}
-_SHIFT: Final = {"last": -1, "this": 0, "next": 1}
+from keepward.retrieval.analyze import terms
+from keepward.retrieval.dates import day_of, phrase, resolve
+from keepward.retrieval.preferences import preferred
+from keepward.retrieval.roles import ROLES, USER
 
 #: By what rules texts are embedded, the packaged model's way of computing among them; it stands beside the embedder's
 #: name with every vector.
-RECIPE: Final = "3"
+RECIPE: Final = "4"
 #: Begins what stands in place of it where a vector came with its memory: no change of rules makes that anew, and what
 #: else ranks the memory is by this recipe.
 CAME: Final = "given"
@@ -52,8 +32,7 @@ MOST_UNITS: Final = 16
 #: parts say the rest, and a model that reads 256 tokens sees no whole of it anyway.
 _LONG: Final = 600
 _OPENING: Final = 275
-_USER: Final = frozenset(WORDS["role"]["names"]["user"].split())
-_ROLES: Final = _USER.union(WORDS["role"]["names"]["assistant"].split(), ("system", "tool"))
+_NO_PERSON: Final = ROLES.union(("system", "tool"))
 _SENTENCE: Final = regex(r"[^.!?。！？\n]+(?:[.!?。！？]+(?=\s|$|[^\x00-\x7f])|\n+|$)")
 
 #: Of a sentence that is embedded by itself: behind a name, and of a user; a shorter question tells nothing.
@@ -77,100 +56,16 @@ _FIRST_PERSON: Final = tuple(
 )
 
 
-def day_of(instant: int) -> date:
-    """The UTC day of an instant in microseconds since the epoch; clipped to the years 1 to 9999."""
-    try:
-        return (_EPOCH + timedelta(microseconds=instant)).date()
-    except OverflowError:
-        return date.max if instant > 0 else date.min
-
-
-def phrase(day: date) -> str:
-    """`7 May 2023`."""
-    return f"{day.day} {_month(day)}"
-
-
-def _month(day: date) -> str:
-    return f"{MONTHS[day.month - 1]} {day.year}"
-
-
-def _months_from(day: date, months: int) -> date:
-    count = day.year * 12 + day.month - 1 + months
-    return date(count // 12, count % 12 + 1, 1)
-
-
-def _shifted(unit: str, shift: int, said: date) -> str:
-    if unit == "year":
-        return str(date(said.year + shift, 1, 1).year)
-    if unit == "month":
-        return _month(_months_from(said, shift))
-    if unit == "week":
-        return _month(said + timedelta(days=7 * shift))
-    if unit == "weekend":
-        monday = said - timedelta(days=said.weekday())
-        return phrase(monday + timedelta(days=5 + 7 * shift))
-    wanted = WEEKDAYS.index(unit)
-    if shift < 0:
-        return phrase(said - timedelta(days=(said.weekday() - wanted - 1) % 7 + 1))
-    return phrase(said + timedelta(days=(wanted - said.weekday() - (1 if shift else 0)) % 7 + (1 if shift else 0)))
-
-
-def _resolved(found: re.Match[str], said: date) -> str:
-    if found["iso"]:
-        return phrase(date.fromisoformat(found["iso"]))
-    if found["near"]:
-        return phrase(said + timedelta(days=_NEAR.get(found["near"].lower(), 0)))
-    if found["which"]:
-        return _shifted(found["unit"].lower(), _SHIFT[found["which"].lower()], said)
-    count = int(found["count"]) if found["count"].isdigit() else _COUNTS[found["count"].lower()]
-    span = found["span"].lower()
-    if span == "day":
-        return phrase(said - timedelta(days=count))
-    return _shifted(span, -count, said)
-
-
-def resolve(text: str, said_at: int) -> list[str]:
-    """Dates meant by the time expressions of a text said at this instant (microseconds since the epoch).
-
-    In order of first mention, each once; dates outside the calendar are left out.
-    """
-    said = day_of(said_at)
-    phrases: dict[str, None] = {}
-    for found in _EXPRESSION.finditer(text):
-        try:
-            phrases[_resolved(found, said)] = None
-        except (ValueError, OverflowError):
-            # "2023-02-31", "9000 years ago": no such day, so there is nothing to add.
-            continue
-    return list(phrases)
-
-
-def spelled_out(text: str, said_at: int) -> str:
-    """The text with every relative time expression replaced by the date that it means, such as "on 7 May 2023"."""
-    said = day_of(said_at)
-
-    def date_of(found: re.Match[str]) -> str:
-        if found["iso"]:
-            return found[0]
-        try:
-            meant = _resolved(found, said)
-        except (ValueError, OverflowError):
-            return found[0]
-        return f"{'on' if meant[0].isdigit() and ' ' in meant else 'in'} {meant}"
-
-    return _EXPRESSION.sub(date_of, text)
-
-
 def named(speaker: str | None) -> str | None:
     """The speaker where it is a name, None where it is a role or nothing."""
-    if speaker is None or not speaker.strip() or speaker.strip().casefold() in _ROLES:
+    if speaker is None or not speaker.strip() or speaker.strip().casefold() in _NO_PERSON:
         return None
     return speaker.strip()
 
 
 def of_user(speaker: str | None) -> bool:
     """Whether a text is the user's: what a user said, or what nobody is named for."""
-    return speaker is None or not speaker.strip() or speaker.strip().casefold() in _USER
+    return speaker is None or not speaker.strip() or speaker.strip().casefold() in USER
 
 
 def around(
@@ -280,8 +175,8 @@ def sentence_units(
     units = [(f"{asked} {whole}" if asked else whole)[:seen]]
     if len(split) > 1:
         units.extend(told(part) for part in _grouped(parts, MOST_UNITS - 1))
-    elif of_user(speaker) and (about := wished(text)):
-        # By its words of wishing a wish is like every other; by what it is about it is like what is asked for.
+    elif of_user(speaker) and (about := preferred(text)):
+        # Preferences are alike in their wording. Their subject is what a request is like.
         units.append(about)
     return [u for u in dict.fromkeys(units) if u.strip()]
 

@@ -28,7 +28,7 @@ Without = Annotated[
 ]
 Objective = Annotated[str, Limit("What the model is about to do.", maxLength=fields.LONG)]
 LeastScore = Annotated[
-    fields.Floor, Limit("Least score of the best hit, below it there are none; 0 for no floor.", minimum=0, maximum=1)
+    fields.Floor, Limit("Least score of a hit; without it all are returned, weak ones marked.", minimum=0, maximum=1)
 ]
 
 
@@ -115,7 +115,7 @@ class Recall(Searched[Found]):
 
     def run(self, session: Session) -> Found:
         found = self.recalled(session)
-        if found.hits or found.below or self.as_of is not None:
+        if found.hits or self.as_of is not None:
             return found
         from keepward.engine.browse import elsewhere
 

@@ -8,7 +8,6 @@ from collections import Counter
 from statistics import median
 
 import pytest
-from evals.current import TOLD, fields, pairs
 from evals.recall_sets import ASSISTANT, BLIND, FRESH, SEALED, UNREAD, assistant, evidence_of, locomo, own, together
 from evals.sets_recall.assistant import KINDS
 from evals.sets_recall.fresh import KINDS as ALL
@@ -164,21 +163,3 @@ def test_most_questions_of_the_fresh_chats_share_less_than_half_of_their_words_w
             if said:
                 shared.append(sum(word in said for word in words) / max(1, len(words)))
     assert sum(share < 0.5 for share in shared) > len(shared) / 2
-
-
-@pytest.mark.parametrize(("group", "size"), [("fresh facts", 20), ("fresh turns", 20), ("fresh others", 40)])
-def test_halves_of_the_fresh_pairs_are_of_one_size_and_share_no_statement(group, size):
-    halves = [{text for pair in pairs(group, (half,)) for text in (pair.older, pair.newer)} for half in (0, 1)]
-    assert [len(half) for half in halves] == [size, size]
-    assert not halves[0] & halves[1]
-
-
-@pytest.mark.parametrize("hand", ["blind", "sealed"])
-@pytest.mark.parametrize(("group", "size"), [("facts", 20), ("turns", 20), ("others", 40)])
-def test_no_statement_of_the_blind_pairs_is_there_twice(hand, group, size):
-    assert len({text for pair in pairs(f"{hand} {group}") for text in (pair.older, pair.newer)}) == 2 * size
-
-
-@pytest.mark.parametrize("group", ["blind turns", "sealed turns"])
-def test_the_blind_pairs_name_a_speaker_where_they_are_turns(group):
-    assert all("session" in fields(text, 0, TOLD) for pair in pairs(group) for text in (pair.older, pair.newer))

@@ -242,11 +242,6 @@ def test_the_order_of_application_changes_nothing(rows: Any, text: str, near: bo
     assert index.search(asked, ALL, 10) == straight
 
 
-def test_a_speaker_named_in_the_query_comes_first() -> None:
-    said = [entry(1, "ana tea", speaker="Ana"), entry(2, "ana tea", speaker="Bob")]
-    assert found(index_of(*said), "which tea does Ana like") == ["m001", "m002"]
-
-
 def days_of(text: str, **near: Any) -> Query:
     return replace(query(text, **near), days=(Period(2023, 5, None),))
 
@@ -292,14 +287,6 @@ def test_no_kind_of_answer_is_looked_for_where_advice_is_asked_for() -> None:
     assert [each.parts["feature"] for each in seen] == [0.0]
 
 
-def test_a_day_that_is_named_makes_no_answer_surer() -> None:
-    told = [entry(n, f"tea {word}", session="s", created_at=MAY_8) for n, word in enumerate(WORDS)]
-    index = index_of(*told)
-    asked = "coffee zeppelin balloon airship"
-    sure = [index.search(each, ALL, 1)[0].relevance for each in (days_of(asked), query(asked))]
-    assert sure[0] == sure[1]
-
-
 def turned(cosine: float, seed: int) -> np.ndarray:
     """Return a vector of this cosine to the one of seed 1."""
     axis, other = vector(1), vector(seed)
@@ -324,27 +311,27 @@ def test_who_is_asked_for_by_role_goes_first(text: str, first: str) -> None:
     assert answers[0] == first
 
 
-def wishes(speaker: str | None = "user", *, trust: Trust = Trust.USER) -> Index:
-    wish = analyze.pack(["maps"], marks=[analyze.WISH])
+def preferences(speaker: str | None = "user", *, trust: Trust = Trust.USER) -> Index:
+    wish = analyze.pack(["maps"], marks=[analyze.PREFERENCE])
     away, close = ({"units": turned(cosine, 2), "vector_model": "m"} for cosine in (0.1, 0.2))
     others = [entry(n, f"memory {n}", **(away if n > 2 else close)) for n in range(2, 30)]
     said = entry(1, "", speaker=speaker, trust=trust, **away)._replace(terms=wish)
     return index_of(said, *others)
 
 
-def test_what_the_user_wants_to_be_heeded_is_found_where_something_is_to_be_done() -> None:
-    assert found(wishes(), "Could you draft a letter?", seed=1)[0] == "m001"
-    assert found(wishes(None), "Could you draft a letter?", seed=1)[0] == "m001"
-    assert found(wishes(), "Who wrote the letter?", seed=1)[0] == "m002"
+def test_preference_is_found_where_an_action_is_requested() -> None:
+    assert found(preferences(), "Could you draft a letter?", seed=1)[0] == "m001"
+    assert found(preferences(None), "Could you draft a letter?", seed=1)[0] == "m001"
+    assert found(preferences(), "Who wrote the letter?", seed=1)[0] == "m002"
 
 
 @pytest.mark.parametrize(("speaker", "trust"), [("user", Trust.WEB), (None, Trust.TOOL), (None, Trust.IMPORT)])
-def test_what_others_than_the_user_want_is_not_heeded(speaker: str | None, trust: Trust) -> None:
-    assert found(wishes(speaker, trust=trust), "Could you draft a letter?", seed=1)[0] == "m002"
+def test_preference_of_untrusted_source_is_not_raised(speaker: str | None, trust: Trust) -> None:
+    assert found(preferences(speaker, trust=trust), "Could you draft a letter?", seed=1)[0] == "m002"
 
 
-def test_a_wish_among_as_many_wishes_is_found_by_what_it_says_alone() -> None:
-    many, few = fusion.wish_weight(100, 50), fusion.wish_weight(100, 2)
+def test_preference_among_many_is_hardly_raised() -> None:
+    many, few = fusion.preference_weight(100, 50), fusion.preference_weight(100, 2)
     assert many < few / 10
 
 
@@ -360,9 +347,9 @@ def test_words_that_a_memory_holds_most_of_count_in_full_however_many_hold_some(
     assert weight([0.7] + [0.4] * 29) == 1.0
 
 
-def test_a_wish_is_as_near_to_a_request_as_its_two_views_are_on_average() -> None:
+def test_preference_has_the_mean_cosine_of_its_two_vectors() -> None:
     views = {"units": np.concatenate((turned(0.2, 2), turned(0.6, 3))), "vector_model": "m"}
-    wish = entry(1, "", **views)._replace(terms=analyze.pack(["spice"], marks=[analyze.WISH]))
+    wish = entry(1, "", **views)._replace(terms=analyze.pack(["spice"], marks=[analyze.PREFERENCE]))
     hits = index_of(wish, entry(2, "spice", **views)).search(query("Could you draft a menu?", seed=1), ALL, 2)
     cosines = {hit.id: hit.parts["cosine"] for hit in hits}
     assert cosines["m002"] - cosines["m001"] == pytest.approx(0.2, abs=0.01)
@@ -392,12 +379,6 @@ def test_a_question_passes_part_of_its_score_on_to_the_turn_that_answers_it() ->
 @pytest.mark.parametrize("speaker", ["Ana", "assistant"])
 def test_only_what_another_person_says_answers_a_question_between_people(speaker: str) -> None:
     assert set(asked_of(speaker).values()) == {0.0}
-
-
-def test_a_remark_is_explained_by_what_somebody_tells_of_himself() -> None:
-    index = index_of(marked(1, analyze.REMARK), entry(2, "tea", session="s"))
-    assert found(index, "I keep buying tea though my cupboard is full")[0] == "m001"
-    assert found(index, "who has tea")[0] == "m002"
 
 
 def test_a_turn_among_long_ones_is_read_by_itself() -> None:

@@ -11,6 +11,7 @@ from entries_made import profile
 
 from keepward.ports.store import Profile
 from keepward.retrieval import analyze, rerank
+from keepward.retrieval.fusion import MAX_SCORE
 from keepward.retrieval.index import Allowed, Index, Query
 from keepward.retrieval.learn import train
 from keepward.retrieval.rerank import PARTS, Weights, name_of, recency, unpack
@@ -90,7 +91,7 @@ def test_a_score_with_weights_is_the_fused_one_and_what_was_learned() -> None:
     small = weights(left=np.zeros((DIM + 1, 3), dtype=np.float32), parts=np.full(len(PARTS), 0.01, dtype=np.float32))
     learned = index.search(query, ALL, 30, weights=small)
     assert [each.score for each in learned] == [
-        pytest.approx(max(0.0, plain[each.id] + each.parts["learned"]), abs=2e-6) for each in learned
+        pytest.approx(max(0.0, plain[each.id] + each.parts["learned"] / MAX_SCORE), abs=2e-6) for each in learned
     ]
 
 

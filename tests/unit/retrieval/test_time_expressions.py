@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from keepward.retrieval import units
-from keepward.retrieval.dates import Period, closeness, named_days
+from keepward.retrieval.dates import Period, closeness, named_days, resolve
 
 MAY_8 = 1_683_554_160_000_000
 
@@ -38,21 +38,21 @@ def at(*days: str) -> np.ndarray:
     ],
 )
 def test_an_expression_means_a_date(text: str, meant: str) -> None:
-    assert units.resolve(text, MAY_8) == [meant]
+    assert resolve(text, MAY_8) == [meant]
 
 
 @pytest.mark.parametrize("text", ["2023-02-31", "9000 years ago", "0 years hence", "gestern"])
 def test_what_is_no_date_means_nothing(text: str) -> None:
-    assert units.resolve(text, MAY_8) == []
+    assert resolve(text, MAY_8) == []
 
 
 def test_a_date_meant_twice_is_given_once() -> None:
-    assert units.resolve("yesterday, I said yesterday", MAY_8) == ["7 May 2023"]
+    assert resolve("yesterday, I said yesterday", MAY_8) == ["7 May 2023"]
 
 
 @pytest.mark.parametrize("instant", [10**19, -(10**19)])
 def test_an_instant_outside_the_calendar_is_clipped(instant: int) -> None:
-    assert units.resolve("tea", instant) == []
+    assert resolve("tea", instant) == []
 
 
 def test_the_dates_a_turn_speaks_of_are_indexed() -> None:
@@ -70,26 +70,13 @@ def test_the_dates_a_turn_speaks_of_are_indexed() -> None:
         ("What are we doing this summer?", (2023, 6, None, 3)),
         ("What did I plant in mid-August 2022?", (2022, 8, None, 1)),
         ("What did I eat yesterday?", (2023, 5, 7, 1)),
-        ("Was war am 3. Mai 2022?", (2022, 5, 3, 1)),
-        ("Wo war ich letzten Sommer?", (2022, 6, None, 3)),
-        ("Où étais-je l’été dernier ?", (2022, 6, None, 3)),
-        ("Qu'ai-je fait le 1er mai ?", (None, 5, 1, 1)),
-        ("¿Qué hice el 3 de mayo de 2022?", (2022, 5, 3, 1)),
-        ("Dove ero nell'estate 2022?", (2022, 6, None, 3)),
-        ("O que fiz no verão passado?", (2022, 6, None, 3)),
-        ("Waar was ik vorige zomer?", (2022, 6, None, 3)),
-        ("2022年5月3日谁来了", (2022, 5, 3, 1)),
-        ("去年夏天我去了哪里", (2022, 6, None, 3)),
-        ("三月に何をした", (None, 3, None, 1)),
     ],
 )
 def test_a_question_names_days(question: str, meant: tuple[int | None, int, int | None, int]) -> None:
     assert named_days(question, MAY_8) == (Period(*meant),)
 
 
-@pytest.mark.parametrize(
-    "question", ["May I go?", "What did April say?", "Is it spring water?", "J'ai été là", "30 February", "3个月", "月"]
-)
+@pytest.mark.parametrize("question", ["May I go?", "What did April say?", "Is it spring water?", "30 February"])
 def test_a_word_that_may_be_something_else_names_no_day(question: str) -> None:
     assert named_days(question, MAY_8) == ()
 

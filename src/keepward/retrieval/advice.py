@@ -1,0 +1,62 @@
+"""Requests for advice and tasks: remembered preferences bear on them, although they share no word. English."""
+
+import re
+from functools import lru_cache
+from typing import Final
+
+from keepward.model.patterns import regex
+from keepward.retrieval.roles import asks_for_assistant
+
+_TASKS: Final = (
+    "add|analy[sz]e|answer|arrange|book|build|buy|change|check|clean|code|compile|compose|configure|continue|cook|"
+    "create|debug|decide|deploy|design|do|draft|edit|explain|extend|fix|format|generate|help|implement|improve|"
+    "install|make|merge|migrate|move|optimi[sz]e|order|organi[sz]e|outline|pack|plan|prepare|propose|refactor|"
+    "release|remind|rename|reply|reserve|respond|review|rewrite|run|schedule|send|set up|ship|sketch|solve|sort|"
+    "style|summari[sz]e|test|tidy|translate|update|upgrade|write"
+)
+_ADVICE: Final = regex(
+    r"\b(?:should|shall)\b"
+    r"|(?:^|[.?!,;:]\s{0,3}|\b(?:can|could|would|will|please)\s(?:\w{1,20}\s){0,2})(?:recommend|suggest|advise)\b"
+    r"|\b(?:would|could|can|might)\b.{0,60}\b(?:me|i|us|we|our|my)\b|\bwhat are (?:some|good|the best)\b"
+    r"|\b(?:good|best|better) (?:idea|way|time|place)\b|\bsuits? (?:me|us)\b|^(?:find|pick|choose|plan) (?:me|us)\b"
+    # A task begins with its verb and is no question, unless it is asked for politely.
+    rf"|^\W{{0,3}}(?:(?:please|now|then|let's|let us)\s{{1,3}})?(?:{_TASKS})\s{{1,3}}(?!\w{{1,20}}\?)\w[^?]*$"
+    rf"|^\W{{0,3}}(?:can|could|would|will) you (?:please )?(?:{_TASKS})\s",
+    re.IGNORECASE,
+)
+_REQUEST: Final = regex(
+    r"^\W{0,3}(?:can|could|would|will) you (?!tell|say|remember|recall)|\bhow (?:do|can|could|would|might|to)\b"
+    r"|\bwhat (?:helps?|could|can|would|do you think)\b|\bwhich \w+ (?:would|could|can|are (?:good|best))\b"
+    r"|\bhelp (?:me|us)\b",
+    re.IGNORECASE,
+)
+#: Their mean vector is what all requests for advice share. It is taken off the vector of such a request.
+EXAMPLES: Final = (
+    "Can you recommend a book for a long train ride?",
+    "Which laptop should I buy for my studies?",
+    "Can you suggest a film for tonight?",
+    "What would be a good present for my mother?",
+    "I'm looking for a new job. What should I look out for?",
+    "What should I cook for my guests?",
+    "Which plants would you suggest for my garden?",
+    "What are some ways to save money every month?",
+    "Can you suggest a podcast about science?",
+    "Which car would suit my family?",
+    "What music should I listen to while running?",
+    "I'm planning a trip to Japan. What should I see?",
+    "What should I wear to an interview?",
+    "Which insurance do I need?",
+    "What are some healthy snacks for the office?",
+    "Can you suggest a hobby for the winter?",
+)
+
+
+@lru_cache(maxsize=64)
+def asks_advice(text: str) -> bool:
+    """Whether a text asks what to do or to choose, or is a task: "What should I cook?", "Plan my week"."""
+    return _ADVICE.search(text) is not None
+
+
+def requests_action(text: str) -> bool:
+    """Whether a text asks for something to be done, advised or explained, not for what was said before."""
+    return not asks_for_assistant(text) and (asks_advice(text) or _REQUEST.search(text) is not None)
