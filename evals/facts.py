@@ -52,6 +52,14 @@ class Context:
         """Return the line that shows a memory; empty where none does."""
         return next((line for line in self.text.splitlines() if text in line), "")
 
+    def day_of(self, text: str) -> str:
+        """Return the day that the context gives a memory: on its line, else in the heading above."""
+        above, found, _ = self.text.partition(text)
+        days = _DAY.findall(self.line_of(text).replace(text, ""))
+        headings = [line for line in above.splitlines() if line.startswith("#")]
+        days += _DAY.findall(headings[-1]) if headings else []
+        return days[0] if found and days else ""
+
 
 @contextmanager
 def store(embedder: Embedder | None, clock: Clock | None = None) -> Iterator[Memory]:
@@ -133,7 +141,7 @@ def two_told(mem: Memory, clock: Clock, given: Sequence[Pair], *, newer_answers:
         found["both shown"] += right in made.recalled and wrong in made.recalled
         shown = [made.line_of(each.older).replace(each.older, ""), made.line_of(each.newer).replace(each.newer, "")]
         found["marked"] += any("earlier" in line for line in shown)
-        found["both dated"] += all(day in _DAY.findall(line) for day, line in zip(days, shown, strict=True))
+        found["both dated"] += [made.day_of(text) for text in (each.older, each.newer)] == days
     return found
 
 
@@ -242,9 +250,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         looked = facts_weak.looks(
             mem, names, {**{group: sets_facts.nothing(group) for group in NOTHING}, "asked": questions}
         )
-        _print("Facts:", facts_weak.curve(looked))
+        _print("Facts:", facts_weak.curves(looked))
     for name, looked in facts_weak.talks(embedder, options.data):
-        _print(f"Turns, {name}:", facts_weak.curve(looked))
+        _print(f"Turns, {name}:", facts_weak.curves(looked))
     return 0
 
 

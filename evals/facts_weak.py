@@ -29,7 +29,9 @@ from keepward import Memory
 from keepward.models.tokens import choose_counter
 from keepward.ports.models import Embedder
 
-THRESHOLDS = [place / 20 for place in range(2, 19)]
+THRESHOLDS = [*(place / 50 for place in range(5, 26)), 0.6, 0.7, 0.9]
+#: Shares of the best cosine that a hit must reach besides.
+SHARES = (0.0, 0.6, 0.7, 0.8)
 #: What a context of the default policy may hold of recalled memories.
 MAX_LINES, MAX_TOKENS = 30, 2_000
 RARE_SHARE, RARE_COUNT = 0.01, 3
@@ -63,12 +65,13 @@ class Look:
     bearing: frozenset[str]
     hits: tuple[Seen, ...]
 
-    def lines(self, threshold: float) -> list[str]:
-        """Return the ids of what a context would hold."""
+    def lines(self, threshold: float, share: float = 0.0) -> list[str]:
+        """Return the ids of what a context would hold; ``share`` is the least part of the best cosine."""
         found: list[str] = []
         room = MAX_TOKENS
+        least = max(threshold, share * max((hit.cosine for hit in self.hits), default=0.0))
         for hit in self.hits:
-            if (hit.rare or hit.cosine >= threshold) and hit.tokens <= room and len(found) < MAX_LINES:
+            if (hit.rare or hit.cosine >= least) and hit.tokens <= room and len(found) < MAX_LINES:
                 found.append(hit.id)
                 room -= hit.tokens
         return found
@@ -105,24 +108,35 @@ def looks(mem: Memory, names: Mapping[str, str], groups: Mapping[str, Sequence[Q
     return found
 
 
-def curve(looked: Sequence[Look]) -> str:
-    """Return a table with a row for each threshold."""
+def curves(looked: Sequence[Look]) -> str:
+    """Return a table for each share of the best cosine that a hit must reach besides the threshold."""
+    titles = ["No share of the best cosine:", *(f"At least {share:.0%} of the best cosine:" for share in SHARES[1:])]
+    return "\n\n".join(f"{title}\n\n{_curve(looked, share)}" for title, share in zip(titles, SHARES, strict=True))
+
+
+def _curve(looked: Sequence[Look], share: float) -> str:
     groups = [group for group in dict.fromkeys(look.group for look in looked) if group != "asked"]
     rows: list[list[object]] = []
     for threshold in THRESHOLDS:
         row: list[object] = [f"{threshold:.2f}"]
         for group in groups:
-            counts = [len(look.lines(threshold)) for look in looked if look.group == group]
+            counts = [len(look.lines(threshold, share)) for look in looked if look.group == group]
             row += [median(counts), mean(counts)]
-        answered = [(look.bearing, look.lines(threshold)) for look in looked if look.group == "asked"]
+        row.append(median(len(look.lines(threshold, share)) for look in looked if look.group != "asked"))
+        answered = [(look.bearing, look.lines(threshold, share)) for look in looked if look.group == "asked"]
         kept = [any(name in bearing for name in lines) for bearing, lines in answered]
+        evidence = [len(bearing & {*lines}) / len(bearing) for bearing, lines in answered]
         shares = [100 * sum(name in bearing for name in lines) / max(len(lines), 1) for bearing, lines in answered]
-        rows.append([*row, 100 * mean(kept), median(shares), mean(shares), median(len(each) for _, each in answered)])
+        row += [100 * mean(kept), 100 * mean(evidence), median(shares), mean(shares)]
+        rows.append([*row, median(len(each) for _, each in answered)])
     head = ["threshold"]
     for group in groups:
         size = sum(look.group == group for look in looked)
         head += [f"lines for {group} ({size}), median", "mean"]
-    return table([*head, "answers kept, %", "lines that bear, %, median", "mean", "lines, median"], rows)
+    head.append("both, median")
+    return table(
+        [*head, "answers kept, %", "evidence kept, %", "lines that bear, %, median", "mean", "lines, median"], rows
+    )
 
 
 def talks(embedder: Embedder | None, locomo: Path | None) -> Iterator[tuple[str, list[Look]]]:

@@ -59,3 +59,4 @@ def test_weak_hits_are_left_out_of_the_curve():
     look = Look(group="asked", bearing=frozenset(), hits=hits)
     assert look.lines(0.5) == ["close", "named"]
     assert look.lines(0.1) == ["close", "weak", "named"]
+    assert look.lines(0.1, share=0.5) == ["close", "named"]
