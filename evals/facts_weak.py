@@ -140,8 +140,8 @@ def _curve(looked: Sequence[Look], share: float) -> str:
 
 
 def talks(embedder: Embedder | None, locomo: Path | None) -> Iterator[tuple[str, list[Look]]]:
-    """Yield the looks at each set of talks: chats with an assistant, unread ones, and those of a file."""
-    sets = [recall_sets.assistant(), recall_sets.assistant(recall_sets.FRESH)]
+    """Yield the looks at each set of talks: those of a file, fresh chats with an assistant, and long ones."""
+    sets = [recall_sets.assistant(recall_sets.FRESH), recall_sets.assistant()]
     if locomo is not None:
         sets.insert(0, recall_sets.locomo(locomo, name=locomo.stem))
     for data in sets:
