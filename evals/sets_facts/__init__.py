@@ -1,7 +1,7 @@
 """Facts of one person, questions about them, pairs that both hold, corrections and requests for advice.
 
 They are plain lines. The first part of a fact's id says what it is: ``pref`` a preference, ``rule`` a rule.
-Questions at even places of ``asked.txt`` may be developed on. Those at odd places are unread: look at totals alone.
+Of ``asked.txt`` lines 1, 3, 5 … may be developed on. Lines 2, 4, 6 … are unread: look at their totals alone.
 """
 
 from __future__ import annotations
