@@ -120,7 +120,6 @@ def run(
     policy: Policy = POLICY,
     parts: bool = False,
     aged: bool = False,
-    facts: bool | None = None,
     stores: Targets = files,
     progress: Progress = lambda *_: None,
 ) -> Run:
@@ -128,8 +127,6 @@ def run(
 
     ``parts`` also asks by words alone and by vectors alone, without contexts. ``aged`` sets the
     store's clock: each memory is told on its own day, and all questions are asked a day after the last; else now.
-    ``facts`` adds turns as messages of a
-    user and an assistant, and says whether the facts that they tell are proposed; one that is kept stands for its turn.
     """
     done = Run()
     days = [each.at for it in data.conversations for each in it.told if each.at is not None]
@@ -139,10 +136,7 @@ def run(
             start = time.perf_counter()
             for conversation in data.conversations:
                 here = mem.at(tenant=conversation.name)
-                if facts is None:
-                    tell(here, conversation, data.file, clock, done)
-                else:
-                    _add(here, conversation, facts, done)
+                tell(here, conversation, data.file, clock, done)
                 if policy.candidates == "database":
                     mem.at(tenant=conversation.name).reindex()
             done.ingest_seconds = time.perf_counter() - start
@@ -219,16 +213,6 @@ def tell(mem: Memory, conversation: Conversation, file: Path | None, clock: Cloc
             clock.instant = max(clock.now(), datetime.combine(day, time_of_day(23), tzinfo=UTC))
         for outcome in mem.remember_many([_fields(each) for each in told], reason="recall evaluation"):
             done.outcomes["committed" if isinstance(outcome, Committed) else type(outcome).__name__.lower()] += 1
-
-
-def _add(mem: Memory, conversation: Conversation, facts: bool, done: Run) -> None:
-    for session, told in groupby(conversation.told, key=lambda each: each.session):
-        messages = [
-            {"role": each.speaker, "content": each.text, "id": each.id, "timestamp": each.at and each.at.isoformat()}
-            for each in told
-        ]
-        added = mem.add(messages, session=session, extract=facts)
-        done.outcomes.update(each.outcome for each in (*added.turns, *added.facts))
 
 
 def _fields(told: Told) -> dict[str, Any]:

@@ -122,7 +122,7 @@ def _harmless(name: str, value: Any) -> bool:
         case "counter":
             return bool(value == "estimate")
         case "extractor":
-            return bool(value == "rules")
+            return bool(value == "none")
     return name in _HARMLESS
 
 

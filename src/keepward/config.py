@@ -83,8 +83,8 @@ class Settings:
     actor: str | None = None
     #: What turns texts into vectors: `auto`, `minilm`, `hashed`, `none`, or a server's model as `http:URL#MODEL`.
     embedder: str = "auto"
-    #: What finds the facts of a talk: `rules`, or a chat server's model as `http:URL#MODEL`.
-    extractor: str = "rules"
+    #: What finds further facts of a talk: `none`, or a chat server's model as `http:URL#MODEL`.
+    extractor: str = "none"
     #: What counts tokens: `estimate`, or the name of a tokenizer.
     counter: str = "estimate"
     #: The identity document, rendered as the persona; relative to the settings file.

@@ -103,8 +103,8 @@ class Memory(Use, Govern, Tools):
         With a ``token`` actor, tenant and scope are the token's, and the store has to be there. ``identity`` and
         ``user_file`` are text files outside the store; they are read anew at every compile. The tenant that it is
         opened for proposes editions of the identity. ``summarizer`` lets a model sum up in jobs; without one, they
-        quote. ``extractor`` finds the facts of a talk for ``add``: rules, which need no model, or a chat server's model
-        as ``https://host/v1#model``, with ``KEEPWARD_EXTRACTOR_KEY``. What ``redactor`` finds, such as names, is
+        quote. ``extractor`` lets a model find further facts for ``add``: a chat server's model as
+        ``https://host/v1#model``, with ``KEEPWARD_EXTRACTOR_KEY``. What ``redactor`` finds, such as names, is
         replaced by markers before anything is stored, beside what the built-in detectors find.
 
         With ``consent``, people gave theirs to all that is written here: their identifiers stay in it, and it is

@@ -29,8 +29,8 @@ def event(what, session="s1", prompt="", **more):
 
 
 def test_a_preference_told_in_one_session_is_put_into_the_next(memory, seen):
-    act(memory, event("prompt", prompt="I prefer tabs over spaces."), seen)
-    assert "prefers tabs over spaces" in act(memory, event("start", "s2"), seen)
+    act(memory, event("prompt", prompt="Remember that I prefer tabs over spaces."), seen)
+    assert "prefer tabs over spaces" in act(memory, event("start", "s2"), seen)
 
 
 def test_a_secret_told_in_one_session_is_put_into_none(memory, seen):
@@ -114,7 +114,7 @@ def test_a_name_of_a_session_that_looks_like_a_token_holds_nothing(memory, seen)
 def test_what_a_prompt_asks_to_remember_is_kept_once(memory, seen):
     for _ in range(2):
         act(memory, event("prompt", prompt="Remember that the deploy target is db-7."), seen)
-    assert [each.text for each in memory.find(kinds=["fact"])] == ["The deploy target is db-7"]
+    assert [each.text for each in memory.find(kinds=["fact"])] == ["the deploy target is db-7"]
 
 
 @pytest.mark.parametrize("prompt", ["", "   ", "/clear", "x" * 5_000])

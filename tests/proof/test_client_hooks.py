@@ -21,7 +21,7 @@ from test_agent import OFFLINE, provided
 pytestmark = [pytest.mark.proof, pytest.mark.nightly]
 
 PROGRAMS = Path(__file__).parent / "agent" / "node_modules" / ".bin"
-PREFERENCE, QUESTION = "I prefer tabs over spaces.", "How should I indent?"
+PREFERENCE, QUESTION = "Remember that I prefer tabs over spaces.", "How should I indent?"
 SECRET = "hunter2-Xq9!"
 #: What differs between two runs of one client: ids, instants, and marks made of both.
 CHANGING = re.compile(
@@ -144,11 +144,11 @@ def same(bodies: list[bytes]) -> list[Any]:
 
 @pytest.mark.promise("B85")
 def test_a_preference_told_in_one_session_is_in_the_next_ones_request(talks):
-    assert any(b"prefers tabs over spaces" in body for body in talks.sent["asking"])
+    assert any(b"prefer tabs over spaces" in body for body in talks.sent["asking"])
 
 
 def test_it_is_not_in_the_request_of_the_session_before_it_was_told(talks):
-    assert not any(b"prefers tabs over spaces" in body for body in talks.sent["without"] + talks.sent["off"])
+    assert not any(b"prefer tabs over spaces" in body for body in talks.sent["without"] + talks.sent["off"])
 
 
 def test_a_secret_told_in_one_session_is_not_in_the_next_ones_request(talks):

@@ -74,7 +74,7 @@ def chatgpt_export() -> list[dict[str, Any]]:
             [
                 said("m-sys", "system", "", at=MARCH),
                 said("m-ctx", "user", "", at=MARCH, **profile),
-                said("m-1", "user", "I moved to Bristol. My favourite colour is teal.", at=MARCH + 10),
+                said("m-1", "user", "I moved to Bristol. Remember that my favourite colour is teal.", at=MARCH + 10),
                 said("m-bio", "assistant", "The user takes pottery classes.", at=MARCH + 11, recipient="bio"),
                 said("m-tool", "tool", "Model set context updated.", at=MARCH + 12),
                 said("m-2", "assistant", "Bristol has three good studios.", at=MARCH + 13),

@@ -34,10 +34,9 @@ class Talks(Calls):
         """Add messages of a talk as events of a session, and propose the facts that they tell.
 
         Messages are ``{"role": ..., "content": ...}`` with ``name``, ``id`` and ``timestamp`` where they have one; one
-        with an id is added once. ``subject`` is whom the talk is about: the user. Facts are what users say of
-        themselves (who they are, what they prefer, what was decided, "remember that ..."), in the third person, each
-        derived from the message that told it and judged as any other memory. They are found by rules, or by the
-        ``extractor`` that the store was opened with.
+        with an id is added once. ``subject`` is whom the talk is about: the user. What a user asks
+        to remember ("remember that ...") becomes a fact, as it was said; the ``extractor`` that the store was opened
+        with may propose more. Each fact is derived from the message that told it and judged as any other memory.
 
         Raises:
             InvalidInput: one of them is no message; nothing was stored.

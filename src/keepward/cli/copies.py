@@ -399,8 +399,8 @@ def _show_export(screen: Screen, data: dict[str, Any]) -> None:
 def add(call: Call, path: str, session: str | None, subject: str | None, no_facts: bool) -> Answer:
     """Add messages of a talk, and propose the facts that they tell. A missing store is made.
 
-    Facts are what users say of themselves, found by rules or by the model of the setting `extractor`. A message with an
-    `id` is added once. A file of many talks is for `keepward import`.
+    What a user asks to remember ("remember that ...") becomes a fact, as it was said; the model of the setting
+    `extractor` may propose more. A message with an `id` is added once. A file of many talks is for `keepward import`.
     """
     from keepward.interchange.messages import messages_in
     from keepward.interchange.reading import opened

@@ -44,9 +44,6 @@ from keepward.model.value import to_micros, unknown
 from keepward.ports.store import Found
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from keepward.retrieval.index import Allowed, Index, Query, Scored
 
 #: The most hits one recall returns.
@@ -284,21 +281,6 @@ def _ranking(
             yield session.indexes.level(session.store, session.tenant)
         else:
             yield session.indexes.at(session.store, session.tenant, seq)
-
-
-def nearest(
-    session: Session, text: str, vector: NDArray[np.float32] | None, filters: Filter, *, limit: int
-) -> list[str]:
-    """Return the ids of what is nearest in the present to a text and its vector, best first, as recall ranks them."""
-    from keepward.retrieval.analyze import terms
-    from keepward.retrieval.index import Query
-
-    model = session.embedder.id if session.embedder and vector is not None else None
-    asked = Query(text=text, terms=tuple(terms(text)), vector=vector, vector_model=model)
-    allowed = _allowed(session.engine, filters, "answer", session.clock.now(), gated=True)
-    database = from_database(session.engine, session.tenant)
-    with _ranking(session, asked, allowed, filters, limit, seq=None, database=database) as index:
-        return [each.id for each in index.search(asked, allowed, limit)]
 
 
 def _read(session: Session, wanted: Sequence[Scored], need: Need | None, seq: int | None) -> Found:

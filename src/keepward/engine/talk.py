@@ -1,4 +1,7 @@
-"""Adding a talk: its messages become events of a session, and what they tell is proposed as facts derived from them.
+"""Adding a talk: its messages become events of a session, and "remember that ..." a fact, as it was said.
+
+A model of one's own (an ``Extractor``) may propose further facts. No sentence is rewritten here, and no keyed state
+is written.
 
 Invariants
 (1) Every message and every fact goes through the gates by itself; what is held or refused costs nothing but itself.
@@ -14,26 +17,35 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from keepward.engine.parts import Unusable, numbered
 from keepward.engine.session import Session
-from keepward.engine.view import occupant
 from keepward.engine.write import propose_each
 from keepward.errors import InvalidInput, ModelUnavailable
 from keepward.model.change import Insert
 from keepward.model.memory import Record, Status, Tier
+from keepward.model.patterns import regex
 from keepward.model.proposal import Outcome
 from keepward.model.talk import ROLES, Added, Fact, Message, Turn, message_of
 from keepward.model.value import to_micros
-from keepward.ports.models import Extractor
-from keepward.retrieval.facts import Rules
 
 #: Messages in one commit.
 BATCH = 100
 #: What somebody is called who has no name.
 NOBODY = "The user"
+#: Characters: in a longer message only the first line is read for "remember that ...". The rest may be pasted.
+LONGEST_TYPED: Final = 600
+_ASKED_TO_REMEMBER: Final = regex(
+    r"(?:^|(?<=[.!?。]\s))[ \t]*(?P<quote>(?:(?:and|also|hey|hi|ok|okay|please),? )*"
+    r"(?P<you>(?:can|could|will|would) you (?:please )?)?(?:remember|keep in mind|do not forget|don['’]t forget)"
+    r"(?:,? that\b(?! (?:time|day|night|one)\b)|:)[ \t]*(?P<what>[^\s.!?].{0,298}?))"
+    r"(?P<end>(?<!\b[A-Za-z])(?<!\b[DMS][rst])(?<!\bMrs)(?<!\bNo)[.!?。]+(?=\s)|[.!?。]*[ \t]*$)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_NOT_TYPED: Final = regex(
+    r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|^[ \t]*>.*$|^(?: {4}|\t).*$|[\"“][^\"“”]*(?:[\"”]|\Z)", re.DOTALL | re.MULTILINE
+)
 
 
 def add(
@@ -68,7 +80,7 @@ def add(
         turns += outcomes
         if extract:
             stored = [outcome.record for outcome in outcomes if outcome.record is not None]
-            found, said_of = propose_told(session, stored, subject)
+            found, said_of = propose_facts(session, stored, subject)
             notes += [note for note in said_of if note not in notes]
             facts += found
         if on_progress is not None:
@@ -138,8 +150,8 @@ def _events(
     ]
 
 
-def propose_told(session: Session, stored: Sequence[Record], subject: str | None) -> tuple[list[Outcome], list[str]]:
-    """Propose the facts that stored turns of one session tell; return them, and what to say of how they were found.
+def propose_facts(session: Session, stored: Sequence[Record], subject: str | None) -> tuple[list[Outcome], list[str]]:
+    """Propose the facts that stored turns of one session tell; return them, and what was left out.
 
     What waits for a person since it was first told is not proposed again (3).
     """
@@ -154,24 +166,46 @@ def propose_told(session: Session, stored: Sequence[Record], subject: str | None
         )
         for record in stored
     ]
-    extractor: Extractor = session.engine.extractor or Rules()
-    notes: list[str] = []
-    try:
-        found = extractor.extract(turns)
-    except ModelUnavailable as fault:
-        found = Rules().extract(turns)
-        notes.append(f"facts were found by rules alone: {fault}")
-    # A turn that no longer holds, such as one that was forgotten, tells nothing any more.
-    changes = [
-        _change(session, fact, turns[fact.turn], stored[fact.turn], subject)
-        for fact in found
-        if stored[fact.turn].status is Status.ACTIVE
+    found = [
+        fact
+        for number, turn in enumerate(turns)
+        if turn.role == "user" and stored[number].metadata.get("part", 1) == 1
+        for fact in _asked_to_remember(turn, number)
     ]
-    proposals = [each for each in changes if each is not None]
+    notes: list[str] = []
+    if session.engine.extractor is not None:
+        try:
+            told = session.engine.extractor.extract(turns)
+        except ModelUnavailable as fault:
+            notes.append(f'only what follows "remember that" was kept as facts: {fault}')
+        else:
+            kept = [(fact.turn, fact.text) for fact in found]
+            found += [fact for fact in told if not any(fact.turn == turn and text in fact.quote for turn, text in kept)]
+    # A turn that no longer holds, such as one that was forgotten, tells nothing any more.
+    proposals = [
+        Insert(
+            id=session.ids.new_id(session.clock.now()),
+            text=fact.text,
+            tier="archival",
+            kind="fact",
+            scope=record.scope,
+            subject=subject,
+            speaker=record.speaker,
+            occurred_at=record.occurred_at,
+            source="extracted",
+            derived_from=(record.id,),
+            evidence=(record.id,),
+            confidence=fact.confidence,
+            importance=fact.importance,
+            metadata={"quote": fact.quote},
+        )
+        for fact in found
+        if (record := stored[fact.turn]).status is Status.ACTIVE
+    ]
     if proposals:
         queue = _proposed(session, (name for each in proposals for name in each.derived_from))
-        waiting = {(after.scope, after.text, after.key, after.derived_from) for after in queue}
-        fresh = [each for each in proposals if (each.scope, each.text, each.key, each.derived_from) not in waiting]
+        waiting = {(after.scope, after.text, after.derived_from) for after in queue}
+        fresh = [each for each in proposals if (each.scope, each.text, each.derived_from) not in waiting]
         if len(fresh) < len(proposals):
             notes.append("left out: facts that wait for review since they were first told")
         proposals = fresh
@@ -179,34 +213,11 @@ def propose_told(session: Session, stored: Sequence[Record], subject: str | None
     return propose_each(session, proposals, reason="told in a talk", conversation=session_of), notes
 
 
-def _change(session: Session, fact: Fact, turn: Turn, record: Record, subject: str | None) -> Insert | None:
-    """Return a fact as a change; None where it is stored already and something newer has taken its place."""
-    who = re.sub(r"[^\w.-]+", "_", "user" if turn.speaker == NOBODY else turn.speaker).strip("_").lower()
-    key = f"{who}.{fact.slot}" if fact.slot else None
-    holder = occupant(session, record.scope, key) if key else None
-    if holder is not None and _when(holder) > _when(record):
-        # An older talk that comes in later, or comes again, does not set back what holds.
-        key = None
-        versions = session.store.steps(session.tenant, holder.id)
-        if any(record.id in step.after.evidence for step in versions):
-            return None
-    return Insert(
-        id=session.ids.new_id(session.clock.now()),
-        text=fact.text,
-        tier="archival",
-        kind="state" if key else "fact",
-        key=key,
-        scope=record.scope,
-        subject=subject,
-        occurred_at=record.occurred_at,
-        source="extracted",
-        derived_from=(record.id,),
-        evidence=(record.id,),
-        confidence=fact.confidence,
-        importance=fact.importance,
-        metadata={"quote": fact.quote},
-    )
-
-
-def _when(record: Record) -> datetime:
-    return record.occurred_at or record.updated_at or record.created_at
+def _asked_to_remember(turn: Turn, number: int) -> Iterator[Fact]:
+    """Yield what the user asked to remember, as it was said; what is quoted, code or pasted is nobody's request."""
+    typed = turn.text.find("\n") if len(turn.text) > LONGEST_TYPED else len(turn.text)
+    masked = _NOT_TYPED.sub(lambda found: "\0" * len(found[0]), turn.text)
+    for asked in _ASKED_TO_REMEMBER.finditer(masked, 0, max(typed, 0)):
+        if asked["you"] or "?" not in asked["end"]:
+            text, quote = (turn.text[slice(*asked.span(name))] for name in ("what", "quote"))
+            yield Fact(text, quote=quote, turn=number, importance=0.5, confidence=0.9)

@@ -32,7 +32,7 @@ class KeepwardMemoryStore(MemoryStore):
     """What is remembered in reach of a handle.
 
     ``session`` names the conversation that messages are added to, and ``subject`` whom it is about: the user. With
-    ``extraction`` the facts in messages are found as ``Memory.add`` finds them, by rules, without a call of a model.
+    ``extraction`` messages are added by ``Memory.add``, which keeps what a user asks to remember as a fact.
     """
 
     def __init__(

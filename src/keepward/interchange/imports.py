@@ -393,11 +393,11 @@ class Intake:
 
     def _listen(self, records: Sequence[Record]) -> None:
         """Propose the facts that conversations tell, of each session by itself."""
-        from keepward.engine.talk import propose_told
+        from keepward.engine.talk import propose_facts
 
         said = [each for each in records if self.facts and each.tier is Tier.EPISODIC and each.status is Status.ACTIVE]
         for _, group in itertools.groupby(said, lambda each: each.session):
-            outcomes, notes = propose_told(session_of(self.mem), list(group), self.subject)
+            outcomes, notes = propose_facts(session_of(self.mem), list(group), self.subject)
             self.told.update(each.outcome for each in outcomes)
             self.more += [note for note in notes if note not in self.more]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -128,23 +128,17 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One thing that a talk tells, in the third person."""
+    """One thing that a talk tells."""
 
     text: str
     #: The words that it rests on, as they stand in the turn.
     quote: str
     #: Number of the turn that told it.
     turn: int = 0
-    #: Of what there is one at a time, such as ``home``; None where there may be many.
-    slot: str | None = None
     #: 0..1.
     importance: float = 0.5
     #: 0..1.
     confidence: float = 0.8
-
-    def saying(self, text: str, turn: int) -> Fact:
-        """Return the same fact in other words, told by the turn of that number."""
-        return replace(self, text=text, turn=turn)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

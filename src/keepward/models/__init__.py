@@ -63,12 +63,12 @@ def choose(name: str, *, api_key: str | None = None) -> Embedder | None:
 
 
 def choose_extractor(name: str, *, api_key: str | None = None) -> Extractor | None:
-    """Return the extractor of that name; None for "rules", which are built in."""
-    if name.strip() == "rules":
+    """Return the extractor of that name; None for "none"."""
+    if name.strip() == "none":
         return None
     server = server_of(name)
     if server is None:
-        raise ValueError("an extractor is `rules`, or a chat server's model as http:<url>#<model>")
+        raise ValueError("an extractor is `none`, or a chat server's model as http:<url>#<model>")
     from keepward.models.extractor import HttpExtractor
 
     return HttpExtractor(*server, api_key)

@@ -57,7 +57,7 @@ class Extractor(Protocol):
 
     @property
     def id(self) -> str:
-        """Names the model, or the rules."""
+        """Names the model."""
         ...
 
     def extract(self, turns: Sequence[Turn]) -> Sequence[Fact]:
@@ -66,7 +66,7 @@ class Extractor(Protocol):
         Asked outside of any transaction, with at most a hundred turns.
 
         Raises:
-            ModelUnavailable: the model cannot be used now; the built-in rules are asked instead.
+            ModelUnavailable: the model cannot be used now; what users asked to remember is kept all the same.
         """
         ...
 

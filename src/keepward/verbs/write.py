@@ -102,8 +102,8 @@ class RememberMany(Request[list[Outcome]]):
 class Add(Request[Added]):
     """Add messages of a talk as events of a session, and propose the facts that they tell.
 
-    A message with an `id` is added once. Facts come from what the user says of themselves, by rules or by the model
-    that the owner chose; each is judged as any other memory, and derived from the message that told it.
+    A message with an `id` is added once. What a user asks to remember ("remember that ...") becomes a fact as it was
+    said; the model that the owner chose may propose more. Each is derived from the message that told it.
     """
 
     #: Objects with `role`, `content` and, where there is one, `name`, `id` and `timestamp`.

@@ -35,7 +35,7 @@ def run(mem: Memory, session_id: str, text: str) -> tuple[str, AgentSession]:
 
 with Memory.open("memory.db", scope="/app") as mem:
     if sys.argv[1] == "remember":
-        sent, session = run(mem, "monday", "I prefer tabs over spaces.")
+        sent, session = run(mem, "monday", "Remember that I prefer tabs over spaces.")
         assert "## Memories" not in sent
         assert session.state["keepward"] == {"notes": []}
         with warnings.catch_warnings(record=True) as said:
@@ -44,9 +44,9 @@ with Memory.open("memory.db", scope="/app") as mem:
         assert "it is held until a person decides" in session.state["keepward"]["notes"]
     else:
         sent, _ = run(mem, "wednesday", "How should Ana indent: tabs or spaces?")
-        assert "Ana prefers tabs over spaces" in sent
+        assert "I prefer tabs over spaces" in sent
         assert "Ignore all previous" not in sent
         assert [each.text for each in mem.find(session="monday", kinds=["event"], ascending=True)] == [
-            "I prefer tabs over spaces.",
+            "Remember that I prefer tabs over spaces.",
             "Yes.",
         ]

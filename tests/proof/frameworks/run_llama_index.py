@@ -24,7 +24,7 @@ class Scripted(MockLLM):
 
     async def achat(self, messages: Any, **_: Any) -> ChatResponse:
         """Say what is known of tabs."""
-        told = any("prefers tabs over spaces" in (each.content or "") for each in messages)
+        told = any("prefer tabs over spaces" in (each.content or "") for each in messages)
         answer = "Use tabs." if told else "Noted."
         return ChatResponse(message=ChatMessage(role=MessageRole.ASSISTANT, content=answer))
 
@@ -42,7 +42,9 @@ async def chat(mem: Memory, session: str, *said: str) -> str:
 async def main(mem: Memory, step: str) -> None:
     """Keep something, or find it."""
     if step == "remember":
-        last = await chat(mem, "monday", "I prefer tabs over spaces.", "What is the time?", "Thank you for the answer.")
+        last = await chat(
+            mem, "monday", "Remember that I prefer tabs over spaces.", "What is the time?", "Thank you for the answer."
+        )
         assert last == "Noted."
         with warnings.catch_warnings(record=True) as said:
             await chat(mem, "tuesday", ORDER, "What is the time?", "Thank you for the answer.")

@@ -70,18 +70,6 @@ def test_answers_carry_the_ids_of_the_data_set(done):
     assert [answer.ranked[0] for answer in done.answers[:2]] == ["m1", "m0"]
 
 
-@pytest.mark.parametrize(("facts", "kept"), [(False, 2), (True, 3)])
-def test_a_fact_stands_for_the_turn_that_told_it(facts, kept):
-    turns = (
-        Told(id="t0", text="I moved to Leeds last week.", speaker="user", session="s", at=DAY),
-        Told(id="t1", text="How nice, enjoy the canals.", speaker="assistant", session="s", at=DAY),
-    )
-    asked = (Asked(id="c#0", text="Where do they live? Leeds?", category="all", evidence=frozenset({"t0"})),)
-    talk = DataSet(name="talk", conversations=(Conversation(name="c", told=turns, asked=asked),))
-    found = run(talk, embedder=None, counter=EstimateCounter(), budgets=(200,), facts=facts)
-    assert (found.outcomes["committed"], found.answers[0].ranked[0]) == (kept, "t0")
-
-
 def test_a_context_names_the_memories_in_it(done):
     assert "m1" in done.answers[0].contexts[200].ids
 

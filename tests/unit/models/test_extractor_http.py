@@ -117,8 +117,8 @@ def test_a_server_that_fails_is_asked_once_more(extractor, script):
     assert len(script.seen) == 2
 
 
-def test_rules_are_chosen_by_name():
-    assert choose_extractor("rules") is None
+def test_no_model_is_chosen_by_name():
+    assert choose_extractor("none") is None
 
 
 @pytest.mark.parametrize("name", ["", "gpt", "http:", "https://host/v1", "ftp://host#m"])
