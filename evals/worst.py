@@ -19,6 +19,7 @@ from collections.abc import Iterator
 
 from evals.detect import KINDS
 from evals.sets.secrets import FORMATS, make
+from keepward.gates.detect.secrets import parse_rule
 from keepward.gates.detect.tables import read
 
 GOAL = 50.0
@@ -37,6 +38,8 @@ def examples() -> Iterator[tuple[str, str]]:
         for row in rows:
             for example in ("positive", "negative"):
                 yield f"{row.get('name', row.get('kind', file))} {example}", row[example].replace("·", "")
+    for row in map(parse_rule, read("secrets")["rules"].splitlines()):
+        yield f"{row['name']} example", row["example"]
 
 
 def texts(size: int) -> Iterator[tuple[str, str]]:

@@ -225,8 +225,8 @@ def service_value(text: Text, start: int, end: int) -> Span:
         r"[a-z0-9]+", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", text.text[max(0, start - 80) : start]).lower()
     )
     ends = set(said[-2:] if said[-1:] == ["is"] else said[-1:])
-    named = not words("services", "keys").isdisjoint(ends)
-    if not words("services", "no_keys").isdisjoint(ends) or not high_entropy(value):
+    named = not words("secrets", "services", "keys").isdisjoint(ends)
+    if not words("secrets", "services", "no_keys").isdisjoint(ends) or not high_entropy(value):
         return None
     if ordinary(value) and not dense(value):
         return None
