@@ -17,11 +17,7 @@ from keepward.model.patterns import regex
 
 #: Between words of a sentence: what does not end it.
 _WITHIN, _ACROSS = r"[^.\n。।]", r"[^\n]"
-#: What stands around a label, and between a label and its number.
-EDGE = r"(?:^|[^\p{L}\p{N}_])"
-_NO_LETTER = r"(?:$|[^\p{L}])"
 _COUNT = regex(r"(\d) words")
-_NUMBER = r"[A-Z0-9][A-Z0-9](?:[ ./-]?[A-Z0-9]){4,20}"
 
 
 @functools.cache
@@ -52,7 +48,7 @@ def made(row: Mapping[str, Any], written: Callable[[], str], literals: Iterable[
         checks=tuple(map(check_named, (*row.get("checks", "").split(), *checks))),
         gate=row.get("gate", ""),
         split=row.get("split", ""),
-        bare=row.get("bare", False),
+        bare=bool(row.get("bare")),
     )
 
 
@@ -115,41 +111,9 @@ def literals_of(words: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(max(word.replace("*", " ").split(), key=len) for word in words))
 
 
-def _shape(row: Mapping[str, Any], tables: Mapping[str, Any]) -> Rule:
-    """A form that ordinary text does not have, around a number that has to hold."""
-    return made(row, lambda: row["pattern"], (), "closed", f"number:{row['number']}", "personal")
-
-
-def _label(row: Mapping[str, Any], tables: Mapping[str, Any]) -> Rule:
-    """A word beside a number that has a check digit, or at least its form."""
-    number = row.get("pattern", _NUMBER)
-    return _labelled(row, rf"{tables['between']}(?P<v>{number})", f"fits:{row.get('number', 'any')}")
-
-
-def _dated(row: Mapping[str, Any], tables: Mapping[str, Any]) -> Rule:
-    """A word beside a date."""
-    date = row["date"].replace("MONTHS", "|".join(row["months"].split()))
-    return _labelled(row, rf"[^\n\d]{{0,24}}?(?P<v>{date})", "closed")
-
-
-def _labelled(row: Mapping[str, Any], rest: str, check: str) -> Rule:
-    labels = listed(row["labels"])
-    return made(row, lambda: f"(?i){EDGE}{any_word(labels)}{rest}", literals_of(labels), check)
-
-
-def label_gate(name: str) -> str:
-    """Return a pattern that occurs wherever one of the labels of a file does."""
-    tables = read(name)
-    labels = dict.fromkeys(word for row in (*tables["dated"], *tables["label"]) for word in listed(row["labels"]))
-    return rf"(?i){EDGE}{any_word(labels)}{_NO_LETTER}"
-
-
 _MAKERS: dict[str, Callable[[Any, Mapping[str, Any]], Rule]] = {
     "rule": _rule,
     "tight": _rule,
     "override": _override,
     "sentence": _sentence,
-    "shape": _shape,
-    "label": _label,
-    "dated": _dated,
 }

@@ -17,7 +17,6 @@ import functools
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from keepward.gates.detect import told
 from keepward.gates.detect.checks import (
@@ -33,7 +32,7 @@ from keepward.gates.detect.checks import (
 )
 from keepward.gates.detect.engine import Finding, Pack, Rule, Sieve, located, quoted, settled
 from keepward.gates.detect.rules import any_word, made
-from keepward.gates.detect.tables import listed, read
+from keepward.gates.detect.tables import columns, listed, read
 from keepward.gates.detect.text import TRACES, Text
 from keepward.model.patterns import regex
 
@@ -65,17 +64,10 @@ CHARACTERS = {
 _UUID = "-".join(f"[0-9a-fA-F]{{{count}}}" for count in (8, 4, 4, 4, 12))
 
 
-def parse_rule(line: str) -> dict[str, Any]:
-    """Return the columns of a line of ``rules`` by name; an example is read without its middle dot."""
-    name, literals, pattern, example, *options = re.split(" {2,}", line)
-    row: dict[str, Any] = {"name": name, "literals": literals, "pattern": pattern, "checks": "apart not_example"}
-    row["example"] = example.replace("·", "")
-    for option in options:
-        key, _, value = option.partition(": ")
-        row[key] = value.replace("·", "") or True
-    row["checks"] = row["checks"].removeprefix("none")
-    row["certainty"] = "likely" if "likely" in row else "certain"
-    return row
+def parse_rule(line: str) -> dict[str, str]:
+    """Return the columns of a line of ``rules`` by name, with its checks and its certainty."""
+    row = {"checks": "apart not_example"} | columns(line, "name", "literals", "pattern", "example")
+    return row | {"checks": row["checks"].removeprefix("none"), "certainty": row.get("likely", "certain")}
 
 
 def parse_formats(line: str) -> tuple[str, list[str]]:

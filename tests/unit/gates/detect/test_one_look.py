@@ -59,7 +59,6 @@ PERSONAL = (
     "it answers at 93.184.216.34",
     "it answers at 2606:2800:220:1:248:1893:25c8:1946",
     "her SSN is 536-22-8726",
-    "born on 4 May 1987",
     "passport number X1234567",
 )
 

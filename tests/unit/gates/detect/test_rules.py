@@ -16,7 +16,6 @@ from keepward.gates.detect.text import Text
 TABLES = {
     "orders": (injection, ("rule", "tight")),
     "orders_abroad": (injection, ("override", "sentence", "rule")),
-    "identifiers": (privacy, ("rule", "shape", "label", "dated")),
 }
 RULES = [
     pytest.param(detector, read(file, whole=True)[table], load(file, table), id=f"{file}-{table}")
