@@ -190,7 +190,8 @@ def test_the_same_in_other_words_is_answered_with_the_memory_that_is_there(mem: 
 
 @pytest.mark.promise("A49")
 @pytest.mark.parametrize(
-    "again", ["ana prefers tabs over spaces.", "Ana  prefers tabs over spaces!", "Ana prefers tab over space"]
+    "again",
+    ["ana prefers tabs over spaces.", "Ana  prefers tabs over spaces!", "Ana prefers the tabs over spaces, really"],
 )
 def test_a_minor_rewording_is_not_stored_twice(mem: Memory, again: str) -> None:
     kept(mem.remember("Ana prefers tabs over spaces", tier="archival"))
@@ -206,6 +207,7 @@ def test_a_minor_rewording_is_not_stored_twice(mem: Memory, again: str) -> None:
         "The ferry to Bergen costs 4 euros on Friday",
         "The ferry to Oslo costs 4 euros on Monday",
         "The ferry to Bergen never costs 4 euros on Monday",
+        "The night ferry to Bergen costs 4 euros on Monday",
     ],
 )
 def test_a_text_that_differs_in_number_unit_date_name_or_negation_is_another_fact(mem: Memory, other: str) -> None:
@@ -226,7 +228,7 @@ def test_a_similar_text_that_is_another_fact_is_stored_and_the_likeness_reported
 def test_the_floors_of_likeness_come_from_policy(opened: Callable[..., Memory]) -> None:
     with opened("strict", policy=Policy(duplicate_overlap=1.0, similarity_threshold=1.0)) as mem:
         kept(mem.remember("Ana prefers tabs over spaces", tier="archival"))
-        assert isinstance(mem.remember("Ana prefers tab over space", tier="archival"), Committed)
+        assert isinstance(mem.remember("Really, Ana prefers tabs over spaces", tier="archival"), Committed)
 
 
 @pytest.mark.promise("A70")
