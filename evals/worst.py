@@ -19,7 +19,8 @@ from collections.abc import Iterator
 
 from evals.detect import KINDS
 from evals.sets.secrets import FORMATS, make
-from keepward.gates.detect.tables import read
+from keepward.gates.detect.secrets import parse_rule
+from keepward.gates.detect.tables import columns, read
 
 GOAL = 50.0
 RUNS = 3
@@ -37,6 +38,16 @@ def examples() -> Iterator[tuple[str, str]]:
         for row in rows:
             for example in ("positive", "negative"):
                 yield f"{row.get('name', row.get('kind', file))} {example}", row[example].replace("·", "")
+    for row in map(parse_rule, read("secrets")["rules"].splitlines()):
+        yield f"{row['name']} example", row["example"]
+    for line in read("identifiers")["rules"].splitlines():
+        row = columns(line, "name", "pattern", "example")
+        yield f"{row['name']} example", row["example"]
+        yield f"{row['name']} look-alike", row["not"]
+    for line in read("identifiers")["numbers"].splitlines():
+        row = columns(line, "name", "number", "example", "labels")
+        yield f"{row['name']} example", f"{row['labels'].split(' | ')[0]} {row['example']}"
+        yield f"{row['name']} look-alike", f"{row['labels'].split(' | ')[0]} {row['example'][:-1]}0"
 
 
 def texts(size: int) -> Iterator[tuple[str, str]]:

@@ -14,7 +14,6 @@ from evals.sets.case import Case
 from evals.sets.ordinary import HARD, ordinary
 
 _D = "0123456789"
-_SPELT = "zero one two three four five six seven eight nine".split()
 
 
 def _digits(rnd: random.Random, count: int) -> str:
@@ -116,8 +115,7 @@ def _ssn(rnd: random.Random) -> str:
 
 def _ssn_written(rnd: random.Random) -> str:
     value = _ssn(rnd)
-    spelt = " dash ".join(" ".join(_SPELT[int(digit)] for digit in group) for group in value.split("-"))
-    return rnd.choice((*(value.replace("-", mark) for mark in ("", " ", ".")), spelt, spelt.replace(" dash", "")))
+    return rnd.choice([value.replace("-", mark) for mark in ("", " ", ".")])
 
 
 def _generated_card(rnd: random.Random) -> str:
@@ -182,19 +180,6 @@ def _national(rnd: random.Random) -> str:
     )
 
 
-def _day(rnd: random.Random) -> str:
-    year, month, day = rnd.randrange(1940, 2010), rnd.randrange(1, 13), rnd.randrange(1, 29)
-    return rnd.choice(
-        (
-            f"{year}-{month:02}-{day:02}",
-            f"{day:02}.{month:02}.{year}",
-            f"{month}/{day}/{year}",
-            f"{day} March {year}",
-            f"May {day}, {year}",
-        )
-    )
-
-
 _GROUPS = {
     "iban": (iban, ("IBAN {v}", "Refund goes to {v}.", "account {v} (Dana)", "Bitte auf {v} überweisen", "pay rent to {v} monthly", "{v}")),
     "card": (card, ("card {v}", "Her Visa is {v}, exp 09/27", "pay with {v}", "credit card number: {v}", "carte bancaire {v}", "{v} is the company card")),
@@ -204,7 +189,6 @@ _GROUPS = {
     "phone_extension": (_extension, ("call {v}", "{v} is the office line", "text {v} when you land", "phone: {v}")),
     "before_its_name": (lambda r: f"{r.choice('ACEK')}{_digits(r, 8)}", ("{v} is my passport number", "{v} is her driver's license", "{v} was Dana's passport")),
     "account": (lambda r: r.choice((_digits(r, 10), f"WGYY5{_digits(r, 13)}")), ("account number {v}", "bank account {v}", "acct {v}")),
-    "wallet": (lambda r: r.choice(("bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4", "1BoatSLRHtKNngkdXEeobR76b53LETtpyT")), ("my wallet is {v}", "{v}")),
     "ipv6": (lambda r: ":".join(f"{r.randrange(256, 65535):x}" for _ in range(8)), ("logged in from {v}", "{v}")),
     "email": (_email, ("write to {v}", "Contact: {v}", "Dana <{v}>", "cc {v}, please", "E-Mail an {v}", "{v}的邮箱")),
     "phone": (_phone, ("call {v}", "Dana: {v}", "{v} after six", "reach him at {v}", "Tel. {v}", "sms to {v}.")),
@@ -218,7 +202,6 @@ _GROUPS = {
     "cn": (_cn, ("身份证号 {v}", "身份证：{v}", "ID {v}")),
     "sin": (_sin, ("SIN {v}", "social insurance number: {v}", "my SIN is {v}")),
     "personnummer": (_personnummer, ("personnummer {v}", "{v}", "hennes personnummer är {v}")),
-    "birth": (_day, ("born on {v}", "DOB: {v}", "date of birth {v}", "geboren am {v}", "née le {v}", "her birthday is {v}", "fecha de nacimiento: {v}")),
     "passport": (lambda r: f"C{_digits(r, 8)}", ("passport {v}", "Passport No: {v}", "her passport number is {v}", "Reisepass {v}", "pasaporte {v}")),
     "ip": (lambda r: f"{r.choice((84, 91, 151, 203))}.{r.randrange(32, 255)}.{r.randrange(1, 255)}.{r.randrange(1, 255)}", ("logged in from {v}", "client IP {v}", "his home address on the net is {v}", "{v} was blocked")),
     "nino": (lambda r: f"{r.choice(('AB', 'CE', 'JK', 'PR'))} {_digits(r, 2)} {_digits(r, 2)} {_digits(r, 2)} {r.choice('ABCD')}", ("NI number {v}", "National Insurance: {v}", "{v}")),

@@ -93,6 +93,10 @@ def test_a_tier_that_does_not_exist_is_refused_and_the_four_are_named(mem: Memor
         ("SSN: {}", "53622" + "1847", "[US_SSN]"),
         ("It is {} she said", "536 22 " + "1847", "[US_SSN]"),
         ("Her social security number is {}", "536 22 " + "1847", "[US_SSN]"),
+        ("SSN{}", "53622" + "1847", "[US_SSN]"),
+        ("soc sec no. {}", "53622" + "1847", "[US_SSN]"),
+        ("The form shows {}", "536.22." + "1847", "[US_SSN]"),
+        ("order {}", "536-22-" + "1847", "[US_SSN]"),
         ("His card is {}", "4111 " + "1111 1111 1111", "[PAYMENT_CARD]"),
         ("His card is {}", "4111-" + "1111-1111-1111", "[PAYMENT_CARD]"),
     ],
@@ -186,7 +190,8 @@ def test_the_same_in_other_words_is_answered_with_the_memory_that_is_there(mem: 
 
 @pytest.mark.promise("A49")
 @pytest.mark.parametrize(
-    "again", ["ana prefers tabs over spaces.", "Ana  prefers tabs over spaces!", "Ana prefers tab over space"]
+    "again",
+    ["ana prefers tabs over spaces.", "Ana  prefers tabs over spaces!", "Ana prefers the tabs over spaces, really"],
 )
 def test_a_minor_rewording_is_not_stored_twice(mem: Memory, again: str) -> None:
     kept(mem.remember("Ana prefers tabs over spaces", tier="archival"))
@@ -202,6 +207,7 @@ def test_a_minor_rewording_is_not_stored_twice(mem: Memory, again: str) -> None:
         "The ferry to Bergen costs 4 euros on Friday",
         "The ferry to Oslo costs 4 euros on Monday",
         "The ferry to Bergen never costs 4 euros on Monday",
+        "The night ferry to Bergen costs 4 euros on Monday",
     ],
 )
 def test_a_text_that_differs_in_number_unit_date_name_or_negation_is_another_fact(mem: Memory, other: str) -> None:
@@ -222,7 +228,7 @@ def test_a_similar_text_that_is_another_fact_is_stored_and_the_likeness_reported
 def test_the_floors_of_likeness_come_from_policy(opened: Callable[..., Memory]) -> None:
     with opened("strict", policy=Policy(duplicate_overlap=1.0, similarity_threshold=1.0)) as mem:
         kept(mem.remember("Ana prefers tabs over spaces", tier="archival"))
-        assert isinstance(mem.remember("Ana prefers tab over space", tier="archival"), Committed)
+        assert isinstance(mem.remember("Really, Ana prefers tabs over spaces", tier="archival"), Committed)
 
 
 @pytest.mark.promise("A70")

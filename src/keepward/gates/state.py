@@ -1,8 +1,8 @@
 """The gates that judge against what is stored: confidence, duplicate and capacity.
 
 Invariants
-(1) Equal after the declared normalisation is the same. A similar text is the same only when numbers, dates, names,
-    units, negation and roles agree; a fact that differs by one number is another fact, and its writer is told which
+(1) Equal after the declared normalisation is the same, and so is a text that differs in words that add nothing ("the",
+    "really"). A text that differs in any other word, number or sign is another fact, and its writer is told which
     memory it resembles.
 (2) An earlier value of a key, or a superseded memory, that is merely restated is an echo and revives nothing.
 (3) Events are occurrences: only the same event, by id or by text, session and instant, is a duplicate.
@@ -93,7 +93,7 @@ def duplicate(case: Case, view: View, policy: Policy) -> Verdict | None:
     ]
     forms = {other.id: view.forms.get(other.text) or Form(other.text) for other in others}
     overlap, ratio = policy.duplicate_overlap, policy.similarity_threshold
-    found = match(form, list(forms.values()), overlap_floor=overlap, ratio_floor=ratio)
+    found = match(form, list(forms.values()), ratio_floor=ratio)
     if found is not None:
         place, exact = found
         if exact:

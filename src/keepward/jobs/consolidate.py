@@ -6,7 +6,7 @@ Invariants
     their pairs; a mark that more than ``CROWD`` memories share compares each with the newest of them.
 (3) Of memories that state the same, the most trusted, then the surest, stays word for word; the others are archived
     and their evidence goes to it. Nothing is written anew, so text and vector agree.
-(4) Two texts that differ in a number, a date, a name, a unit, a negation or any other word stay two.
+(4) Two texts that differ in a number, a date, a name, a unit, a negation or any other word but a filler stay two.
 (5) A merge is of one scope, subject, sensitivity and tier; its sources are archived and one rollback brings them back.
 """
 
@@ -73,7 +73,7 @@ def _judged(on: Planning, a: Indexed, b: Indexed, floor: float) -> Alike | None:
     like = compare(a.record.text, b.record.text)
     same = equal or (
         not like.differs
-        and (like.overlap >= policy.duplicate_overlap or like.ratio >= policy.similarity_threshold)
+        and like.ratio >= policy.similarity_threshold
         and (cosine is None or cosine >= policy.merge_cosine)
     )
     score = round(like.ratio, 4) if cosine is None else cosine

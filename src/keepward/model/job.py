@@ -188,5 +188,5 @@ class Alike(Value):
     score: float
     #: Whether they state the same, so that ``consolidate`` makes one of them.
     same: bool
-    #: What keeps them apart: number, date, name, unit, negation, quantifier, order, value.
+    #: What keeps them apart: number, date, name, unit, negation, order, value.
     differs: tuple[str, ...] = ()

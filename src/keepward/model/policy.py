@@ -108,8 +108,10 @@ class Policy:
     #: What a full tier does: archive the least useful, or refuse.
     when_full: Literal["archive", "refuse"] = "archive"
 
-    #: Shares (0..1) of shared words, and of shared sequence, from which a text is a near-duplicate.
+    #: Share (0..1) of shared words from which another fact is named as similar.
     duplicate_overlap: float = 0.60
+    #: Share (0..1) of shared letters in order from which another fact is named as similar, and from which a text that
+    #: differs only in words such as "the" is a duplicate.
     similarity_threshold: float = 0.70
 
     #: Token budget of each core block.

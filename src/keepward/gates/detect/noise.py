@@ -1,24 +1,17 @@
 """The noise detector: does a text consist of a journal mark and nothing else?
 
-A text is noise when one of ten phrases stands in it and, once the phrases, fillers, counters, times and
-status words are taken away, nothing is left.
-
-Invariants
-(1) The vocabulary is closed: a word, number or sign that is not on a list counts as content, and one piece of content
-    makes the text a fact.
-(2) The answer names a canonical phrase, never a piece of the text.
-(3) Work is linear in the text and bounded by ``LONGEST``.
+A text is noise when one of ten phrases stands in it and, once the phrases, fillers, counters and times are taken away,
+nothing is left. The answer names a phrase of the list, never a piece of the text.
 """
 
 from __future__ import annotations
 
 import functools
-import re
 import unicodedata
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from keepward.gates.detect.tables import listed, read, words
+from keepward.gates.detect.tables import columns, read, words
 from keepward.model.patterns import regex
 
 Code = Literal["journal", "empty_report"]
@@ -48,7 +41,7 @@ class Noise:
     #: ``journal``: a mark of the running system, worth keeping for a while.
     #: ``empty_report``: a report that nothing happened, worth keeping nowhere.
     code: Code
-    #: The canonical phrase that decided; with several, the first journal mark in the text.
+    #: The phrase that decided; with several, the first journal mark in the text.
     phrase: str
 
 
@@ -56,17 +49,16 @@ class _Phrases:
     """The ten phrases, and how to find them in any wording that differs only in grammar."""
 
     def __init__(self) -> None:
-        rows = read("noise")["phrase"]
+        rows = [columns(line, "name", "sign", "said") for line in read("noise")["phrases"].splitlines()]
         self.names = tuple(row["name"] for row in rows)
-        self.empty = {row["name"] for row in rows if row.get("empty_report")}
-        self.settings = {row["name"] for row in rows if row.get("names_a_setting")}
-        # Group n is the phrase at index n - 1; longer wordings first.
-        said = ("|".join(sorted(map(re.escape, listed(row["said"])), key=len, reverse=True)) for row in rows)
-        self.pattern = regex(rf"(?<![\w=])(?:{'|'.join(f'({each})' for each in said)})(?!\w|-\w|/\w|\.\w)")
+        self.empty = {row["name"] for row in rows if "empty" in row}
+        self.settings = {row["name"] for row in rows if "setting" in row}
+        # Group n is the phrase at index n - 1.
+        said = "|".join(f"({row['said']})" for row in rows)
+        self.pattern = regex(rf"(?<![\w=])(?:{said})(?!\w|-\w|/\w|\.\w)")
         #: A word of each phrase, whatever its wording; without any of them there is none.
-        self.tokens = {row["sign"] for row in rows}
-        troubles = "|".join(sorted(words("noise", "words", "troubles")))
-        self.no_trouble = regex(rf"(?<![\w-])no (?:new )?(?:{troubles})(?![\w-])")
+        self.signs = {row["sign"] for row in rows}
+        self.no_trouble = regex(rf"(?<![\w-])no (?:new )?(?:{'|'.join(words('noise', 'troubles'))})(?![\w-])")
 
 
 phrases = functools.cache(_Phrases)
@@ -79,12 +71,8 @@ def judge(text: str) -> Noise | None:
     does, since a question is not a report. Texts over ``LONGEST`` characters are facts.
     """
     known = phrases()
-    if len(text) > LONGEST:
+    if len(text) > LONGEST or (text.isascii() and not any(sign in text.lower() for sign in known.signs)):
         return None
-    if text.isascii():
-        lower = text.lower()
-        if not any(token in lower for token in known.tokens):
-            return None
     plain = " ".join(unicodedata.normalize("NFKC", text.translate(_PLAIN)).casefold().translate(_PLAIN).split())
     found = [(known.names[(hit.lastindex or 1) - 1], hit.end()) for hit in known.pattern.finditer(plain)]
     if not found or any(name in known.settings and _VALUE_AFTER.match(plain, end) for name, end in found):
@@ -106,19 +94,14 @@ def _says_something(rest: str, *, hour_of_day: bool) -> bool:
     copula = numeric = False
     for chunk in rest.split():
         word = chunk.strip(_EDGES)
-        if "?" in chunk:
-            return True
-        if not word or word in words("noise", "words", "fillers") or word in words("noise", "words", "status"):
-            continue
-        if word in words("noise", "words", "copulas"):
+        is_time = _TIME.fullmatch(word) is not None
+        if word in words("noise", "copulas"):
             copula = True
-        elif _TIME.fullmatch(word):
+        elif is_time or (_COUNTER.fullmatch(word) and not chunk.startswith("-")):
             numeric = True
-            if hour_of_day:
-                return True
-        elif _COUNTER.fullmatch(word) and not chunk.startswith("-"):
-            numeric = True
-        else:
+        elif word and word not in words("noise", "fillers"):
+            return True
+        if "?" in chunk or (is_time and hour_of_day):
             return True
     # "the heartbeat is 30" states a value, "the heartbeat is ok" does not.
     return copula and numeric
@@ -126,5 +109,5 @@ def _says_something(rest: str, *, hour_of_day: bool) -> bool:
 
 def _describes(rest: str) -> bool:
     used = {chunk.strip(_EDGES) for chunk in rest.split()}
-    copulas = words("noise", "words", "copulas")
-    return not used.isdisjoint(copulas) and not used <= copulas | words("noise", "words", "pointers") | {""}
+    copulas = words("noise", "copulas")
+    return not used.isdisjoint(copulas) and not used <= copulas | words("noise", "pointers") | {""}

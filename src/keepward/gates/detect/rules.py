@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from keepward.gates.detect.checks import check_named
@@ -17,41 +17,14 @@ from keepward.model.patterns import regex
 
 #: Between words of a sentence: what does not end it.
 _WITHIN, _ACROSS = r"[^.\n。।]", r"[^\n]"
-#: What stands around a label, and between a label and its number.
-EDGE = r"(?:^|[^\p{L}\p{N}_])"
-_NO_LETTER = r"(?:$|[^\p{L}])"
 _COUNT = regex(r"(\d) words")
-#: A run in the format of a token: of which characters, and how many.
-RUN = regex(r"\{([AaUzdhHwb])(\d+)(?:-(\d+)|(\+))?\}|\{u\}")
-#: What the letters of runs stand for, as the inside of a set in a pattern.
-CHARACTERS = {
-    "A": "A-Za-z0-9",
-    "a": "a-z0-9",
-    "U": "A-Z0-9",
-    "z": "A-Za-z",
-    "d": "0-9",
-    "h": "0-9a-f",
-    "H": "0-9A-Fa-f",
-    "w": "A-Za-z0-9_-",
-    "b": "A-Za-z0-9+/",
-}
-_UUID = "-".join(f"[0-9a-fA-F]{{{count}}}" for count in (8, 4, 4, 4, 12))
-_NUMBER = r"[A-Z0-9][A-Z0-9](?:[ ./-]?[A-Z0-9]){4,20}"
 
 
 @functools.cache
 def load(name: str, table: str = "rule") -> tuple[Rule, ...]:
     """Return the rules of one table of a file, in its order."""
     tables = read(name)
-    rows = tables[table]
-    return tuple(_MAKERS[table](row, tables) for row in (rows.splitlines() if isinstance(rows, str) else rows))
-
-
-def split_forms(rules: Iterable[Rule]) -> Iterator[Rule]:
-    """Yield those rules that have a pattern for a text without blanks, quotes and line ends, with that pattern."""
-    for rule in rules:
-        if rule.split:
-            yield Rule(name=rule.name, written=functools.partial(str, rule.split), literals=rule.literals)
+    return tuple(_MAKERS[table](row, tables) for row in tables[table])
 
 
 def expanded(pattern: str, tables: Mapping[str, Any]) -> str:
@@ -62,39 +35,11 @@ def expanded(pattern: str, tables: Mapping[str, Any]) -> str:
 
 
 def _rule(row: Mapping[str, Any], tables: Mapping[str, Any]) -> Rule:
-    row = {"checks": tables.get("checks", ""), **row}
-    return _made(row, lambda: expanded(row["pattern"], tables), listed(row.get("literals", "")))
+    return made(row, lambda: expanded(row["pattern"], tables), listed(row.get("literals", "")))
 
 
-def _format(row: str, _tables: Mapping[str, Any]) -> Rule:
-    """What a token of a provider looks like: fixed pieces, and runs of characters between braces."""
-    name, form = row.split()
-    telling = max(RUN.sub(" ", form).split(), key=len).lower()
-    checks = f"apart not_example spread:{form.index('{')}"
-    return _made({"name": name, "checks": checks}, functools.partial(_format_pattern, form), (telling,))
-
-
-def _format_pattern(form: str) -> str:
-    pattern, last = "", 0
-    for run in RUN.finditer(form):
-        kind, least, most, more = run.groups()
-        counted = f"{{{least},{most or ''}}}" if most or more else f"{{{least}}}"
-        pattern += quoted(form[last : run.start()]) + (f"[{CHARACTERS[kind]}]{counted}" if kind else _UUID)
-        last = run.end()
-    return pattern + quoted(form[last:])
-
-
-def _services(row: str, tables: Mapping[str, Any]) -> Rule:
-    """A value beside the name of a service, in an assignment."""
-    names = row.split()
-
-    def written() -> str:
-        return rf"(?i)\b{any_word(names)}{tables['between']}(?P<v>{tables['value']})"
-
-    return _made({"name": "service_key", "certainty": "likely", "checks": "service_value"}, written, names)
-
-
-def _made(row: Mapping[str, Any], written: Callable[[], str], literals: Iterable[str] = (), *checks: str) -> Rule:
+def made(row: Mapping[str, Any], written: Callable[[], str], literals: Iterable[str] = (), *checks: str) -> Rule:
+    """Make a rule of a row; ``written`` makes its pattern where it is first asked for."""
     return Rule(
         name=row["name"],
         written=written,
@@ -103,7 +48,7 @@ def _made(row: Mapping[str, Any], written: Callable[[], str], literals: Iterable
         checks=tuple(map(check_named, (*row.get("checks", "").split(), *checks))),
         gate=row.get("gate", ""),
         split=row.get("split", ""),
-        bare=row.get("bare", False),
+        bare=bool(row.get("bare")),
     )
 
 
@@ -135,7 +80,7 @@ def _override(row: Mapping[str, Any], tables: Mapping[str, Any]) -> Rule:
         orders = (edge + drop, prior, rules), (edge + drop, rules, prior), (prior, rules, drop)
         return "(?i)(?:" + "|".join(map(r"[^.!?\n]{0,40}?".join, orders)) + ")"
 
-    return _made(row, written, literals_of(listed(row["rules"])))
+    return made(row, written, literals_of(listed(row["rules"])))
 
 
 def _sentence(row: Mapping[str, Any], tables: Mapping[str, Any]) -> Rule:
@@ -143,7 +88,7 @@ def _sentence(row: Mapping[str, Any], tables: Mapping[str, Any]) -> Rule:
     lists = [item for item in row["words"] if isinstance(item, str) and not _COUNT.fullmatch(item)]
     must = [literals_of(listed(item)) for item in lists if not item.startswith("? ")]
     telling = max(must, key=lambda literals: (min(len(literal.encode()) for literal in literals), -len(literals)))
-    return _made(row, functools.partial(_sentence_pattern, row), telling)
+    return made(row, functools.partial(_sentence_pattern, row), telling)
 
 
 def _sentence_pattern(row: Mapping[str, Any]) -> str:
@@ -166,43 +111,9 @@ def literals_of(words: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(max(word.replace("*", " ").split(), key=len) for word in words))
 
 
-def _shape(row: Mapping[str, Any], tables: Mapping[str, Any]) -> Rule:
-    """A form that ordinary text does not have, around a number that has to hold."""
-    return _made(row, lambda: row["pattern"], (), "closed", f"number:{row['number']}", "personal")
-
-
-def _label(row: Mapping[str, Any], tables: Mapping[str, Any]) -> Rule:
-    """A word beside a number that has a check digit, or at least its form."""
-    number = row.get("pattern", _NUMBER)
-    return _labelled(row, rf"{tables['between']}(?P<v>{number})", f"fits:{row.get('number', 'any')}")
-
-
-def _dated(row: Mapping[str, Any], tables: Mapping[str, Any]) -> Rule:
-    """A word beside a date."""
-    date = row["date"].replace("MONTHS", "|".join(row["months"].split()))
-    return _labelled(row, rf"[^\n\d]{{0,24}}?(?P<v>{date})", "closed")
-
-
-def _labelled(row: Mapping[str, Any], rest: str, check: str) -> Rule:
-    labels = listed(row["labels"])
-    return _made(row, lambda: f"(?i){EDGE}{any_word(labels)}{rest}", literals_of(labels), check)
-
-
-def label_gate(name: str) -> str:
-    """Return a pattern that occurs wherever one of the labels of a file does."""
-    tables = read(name)
-    labels = dict.fromkeys(word for row in (*tables["dated"], *tables["label"]) for word in listed(row["labels"]))
-    return rf"(?i){EDGE}{any_word(labels)}{_NO_LETTER}"
-
-
 _MAKERS: dict[str, Callable[[Any, Mapping[str, Any]], Rule]] = {
     "rule": _rule,
-    "formats": _format,
-    "names": _services,
     "tight": _rule,
     "override": _override,
     "sentence": _sentence,
-    "shape": _shape,
-    "label": _label,
-    "dated": _dated,
 }

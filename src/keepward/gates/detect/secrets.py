@@ -30,10 +30,11 @@ from keepward.gates.detect.checks import (
     placeholder,
     strong,
 )
-from keepward.gates.detect.engine import Finding, Pack, Sieve, located, settled
-from keepward.gates.detect.rules import any_word, load, split_forms
-from keepward.gates.detect.tables import listed, read
+from keepward.gates.detect.engine import Finding, Pack, Rule, Sieve, located, quoted, settled
+from keepward.gates.detect.rules import any_word, made
+from keepward.gates.detect.tables import columns, listed, read
 from keepward.gates.detect.text import TRACES, Text
+from keepward.model.patterns import regex
 
 _JUNK = " \t\r\n\"'`+\\"
 _JUNK_BYTES = _JUNK.encode()
@@ -46,19 +47,82 @@ _MOST_ASSIGNED = 250
 WINDOW, OVERLAP = 65_536, 8_192
 
 
+#: A run in the format of a token: of which characters, and how many.
+TOKEN_RUN = regex(r"\{([AaUzdhHwb])(\d+)(?:-(\d+)|(\+))?\}|\{u\}")
+#: What the letters of runs stand for, as the inside of a set in a pattern.
+CHARACTERS = {
+    "A": "A-Za-z0-9",
+    "a": "a-z0-9",
+    "U": "A-Z0-9",
+    "z": "A-Za-z",
+    "d": "0-9",
+    "h": "0-9a-f",
+    "H": "0-9A-Fa-f",
+    "w": "A-Za-z0-9_-",
+    "b": "A-Za-z0-9+/",
+}
+_UUID = "-".join(f"[0-9a-fA-F]{{{count}}}" for count in (8, 4, 4, 4, 12))
+
+
+def parse_rule(line: str) -> dict[str, str]:
+    """Return the columns of a line of ``rules`` by name, with its checks and its certainty."""
+    row = {"checks": "apart not_example"} | columns(line, "name", "literals", "pattern", "example")
+    return row | {"checks": row["checks"].removeprefix("none"), "certainty": row.get("likely", "certain")}
+
+
+def parse_formats(line: str) -> tuple[str, list[str]]:
+    """Return the name and the forms of a line of ``formats``."""
+    name, *forms = line.split()
+    return name, forms
+
+
+def _rules() -> Iterator[Rule]:
+    tables = read("secrets")
+    for line in tables["rules"].splitlines():
+        row = parse_rule(line)
+        yield made(row, functools.partial(str, row["pattern"]), listed(row["literals"]))
+    for line in tables["formats"].splitlines():
+        name, forms = parse_formats(line)
+        for form in forms:
+            literal = max(TOKEN_RUN.sub(" ", form).split(), key=len).lower()
+            checks = f"apart not_example spread:{form.index('{')}"
+            yield made({"name": name, "checks": checks}, functools.partial(_token_pattern, form), (literal,))
+
+
+def _token_pattern(form: str) -> str:
+    pattern, last = "", 0
+    for run in TOKEN_RUN.finditer(form):
+        kind, least, most, more = run.groups()
+        counted = f"{{{least},{most or ''}}}" if most or more else f"{{{least}}}"
+        pattern += quoted(form[last : run.start()]) + (f"[{CHARACTERS[kind]}]{counted}" if kind else _UUID)
+        last = run.end()
+    return pattern + quoted(form[last:])
+
+
 @functools.cache
 def _pack() -> Pack:
-    return Pack((*load("providers"), *load("credentials"), *load("tokens", "formats")))
+    return Pack(_rules())
 
 
 @functools.cache
 def _services() -> Pack:
-    return Pack(load("services", "names"))
+    """Return rules for values beside the names of services, in an assignment: one for each line of names."""
+    table = read("secrets")["services"]
+
+    def rule(names: list[str]) -> Rule:
+        written = lambda: rf"(?i)\b{any_word(names)}{table['between']}(?P<v>{table['value']})"  # noqa: E731
+        return made({"name": "service_key", "certainty": "likely", "checks": "service_value"}, written, names)
+
+    return Pack(rule(line.split()) for line in table["names"].splitlines())
 
 
 @functools.cache
 def _split_pack() -> tuple[Pack, Sieve]:
-    pack = Pack(split_forms(load("providers")))
+    """Return rules for a text without blanks, quotes and line ends, and one search for all of them."""
+    split = (rule for rule in _pack().rules if rule.split)
+    pack = Pack(
+        Rule(name=rule.name, written=functools.partial(str, rule.split), literals=rule.literals) for rule in split
+    )
     return pack, Sieve(lambda: (rule.pattern for rule in pack.rules))
 
 
@@ -69,7 +133,7 @@ def _anything() -> Sieve:
     bare = [place for place, rule in enumerate(rules) if rule.bare]
     telling, said = told.patterns()
     first, english = len(rules) + 2, len(said) - 3
-    others = (read("services")["gate"], read("told")["assigned"]["gate"], *said, *TRACES)
+    others = (read("secrets")["services"]["gate"], read("told")["assigned"]["gate"], *said, *TRACES)
     return Sieve(
         lambda: (*(rule.pattern for rule in rules), *others), {RUN: bare, telling: range(first, first + english)}
     )
@@ -116,7 +180,7 @@ def _plain(text: Text, occurring: Collection[int] | None = None) -> Iterator[Fin
         if occurring is None or min(occurring) < rules:
             yield from _pack().scan(text)
         # Names of services are looked for where a value stands that may be a key: most texts have none.
-        if (occurring is None or rules in occurring) and text.occurs(read("services")["gate"]):
+        if (occurring is None or rules in occurring) and text.occurs(read("secrets")["services"]["gate"]):
             yield from _services().scan(text)
         yield from _assigned(text)
         yield from told.in_prose(text, None if occurring is None else {place - rules - 2 for place in occurring})

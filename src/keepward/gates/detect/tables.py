@@ -47,3 +47,13 @@ def words(name: str, *path: str) -> frozenset[str]:
 def listed(text: str) -> tuple[str, ...]:
     """Return the entries of a list whose entries may be of several words: ``this one | that one``."""
     return tuple(" ".join(text.split()).split(" | ")) if text else ()
+
+
+def columns(line: str, *names: str) -> dict[str, str]:
+    """Return the columns of a line of rules, two blanks between: the named ones, and options such as ``checks: apart``.
+
+    An option without a value is its own name. A middle dot falls away.
+    """
+    parts = re.split(" {2,}", line.replace("·", ""))
+    options = (part.partition(": ") for part in parts[len(names) :])
+    return dict(zip(names, parts, strict=False)) | {name: value or name for name, _, value in options}
