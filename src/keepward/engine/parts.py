@@ -23,22 +23,63 @@ _JOINERS = "\u200d\ufe0f"
 #: Characters that are looked at in one go, and how far one look reaches into the next: what a detector takes must
 #: not grow with the file.
 _WINDOW, _OVERLAP = 32_768, 4_096
+#: What stands for a secret while a text is cut, and the digits in it.
+_DIGITS = 20
+_STAND_IN = re.compile(rf"\ue000([0-9]{{{_DIGITS}}})\ue001")
 
 
 class Unusable(ValueError):
     """A line or an item cannot be used; the message is one plain sentence without its content."""
 
 
-def parts(text: str, limit: int) -> list[str]:
+def parts(text: str, limit: int, *, source: bool = False) -> list[str]:
     """Cut a text into parts of at most ``limit`` characters, at paragraphs, lines, sentences or words.
 
+    In a turn of a talk or a document (``source``) a secret counts as its marker, since the gates mask it.
+
     Raises:
-        Unusable: it holds a certain secret, or a finding too long for one part.
+        Unusable: it holds a certain secret and is no source, or a finding too long for one part.
     """
     text = text.strip()
     if len(text) <= limit:
         return [text]
-    spans = _pointed_at(text)
+    if source and _STAND_IN.search(text) is None:
+        return _with_secrets_aside(text, limit)
+    return _parts(text, limit, _pointed_at(text, source=source))
+
+
+def _with_secrets_aside(text: str, limit: int) -> list[str]:
+    """Cut a text whose secrets are replaced by stand-ins, and put them back into the parts.
+
+    A secret that shows itself only by words in another part is replaced by its marker.
+    """
+    from keepward.gates.detect.engine import marker, redact
+    from keepward.gates.detect.secrets import scan
+
+    found = [finding for finding in scan(text) if finding.end > finding.start]
+    secrets: list[tuple[str, str]] = []
+    short, position = "", 0
+    for finding in found:
+        if finding.start >= position:
+            short += f"{text[position : finding.start]}\ue000{len(secrets):0{_DIGITS}}\ue001"
+            secrets.append((text[finding.start : finding.end], marker(finding.detector)))
+        elif finding.end > position:
+            secrets[-1] = (secrets[-1][0] + text[position : finding.end], secrets[-1][1])
+        position = max(position, finding.end)
+    short += text[position:]
+    spans = [match.span() for match in _STAND_IN.finditer(short)]
+    spans += [span for span in _pointed_at(short, source=True) if span[1] - span[0] <= limit // 2]
+    pieces: list[str] = []
+    for piece in _parts(short, limit, sorted(spans)) if len(short) > limit else [short]:
+        here = [secrets[int(match[1])] for match in _STAND_IN.finditer(piece)]
+        whole = _STAND_IN.sub(lambda match: secrets[int(match[1])][0], piece)
+        masked = redact(whole, scan(whole)) if here else whole
+        shown = any(secret in masked for secret, _ in here)
+        pieces.append(_STAND_IN.sub(lambda match: secrets[int(match[1])][1], piece) if shown else whole)
+    return pieces
+
+
+def _parts(text: str, limit: int, spans: list[tuple[int, int]]) -> list[str]:
     pieces: list[str] = []
     start = 0
     while len(text) - start > limit:
@@ -55,7 +96,7 @@ def numbered(fields: dict[str, Any], limit: int) -> Iterator[dict[str, Any]]:
     Raises:
         Unusable: as ``parts``.
     """
-    pieces = parts(fields["text"], limit)
+    pieces = parts(fields["text"], limit, source=fields["kind"] in {"event", "document"})
     if len(pieces) == 1:
         yield fields
         return
@@ -65,7 +106,7 @@ def numbered(fields: dict[str, Any], limit: int) -> Iterator[dict[str, Any]]:
         yield {**fields, "text": piece, "aliases": aliases, "metadata": metadata}
 
 
-def _pointed_at(text: str) -> list[tuple[int, int]]:
+def _pointed_at(text: str, *, source: bool) -> list[tuple[int, int]]:
     # The detectors are loaded only for texts that need a cut.
     from keepward.gates.detect import injection, privacy, secrets
     from keepward.gates.detect.text import Text
@@ -75,7 +116,7 @@ def _pointed_at(text: str) -> list[tuple[int, int]]:
         window = Text(text[start : start + _WINDOW])
         found = secrets.scan(window)
         certain = [finding for finding in found if finding.certainty == "certain"]
-        if certain:
+        if certain and not source:
             raise Unusable(f"holds a secret ({certain[0].detector}): take it out and try again")
         found = [*found, *privacy.scan(window), *injection.scan(window)]
         spans.update((start + finding.start, start + finding.end) for finding in found)

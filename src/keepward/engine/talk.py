@@ -124,6 +124,7 @@ def _events(
     """Return a message as one event, or as several where it is long; what it holds that bars a cut is a note."""
     fields = {
         "text": message.text,
+        "kind": "event",
         "occurred_at": message.said_at,
         "aliases": (message.id,) if message.id else (),
         "metadata": {"role": message.role},
@@ -137,7 +138,6 @@ def _events(
         Insert(
             id=session.ids.new_id(session.clock.now()),
             tier="episodic",
-            kind="event",
             stability="stable",
             scope=session.scope,
             session=conversation,

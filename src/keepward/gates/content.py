@@ -13,6 +13,8 @@ Invariants
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
@@ -35,6 +37,8 @@ from keepward.gates.verdict import (
     View,
     as_data,
     aside,
+    is_source_text,
+    is_turn,
     mapped,
     named,
     reasons_of,
@@ -53,6 +57,7 @@ TOGETHER = 1_900
 BETWEEN = "\n.\n"
 #: What can be told from an id for certain.
 _PLAIN = frozenset({"email", "phone", "iban", "us_ssn", "payment_card"})
+_MARKER = re.compile(r"\[[A-Z0-9_]+\]")
 _secret, _private, _order, _ethics, _noise = map(reasons_of, ("secrets", "privacy", "injection", "ethics", "noise"))
 
 
@@ -86,7 +91,10 @@ def _calm(case: Case, detector: Any) -> bool:
 
 
 def secrets(case: Case, view: View, policy: Policy) -> Verdict | None:
-    """Refuse documented formats of secrets in whatever field; hold what only reads like one, masked."""
+    """Mask secrets in turns of a talk and in documents; elsewhere refuse documented formats and hold likely ones.
+
+    A turn or a document of which masking leaves nothing is held.
+    """
     del view, policy
     if case.after.scope != "/" and scrub_secret(case.after.scope) != case.after.scope:
         return Refuse(reasons=(_secret("scope", "the scope holds what looks like a secret: choose another"),))
@@ -96,7 +104,9 @@ def secrets(case: Case, view: View, policy: Policy) -> Verdict | None:
     if not credentials.scan(case.after.text) and not _spread(beside):
         return None
     found = [(name, finding) for name, text in texts(case) for finding in credentials.scan(text)]
-    certain = [(name, finding) for name, finding in found if finding.certainty == "certain"]
+    source = is_source_text(case.after)
+    lasting = [(name, finding) for name, finding in found if not source or name in NAMES or name in HANDLES]
+    certain = [(name, finding) for name, finding in lasting if finding.certainty == "certain"]
     if certain:
         return Refuse(reasons=_holding(certain, "remove it and keep it in a secret manager; nothing was stored"))
     masked = case
@@ -107,9 +117,30 @@ def secrets(case: Case, view: View, policy: Policy) -> Verdict | None:
     if _spread(beside):
         # The fields side by side make a secret that none of them holds: somebody has split one.
         return Refuse(reasons=(_secret("split_secret", "a secret is spread over several fields"),))
+    if source and not lasting and _says_more(masked.after.text):
+        return Rewrite(after=masked.after, reasons=_masking(found), reason=masked.reason)
     return Quarantine(
         reasons=_holding(found, "it is masked and waits for review"), after=masked.after, reason=masked.reason
     )
+
+
+def _says_more(text: str) -> bool:
+    """Whether a masked text holds a letter or a digit outside its markers."""
+    return any(map(str.isalnum, _MARKER.sub("", text)))
+
+
+def _masking(found: Iterable[tuple[str, Finding]]) -> tuple[Reason, ...]:
+    """Return a reason for each field and kind of secret, with the number of parts that were masked."""
+    said = "{field} held what looks like a secret ({detector}): {parts} replaced by a marker"
+    counts = Counter((name, finding.detector) for name, finding in found)
+    return tuple(
+        _secret(detector, said.format(field=field, detector=detector, parts=_parts(count)))
+        for (field, detector), count in sorted(counts.items())
+    )
+
+
+def _parts(count: int) -> str:
+    return "1 part was" if count == 1 else f"{count} parts were"
 
 
 def _spread(beside: Text) -> bool:
@@ -208,41 +239,44 @@ def scrub_private(text: str) -> str:
 
 
 def injection(case: Case, view: View, policy: Policy) -> Verdict | None:
-    """Hold what reads like an instruction to the model.
+    """Hold instructions to the model, or mark them so that no act goes by them.
 
-    Unmistakable forms are held whoever sends them. Softer wording is held only from origins below the agent's own,
-    since origin decides and wording only helps. What is data (see ``as_data``) is not held for its wording: it is
-    marked as if its writer had read it in a document, so that no act goes by it.
+    A fact that holds a certain instruction is held unless the owner wrote it; a likely one is held from origins below
+    the agent's own, since origin decides and wording only helps. A turn of a talk, a document and a program's data
+    are held for a certain instruction from such an origin alone. Otherwise they are marked as if their writer had
+    read them in a document, so that purpose ``act`` leaves them out.
     """
     del view, policy
     if _calm(case, orders):
         return None
+    after = case.after
     everything = whole(case)
-    soft = softly_worded_counts(case.after)
-    codes = sorted(
-        {
-            finding.detector
-            for text in {case.after.text: Text(case.after.text), everything.text: everything}.values()
-            for finding in orders.scan(text)
-            if soft or finding.certainty == "certain"
-        }
-    )
-    if codes and as_data(case.after):
-        heard = min(case.after.heard or Trust.DOCUMENT, Trust.DOCUMENT)
-        said = "the content reads like an instruction to the model ({}); it is kept as what a document says"
-        marked = tuple(_order(f"labelled_{code}", said.format(code)) for code in codes)
-        return Rewrite(after=replace(case.after, heard=heard), reasons=marked)
-    said = "the text reads like an instruction to the model ({}); a person has to decide"
-    return Quarantine(reasons=tuple(_order(code, said.format(code)) for code in codes)) if codes else None
+    found = [
+        finding
+        for text in {after.text: Text(after.text), everything.text: everything}.values()
+        for finding in orders.scan(text)
+    ]
+    trusted = after.trust >= Trust.AGENT
+    consulted = as_data(after) or is_source_text(after)
+    certain = {finding.detector for finding in found if finding.certainty == "certain"}
+    held = set() if after.trust is Trust.OWNER or (trusted and consulted) else certain
+    if softly_worded_counts(after):
+        held |= {finding.detector for finding in found}
+    if held:
+        said = "the text reads like an instruction to the model ({}); a person has to decide"
+        return Quarantine(reasons=tuple(_order(code, said.format(code)) for code in sorted(held)))
+    marked = {finding.detector for finding in found} if is_turn(after) else certain
+    if not (marked and consulted and trusted):
+        return None
+    heard = min(after.heard or Trust.DOCUMENT, Trust.DOCUMENT)
+    said = "the content reads like an instruction to the model ({}); it is kept as what a document says"
+    reasons = tuple(_order(f"labelled_{code}", said.format(code)) for code in sorted(marked))
+    return Rewrite(after=replace(after, heard=heard), reasons=reasons)
 
 
 def softly_worded_counts(record: Record) -> bool:
-    """Whether soft wording is enough to hold a memory: its origin is below the agent's own.
-
-    A transcript's turn is what a named person said to another; "if you ever want to, call me" is speech there.
-    """
-    speech = record.kind is Kind.EVENT and record.tier is Tier.EPISODIC and record.speaker is not None
-    return record.trust < Trust.AGENT and not speech
+    """Whether a likely instruction is enough to hold a memory: a statement whose origin is below the agent's own."""
+    return record.trust < Trust.AGENT and not is_source_text(record)
 
 
 @lru_cache(maxsize=256)

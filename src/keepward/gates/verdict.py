@@ -132,6 +132,17 @@ def as_data(record: Record) -> bool:
     return held and record.trust >= Trust.AGENT and record.tier is not Tier.CORE and record.kind is not Kind.RULE
 
 
+def is_turn(record: Record) -> bool:
+    """Whether a memory is what was said in a talk: an event of a session, or of a named speaker."""
+    said = record.session is not None or record.speaker is not None
+    return record.kind is Kind.EVENT and record.tier is Tier.EPISODIC and said
+
+
+def is_source_text(record: Record) -> bool:
+    """Whether a memory is a turn of a talk or a document: text to consult, and no statement to rely on."""
+    return is_turn(record) or (record.kind is Kind.DOCUMENT and record.tier is not Tier.CORE)
+
+
 def reasons_of(gate: str) -> Callable[[str, str], Reason]:
     """Return how a gate gives a reason: by a code, and a sentence on what is wrong and what to do."""
     return lambda code, detail: Reason(gate=gate, code=code, detail=detail)
