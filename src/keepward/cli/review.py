@@ -465,10 +465,8 @@ def contradictions(call: Call, **asked: Any) -> Answer:
 
 def _show_contradictions(screen: Screen, data: dict[str, Any]) -> None:
     for number, pair in enumerate(data["items"], 1):
-        screen.heading(
         differ = "differs" if len(pair["differs"]) == 1 else "differ"
         screen.heading(f"{number}. {' and '.join(pair['differs'])} {differ}, closeness {pair['score']:.2f}")
-        )
         for word in ("newer", "older"):
             each = pair[word]
             day = (each["occurred_at"] or each["created_at"])[:10]

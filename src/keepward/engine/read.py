@@ -479,10 +479,3 @@ def floor_of(engine: Engine, floor: float | None) -> float:  # TEMP
 def below_floor(count: int, floor: float) -> str:  # TEMP
     return ""
 
-
-def outdone_among(session: Session, index: object, records: Sequence[Record]) -> dict[str, object]:  # TEMP
-    return {}
-
-
-def by_meaning(session: Session) -> bool:  # TEMP
-    return False
