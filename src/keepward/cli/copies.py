@@ -6,11 +6,12 @@ Invariants
 
 from __future__ import annotations
 
+import io
 import json
 import shlex
 import sys
 from collections import Counter
-from dataclasses import replace
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,12 +19,13 @@ from keepward.cli.call import Answer, Call, data_of
 from keepward.cli.command import argument, command, option
 from keepward.cli.review import APPLY, memories
 from keepward.cli.store import show_faults
-from keepward.errors import InvalidInput
+from keepward.errors import Conflict, InvalidInput
 from keepward.model.value import counted
 
 if TYPE_CHECKING:
     from keepward.cli.screen import Screen
     from keepward.interchange.imports import Imported
+    from keepward.memory import Memory
     from keepward.model.proposal import Outcome
 
 #: What became of a message or a fact, in words.
@@ -298,32 +300,53 @@ def import_(call: Call, path: str, format: str, dry_run: bool, **how: Any) -> An
     messages, and our own. It comes in as an agent's; `keepward restore-export` brings back an export as it was.
     """
     from keepward.interchange import FORMATS, load
-    from keepward.interchange.archive import bundled
-    from keepward.interchange.imports import formats_of
+    from keepward.interchange.imports import holds_items
     from keepward.model.value import unknown
 
     if format not in FORMATS:
         raise InvalidInput(f"--from: {unknown('format', format, FORMATS)}")
     if not path:
         raise InvalidInput("PATH is empty: name a file or a folder; . is this one")
-    target: Any = sys.stdin.buffer if path == "-" else Path(path).expanduser()
-    if path != "-" and not target.is_fifo():
-        # Before a store is made for it; a pipe can be read once.
-        with bundled(target) as bundle, call.progress("looking into files") as report:
-            formats_of(bundle, format, report)
-    memory = call.memory(create=True)
-    with call.progress("importing") as report:
-        result = load(memory, target, format=format, dry_run=dry_run, on_progress=report, **how)
-    tenants = list(result.tenants) or [memory.tenant]
+    with ExitStack() as stack:
+        target: Any = _read_again(path, stack)
+        memory: Memory | None = None
+        if not call.path.exists():
+            # No store is made by a dry run, or for a file that cannot be read or holds nothing to store.
+            nowhere = stack.enter_context(call.rehearsal())
+            with call.progress("looking into files") as report:
+                found = holds_items(nowhere, target, format=format, session=how["session"], on_progress=report)
+            memory = nowhere if dry_run or not found else None
+            if not isinstance(target, Path):
+                target.seek(0)
+        memory = memory or call.memory(create=True)
+        with call.progress("importing") as report:
+            result = load(memory, target, format=format, dry_run=dry_run, on_progress=report, **how)
+        tenants = list(result.tenants) or [memory.tenant]
     unused = {
         name: [{"line": line, "reason": why} for line, why in getattr(result, name)] for name in ("failed", "refusals")
     }
     talk = _import_talk(result)
+    if not (dry_run or call.path.exists()):
+        talk = ("there was nothing to store, so no store was made",)
     if call.as_json:
         talk = (f"imported {result.total} items into {', '.join(tenants)}", *talk)
     stored = result.committed or result.duplicates or not result.total
     code = 0 if stored or dry_run else 6 if result.quarantined else 5
     return Answer(data_of(result, **unused, tenants=tenants), _show_import, code, talk)
+
+
+def _read_again(path: str, stack: ExitStack) -> Any:
+    """Return a file or folder that can be read more than once; the content of a pipe is held in memory."""
+    if path != "-" and not Path(path).expanduser().is_fifo():
+        return Path(path).expanduser()
+    from keepward.interchange.reading import opened
+
+    source = stack.enter_context(opened(sys.stdin.buffer if path == "-" else Path(path).expanduser()))
+    if isinstance(source.stream, io.BytesIO):
+        # An import is called by the name of its stream.
+        source.stream.name = source.name
+    source.stream.seek(0)
+    return source.stream
 
 
 def _import_talk(result: Imported) -> tuple[str, ...]:
@@ -359,21 +382,19 @@ def restore_export(call: Call, path: str, apply: str | None) -> Answer:
     """
     from keepward.interchange import plan_restore_export
     from keepward.interchange import restore_export as carry_out
-    from keepward.interchange.reading import opened
 
     file = Path(path).expanduser()
-    with opened(file):
-        # Before a store is made for it.
-        pass
     notes: list[str] = []
-    if apply is None and not call.path.exists():
-        # The plan follows from the file alone, so that any empty store will do.
-        with replace(call, db=":memory:", quiet=True) as nowhere:
-            plan = plan_restore_export(nowhere.memory("decide", create=True), file)
+    if call.path.exists():
+        plan = plan_restore_export(call.memory("decide"), file)
     else:
-        memory = call.memory("decide", create=True)
-        plan = plan_restore_export(memory, file)
+        # The plan follows from the file alone, so that any empty store will do.
+        with call.rehearsal("decide") as nowhere:
+            plan = plan_restore_export(nowhere, file)
     if apply is not None:
+        if apply != plan.digest:
+            raise Conflict("the export is not the one that was shown; look at it again")
+        memory = call.memory("decide", create=True)
         with call.progress("restoring") as report:
             notes = list(carry_out(memory, file, apply, on_progress=report).notes)
     again = f"nothing was changed; restore it with the same arguments and --apply {plan.digest}"
@@ -408,6 +429,9 @@ def add(call: Call, path: str, session: str | None, subject: str | None, no_fact
     with opened(sys.stdin.buffer if path == "-" else Path(path).expanduser()) as source:
         messages = messages_in(source)
     named = session or (Path(path).stem if path != "-" else None)
+    if not call.path.exists():
+        with call.rehearsal() as nowhere:
+            nowhere.add(messages, session=named, subject=subject, extract=False)
     memory = call.memory(create=True)
     with call.progress("adding") as report:
         result = memory.add(messages, session=named, subject=subject, extract=not no_facts, on_progress=report)

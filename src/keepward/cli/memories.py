@@ -25,6 +25,7 @@ from keepward.model.value import redaction
 
 if TYPE_CHECKING:
     from keepward.cli.screen import Screen
+    from keepward.memory import Memory
     from keepward.model.blob import Blob
     from keepward.model.proposal import Outcome
     from keepward.model.query import Memories, Recall
@@ -101,11 +102,13 @@ def remember(
         raise InvalidInput("give --file, with --media-type if you like, or --blob for one that is kept already")
     # Before the store is open: reading its own file beside that would drop its locks.
     content = None if file is None else _content_of(file)
-    memory = call.memory(create=True)
     said = text_of(text)
-    if content is not None:
-        blob = memory.put_blob(content, media_type=media_type).ref
-    return written(memory.remember(said, metadata=own, blob=blob, **fields))
+
+    def store(memory: Memory) -> Any:
+        ref = blob if content is None else memory.put_blob(content, media_type=media_type).ref
+        return memory.remember(said, metadata=own, blob=ref, **fields)
+
+    return written(call.first_in_memory(store))
 
 
 #: What an edit may change.
@@ -252,7 +255,8 @@ def blob(call: Call, action: str, target: str, out: str | None, media_type: str 
         raise InvalidInput("blob put takes FILE and --media-type, blob get takes REF and OUT, blob show takes REF")
     if action == "put":
         content = _content_of(target)
-        return _blob(call.memory(create=True).put_blob(content, media_type=media_type), "kept")
+        kept = call.first_in_memory(lambda memory: memory.put_blob(content, media_type=media_type))
+        return _blob(kept, "kept")
     if out == "-" and call.as_json:
         raise InvalidInput("with --json name a file: keepward blob get REF OUT --json")
     memory = call.memory()

@@ -189,6 +189,25 @@ def load(
         ).take()
 
 
+def holds_items(
+    mem: Memory,
+    target: str | Path | IO[str] | IO[bytes],
+    *,
+    format: Format = "auto",  # noqa: A002 - the word people use
+    session: str | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> bool:
+    """Return whether an import holds anything that could be stored; it is read up to the first such item.
+
+    Raises:
+        InvalidInput: see ``load``.
+    """
+    with bundled(target) as bundle, ExitStack() as stack:
+        chosen = formats_of(bundle, format, on_progress)
+        plan = _plan_of(bundle, chosen, mem, session, stack, keep=False)
+        return any(isinstance(each, Item) for each in plan.entries)
+
+
 def _rehearsal(session: Session, reason: str) -> _Rehearsal:
     """Return what judges items as ``remember_many`` would, each call on those before it, and stores nothing."""
     from keepward.engine.write import Rehearsal
