@@ -203,3 +203,16 @@ def test_notes_are_exported_into_a_folder(run, saved, tmp_path):
 
 def test_notes_need_a_folder(run, saved):
     assert run("export", "--markdown").code == 2
+
+
+BANK = [
+    {"id": "a", "text": "Ana lived in Porto", "active": False},
+    {"id": "b", "text": "Ana lives in Lisbon", "created_at": 1741064767.0, "embedding": [0.1, 0.2], "access_count": 4},
+]
+
+
+def test_an_import_of_records_says_what_it_leaves_out(run, tmp_path):
+    (tmp_path / "bank.json").write_text(json.dumps(BANK))
+    said = " ".join(run("import", "bank.json", "--from", "records").out.split())
+    left = ("1 memories that are not active", "1 vectors of another model", "1 fields `access_count`")
+    assert ([f"left out: {each}" in said for each in left], "Porto" in run("list").out) == ([True] * 3, False)

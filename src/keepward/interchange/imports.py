@@ -338,14 +338,19 @@ class Intake:
                 # What an import before this one was not asked for, or was broken off at, is made up for.
                 heard += [self.known.found] if self.known.found is not None else []
                 continue
+            if entry.parents:
+                # What it was made from has to be stored first.
+                open_names = {each.fields["aliases"][0] for batch in waiting.values() for each in batch}
+                if not open_names.isdisjoint(entry.parents):
+                    self._flush_all(waiting)
+                self._link(entry)
             entry.fields["evidence"] = (*entry.fields.get("evidence", ()), self.reference)
             unowned = entry.review == "unless_owner" and not self.mem.actor.is_owner
             held = entry.review == "always" or unowned
             waiting.setdefault(held, []).append(entry)
             if len(waiting[held]) == BATCH:
                 self._flush(waiting, held)
-        for held in list(waiting):
-            self._flush(waiting, held)
+        self._flush_all(waiting)
         self._listen(heard)
         self._tell()
         return Imported(
@@ -363,6 +368,23 @@ class Intake:
             facts=dict(sorted(self.told.items())),
             dry_run=self.rehearsal is not None,
         )
+
+    def _flush_all(self, waiting: dict[bool, list[Item]]) -> None:
+        for held in list(waiting):
+            self._flush(waiting, held)
+
+    def _link(self, item: Item) -> None:
+        """Name the parents of an item by their ids here; those that are not here stay as evidence."""
+        found, missing = [], []
+        for name in item.parents:
+            record = self.known.by_name(name, item.fields.get("scope"))
+            if record is not None:
+                found.append(record.id)
+            elif self.rehearsal is None or name not in self.known.names:
+                missing.append(name)
+        item.fields["derived_from"] = tuple(dict.fromkeys(found))
+        item.fields["evidence"] = (*item.fields.get("evidence", ()), *missing)
+        self.plan.left["parents that are not here, or wait for review: they stand in the evidence"] += len(missing)
 
     def _flush(self, waiting: dict[bool, list[Item]], held: bool) -> None:
         self._judge(waiting.pop(held), held)
@@ -486,6 +508,7 @@ def _entries(
             fields=_fields(record, now, taken=beside is not None),
             named=True,
             review=notes.review_of(record.tier, pinned=record.pinned),
+            parents=record.derived_from,
         )
 
 
@@ -499,6 +522,7 @@ def _fields(record: Record, now: datetime, *, taken: bool) -> dict[str, Any]:
         "confidence": None if record.tier is Tier.CORE else record.confidence,
         # What is written anew begins its term anew, where that slides.
         "ttl": record.sliding_ms / 1000 if record.sliding_ms else record.expires_at and record.expires_at - now,
+        "occurred_at": record.occurred_at or record.created_at,
         "sliding": record.sliding_ms is not None,
         "aliases": (record.id, *record.aliases),
     }
