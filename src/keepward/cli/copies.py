@@ -1,4 +1,4 @@
-"""Commands that destroy, copy, accept and carry over: erase, backups, rescue, adopt, export and import.
+"""Commands that destroy, copy, accept and carry over: erase, backups, store, adopt, export and import.
 
 Invariants
 (1) Whatever cannot be undone is shown first, with a digest, and carried out only when that digest is given.
@@ -160,20 +160,40 @@ def _show_restored(screen: Screen, data: dict[str, Any]) -> None:
 
 
 @command(
-    option("--to", "A new file, or the address of a database.", "DB", required=True),
-    option("--dry-run", "Only say what would be moved."),
+    argument("migrate|recover", "What to do.", "action"),
+    argument("[BROKEN]", "With recover: the damaged store.", "broken"),
+    argument("[NEW]", "With recover: a store that is not there yet.", "new"),
+    option("--to", "With migrate: a new file, or the address of a database.", "DB"),
+    option("--dry-run", "With migrate: only say what would be copied."),
 )
-def move(call: Call, to: str, dry_run: bool) -> Answer:
-    """Move the store to another file or database, with its heads. The old one stays; a move that stopped goes on."""
+def store(call: Call, action: str, broken: str | None, new: str | None, to: str | None, dry_run: bool) -> Answer:
+    """Migrate the store to another file or database, or recover a damaged one.
+
+    `store migrate --to DB` copies everything, with the same heads. The old store stays; a migration that stopped goes
+    on. `store recover BROKEN NEW` makes a new store of all that is still valid in a damaged one, and names what is
+    lost. The damaged one is left as it is.
+    """
+    if action == "migrate":
+        if to is None or broken is not None:
+            raise InvalidInput("store migrate takes --to DB and no other argument")
+        return _migrated(call, to, dry_run)
+    if action != "recover":
+        raise InvalidInput("store takes migrate or recover")
+    if broken is None or new is None or to is not None or dry_run:
+        raise InvalidInput("store recover takes BROKEN and NEW, the paths of two stores, and no other option")
+    return _recovered(call, broken, new)
+
+
+def _migrated(call: Call, to: str, dry_run: bool) -> Answer:
     call.demand_store()
-    with call.progress("moving") as report:
+    with call.progress("migrating") as report:
         moved = call.memory("decide").move_store(to, dry_run=dry_run, on_progress=report)
-    following = "nothing was moved; leave out --dry-run" if dry_run else f"from now on: --db {moved.place}"
-    return Answer(data_of(moved), _show_moved, talk=(following,))
+    following = "nothing was copied; leave out --dry-run" if dry_run else f"from now on: --db {moved.place}"
+    return Answer(data_of(moved), _show_migrated, talk=(following,))
 
 
-def _show_moved(screen: Screen, data: dict[str, Any]) -> None:
-    screen.labelled("moved" if data["store_id"] else "to", data["place"], "bold green" if data["store_id"] else "")
+def _show_migrated(screen: Screen, data: dict[str, Any]) -> None:
+    screen.labelled("migrated" if data["store_id"] else "to", data["place"], "bold green" if data["store_id"] else "")
     for each in data["tenants"]:
         state = "" if each["carried"] or not data["store_id"] else ", was there already"
         commits = counted(each["commits"], "commit", "commits")
@@ -182,9 +202,7 @@ def _show_moved(screen: Screen, data: dict[str, Any]) -> None:
         screen.labelled("blobs", str(data["blobs"]))
 
 
-@command(argument("BROKEN", "The damaged store.", "broken"), argument("NEW", "A store that is not there yet.", "new"))
-def rescue(call: Call, broken: str, new: str) -> Answer:
-    """Make a new store of all that still holds in a damaged one, which is left as it is; name what is lost."""
+def _recovered(call: Call, broken: str, new: str) -> Answer:
     from keepward.config import home
     from keepward.memory import Memory
 
@@ -195,11 +213,11 @@ def rescue(call: Call, broken: str, new: str) -> Answer:
         config_dir=home(call.environ),
         on_progress=None if call.quiet else lambda said: print(said, file=sys.stderr),  # noqa: T201
     )
-    return Answer(data_of(made, whole=made.whole), _show_rescued, 0 if made.whole else 1)
+    return Answer(data_of(made, whole=made.whole), _show_recovered, 0 if made.whole else 1)
 
 
-def _show_rescued(screen: Screen, data: dict[str, Any]) -> None:
-    screen.labelled("rescued", data["path"], "bold green" if data["whole"] else "bold yellow")
+def _show_recovered(screen: Screen, data: dict[str, Any]) -> None:
+    screen.labelled("recovered", data["path"], "bold green" if data["whole"] else "bold yellow")
     for each in data["tenants"]:
         lost = f", {each['lost_commits']} lost" if each["lost_commits"] else ""
         screen.labelled(
