@@ -36,8 +36,8 @@ JSON_KEYS = {
     "add": "facts[] notes[] session turns[]",
     "drill": "breached checks[] fired inconclusive ok path",
     "hook": "",
-    "move": "blobs place store_id tenants[]",
     "serve": "console live mcp notes[] open_reads path token_file url waiting",
+    "store": "blobs place store_id tenants[]",
 }
 #: What one element holds of lists that are empty in the golden session.
 ELEMENTS = [

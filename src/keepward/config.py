@@ -289,15 +289,20 @@ def default_store(environ: Mapping[str, str] | None = None, *, config_dir: Path 
     return own, f"{STORE_NAME} in this folder is none that this machine knows and was left alone; --db names it"
 
 
-def make_room(path: Path, environ: Mapping[str, str] | None = None) -> None:
-    """Make the data folder where a store in it is about to be made; no other folder is ever made for a store."""
+def make_room(path: Path, environ: Mapping[str, str] | None = None) -> tuple[Path, ...]:
+    """Make the data folder where a store in it is about to be made; no other folder is ever made for a store.
+
+    Return the folders that were made, the innermost first.
+    """
     folder = data_folder(environ)
     if path.parent != folder or folder.exists():
-        return
+        return ()
+    made = tuple(each for each in (folder, *folder.parents) if not each.exists())
     try:
         folder.mkdir(mode=0o700, parents=True)
     except OSError as fault:
         raise StoreUnavailable(f"the data folder {folder} cannot be made: {fault.strerror}") from fault
+    return made
 
 
 def _as_text(table: Mapping[str, Any], name: str) -> str:

@@ -91,7 +91,7 @@ def test_a_whole_store_is_carried_over_commit_by_commit(rescue: Any, reopen: Any
 
 def test_a_file_cut_by_one_byte_is_refused_with_the_command_that_helps(path: Path, reopen: Any, full: Any) -> None:
     cut(path)
-    with pytest.raises(NotAStore, match="keepward rescue"):
+    with pytest.raises(NotAStore, match="keepward store recover"):
         reopen(path)
 
 
@@ -127,7 +127,7 @@ def test_one_overwritten_page_loses_what_was_on_it_and_says_so(
 
 def test_the_first_page_can_be_lost(path: Path, rescue: Any, reopen: Any, full: dict[str, str]) -> None:
     overwrite(path, 1)
-    with pytest.raises(KeepwardError, match="keepward rescue"):
+    with pytest.raises(KeepwardError, match="keepward store recover"):
         reopen(path)
     assert rescue().whole
     with reopen() as again:
@@ -200,9 +200,9 @@ def test_the_command_names_what_is_lost_and_ends_with_one(
     path: Path, tmp_path: Path, full: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("KEEPWARD_HOME", str(tmp_path / "config"))
-    assert main(["rescue", str(path), str(tmp_path / "first.db"), "--json"]) == 0
+    assert main(["store", "recover", str(path), str(tmp_path / "first.db"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["whole"] is True
     overwrite(path, pages_of(path, "events")[5])
-    assert main(["rescue", str(path), str(tmp_path / "second.db")]) == 1
+    assert main(["store", "recover", str(path), str(tmp_path / "second.db")]) == 1
     said = capsys.readouterr()
     assert ("lost" in said.out, "commits hold" in said.err) == (True, True)

@@ -325,6 +325,11 @@ rollback-dry       | rollback {revise.commit} --dry-run
 rollback-conflict  | rollback {saved.commit}
 rollback           | rollback {revise.commit}
 porto              | remember "The office is in Porto" --as operator
+move               | move {porto.id} --tier episodic --reason "for now" --as operator
+promote            | promote {porto.id} "The office is in Porto, by the river" --reason lasting --as operator
+tea                | remember "Tea is in the left cupboard" --as operator
+cups               | remember "Cups are in the right cupboard" --as operator
+merge              | merge {tea.id} {cups.id} --reason "both about the kitchen" --as operator
 supersede          | supersede {with-file.id} --by {porto.id} --reason twice --as operator
 contradictions     | contradictions
 token              | token create --name claude --scope claude
@@ -347,7 +352,7 @@ lift               | erase {saved.id} --lift
 adopt              | adopt
 backup             | backup copy.db
 restore-backup     | restore-backup copy.db --to back.db
-rescue             | rescue copy.db rescued.db
+recover            | store recover copy.db recovered.db
 key-export         | key export home.key
 key-import         | key import home.key --replace
 verify             | verify

@@ -69,6 +69,7 @@ def test_remember_refers_to_a_blob_that_is_kept(run, picture):
 
 
 def test_a_media_type_that_the_bytes_are_not_is_an_error_and_nothing_is_remembered(run, picture):
+    run("init")
     code = run("remember", "the red house", "--file", picture, "--media-type", "audio/ogg").code
     assert (code, run("list", "--json").json["count"]) == (2, 0)
 

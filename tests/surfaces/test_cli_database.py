@@ -177,14 +177,14 @@ def test_a_drill_by_a_role_that_may_make_no_schema_says_which_right_it_takes(run
 
 @pytest.mark.promise("D11")
 def test_a_store_moves_to_a_database_and_back_with_its_heads(run, filled, address, tmp_path):
-    there = run("move", "--to", address, "--db", filled)
-    back = run("move", "--to", str(tmp_path / "new.db"), "--db", address)
+    there = run("store", "migrate", "--to", address, "--db", filled)
+    back = run("store", "migrate", "--to", str(tmp_path / "new.db"), "--db", address)
     assert (there.code, back.code) == (0, 0)
     assert heads(run, filled) == heads(run, address) == heads(run, str(tmp_path / "new.db"))
 
 
 def test_what_was_moved_holds_and_answers_as_before(run, filled, address):
-    run("move", "--to", address, "--db", filled)
+    run("store", "migrate", "--to", address, "--db", filled)
     checked = run("verify", "--db", address, "--json").json
     asked = [run("recall", "tabs", "--db", each, "--json").json["hits"] for each in (filled, address)]
     assert (checked["ok"], checked["checked"]["blob_files"]) == (True, 1)
@@ -192,7 +192,7 @@ def test_what_was_moved_holds_and_answers_as_before(run, filled, address):
 
 
 def test_the_queue_and_the_tokens_come_along(run, filled, address):
-    run("move", "--to", address, "--db", filled)
+    run("store", "migrate", "--to", address, "--db", filled)
     waiting = run("pending", "--db", address, "--json").json["proposals"]
     tokens = run("token", "list", "--db", address, "--json").json["tokens"]
     assert (len(waiting), "orion" in [each["name"] for each in tokens]) == (1, True)
@@ -200,28 +200,28 @@ def test_the_queue_and_the_tokens_come_along(run, filled, address):
 
 def test_the_old_store_stays_as_it_is(run, filled, address):
     before = heads(run, filled)
-    run("move", "--to", address, "--db", filled)
+    run("store", "migrate", "--to", address, "--db", filled)
     assert (heads(run, filled), run("verify", "--db", filled).code) == (before, 0)
 
 
 def test_a_dry_run_moves_nothing(run, filled, address):
-    ran = run("move", "--to", address, "--dry-run", "--db", filled)
+    ran = run("store", "migrate", "--to", address, "--dry-run", "--db", filled)
     assert (ran.code, "other" in ran.out, Database(address).exists()) == (0, True, False)
 
 
 def test_a_move_again_brings_what_was_written_since(run, filled, address):
-    run("move", "--to", address, "--db", filled)
+    run("store", "migrate", "--to", address, "--db", filled)
     run("remember", "Bo prefers spaces", "--db", filled, "--as", "operator")
-    again = run("move", "--to", address, "--db", filled, "--json").json
+    again = run("store", "migrate", "--to", address, "--db", filled, "--json").json
     assert [each["carried"] for each in again["tenants"]] == [True, False]
     assert heads(run, filled) == heads(run, address)
 
 
 def test_what_was_written_there_since_is_never_written_over(run, filled, address):
-    run("move", "--to", address, "--db", filled)
+    run("store", "migrate", "--to", address, "--db", filled)
     run("remember", "Written there", "--db", address, "--as", "operator")
     run("remember", "Written here", "--db", filled, "--as", "operator")
-    ran = run("move", "--to", address, "--db", filled)
+    ran = run("store", "migrate", "--to", address, "--db", filled)
     assert (ran.code, "Written there" in run("list", "--db", address).out) == (4, True)
 
 
@@ -231,7 +231,7 @@ def test_a_store_that_does_not_hold_is_not_moved(run, filled, address):
     with sqlite3.connect(filled) as raw:
         raw.execute("UPDATE events SET payload = x'7b7d' WHERE tenant = 'other'")
     raw.close()
-    ran = run("move", "--to", address, "--db", filled)
+    ran = run("store", "migrate", "--to", address, "--db", filled)
     assert (ran.code, "verify" in ran.err, Database(address).exists()) == (1, True, False)
 
 
@@ -258,7 +258,7 @@ mem.move_store(sys.argv[2], on_progress=lambda done, steps: os.kill(os.getpid(),
 """
     command = [sys.executable, "-c", script, filled, address, str(tmp_path / "home")]
     killed = subprocess.run(command, capture_output=True, check=False).returncode
-    again = run("move", "--to", address, "--db", filled, "--json").json
+    again = run("store", "migrate", "--to", address, "--db", filled, "--json").json
     assert (killed, [each["carried"] for each in again["tenants"]]) == (-9, [False, True])
     assert (heads(run, filled), json.loads(run("verify", "--db", address, "--json").out)["ok"]) == (
         heads(run, address),

@@ -110,9 +110,80 @@ def test_an_import_says_how_to_see_and_to_undo_it(run, foreign_folder):
     assert "keepward impact --source import:chatgpt-export.zip" in ran.err
 
 
-def test_a_dry_run_says_what_would_come_and_stores_nothing(run, foreign_folder):
+def test_a_dry_run_says_what_would_come_and_stores_nothing(run, saved, foreign_folder):
+    head = run("status", "--json").json["head"]
     ran = run("import", "mem0.json", "--dry-run")
-    assert ("would import" in ran.out, run("list", "--json").json["memories"]) == (True, [])
+    assert ("would import" in ran.out, run("status", "--json").json["head"]) == (True, head)
+
+
+@pytest.fixture
+def fresh(run, tmp_path, monkeypatch):
+    """A machine without store, key or folders of Keepward; lists what a command left there."""
+    monkeypatch.setenv("KEEPWARD_DATA", str(tmp_path / "data" / "keepward"))
+
+    def left_by(*arguments, **how):
+        ran = run(*arguments, **how)
+        return ran, [each.name for each in (tmp_path / "data", tmp_path / "home") if each.exists()]
+
+    return left_by
+
+
+CHAT = json.dumps([{"role": "user", "content": "I like green tea"}])
+
+
+@pytest.mark.parametrize("source", ["chat.json", "-"])
+def test_a_dry_run_without_a_store_leaves_nothing_on_disk(fresh, tmp_path, source):
+    (tmp_path / "chat.json").write_text(CHAT)
+    ran, left = fresh("import", source, "--dry-run", "--json", stdin=CHAT.encode())
+    assert (ran.code, ran.json["committed"], left) == (0, 1, [])
+
+
+UNUSABLE = {
+    "not a chat": "no format that anybody knows",
+    "an empty agent file": json.dumps({"agents": [{}], "blocks": [{"value": ""}]}),
+    "a damaged line": json.dumps({"role": "user", "content": None}),
+}
+
+
+@pytest.mark.parametrize("content", UNUSABLE.values(), ids=UNUSABLE)
+@pytest.mark.parametrize("source", ["chat.json", "-"])
+def test_an_import_of_nothing_usable_leaves_nothing_on_disk(fresh, tmp_path, source, content):
+    (tmp_path / "chat.json").write_text(content)
+    assert fresh("import", source, stdin=content.encode())[1] == []
+
+
+WRONG = [
+    ("import", "chat.json", "--embedder", "nobody-knows"),
+    ("import", "chat.json", "--scope", "../above"),
+    ("import", "chat.json", "--tenant", "a/b"),
+    ("import", "chat.json", "--from", "letta"),
+    ("add", "agent.json"),
+    ("remember", "Ana likes tea", "--tier", "nowhere"),
+    ("remember", "Ana likes tea", "--ttl", "soon"),
+    ("init", "--embedder", "nobody-knows"),
+    ("restore-export", "chat.json", "--apply", "0" * 64),
+]
+
+
+@pytest.mark.parametrize("arguments", WRONG, ids=" ".join)
+def test_a_failing_first_command_leaves_nothing_on_disk(fresh, tmp_path, arguments):
+    (tmp_path / "chat.json").write_text(CHAT)
+    (tmp_path / "agent.json").write_text(json.dumps([{"role": "narrator", "content": "Once upon a time"}]))
+    ran, left = fresh(*arguments)
+    assert (ran.code, left) == (2, [])
+
+
+def test_a_token_without_its_store_leaves_nothing_on_disk(fresh, tmp_path, monkeypatch):
+    (tmp_path / "chat.json").write_text(CHAT)
+    monkeypatch.setenv("KEEPWARD_TOKEN", "kw_" + "0" * 43)
+    ran, left = fresh("import", "chat.json")
+    assert (ran.code, ":memory:" in ran.err, left) == (8, False, [])
+
+
+def test_a_wrong_digest_restores_nothing_and_makes_no_store(run, saved, tmp_path):
+    run("export", "vault.jsonl")
+    ran = run("restore-export", "vault.jsonl", "--db", "new.db", "--apply", "0" * 64)
+    assert (ran.code, list(tmp_path.rglob("new.db"))) == (4, [])
 
 
 def test_an_import_takes_facts_on_request(run, foreign_folder):
@@ -132,3 +203,16 @@ def test_notes_are_exported_into_a_folder(run, saved, tmp_path):
 
 def test_notes_need_a_folder(run, saved):
     assert run("export", "--markdown").code == 2
+
+
+BANK = [
+    {"id": "a", "text": "Ana lived in Porto", "active": False},
+    {"id": "b", "text": "Ana lives in Lisbon", "created_at": 1741064767.0, "embedding": [0.1, 0.2], "access_count": 4},
+]
+
+
+def test_an_import_of_records_says_what_it_leaves_out(run, tmp_path):
+    (tmp_path / "bank.json").write_text(json.dumps(BANK))
+    said = " ".join(run("import", "bank.json", "--from", "records").out.split())
+    left = ("1 memories that are not active", "1 vectors of another model", "1 fields `access_count`")
+    assert ([f"left out: {each}" in said for each in left], "Porto" in run("list").out) == ([True] * 3, False)

@@ -77,7 +77,7 @@ def test_list_with_limit_0_is_a_usage_error(run, saved):
 def test_a_list_that_is_cut_says_so(run, saved):
     run("remember", "Bo prefers spaces for indentation", "--as", "operator")
     ran = run("list", "--limit", "1", "--json")
-    assert (ran.json["notes"], ran.json["count"]) == (["the newest 1 are shown; --all shows the others too"], 1)
+    assert (ran.json["notes"], ran.json["count"]) == (["the newest 1 are shown; --no-limit shows the others too"], 1)
 
 
 def test_a_list_that_is_whole_says_nothing_of_a_limit(run, saved):
@@ -144,13 +144,24 @@ def test_a_list_shows_each_text_whole(run, saved):
     assert " ".join(run("list").out.split()).count("two floors below it") == 3
 
 
-def test_weak_hits_are_counted_and_shown_only_where_they_are_asked_for(run, saved):
+def test_recall_shows_weak_hits_and_marks_them(run, saved):
     for n in range(4):
         run("remember", f"Crew {n} checks the indentation of every plank of deck {n}", "--as", "operator")
     hits = run("recall", "who prefers tabs for indentation?", "--json").json["hits"]
     weak = [hit["text"] for hit in hits if hit["weak"]]
     shown = " ".join(run("recall", "who prefers tabs for indentation?").out.split())
-    whole = " ".join(run("recall", "who prefers tabs for indentation?", "--all").out.split())
-    assert weak
-    assert [text in shown for text in weak] == [False] * len(weak)
-    assert [text in whole for text in weak] == [True] * len(weak)
+    assert (bool(weak), [text in shown for text in weak], shown.count("weak, score")) == (
+        True,
+        [True] * len(weak),
+        len(weak),
+    )
+
+
+@pytest.mark.parametrize("name", ["recall", "context", "list", "pending"])
+def test_no_command_takes_all(run, saved, name):
+    ran = run(name, *(["tabs"] if name in {"recall", "context"} else []), "--all")
+    assert (ran.code, "there is no option --all" in ran.err) == (2, True)
+
+
+def test_a_context_may_ask_for_weak_hits(run, saved):
+    assert run("context", "tabs", "--include-weak").code == 0

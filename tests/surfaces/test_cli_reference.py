@@ -48,8 +48,10 @@ ARGUMENTS = {
     "erase": ("{id}",),
     "backup": ("copy.db",),
     "restore-backup": ("copy.db", "--to", "back.db"),
-    "move": ("--to", "moved.db"),
-    "rescue": ("copy.db", "rescued.db"),
+    "store": ("migrate", "--to", "moved.db"),
+    "move": ("{id}", "--tier", "episodic", "--reason", "it happened"),
+    "promote": ("{id}", "Ana prefers tabs", "--reason", "it lasts"),
+    "merge": ("{id}", "{other}", "--reason", "twice"),
     "import": ("chat.json",),
     "key": ("export", "home.key"),
     "restore-export": ("vault.jsonl", "--db", "other.db"),
@@ -104,11 +106,11 @@ def succeed(run, saved, held, drilled, tmp_path, monkeypatch):
     def call(name, *more):
         if name in {"replay", "context-diff", "feedback"}:
             known["context"] = run("context", "tabs", "--json").json["receipt"]
-        if name in {"restore-backup", "rescue"}:
+        if name == "restore-backup":
             run("backup", "copy.db")
         if name == "restore-export":
             run("export", "vault.jsonl")
-        if name == "supersede":
+        if name in {"supersede", "merge"}:
             known["other"] = run("remember", "Ana prefers spaces", "--tier", "archival", "--json").json["id"]
         if name == "restore":
             run("forget", saved["id"], "--reason", "old", "--as", "operator")
@@ -121,7 +123,7 @@ def succeed(run, saved, held, drilled, tmp_path, monkeypatch):
 FOR_PROGRAMS = {"hook"}
 
 
-@pytest.mark.parametrize("name", ["add", "drill", "move", "serve"])
+@pytest.mark.parametrize("name", ["add", "drill", "serve", "store"])
 def test_the_json_of_a_command_outside_of_the_golden_session_has_the_documented_keys(reference, succeed, name):
     wanted = {key.removesuffix("[]") for key in reference.JSON_KEYS[name].split()}
     assert wanted == set(succeed(name, "--json").json)

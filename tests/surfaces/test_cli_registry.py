@@ -15,9 +15,11 @@ COMMANDS: dict[str, tuple[str, dict[str, str], set[str]]] = {
         "remember",
         {},
         # The scope is an option of every command; the rest is for programs.
-        {"scope", "content_type", "access", "speaker", "job", "aliases", "occurred_at", "vector"},
+        {"scope", "content_type", "speaker", "job", "aliases", "vector"},
     ),
     "revise": ("revise", {}, set()),
+    "move": ("move", {"target": "scope"}, set()),
+    "promote": ("promote", {}, set()),
     "forget": ("forget", {}, set()),
     "supersede": ("supersede", {}, set()),
     "archive": ("archive", {}, set()),
@@ -57,8 +59,8 @@ COMMANDS: dict[str, tuple[str, dict[str, str], set[str]]] = {
 OWN = {
     "remember": {"file", "media_type"},
     "revise": {"append"},
-    "recall": {"every"},
-    "context": {"every"},
+    "move": {"no_key"},
+    "context": {"include_weak"},
     "list": {"everything"},
     "pending": {"everything", "limit"},
     "erase": {"apply", "certificate", "lift"},

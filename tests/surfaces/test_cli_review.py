@@ -40,8 +40,8 @@ def test_a_person_is_shown_the_newest_of_what_waits_and_a_script_all_of_it(run, 
     few = run("pending")
     assert [f"number {number}" in few.out for number in range(3)] == [False, True, True]
     assert "3 of them, the newest 2 are shown" in few.err
-    assert "number 0" in run("pending", "--all").out
-    asked = [run("pending", "--json", *more).json for more in ((), ("--limit", "1"), ("--limit", "1", "--all"))]
+    assert "number 0" in run("pending", "--no-limit").out
+    asked = [run("pending", "--json", *more).json for more in ((), ("--limit", "1"), ("--limit", "1", "--no-limit"))]
     assert [(len(each["proposals"]), each["count"], each["total"]) for each in asked] == [
         (3, 3, 3),
         (1, 1, 3),

@@ -169,3 +169,70 @@ def test_a_memory_names_what_it_was_made_from(run, saved):
 def test_a_core_text_without_a_key_is_told_to_name_a_block(run):
     ran = run("remember", "Ship it", "--tier", "core", "--json")
     assert [each["code"] for each in ran.json["reasons"]] == ["unknown_block"]
+
+
+WHERE = {
+    "tier": (["--tier", "episodic"], ("episodic", "/", None)),
+    "scope": (["--to", "/agents/orion"], ("archival", "/agents/orion", None)),
+    "agent": (["--to", "orion"], ("archival", "/agents/orion", None)),
+    "key": (["--key", "indentation"], ("archival", "/", "indentation")),
+    "core": (["--tier", "core", "--key", "human"], ("core", "/", "human")),
+}
+
+
+@pytest.mark.parametrize("name", WHERE)
+def test_a_memory_moves_at_the_terminal(run, saved, name):
+    asked, wanted = WHERE[name]
+    assert run("move", saved["id"], *asked, "--reason", "it belongs there", "--as", "operator").code == 0
+    found = run("get", saved["id"], "--scope", wanted[1], "--json").json
+    assert (found["tier"], found["scope"], found["key"]) == wanted
+
+
+def test_a_memory_loses_its_key_at_the_terminal(run):
+    kept = run("remember", "The office is in Porto", "--key", "office", "--as", "operator", "--json").json["id"]
+    run("move", kept, "--no-key", "--reason", "it is over", "--as", "operator")
+    assert run("get", kept, "--json").json["key"] is None
+
+
+def test_an_agents_move_into_core_waits(run):
+    kept = run("remember", "Ana likes tea", "--json").json["id"]
+    assert run("move", kept, "--tier", "core", "--key", "mission", "--reason", "it is our aim").code == 6
+
+
+@pytest.mark.parametrize("asked", [[], ["--key", "a", "--no-key"], ["--to", "../up"], ["--tier", "nowhere"]])
+def test_a_move_that_says_no_place_is_a_usage_error(run, saved, asked):
+    assert run("move", saved["id"], *asked, "--reason", "x").code == 2
+
+
+def test_the_old_form_of_a_move_names_the_new_one(run, saved):
+    ran = run("move", "--to", "new.db")
+    assert (ran.code, "ID is missing" in ran.err) == (2, True)
+    ran = run("move", saved["id"])
+    assert (ran.code, "`store migrate`" in ran.err) == (2, True)
+
+
+def test_a_memory_is_promoted_at_the_terminal(run, saved):
+    run("promote", saved["id"], "Ana always uses tabs", "--reason", "she said so twice", "--as", "operator")
+    found = run("get", saved["id"], "--json").json
+    assert (found["text"], found["stability"]) == ("Ana always uses tabs", "permanent")
+
+
+@pytest.mark.parametrize("text", [[], ["--text", "Ana uses tabs and a dark theme"]])
+def test_memories_are_merged_at_the_terminal(run, saved, text):
+    other = run("remember", "Ana likes a dark theme", "--as", "operator", "--json").json["id"]
+    made = run("merge", saved["id"], other, *text, "--reason", "both about her editor", "--as", "operator", "--json")
+    found = run("get", made.json["id"], "--json").json
+    ended = [run("get", name, "--json").json["status"] for name in (saved["id"], other)]
+    assert (found["kind"], ended, len(found["text"].splitlines())) == ("summary", ["superseded"] * 2, 1 if text else 2)
+
+
+@pytest.mark.parametrize("more", [[], ["{id}"]])
+def test_a_merge_takes_two_memories(run, saved, more):
+    ran = run("merge", saved["id"], *(each.format(**saved) for each in more), "--reason", "x")
+    assert (ran.code, "two memories" in ran.err) == (2, True)
+
+
+def test_access_and_date_are_given_at_the_terminal(run):
+    asked = ("--access", "read_only", "--occurred-at", "2025-03-04", "--as", "operator")
+    found = run("get", run("remember", "Ship on Friday", *asked, "--json").json["id"], "--json").json
+    assert (found["access"], found["occurred_at"][:10]) == ("read_only", "2025-03-04")

@@ -431,3 +431,10 @@ def test_a_pipe_raises_what_failed_later_in_its_place():
     assert next(reader) == b"x"
     with pytest.raises(ZeroDivisionError):
         next(reader)
+
+
+def test_an_import_of_records_says_what_it_leaves_out(world):
+    rows = [{"id": "a", "text": "Ana lived in Porto", "active": False}, {"id": "b", "text": "Ana likes tea", "uses": 4}]
+    body = json.dumps(rows).encode()
+    told = answers(world.bearer().post("/memory/import?name=bank.json&format=records", content=body))[-1]["summary"]
+    assert {"left out: 1 memories that are not active", "left out: 1 fields `uses`"} <= {*told["notes"]}

@@ -91,7 +91,7 @@ export function Integrity() {
             <h2>When something is broken</h2>
             <p class="soft">These read or replace the store's file, so they are run where it lies, while no server has it open.</p>
             <Command does="Make the records anew from the journal, where that holds" text="keepward rebuild" />
-            <Command does="Make a new store of all that still holds in a damaged one" text="keepward rescue BROKEN.db NEW.db" />
+            <Command does="Make a new store of all that still holds in a damaged one" text="keepward store recover BROKEN.db NEW.db" />
             <Command does="Take a copy that can be brought back" text="keepward backup COPY.db" />
             <Command does="Carry the sealing key to another machine" text="keepward key export HOME.key" />
           </section>

@@ -15,12 +15,12 @@ import dataclasses
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from keepward.errors import InvalidInput, KeepwardError, StoreUnavailable, Unauthorised
 from keepward.place import Place, address, place_of
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from keepward.memory import Memory
     from keepward.model.trust import Actor
 
+T = TypeVar("T")
 #: Who a command is by default: agents propose and read, the person at the terminal decides.
 Duty = Literal["propose", "decide"]
 _RANK = {"agent": 0, "user": 1, "reviewer": 2, "operator": 3}
@@ -140,33 +141,39 @@ class Call:
 
         ``stays`` is for what serves: jobs that are due then run while it does.
         """
-        if not create:
+        token = self.environ.get("KEEPWARD_TOKEN")
+        if not create or token:
             self.demand_store()
         missing = not self.path.exists() or (
             isinstance(self.path, Path) and self.path.is_file() and not self.path.stat().st_size
         )
         settings = self.settings
-        token = self.environ.get("KEEPWARD_TOKEN")
         if token and (self.actor or self.tenant or self.scope):
             raise Unauthorised("KEEPWARD_TOKEN says who asks and where; leave out --as, --tenant and --scope")
         who = None if token else self.principal(duty)
         from keepward.config import home, make_room
         from keepward.memory import Memory
 
-        if missing and isinstance(self.path, Path):
-            make_room(self.path, self.environ)
-        opened = Memory.open(
-            address(self.path),
-            tenant=None if token else self.tenant or settings.tenant,
-            scope=None if token else self.scope or settings.scope,
-            actor=who,
-            token=token or None,
-            embedder=self.embedder or settings.embedder,
-            create=create,
-            config_dir=home(self.environ),
-            maintenance=settings.maintenance and (stays or self._note_jobs),
-            **settings.opening,
-        )
+        made = make_room(self.path, self.environ) if missing and isinstance(self.path, Path) else ()
+        try:
+            opened = Memory.open(
+                address(self.path),
+                tenant=None if token else self.tenant or settings.tenant,
+                scope=None if token else self.scope or settings.scope,
+                actor=who,
+                token=token or None,
+                embedder=self.embedder or settings.embedder,
+                create=create,
+                config_dir=home(self.environ),
+                maintenance=settings.maintenance and (stays or self._note_jobs),
+                **settings.opening,
+            )
+        except KeepwardError:
+            # No store was made, so that the folders for it are empty.
+            with suppress(OSError):
+                for each in made:
+                    each.rmdir()
+            raise
         memory = self._open.enter_context(opened)
         if missing and str(self.path) == ":memory:":
             self.say("a store in :memory: ends with this command: nothing of it is kept")
@@ -174,6 +181,26 @@ class Call:
             self.say(f"made a new store at {self.path}")
         self._tell_decisions(memory)
         return memory
+
+    @contextmanager
+    def rehearsal(self, duty: Duty = "propose") -> Iterator[Memory]:
+        """Open an empty store in memory under the settings of this call; nothing is written to disk."""
+        if self.environ.get("KEEPWARD_TOKEN"):
+            # A token belongs to a store that is there.
+            self.demand_store()
+        with replace(self, db=":memory:", embedder="none", quiet=True) as nowhere:
+            nowhere.__dict__["settings"] = self.settings
+            yield nowhere.memory(duty, create=True)
+
+    def first_in_memory(self, act: Callable[[Memory], T], duty: Duty = "propose") -> T:
+        """Do something in the store. Where a store has to be made, do it in memory first.
+
+        What fails then leaves no store on disk.
+        """
+        if not self.path.exists():
+            with self.rehearsal(duty) as memory:
+                act(memory)
+        return act(self.memory(duty, create=True))
 
     def _note_jobs(self) -> None:
         self.jobs_are_due = True

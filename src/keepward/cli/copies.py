@@ -1,4 +1,4 @@
-"""Commands that destroy, copy, accept and carry over: erase, backups, rescue, adopt, export and import.
+"""Commands that destroy, copy, accept and carry over: erase, backups, store, adopt, export and import.
 
 Invariants
 (1) Whatever cannot be undone is shown first, with a digest, and carried out only when that digest is given.
@@ -6,11 +6,12 @@ Invariants
 
 from __future__ import annotations
 
+import io
 import json
 import shlex
 import sys
 from collections import Counter
-from dataclasses import replace
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,12 +19,13 @@ from keepward.cli.call import Answer, Call, data_of
 from keepward.cli.command import argument, command, option
 from keepward.cli.review import APPLY, memories
 from keepward.cli.store import show_faults
-from keepward.errors import InvalidInput
+from keepward.errors import Conflict, InvalidInput
 from keepward.model.value import counted
 
 if TYPE_CHECKING:
     from keepward.cli.screen import Screen
     from keepward.interchange.imports import Imported
+    from keepward.memory import Memory
     from keepward.model.proposal import Outcome
 
 #: What became of a message or a fact, in words.
@@ -158,20 +160,40 @@ def _show_restored(screen: Screen, data: dict[str, Any]) -> None:
 
 
 @command(
-    option("--to", "A new file, or the address of a database.", "DB", required=True),
-    option("--dry-run", "Only say what would be moved."),
+    argument("migrate|recover", "What to do.", "action"),
+    argument("[BROKEN]", "With recover: the damaged store.", "broken"),
+    argument("[NEW]", "With recover: a store that is not there yet.", "new"),
+    option("--to", "With migrate: a new file, or the address of a database.", "DB"),
+    option("--dry-run", "With migrate: only say what would be copied."),
 )
-def move(call: Call, to: str, dry_run: bool) -> Answer:
-    """Move the store to another file or database, with its heads. The old one stays; a move that stopped goes on."""
+def store(call: Call, action: str, broken: str | None, new: str | None, to: str | None, dry_run: bool) -> Answer:
+    """Migrate the store to another file or database, or recover a damaged one.
+
+    `store migrate --to DB` copies everything, with the same heads. The old store stays; a migration that stopped goes
+    on. `store recover BROKEN NEW` makes a new store of all that is still valid in a damaged one, and names what is
+    lost. The damaged one is left as it is.
+    """
+    if action == "migrate":
+        if to is None or broken is not None:
+            raise InvalidInput("store migrate takes --to DB and no other argument")
+        return _migrated(call, to, dry_run)
+    if action != "recover":
+        raise InvalidInput("store takes migrate or recover")
+    if broken is None or new is None or to is not None or dry_run:
+        raise InvalidInput("store recover takes BROKEN and NEW, the paths of two stores, and no other option")
+    return _recovered(call, broken, new)
+
+
+def _migrated(call: Call, to: str, dry_run: bool) -> Answer:
     call.demand_store()
-    with call.progress("moving") as report:
+    with call.progress("migrating") as report:
         moved = call.memory("decide").move_store(to, dry_run=dry_run, on_progress=report)
-    following = "nothing was moved; leave out --dry-run" if dry_run else f"from now on: --db {moved.place}"
-    return Answer(data_of(moved), _show_moved, talk=(following,))
+    following = "nothing was copied; leave out --dry-run" if dry_run else f"from now on: --db {moved.place}"
+    return Answer(data_of(moved), _show_migrated, talk=(following,))
 
 
-def _show_moved(screen: Screen, data: dict[str, Any]) -> None:
-    screen.labelled("moved" if data["store_id"] else "to", data["place"], "bold green" if data["store_id"] else "")
+def _show_migrated(screen: Screen, data: dict[str, Any]) -> None:
+    screen.labelled("migrated" if data["store_id"] else "to", data["place"], "bold green" if data["store_id"] else "")
     for each in data["tenants"]:
         state = "" if each["carried"] or not data["store_id"] else ", was there already"
         commits = counted(each["commits"], "commit", "commits")
@@ -180,9 +202,7 @@ def _show_moved(screen: Screen, data: dict[str, Any]) -> None:
         screen.labelled("blobs", str(data["blobs"]))
 
 
-@command(argument("BROKEN", "The damaged store.", "broken"), argument("NEW", "A store that is not there yet.", "new"))
-def rescue(call: Call, broken: str, new: str) -> Answer:
-    """Make a new store of all that still holds in a damaged one, which is left as it is; name what is lost."""
+def _recovered(call: Call, broken: str, new: str) -> Answer:
     from keepward.config import home
     from keepward.memory import Memory
 
@@ -193,11 +213,11 @@ def rescue(call: Call, broken: str, new: str) -> Answer:
         config_dir=home(call.environ),
         on_progress=None if call.quiet else lambda said: print(said, file=sys.stderr),  # noqa: T201
     )
-    return Answer(data_of(made, whole=made.whole), _show_rescued, 0 if made.whole else 1)
+    return Answer(data_of(made, whole=made.whole), _show_recovered, 0 if made.whole else 1)
 
 
-def _show_rescued(screen: Screen, data: dict[str, Any]) -> None:
-    screen.labelled("rescued", data["path"], "bold green" if data["whole"] else "bold yellow")
+def _show_recovered(screen: Screen, data: dict[str, Any]) -> None:
+    screen.labelled("recovered", data["path"], "bold green" if data["whole"] else "bold yellow")
     for each in data["tenants"]:
         lost = f", {each['lost_commits']} lost" if each["lost_commits"] else ""
         screen.labelled(
@@ -298,32 +318,53 @@ def import_(call: Call, path: str, format: str, dry_run: bool, **how: Any) -> An
     messages, and our own. It comes in as an agent's; `keepward restore-export` brings back an export as it was.
     """
     from keepward.interchange import FORMATS, load
-    from keepward.interchange.archive import bundled
-    from keepward.interchange.imports import formats_of
+    from keepward.interchange.imports import holds_items
     from keepward.model.value import unknown
 
     if format not in FORMATS:
         raise InvalidInput(f"--from: {unknown('format', format, FORMATS)}")
     if not path:
         raise InvalidInput("PATH is empty: name a file or a folder; . is this one")
-    target: Any = sys.stdin.buffer if path == "-" else Path(path).expanduser()
-    if path != "-" and not target.is_fifo():
-        # Before a store is made for it; a pipe can be read once.
-        with bundled(target) as bundle, call.progress("looking into files") as report:
-            formats_of(bundle, format, report)
-    memory = call.memory(create=True)
-    with call.progress("importing") as report:
-        result = load(memory, target, format=format, dry_run=dry_run, on_progress=report, **how)
-    tenants = list(result.tenants) or [memory.tenant]
+    with ExitStack() as stack:
+        target: Any = _read_again(path, stack)
+        memory: Memory | None = None
+        if not call.path.exists():
+            # No store is made by a dry run, or for a file that cannot be read or holds nothing to store.
+            nowhere = stack.enter_context(call.rehearsal())
+            with call.progress("looking into files") as report:
+                found = holds_items(nowhere, target, format=format, session=how["session"], on_progress=report)
+            memory = nowhere if dry_run or not found else None
+            if not isinstance(target, Path):
+                target.seek(0)
+        memory = memory or call.memory(create=True)
+        with call.progress("importing") as report:
+            result = load(memory, target, format=format, dry_run=dry_run, on_progress=report, **how)
+        tenants = list(result.tenants) or [memory.tenant]
     unused = {
         name: [{"line": line, "reason": why} for line, why in getattr(result, name)] for name in ("failed", "refusals")
     }
     talk = _import_talk(result)
+    if not (dry_run or call.path.exists()):
+        talk = ("there was nothing to store, so no store was made",)
     if call.as_json:
         talk = (f"imported {result.total} items into {', '.join(tenants)}", *talk)
     stored = result.committed or result.duplicates or not result.total
     code = 0 if stored or dry_run else 6 if result.quarantined else 5
     return Answer(data_of(result, **unused, tenants=tenants), _show_import, code, talk)
+
+
+def _read_again(path: str, stack: ExitStack) -> Any:
+    """Return a file or folder that can be read more than once; the content of a pipe is held in memory."""
+    if path != "-" and not Path(path).expanduser().is_fifo():
+        return Path(path).expanduser()
+    from keepward.interchange.reading import opened
+
+    source = stack.enter_context(opened(sys.stdin.buffer if path == "-" else Path(path).expanduser()))
+    if isinstance(source.stream, io.BytesIO):
+        # An import is called by the name of its stream.
+        source.stream.name = source.name
+    source.stream.seek(0)
+    return source.stream
 
 
 def _import_talk(result: Imported) -> tuple[str, ...]:
@@ -359,21 +400,19 @@ def restore_export(call: Call, path: str, apply: str | None) -> Answer:
     """
     from keepward.interchange import plan_restore_export
     from keepward.interchange import restore_export as carry_out
-    from keepward.interchange.reading import opened
 
     file = Path(path).expanduser()
-    with opened(file):
-        # Before a store is made for it.
-        pass
     notes: list[str] = []
-    if apply is None and not call.path.exists():
-        # The plan follows from the file alone, so that any empty store will do.
-        with replace(call, db=":memory:", quiet=True) as nowhere:
-            plan = plan_restore_export(nowhere.memory("decide", create=True), file)
+    if call.path.exists():
+        plan = plan_restore_export(call.memory("decide"), file)
     else:
-        memory = call.memory("decide", create=True)
-        plan = plan_restore_export(memory, file)
+        # The plan follows from the file alone, so that any empty store will do.
+        with call.rehearsal("decide") as nowhere:
+            plan = plan_restore_export(nowhere, file)
     if apply is not None:
+        if apply != plan.digest:
+            raise Conflict("the export is not the one that was shown; look at it again")
+        memory = call.memory("decide", create=True)
         with call.progress("restoring") as report:
             notes = list(carry_out(memory, file, apply, on_progress=report).notes)
     again = f"nothing was changed; restore it with the same arguments and --apply {plan.digest}"
@@ -408,6 +447,9 @@ def add(call: Call, path: str, session: str | None, subject: str | None, no_fact
     with opened(sys.stdin.buffer if path == "-" else Path(path).expanduser()) as source:
         messages = messages_in(source)
     named = session or (Path(path).stem if path != "-" else None)
+    if not call.path.exists():
+        with call.rehearsal() as nowhere:
+            nowhere.add(messages, session=named, subject=subject, extract=False)
     memory = call.memory(create=True)
     with call.progress("adding") as report:
         result = memory.add(messages, session=named, subject=subject, extract=not no_facts, on_progress=report)

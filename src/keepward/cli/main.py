@@ -31,25 +31,25 @@ PROGRAM = "keepward"
 COMPLETE = "_KEEPWARD_COMPLETE"
 ABOUT = """Memory for AI agents that one can audit, approve and undo.
 
-Commands that propose (remember, revise, forget, archive, restore, import) and those that read act as the agent `cli`:
-agents in a shell use them, and nothing of an agent's reaches core memory unreviewed. Commands that decide or look
-after the store (approve, reject, rollback, verify, export ...) act as the operator, you, by the name of your login.
-`--as operator` makes a write your own: it is decided by that, at once. Where KEEPWARD_ACTOR names somebody, `--as`
-can only name somebody with fewer rights.
+Commands that propose (remember, revise, move, forget, archive, restore, import) and those that read act as the agent
+`cli`: agents in a shell use them, and nothing of an agent's reaches core memory unreviewed. Commands that decide or
+look after the store (approve, reject, rollback, verify, export ...) act as the operator, you, by the name of your
+login. `--as operator` makes a write your own: it is decided by that, at once. Where KEEPWARD_ACTOR names somebody,
+`--as` can only name somebody with fewer rights.
 """
 #: The place of each command, by section, in the order of help; what is not asked for is not loaded.
 SECTIONS = {
     "Start": "store.init demo.demo store.status",
     "Serve": "agents.serve agents.mcp agents.connect hook.hook",
-    "Propose": "memories.remember copies.add memories.revise memories.forget memories.supersede memories.archive "
-    "memories.restore memories.blob memories.identity",
+    "Propose": "memories.remember copies.add memories.revise memories.move memories.promote memories.merge "
+    "memories.forget memories.supersede memories.archive memories.restore memories.blob memories.identity",
     "Read": "memories.recall memories.context memories.replay memories.list_ memories.get memories.history",
     "Learn": "memories.feedback memories.train",
     "Decide": "review.pending review.approve review.amend review.reject review.reopen",
     "Audit and undo": "review.log review.show review.diff review.receipt review.rollback review.impact review.contain "
     "review.blame review.bisect review.context_diff review.contradictions",
     "Look after the store": "store.token store.config store.jobs copies.erase copies.backup copies.restore_backup "
-    "copies.move copies.rescue copies.adopt store.key store.verify store.drill store.rebuild store.reindex "
+    "copies.store copies.adopt store.key store.verify store.drill store.rebuild store.reindex "
     "store.doctor copies.export copies.import_ copies.restore_export store.version",
 }
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import sys
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,12 +24,14 @@ from keepward.model.value import redaction
 
 if TYPE_CHECKING:
     from keepward.cli.screen import Screen
+    from keepward.memory import Memory
     from keepward.model.blob import Blob
     from keepward.model.proposal import Outcome
     from keepward.model.query import Memories, Recall
 
 MEMORY = argument("ID", "Its id, the first letters of it (8 or more), or its key.", "memory_id")
 REASON = option("--reason", "Why; it stands in the journal.", "TEXT", default="")
+WHY = option("--reason", "Why; it stands in the journal.", "TEXT", required=True)
 IF_VERSION = option("--if-version", "Change it only if N is still its newest version.", "N")
 CONSENT = option("--consent", "Personal identifiers in the text were given with consent: keep them.")
 MEDIA_TYPE = option("--media-type", "Such as image/png. [default: by the bytes]", "TYPE")
@@ -41,7 +42,6 @@ AS_OF = option("--as-of", "A state of the past: a commit's number or id, or an i
 PURPOSE = option("--purpose", "answer, act or core: what it is used for.", "WORD", default="answer")
 SENSITIVE = option("--include-sensitive", "Sensitive memories too.")
 FLOOR = option("--floor", "Least score of a hit.", "0..1")
-NO_FLOOR = option("--all", "No floor: also where nothing bears on it.", name="every")
 SORTS = (
     option("--tier", "Only these tiers. Several times.", "TIER", "tiers", multiple=True),
     option("--kind", "Only these kinds. Several times.", "KIND", "kinds", multiple=True),
@@ -76,6 +76,8 @@ NAMES = (
     option("--ttl", "How long it holds: 90s, 15m, 24h, 30d, 2w.", "TIME"),
     option("--sliding", "Each touch gives it that time anew."),
     option("--stability", "volatile, stable or permanent.", "WORD"),
+    option("--access", "Who may change it unasked: read_only, approval, append or read_write.", "WORD"),
+    option("--occurred-at", "When it happened.", "TIME"),
     SENSITIVITY,
     option("--session", "The conversation it comes from.", "NAME"),
     option("--derived-from", "A memory it was made from. Several times.", "ID", multiple=True),
@@ -101,11 +103,13 @@ def remember(
         raise InvalidInput("give --file, with --media-type if you like, or --blob for one that is kept already")
     # Before the store is open: reading its own file beside that would drop its locks.
     content = None if file is None else _content_of(file)
-    memory = call.memory(create=True)
     said = text_of(text)
-    if content is not None:
-        blob = memory.put_blob(content, media_type=media_type).ref
-    return written(memory.remember(said, metadata=own, blob=blob, **fields))
+
+    def store(memory: Memory) -> Any:
+        ref = blob if content is None else memory.put_blob(content, media_type=media_type).ref
+        return memory.remember(said, metadata=own, blob=ref, **fields)
+
+    return written(call.first_in_memory(store))
 
 
 #: What an edit may change.
@@ -146,6 +150,59 @@ def edited(given: dict[str, Any]) -> dict[str, Any]:
     return fields
 
 
+@command(
+    MEMORY,
+    option("--tier", "core, working, episodic or archival.", "TIER"),
+    option("--to", "Another scope, such as shared or /agents/orion.", "SCOPE", name="target"),
+    option("--key", "Another stable name; core takes the name of a block.", "NAME"),
+    option("--no-key", "Take its stable name away."),
+    REASON,
+    IF_VERSION,
+)
+def move(
+    call: Call, memory_id: str, tier: str | None, target: str | None, key: str | None, no_key: bool, **asked: Any
+) -> Answer:
+    """Move a memory to another tier or scope, or give it another key.
+
+    What goes into core waits for a person unless the owner moves it: `--as operator`.
+    """
+    if key is not None and no_key:
+        raise InvalidInput("--key and --no-key exclude each other")
+    given = {"tier": tier, "scope": target, "key": key}
+    where: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    where |= {"key": None} if no_key else {}
+    if not where:
+        raise InvalidInput("say where it goes: --tier, --to, --key or --no-key; a store goes by `store migrate`")
+    return written(call.memory().move(memory_id, **where, **asked))
+
+
+@command(MEMORY, argument("TEXT", "What it says from now on; - reads stdin.", "text"), WHY)
+def promote(call: Call, memory_id: str, text: str, reason: str) -> Answer:
+    """Make lasting knowledge of a memory: permanent, and in core where its key is the name of a block."""
+    return written(call.memory().promote(memory_id, text_of(text), reason=reason))
+
+
+@command(
+    argument("ID...", "Two memories or more, of one subject, scope and sensitivity.", "memory_ids"),
+    option("--text", "What the summary says; - reads stdin. [default: the texts, one a line]", "TEXT"),
+    WHY,
+    option("--tier", "Of the summary. [default: episodic]", "TIER"),
+    option("--key", "Its stable name.", "NAME"),
+    option("--tag", "Several times.", "TAG", "tags", multiple=True),
+    CATEGORY_OF_OWN,
+    option("--importance", "Is it useful?", "0..1"),
+)
+def merge(call: Call, memory_ids: tuple[str, ...], text: str | None, reason: str, **given: Any) -> Answer:
+    """Write one summary in place of several memories, which it supersedes; `keepward rollback` undoes it."""
+    if len(set(memory_ids)) < 2:
+        raise InvalidInput("merge takes two memories or more")
+    fields = {name: value for name, value in given.items() if value not in (None, ())}
+    outcome = call.memory().merge(memory_ids, None if text is None else text_of(text), reason=reason, **fields)
+    if outcome is None:
+        raise InvalidInput("these names stand for one memory; merge takes two or more")
+    return written(outcome)
+
+
 @command(MEMORY, REASON, IF_VERSION)
 def forget(call: Call, **asked: Any) -> Answer:
     """Retire a memory: it no longer holds, and `restore` brings it back."""
@@ -155,7 +212,7 @@ def forget(call: Call, **asked: Any) -> Answer:
 @command(
     MEMORY,
     option("--by", "What takes its place: an id, the first letters of one, or a key.", "ID", required=True),
-    option("--reason", "Why; it stands in the journal.", "TEXT", required=True),
+    WHY,
 )
 def supersede(call: Call, **asked: Any) -> Answer:
     """Replace a memory by another one: it no longer holds, and its history names what took its place."""
@@ -252,7 +309,8 @@ def blob(call: Call, action: str, target: str, out: str | None, media_type: str 
         raise InvalidInput("blob put takes FILE and --media-type, blob get takes REF and OUT, blob show takes REF")
     if action == "put":
         content = _content_of(target)
-        return _blob(call.memory(create=True).put_blob(content, media_type=media_type), "kept")
+        kept = call.first_in_memory(lambda memory: memory.put_blob(content, media_type=media_type))
+        return _blob(kept, "kept")
     if out == "-" and call.as_json:
         raise InvalidInput("with --json name a file: keepward blob get REF OUT --json")
     memory = call.memory()
@@ -365,15 +423,14 @@ def _show_identity(screen: Screen, data: dict[str, Any]) -> None:
     AS_OF,
     option("--order", "learned, fused or cosine.", "WORD", default="learned"),
     FLOOR,
-    NO_FLOOR,
     option("--receipt", "Keep a receipt that `feedback` can name."),
 )
-def recall(call: Call, query: str, every: bool, floor: float | None, **asked: Any) -> Answer:
-    """Find memories by words and meaning, best first, and say why each was found."""
-    found = call.memory().recall(text_of(query), floor=floor, **asked)
+def recall(call: Call, query: str, **asked: Any) -> Answer:
+    """Find memories by words and meaning, best first, and say why each was found; weak hits are marked."""
+    found = call.memory().recall(text_of(query), **asked)
     # One visible line for what could not take part; it is in the object as well.
     notes = _notes(call, found, asked["as_of"])
-    return Answer({**found.to_dict(), "notes": list(notes)}, partial(_show_recall, every=every), talk=notes)
+    return Answer({**found.to_dict(), "notes": list(notes)}, _show_recall, talk=notes)
 
 
 def _notes(call: Call, found: Recall | Memories, as_of: str | None) -> tuple[str, ...]:
@@ -383,11 +440,8 @@ def _notes(call: Call, found: Recall | Memories, as_of: str | None) -> tuple[str
     return tuple(dict.fromkeys((*found.notes, *call.memory("decide").find(limit=1).notes)))
 
 
-def _show_recall(screen: Screen, data: dict[str, Any], *, every: bool) -> None:
-    """Print hits; weak ones only where they are asked for, or where there is nothing better."""
-    strong = [hit for hit in data["hits"] if not hit["weak"]]
-    shown = data["hits"] if every or not strong else strong
-    for hit in shown:
+def _show_recall(screen: Screen, data: dict[str, Any]) -> None:
+    for hit in data["hits"]:
         said = [hit["occurred_at"] and hit["occurred_at"][:10], hit["speaker"], hit["text"]]
         screen.labelled(f"{hit['rank']:>2}.", ": ".join(filter(None, said)), "bold", width=4)
         score = f"{'weak, ' if hit['weak'] else ''}score {hit['score']:.2f}"
@@ -396,8 +450,6 @@ def _show_recall(screen: Screen, data: dict[str, Any], *, every: bool) -> None:
         screen.labelled("", [told, f"{hit['id']} v{hit['version']}"], "dim", width=4)
     if not data["hits"]:
         screen.line("Nothing found.", "dim")
-    if weak := len(data["hits"]) - len(shown):
-        screen.line(f"{weak} weak {'hit' if weak == 1 else 'hits'} not shown; --all shows them", "dim")
     screen.labelled("left out", [f"{left['id']}: {left['reason']}" for left in data["excluded"]], "dim")
     screen.line(f"searched by {' and '.join(data['used']) or 'nothing'} at head {data['head']}", "dim")
     screen.ids(data, "receipt")
@@ -410,13 +462,13 @@ def _show_recall(screen: Screen, data: dict[str, Any], *, every: bool) -> None:
     option("--format", "markdown, xml or messages.", "WORD", default="markdown"),
     SENSITIVE,
     FLOOR,
-    NO_FLOOR,
+    option("--include-weak", "Also memories that bear on it weakly, or not at all."),
     AS_OF,
     option("--without", "Core block, by key or id, that may be missing. Several times.", "NAME", multiple=True),
 )
-def context(call: Call, objective: str, every: bool, floor: float | None, **asked: Any) -> Answer:
+def context(call: Call, objective: str, include_weak: bool, floor: float | None, **asked: Any) -> Answer:
     """Compile the context for a model: within a budget, with a receipt of what went in and what stayed out."""
-    data = compiled_data(call.memory().context(text_of(objective), floor=0.0 if every else floor, **asked))
+    data = compiled_data(call.memory().context(text_of(objective), floor=0.0 if include_weak else floor, **asked))
     parts = ", ".join(f"{each['name']} {each['tokens']}" for each in data["sections"]) or "nothing"
     summary = (
         f"{data['tokens']} tokens ({parts}); {len(data['excluded'])} left out; receipt {data['receipt']} "
@@ -455,7 +507,7 @@ def replay(call: Call, receipt_id: str) -> Answer:
     *NAMES,
     *WHERE,
     option("--limit", "Most rows.", "N", default=50),
-    option("--all", "No limit.", name="everything"),
+    option("--no-limit", "All of them.", name="everything"),
     option("--include-ended", "Retired, archived, superseded and expired ones too."),
     AS_OF,
     name="list",
@@ -465,7 +517,7 @@ def list_(call: Call, limit: int, everything: bool, **asked: Any) -> Answer:
     # One more than is shown tells whether there are more.
     found = call.memory().find(limit=None if everything else limit + 1 if limit > 0 else limit, **asked)
     shown = found if everything else found[:limit]
-    cut = [] if len(shown) == len(found) else [f"the newest {limit} are shown; --all shows the others too"]
+    cut = [] if len(shown) == len(found) else [f"the newest {limit} are shown; --no-limit shows the others too"]
     notes = [*_notes(call, found, asked["as_of"]), *cut]
     memories = [each.to_dict() for each in shown]
     data = {"memories": memories, "count": len(shown), "withheld": list(found.withheld), "notes": notes}

@@ -44,18 +44,18 @@ _STATES = ("pending", "approved", "rejected", "expired", "stale", "all")
 @command(
     option("--state", "pending, approved, rejected, expired, stale or all.", "WORD", default="pending"),
     option("--limit", f"Most proposals, the newest: {_SHOWN} of them, or all with --json.", "N"),
-    option("--all", "No limit.", name="everything"),
+    option("--no-limit", "All of them.", name="everything"),
 )
 def pending(call: Call, state: str, limit: int | None, everything: bool) -> Answer:
     """Show what waits for a person, newest last: who proposes what, why it is held, and the exact change."""
     if state not in _STATES:
         raise InvalidInput("--state takes pending, approved, rejected, expired, stale or all")
     if limit is not None and limit < 1:
-        raise InvalidInput("a limit is at least 1; --all shows all")
+        raise InvalidInput("a limit is at least 1; --no-limit shows all")
     memory = call.memory("decide")
     found = memory.pending(state=None if state == "all" else state)
     most = len(found) if everything or (limit is None and call.as_json) else limit or _SHOWN
-    cut = f", the newest {most} are shown, and all with --all" if most < len(found) else ""
+    cut = f", the newest {most} are shown, and all with --no-limit" if most < len(found) else ""
     proposals = [{**each.to_dict(), "shown": as_json(memory.shown(each))} for each in found[-most:]]
 
     def show(screen: Screen, data: dict[str, Any]) -> None:

@@ -478,4 +478,3 @@ def floor_of(engine: Engine, floor: float | None) -> float:  # TEMP
 
 def below_floor(count: int, floor: float) -> str:  # TEMP
     return ""
-

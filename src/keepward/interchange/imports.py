@@ -189,6 +189,25 @@ def load(
         ).take()
 
 
+def holds_items(
+    mem: Memory,
+    target: str | Path | IO[str] | IO[bytes],
+    *,
+    format: Format = "auto",  # noqa: A002 - the word people use
+    session: str | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> bool:
+    """Return whether an import holds anything that could be stored; it is read up to the first such item.
+
+    Raises:
+        InvalidInput: see ``load``.
+    """
+    with bundled(target) as bundle, ExitStack() as stack:
+        chosen = formats_of(bundle, format, on_progress)
+        plan = _plan_of(bundle, chosen, mem, session, stack, keep=False)
+        return any(isinstance(each, Item) for each in plan.entries)
+
+
 def _rehearsal(session: Session, reason: str) -> _Rehearsal:
     """Return what judges items as ``remember_many`` would, each call on those before it, and stores nothing."""
     from keepward.engine.write import Rehearsal
@@ -319,14 +338,19 @@ class Intake:
                 # What an import before this one was not asked for, or was broken off at, is made up for.
                 heard += [self.known.found] if self.known.found is not None else []
                 continue
+            if entry.parents:
+                # What it was made from has to be stored first.
+                open_names = {each.fields["aliases"][0] for batch in waiting.values() for each in batch}
+                if not open_names.isdisjoint(entry.parents):
+                    self._flush_all(waiting)
+                self._link(entry)
             entry.fields["evidence"] = (*entry.fields.get("evidence", ()), self.reference)
             unowned = entry.review == "unless_owner" and not self.mem.actor.is_owner
             held = entry.review == "always" or unowned
             waiting.setdefault(held, []).append(entry)
             if len(waiting[held]) == BATCH:
                 self._flush(waiting, held)
-        for held in list(waiting):
-            self._flush(waiting, held)
+        self._flush_all(waiting)
         self._listen(heard)
         self._tell()
         return Imported(
@@ -344,6 +368,23 @@ class Intake:
             facts=dict(sorted(self.told.items())),
             dry_run=self.rehearsal is not None,
         )
+
+    def _flush_all(self, waiting: dict[bool, list[Item]]) -> None:
+        for held in list(waiting):
+            self._flush(waiting, held)
+
+    def _link(self, item: Item) -> None:
+        """Name the parents of an item by their ids here; those that are not here stay as evidence."""
+        found, missing = [], []
+        for name in item.parents:
+            record = self.known.by_name(name, item.fields.get("scope"))
+            if record is not None:
+                found.append(record.id)
+            elif self.rehearsal is None or name not in self.known.names:
+                missing.append(name)
+        item.fields["derived_from"] = tuple(dict.fromkeys(found))
+        item.fields["evidence"] = (*item.fields.get("evidence", ()), *missing)
+        self.plan.left["parents that are not here, or wait for review: they stand in the evidence"] += len(missing)
 
     def _flush(self, waiting: dict[bool, list[Item]], held: bool) -> None:
         self._judge(waiting.pop(held), held)
@@ -467,6 +508,7 @@ def _entries(
             fields=_fields(record, now, taken=beside is not None),
             named=True,
             review=notes.review_of(record.tier, pinned=record.pinned),
+            parents=record.derived_from,
         )
 
 
@@ -480,6 +522,7 @@ def _fields(record: Record, now: datetime, *, taken: bool) -> dict[str, Any]:
         "confidence": None if record.tier is Tier.CORE else record.confidence,
         # What is written anew begins its term anew, where that slides.
         "ttl": record.sliding_ms / 1000 if record.sliding_ms else record.expires_at and record.expires_at - now,
+        "occurred_at": record.occurred_at or record.created_at,
         "sliding": record.sliding_ms is not None,
         "aliases": (record.id, *record.aliases),
     }

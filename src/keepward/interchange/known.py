@@ -40,6 +40,17 @@ class Known:
         self.ended = 0
         self.waiting = 0
 
+    @property
+    def names(self) -> set[str]:
+        """The file's own names of the items that were met."""
+        return {name for _, name in self._seen}
+
+    def by_name(self, name: str, scope: str | None) -> Record | None:
+        """Return the memory that a file's own name stands for, as seen from a scope; None where there is none."""
+        with suppress(NotFound):
+            return self._from(scope or self._mem.scope).get(name)
+        return None
+
     def meets(self, item: Item) -> bool:
         """Whether the item is known; a place name that belongs to another memory is taken off the item."""
         self.found = None

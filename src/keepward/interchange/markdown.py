@@ -54,7 +54,7 @@ def plan(source: Source, mem: Memory) -> Plan:
     whole = source.text()
     properties, body = front_matter(whole)
     if isinstance(properties.get(ID), str):
-        return plan_note(properties, body.removeprefix("\n").removesuffix("\n"), mem.now)
+        return plan_note(properties, body.removeprefix("\n").removesuffix("\n"), mem)
     text, comments = _COMMENT.subn(lambda match: "\n" * match[0].count("\n"), body)
     reader = _Reader()
     before = whole.count("\n") - body.count("\n")

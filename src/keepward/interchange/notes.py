@@ -23,9 +23,10 @@ from keepward import durable
 from keepward.engine.parts import Unusable
 from keepward.errors import InvalidInput, StoreUnavailable, Unauthorised
 from keepward.interchange.reading import Flaw, Item, Plan, Source, parse, records, well_formed
+from keepward.memory import session_of
 from keepward.model.change import Insert
 from keepward.model.memory import Record, Tier
-from keepward.model.value import parse_instant
+from keepward.model.talk import instant_of
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -37,7 +38,7 @@ CARRIED = {each.name for each in fields_of(Insert)} & {each.name for each in fie
     *("id", "source", "derived_from"),
 }
 #: What is left out of another store's memories.
-ENDED = "memories that no longer hold"
+ENDED = "memories that are not active"
 #: The property that holds the id of the memory that a note is.
 ID = "keepward"
 _MARK = "---"
@@ -59,23 +60,26 @@ def is_record(value: Any) -> bool:
 
 
 def plan_records(source: Source, mem: Memory) -> Plan:
-    """Read memories as the API gives them: a list, an object a line, or an answer that lists them."""
-    rows, now, left = records(source, "items", "memories"), mem.now, Counter[str]()
+    """Read memories as the API or another program gives them: a list, an object a line, or an answer that lists them.
+
+    Parents come before what was made from them, in whatever order the file names them.
+    """
+    rows, left = _parents_first(records(source, "items", "memories")), Counter[str]()
 
     def entries() -> Iterator[Item | Flaw]:
         for number, row in rows:
-            each = _entry(number, row, now)
-            left[ENDED] += each is None
+            each = _entry(number, row, mem, left)
             if each is not None:
                 yield each
 
     return Plan(total=len(rows), entries=entries(), left=left)
 
 
-def plan_note(properties: Mapping[str, Any], text: str, now: datetime) -> Plan:
+def plan_note(properties: Mapping[str, Any], text: str, mem: Memory) -> Plan:
     """Read a note that is one memory."""
-    each = _entry(1, {**properties, "id": properties[ID], "text": text}, now)
-    return Plan(total=1, entries=iter(() if each is None else (each,)))
+    left = Counter[str]()
+    each = _entry(1, {**properties, "id": properties[ID], "text": text}, mem, left)
+    return Plan(total=1, entries=iter(() if each is None else (each,)), left=left)
 
 
 def review_of(tier: str, *, pinned: bool) -> Literal["no", "unless_owner", "always"]:
@@ -84,32 +88,139 @@ def review_of(tier: str, *, pinned: bool) -> Literal["no", "unless_owner", "alwa
     return "always" if tier == Tier.CORE else "unless_owner" if pinned else "no"
 
 
-def _entry(number: int, row: Any, now: datetime) -> Item | Flaw | None:
-    """Return what a memory asks for; None for one that no longer holds."""
+#: Fields by which programs say that a record is not active: false, true, or set to anything but null.
+_FALSE = ("active", "is_active", "enabled")
+_TRUE = ("archived", "is_archived", "deleted", "is_deleted", "inactive", "superseded", "disabled", "retired", "expired")
+_SET = ("deleted_at", "archived_at", "retired_at", "superseded_at", "superseded_by", "invalid_at", "expired_at")
+#: Where records name a date, a term, what they were made from, their vector and its model; the first one counts.
+_WHEN = ("occurred_at", "created_at", "created", "timestamp", "date")
+_ENDS = ("expires_at", "expiration_date", "valid_until")
+_PARENTS = ("derived_from", "parent_id", "parent_ids", "parent", "parents")
+_VECTOR, _MODEL = ("vector", "embedding"), ("embedding_model", "vector_model")
+#: Fields that a read computes or that each store counts for itself; `list --json` names them.
+_OF_THE_STORE = frozenset(
+    {
+        "id",
+        "version",
+        "status",
+        "state",
+        "reinforced_at",
+        "sliding_ms",
+        "children",
+        "base_confidence",
+        "base_importance",
+    }
+)
+_READ = frozenset({*CARRIED, *_FALSE, *_TRUE, *_SET, *_WHEN, *_ENDS, *_PARENTS, *_VECTOR, *_MODEL, *_OF_THE_STORE, ID})
+#: How many names of fields are listed among those left out, and what is listed as a name.
+_NAMED, _NAME = 20, re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,39}")
+
+
+def _entry(number: int, row: Any, mem: Memory, left: Counter[str]) -> Item | Flaw | None:
+    """Return what a memory asks for; None for one that is not active. What is left out is counted in ``left``."""
     try:
         if isinstance(row, Unusable):
             raise row
         if not isinstance(row, dict) or not isinstance(row.get("id"), str) or not isinstance(row.get("text"), str):
             raise Unusable("a memory has an id and a text")
         well_formed(row)
-        ends = parse_instant(row["expires_at"]) if row.get("expires_at") else None
-        if row.get("status", "active") != "active" or (ends is not None and ends <= now):
+        now, ends = mem.now, _instant(row, _ENDS)
+        if _is_inactive(row) or (ends is not None and ends <= now):
+            left[ENDED] += 1
             return None
-        lists = {name: [*row.get(name, ())] for name in ("aliases", "evidence", "derived_from")}
+        lists = {name: [*(row.get(name) or ())] for name in ("aliases", "evidence")}
+        parents, when = _parents(row), _instant(row, _WHEN)
         given = {name: row[name] for name in sorted(CARRIED) if row.get(name) not in (None, [], {})}
         given |= {
             "metadata": row.get("metadata") or None,
             # A core block was judged by a person there, and is judged again here: its floor is not in question.
             "confidence": None if row.get("tier") == Tier.CORE else row.get("confidence"),
             "ttl": None if ends is None else ends - now,
+            "occurred_at": when,
             "aliases": (row["id"], *lists["aliases"]),
-            # What it was derived from is known here by its old id, if it came too.
-            "evidence": (*lists["evidence"], *lists["derived_from"]),
+            "evidence": (*lists["evidence"],),
         }
+        if row.get("sliding_ms"):
+            given |= {"ttl": row["sliding_ms"] / 1000, "sliding": True}
+        given |= _vector(row, mem, left)
+        _count_left(row, left)
         pinned = row.get("stability") == "permanent" or row.get("key") is not None
-        return Item(number=number, fields=given, named=True, review=review_of(str(row.get("tier")), pinned=pinned))
+        review = review_of(str(row.get("tier")), pinned=pinned)
+        return Item(number=number, fields=given, named=True, review=review, parents=parents)
     except (Unusable, InvalidInput, TypeError) as fault:
         return Flaw(number=number, reason=str(fault) if isinstance(fault, Unusable) else "a field of it is damaged")
+
+
+def _is_inactive(row: Mapping[str, Any]) -> bool:
+    """Whether a record says of itself, in one of the usual ways, that it is not active."""
+    no, yes = (False, 0, "false", "no", "0"), (True, 1, "true", "yes", "1")
+    status = str(row.get("status") or row.get("state") or "active").lower()
+    return (
+        status != "active"
+        or any(row.get(name) is not None and row[name] in no for name in _FALSE)
+        or any(row.get(name) is not None and row[name] in yes for name in _TRUE)
+        or any(row.get(name) not in (None, "", False, 0) for name in _SET)
+    )
+
+
+def _instant(row: Mapping[str, Any], names: tuple[str, ...]) -> datetime | None:
+    """Return the first of these fields that is set, as an instant."""
+    value = next((row[name] for name in names if row.get(name) not in (None, "")), None)
+    return None if value is None else instant_of(value)
+
+
+def _parents(row: Mapping[str, Any]) -> tuple[str, ...]:
+    named = [row[name] for name in _PARENTS if row.get(name)]
+    flat = [each for value in named for each in (value if isinstance(value, list) else [value])]
+    return tuple(dict.fromkeys(each for each in flat if isinstance(each, str) and each.strip()))
+
+
+def _vector(row: Mapping[str, Any], mem: Memory, left: Counter[str]) -> dict[str, Any]:
+    """Return the vector of a record where its model is this store's; vectors of different models cannot be compared."""
+    vector = next((row[name] for name in _VECTOR if row.get(name)), None)
+    if vector is None:
+        return {}
+    embedder = session_of(mem).embedder
+    model = next((row[name] for name in _MODEL if row.get(name)), None)
+    may = mem.actor.credential is None or mem.actor.is_owner
+    fits = embedder is not None and may and isinstance(vector, list) and len(vector) == embedder.dim
+    if embedder is not None and fits and model == embedder.id:
+        return {"vector": vector}
+    left["vectors of another model, or of none that is named: texts are embedded here"] += 1
+    return {}
+
+
+def _count_left(row: Mapping[str, Any], left: Counter[str]) -> None:
+    """Count the fields of a record that have no place in an imported memory."""
+    for name, value in row.items():
+        if name in _READ or value in (None, "", 0, False, [], {}):
+            continue
+        listed = name if _NAME.fullmatch(name) and len(left) < _NAMED else "of other names"
+        left[f"fields `{listed}`" if listed == name else f"fields {listed}"] += 1
+    if row.get("occurred_at") and row.get("created_at") and row["occurred_at"] != row["created_at"]:
+        left["fields `created_at`"] += 1
+
+
+def _parents_first(rows: list[tuple[int, Any]]) -> list[tuple[int, Any]]:
+    """Return rows in their order, each behind those that it was made from."""
+    by_name = {
+        row["id"]: (number, row) for number, row in rows if isinstance(row, dict) and isinstance(row.get("id"), str)
+    }
+    found: dict[int, Any] = {}
+    for number, row in rows:
+        path = [(number, row)]
+        while path:
+            at, each = path[-1]
+            waits = _parents(each) if isinstance(each, dict) else ()
+            open_ids = {place for place, _ in path}
+            ahead = (by_name[name] for name in waits if name in by_name)
+            following = next((one for one in ahead if one[0] not in found and one[0] not in open_ids), None)
+            if following is not None:
+                path.append(following)
+            else:
+                found.setdefault(at, each)
+                path.pop()
+    return list(found.items())
 
 
 def front_matter(text: str) -> tuple[dict[str, Any], str]:

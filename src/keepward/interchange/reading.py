@@ -355,6 +355,8 @@ class Item:
     review: Literal["no", "unless_owner", "always"] = "no"
     #: Whether its first alias is the file's own name for it; else it is a place, and the text decides too.
     named: bool = False
+    #: The file's own names of what it was made from; those that are here become its parents.
+    parents: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

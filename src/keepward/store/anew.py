@@ -45,7 +45,7 @@ def adopt(connector: Connector, anchor: Anchor, note: tuple[str, str] | None) ->
             for fault in walk_chain(db, unsealed, tenant):
                 raise Tampered(
                     f"the store cannot be sealed anew, since its journal does not hold ({fault.row}: "
-                    f"{fault.detail}); `keepward rescue` copies what still holds"
+                    f"{fault.detail}); `keepward store recover` copies what still holds"
                 )
             states.append(tenants.read(db, unsealed, tenant))
         sealer = Sealer(anchor.adopt())

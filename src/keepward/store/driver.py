@@ -157,7 +157,8 @@ def explained(fault: Exception) -> KeepwardError:
             return StoreUnavailable("the store's file cannot be opened; check that it exists and may be read")
         case "SQLITE_NOTADB":
             return NotAStore(
-                "the file is not a Keepward store, or its beginning is damaged; `keepward rescue` copies what holds"
+                "the file is not a Keepward store, or its beginning is damaged; "
+                "`keepward store recover` copies what holds"
             )
         case "SQLITE_NOMEM":
             return StoreUnavailable("out of memory; free some and try again")
@@ -166,4 +167,4 @@ def explained(fault: Exception) -> KeepwardError:
         return Conflict(CLASHES[taken[1]])
     if isinstance(fault, sqlite3.ProgrammingError) and "closed" in str(fault):
         return StoreUnavailable("the store is closed; open it again")
-    return Tampered("the store's file is damaged; `keepward rescue` copies what still holds")
+    return Tampered("the store's file is damaged; `keepward store recover` copies what still holds")

@@ -150,7 +150,7 @@ def _inspect(path: Path) -> None:
     for left in range(20, -1, -1):
         application, schema, short = _header(path)
         if application is None:
-            hint = f"`keepward rescue {path} NEW` copies what still holds" if beside else "choose another file"
+            hint = f"`keepward store recover {path} NEW` copies what still holds" if beside else "choose another file"
             raise NotAStore(f"{path} is not a Keepward store{beside}; {hint}")
         if application != APPLICATION_ID:
             raise NotAStore(f"{path} is another program's database{beside}; choose another file")
@@ -161,7 +161,7 @@ def _inspect(path: Path) -> None:
         # While the file is being written it can be shorter than its header says for a moment.
         if left:
             time.sleep(0.01)
-    raise NotAStore(f"{path} was cut off; `keepward rescue {path} NEW` copies what still holds, or restore a backup")
+    raise NotAStore(f"{path} was cut off; `keepward store recover {path} NEW` copies what holds, or restore a backup")
 
 
 def _header(path: Path) -> tuple[int | None, int, bool]:
@@ -211,7 +211,9 @@ def confirm(connections: Connections, path: Path | None, upgrade: Callable[[str]
             raise NewerSchema
         row = db.run("meta", name="store_id").fetchone()
     if row is None or not row[0]:
-        raise NotAStore("the store has lost its id: its tables were emptied; `keepward rescue` copies what still holds")
+        raise NotAStore(
+            "the store has lost its id: its tables were emptied; `keepward store recover` copies what holds"
+        )
     store_id = str(row[0])
     if schema < newest():
         if not connections.writable:

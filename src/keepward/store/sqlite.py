@@ -215,7 +215,7 @@ class Connections:
         except UnicodeDecodeError as fault:
             # The driver cannot even tell what is wrong with the schema.
             connection.close()
-            raise Tampered("the store's schema is damaged; `keepward rescue` copies what still holds") from fault
+            raise Tampered("the store's schema is damaged; `keepward store recover` copies what still holds") from fault
         except sqlite3.Error:
             connection.close()
             raise

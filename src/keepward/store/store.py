@@ -580,7 +580,7 @@ def claim(db: Session, sealer: Sealer, sealed_by: str | None) -> None:
     """
     if sealed_by is None:
         raise Tampered(
-            "the store has lost its settings; run `keepward verify`; `keepward rescue` copies what still holds"
+            "the store has lost its settings; run `keepward verify`; `keepward store recover` copies what still holds"
         )
     if sealer.active and not _held(db, sealer):
         raise Tampered(

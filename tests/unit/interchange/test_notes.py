@@ -6,7 +6,7 @@ import pytest
 
 from keepward import Actor
 from keepward.errors import InvalidInput, Unauthorised
-from keepward.interchange import load, plan_restore_export, write_notes
+from keepward.interchange import load, plan_restore_export, write_notes, write_vault
 from keepward.interchange.notes import front_matter
 
 STRANGE = 'Two lines\n---\nand: a "quote"\n\n# no heading\n\ttab … ü 漢'
@@ -26,8 +26,11 @@ def filled(mem):
 
 def told(mem):
     """What stays the same of every memory when it moves."""
-    names = ("text", "tier", "kind", "key", "scope", "tags", "subject", "session", "speaker", "occurred_at", "metadata")
-    return sorted(json.dumps([each.to_dict()[name] for name in names]) for each in mem.find(within="/", limit=None))
+    names = ("text", "tier", "kind", "key", "scope", "tags", "subject", "session", "speaker", "metadata")
+    found = mem.find(within="/", limit=None)
+    # The date of another store becomes when it happened, where nothing else says when that was.
+    when = {each.id: str(each.occurred_at or each.created_at) for each in found}
+    return sorted(json.dumps([when[each.id], *(each.to_dict()[name] for name in names)]) for each in found)
 
 
 def test_notes_come_back_as_they_were(filled, make_store, tmp_path):
@@ -107,6 +110,98 @@ def test_a_memory_with_a_damaged_field_is_named_and_the_others_come(filled, make
     rows[1] |= {"text": None}
     done = load(make_store("other"), put("memories.jsonl", rows), format="records")
     assert [number for number, _ in done.failed] == [1, 2]
+
+
+INACTIVE = [
+    *({"status": word} for word in ("archived", "retired", "superseded", "expired", "deleted")),
+    *({"state": word} for word in ("paused", "archived")),
+    *({name: value} for name in ("active", "is_active") for value in (False, 0, "false")),
+    *({name: value} for name in ("archived", "is_deleted") for value in (True, 1, "true")),
+    *({name: "2025-01-02T00:00:00Z"} for name in ("deleted_at", "archived_at", "expires_at", "valid_until")),
+    {"superseded_by": "b"},
+]
+
+
+@pytest.mark.parametrize("says", INACTIVE, ids=str)
+def test_an_inactive_record_is_left_out_and_counted(mem, put, says):
+    rows = [{"id": "a", "text": "Ana lived in Porto", **says}, {"id": "b", "text": "Ana lives in Lisbon"}]
+    done = load(mem, put("bank.json", rows), format="records")
+    assert ([each.text for each in mem.find()], "left out: 1 memories that are not active" in done.notes) == (
+        ["Ana lives in Lisbon"],
+        True,
+    )
+
+
+def test_an_inactive_note_is_left_out_and_counted(filled, make_store, tmp_path):
+    write_notes(filled, tmp_path / "notes")
+    note = next((tmp_path / "notes").glob("*Ana prefers*"))
+    note.write_text(note.read_text().replace('status: "active"', 'status: "archived"'))
+    done = load(make_store("other"), tmp_path / "notes")
+    assert "left out: 1 memories that are not active" in done.notes
+
+
+@pytest.mark.parametrize("when", ["2025-03-04T05:06:07Z", 1741064767.0, 1741064767000])
+@pytest.mark.parametrize("name", ["created_at", "timestamp"])
+def test_a_record_keeps_its_date(mem, put, name, when):
+    load(mem, put("bank.json", [{"id": "a", "text": "Ana lives in Lisbon", name: when}]), format="records")
+    assert str(mem.find()[0].occurred_at) == "2025-03-04 05:06:07+00:00"
+
+
+@pytest.mark.parametrize("link", [{"parent_id": "a"}, {"parents": ["a"]}, {"derived_from": ["a"]}])
+@pytest.mark.parametrize("first", ["parent", "child"])
+def test_a_record_keeps_its_parent(mem, put, link, first):
+    rows = [{"id": "a", "text": "Ana moved to Lisbon in May"}, {"id": "b", "text": "Ana lives in Lisbon", **link}]
+    load(mem, put("bank.json", rows if first == "parent" else rows[::-1]), format="records")
+    assert mem.get("b").derived_from == (mem.get("a").id,)
+
+
+def test_a_parent_that_is_not_here_is_counted_and_named_as_evidence(mem, put):
+    done = load(mem, put("bank.json", [{"id": "b", "text": "Ana lives in Lisbon", "parent_id": "a"}]), format="records")
+    told = "left out: 1 parents that are not here, or wait for review: they stand in the evidence"
+    assert (told in done.notes, "a" in mem.get("b").evidence) == (True, True)
+
+
+def test_records_that_name_each_other_as_parents_come_in(mem, put):
+    rows = [{"id": "a", "text": "The first one", "parent_id": "b"}, {"id": "b", "text": "One more", "parent_id": "a"}]
+    assert load(mem, put("bank.json", rows), format="records").committed == 2
+
+
+@pytest.mark.parametrize("form", ["records", "vault"])
+def test_lineage_and_dates_of_our_own_survive(filled, make_store, put, tmp_path, form):
+    if form == "vault":
+        write_vault(filled, tmp_path / "own.jsonl")
+        path = tmp_path / "own.jsonl"
+    else:
+        path = put("own.json", [each.to_dict() for each in filled.find(within="/", limit=None)])
+    other = make_store("other")
+    load(other, path)
+    child = next(each for each in other.find() if each.text == "Editors are set to tabs")
+    (parent,) = child.derived_from
+    assert (other.get(parent).text, child.occurred_at) == ("Ana prefers tabs", filled.get(child.aliases[0]).created_at)
+
+
+class Model:
+    """An embedder of three numbers."""
+
+    id, dim = "three", 3
+
+    def embed(self, texts, **_):
+        return [[1.0, 0.0, 0.0] for _ in texts]
+
+
+@pytest.mark.parametrize(("model", "kept"), [("three", True), ("another", False), (None, False)])
+def test_a_vector_stays_where_its_model_is_this_stores(make_store, put, model, kept):
+    mem = make_store(embedder=Model())
+    row = {"id": "a", "text": "Ana lives in Lisbon", "embedding": [0.0, 1.0, 0.0], "embedding_model": model}
+    done = load(mem, put("bank.json", [row]), format="records")
+    told = [note for note in done.notes if note.startswith("left out: 1 vectors")]
+    assert (done.committed, bool(told)) == (1, not kept)
+
+
+def test_fields_without_a_place_are_counted_by_name(mem, put):
+    rows = [{"id": name, "text": f"Number {name}", "access_count": 3, "note to self": "x"} for name in ("a", "b")]
+    done = load(mem, put("bank.json", rows), format="records")
+    assert {"left out: 2 fields `access_count`", "left out: 2 fields of other names"} <= {*done.notes}
 
 
 @pytest.mark.parametrize(
