@@ -84,7 +84,7 @@ class Searched(Filtered[R]):
         return replace(found, hits=hits)
 
     def selection(self) -> Selection:
-        """Return what is searched, as far as a catalogue of all memories tells it."""
+        """Return the filters that a list answers and the index of recall does not."""
         from keepward.engine.browse import Selection
 
         return Selection(include_sensitive=self.include_sensitive, as_of=self.as_of, **_narrowing(self))
@@ -156,7 +156,6 @@ class Browsed(Filtered[R]):
     where: fields.Where | None = None
     include_ended: bool = False
     include_sensitive: bool = True
-    as_of: fields.AsOf | None = None
 
     def selection(self) -> Selection:
         from keepward.engine.browse import Selection
@@ -172,7 +171,7 @@ class Browsed(Filtered[R]):
             include_ended=self.include_ended,
             include_sensitive=self.include_sensitive,
             below=self.below,
-            as_of=self.as_of,
+            as_of=getattr(self, "as_of", None),
         )
 
 
@@ -200,9 +199,9 @@ _SEVERAL = {
     "statuses": "status",
     "authors": "author",
 }
-#: Arguments of a list that only the catalogue answers.
+#: Arguments of ``find`` that make its answer one page with a total.
 _WINDOWED = (*("scopes", "sources", "trusts", "statuses", "authors", "text", "below", "ascending"),)
-#: Arguments that narrow a list and a search alike, by the catalogue.
+#: Arguments that narrow a list and a search alike.
 _NARROWING = ("since", "until", "within", "where")
 
 
@@ -215,6 +214,7 @@ class Find(Browsed[Memories]):
     """
 
     spread = True
+    as_of: fields.AsOf | None = None
     key: fields.Word | None = None
     job: fields.Word | None = None
     limit: fields.Most | None = 50
