@@ -74,7 +74,7 @@ class Selection:
         return (
             (not part or part in f"{record.text}\n{record.key or ''}".casefold())
             and meets(record.metadata, self.where)
-            and importance_at(record, now) >= round(self.min_importance, 4)
+            and (not self.min_importance or importance_at(record, now) >= round(self.min_importance, 4))
         )
 
     def passed(self, record: Record, now: datetime) -> bool:
@@ -145,7 +145,7 @@ class _View:
             return self._past()
         found: _Rows
         if content or asked.needs_content:
-            passing = self.store.contents(self.tenant, self.filters(any_of))
+            passing = self.store.contents(self.tenant, self.filters(any_of), part=asked.text or "")
             # A memory whose content is damaged passes: it is read again, and named as withheld.
             found = [(row, record) for row, record in passing if record is None or asked.accepts(record, self.now)]
         else:

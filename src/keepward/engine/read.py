@@ -174,6 +174,7 @@ def recall(
     as_of: AsOf = None,
     order: str = "learned",
     floor: float | None = None,
+    counts: bool = True,
 ) -> Recall:
     """Return the memories most relevant to a query, best first; none where even the best is below the floor.
 
@@ -190,7 +191,8 @@ def recall(
     if found.best is not None and found.best < least:
         note = below_floor(len(found.hits), least)
         found = replace(found, hits=(), below=len(found.hits), notes=(*found.notes, note))
-    session.engine.count_uses(session.tenant, (hit.memory.id for hit in found.hits if not hit.weak))
+    if counts and not session.inspects:
+        session.engine.count_uses(session.tenant, (hit.memory.id for hit in found.hits if not hit.weak))
     if as_of is not None:
         return replace(found, notes=(*found.notes, *notes_of(unsound(found.withheld))))
     gone = withheld(session, filters, live_at=found.now, damaged=found.withheld)

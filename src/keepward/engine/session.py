@@ -138,6 +138,8 @@ class Session:
     via: tuple[Actor, ...] = ()
     #: Whether all that is written is written with the consent of whom it names; the actor has that right.
     consent: bool = False
+    #: Whether a person inspects the store, in the console or by a command: nothing that is read counts as use.
+    inspects: bool = False
 
     @property
     def store(self) -> Store:

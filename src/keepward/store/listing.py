@@ -65,14 +65,23 @@ class ListReads(Snapshot):
                 counts[value] = counts.get(value, 0) + count
         return counts
 
-    def contents(self, tenant: str, filters: Mapping[str, Any]) -> Iterator[tuple[ListedRow, Record | None]]:
-        """Yield the memories that pass with their content; None where that does not match its seal."""
+    def contents(
+        self, tenant: str, filters: Mapping[str, Any], *, part: str = ""
+    ) -> Iterator[tuple[ListedRow, Record | None]]:
+        """Yield the memories that pass with their content; None where that does not match its seal.
+
+        Memories without ``part`` in any field, whatever its case, are left out.
+        """
         width = len(ListedRow._fields)
+        needle = json.dumps(part, ensure_ascii=False)[1:-1].casefold()
         with self._reading(tenant) as db:
             for row in db.stream("listed_contents", tenant=tenant, **filters):
                 try:
-                    record = decode_record(opened(self._sealer, tenant.encode(), row[width:]))
-                except Tampered:
+                    payload = opened(self._sealer, tenant.encode(), row[width:])
+                    if needle and needle not in payload.decode().casefold():
+                        continue
+                    record = decode_record(payload)
+                except (Tampered, UnicodeDecodeError):
                     record = None
                 yield ListedRow._make(row[:width]), record
 

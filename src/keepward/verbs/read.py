@@ -69,11 +69,11 @@ class Searched(Filtered[R]):
     within: fields.Within | None = None
     where: fields.Where | None = None
 
-    def recalled(self, session: Session) -> Found:
-        """Return the answer, with a receipt where one was asked for or is due."""
+    def recalled(self, session: Session, **instead: Any) -> Found:
+        """Return the answer, with a receipt where one was asked for or is due; ``instead`` is as for ``ranked``."""
         from keepward.engine.session import note_handed
 
-        found = self.ranked(session)
+        found = self.ranked(session, **instead)
         news = note_handed(session, [hit.memory for hit in found])
         if self.receipt or news is not None:
             from keepward.engine.use import keep_recall
@@ -133,10 +133,9 @@ class ExplainRecall(Searched[Ranking]):
         """Recall as asked, and rank once more in each order."""
         from keepward.engine.explain import RANKED, explained_recall
 
-        found = self.recalled(session)
-        orders = {
-            order: self.ranked(session, order=order, limit=max(RANKED, self.limit)) for order in get_args(fields.Order)
-        }
+        found = self.recalled(session, counts=False)
+        ranked = {"limit": max(RANKED, self.limit), "counts": False}
+        orders = {order: self.ranked(session, order=order, **ranked) for order in get_args(fields.Order)}
         return explained_recall(session, found, orders)
 
 
