@@ -7,7 +7,7 @@ import { ContextLab } from "./screens/ContextLab";
 import { Home } from "./screens/Home";
 import { RecallLab } from "./screens/RecallLab";
 import { Review } from "./screens/Review";
-import { MapAndTime } from "./screens/MapAndTime";
+import { Activity } from "./screens/Activity";
 import { Memories } from "./screens/Memories";
 import { Memory } from "./screens/Memory";
 import { Sources } from "./screens/Sources";
@@ -42,7 +42,7 @@ export const screens: readonly Screen[] = [
   { path: "/commits", title: "Commits", key: "o", group: 2, component: Commits },
   { path: "/context", title: "Context lab", key: "x", group: 2, component: ContextLab },
   { path: "/recall", title: "Recall lab", key: "l", group: 2, component: RecallLab },
-  { path: "/map", title: "Map and time", key: "t", group: 2, component: MapAndTime },
+  { path: "/activity", title: "Activity", key: "t", group: 2, component: Activity },
   { path: "/sources", title: "Sources", key: "s", group: 3, component: Sources },
   { path: "/erase", title: "Erase", key: "e", group: 3, component: Erase, owner: true },
   { path: "/jobs", title: "Jobs", key: "j", group: 3, component: Jobs },

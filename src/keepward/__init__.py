@@ -41,9 +41,7 @@ if TYPE_CHECKING:
     from keepward.model.browse import Activity as Activity
     from keepward.model.browse import Facets as Facets
     from keepward.model.browse import Lineage as Lineage
-    from keepward.model.browse import MeaningMap as MeaningMap
     from keepward.model.browse import Sources as Sources
-    from keepward.model.browse import Usage as Usage
     from keepward.model.change import Append as Append
     from keepward.model.change import Archive as Archive
     from keepward.model.change import Insert as Insert
@@ -142,7 +140,7 @@ _HOMES = {
     "model.compiled": "CompiledContext Considered Explanation Replayed TokenCount",
     "model.copies": "Adoption Backup ExportPlan Rescued Restored RestoredExport",
     "model.job": "Alike JobState Run",
-    "model.browse": "Activity Facets Lineage MeaningMap Sources Usage",
+    "model.browse": "Activity Facets Lineage Sources",
     "model.journal": "Bisection Blame Check CommitView Containment ContextDifference "
     "Contradiction Contradictions Difference ErasePlan Erased "
     "Impact Lifted Rollback Verification Version",

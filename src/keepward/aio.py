@@ -286,8 +286,6 @@ class AsyncMemory:
     facets = hop(Memory.facets)
     activity = hop(Memory.activity)
     sources = hop(Memory.sources)
-    meaning_map = hop(Memory.meaning_map)
-    usage = hop(Memory.usage)
     lineage = hop(Memory.lineage)
     context = hop(Memory.context)
     preview = hop(Memory.preview)

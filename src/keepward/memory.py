@@ -215,7 +215,13 @@ class Memory(Use, Govern, Tools):
             )
         return type(self)(
             self._shared,
-            replace(self._unconfirmed, actor=actor, via=(self.actor, *self._unconfirmed.via), consent=False),
+            replace(
+                self._unconfirmed,
+                actor=actor,
+                via=(self.actor, *self._unconfirmed.via),
+                consent=False,
+                inspects=False,
+            ),
         )
 
     def at(self, *, tenant: str | None = None, scope: str | None = None) -> Self:
@@ -479,6 +485,12 @@ def queue_mark(memory: Memory) -> tuple[int, ...] | None:
     """
     session = session_of(memory)
     return session.store.queue_mark(session.tenant) if session.actor.may_decide else None
+
+
+def inspecting(memory: Memory) -> Memory:
+    """Return a handle of the same actor for a person who inspects the store: what it reads counts as no use."""
+    session = replace(memory._unconfirmed, inspects=True)  # noqa: SLF001  a handle's own
+    return type(memory)(memory._shared, session)  # noqa: SLF001
 
 
 def bearer_of(memory: Memory, credential: str) -> Memory:

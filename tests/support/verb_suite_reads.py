@@ -141,16 +141,6 @@ class AskingSuite(Handles):
             assert [each.name for each in agent.sources(**asked).actors] == [agent.actor.label]
         assert (owner.facets().total, owner.facets(below=True).total, orion.facets().total) == (1, 2, 2)
 
-    def test_a_memory_tells_which_contexts_held_it_and_how_it_fades(self, agent: Any, orion: Any) -> None:
-        record = self.kept(agent, "Rye bread takes a day", tier="archival")
-        receipt = agent.context("rye bread").receipt.id
-        mine = orion.context("rye bread").receipt.id
-        found = agent.usage(record.id)
-        assert [each.receipt for each in found.contexts] == [receipt]
-        assert {each.receipt for each in orion.usage(record.id).contexts} == {receipt, mine}
-        assert found.half_life_days == 30.0
-        assert found.fading[0].confidence > found.fading[-1].confidence > 0
-
     def test_a_lineage_goes_up_and_down(self, agent: Any) -> None:
         first = self.kept(agent, "Rye bread takes a day", tier="archival")
         middle = self.kept(agent, "Rye needs patience", derived_from=[first.id], tier="archival")
@@ -169,12 +159,6 @@ class AskingSuite(Handles):
             (middle.id, last.id, "derived"),
             (middle.id, newer.id, "superseded"),
         }
-
-    def test_without_vectors_a_map_has_no_points_and_says_so(self, agent: Any) -> None:
-        self.kept(agent, "Rye bread takes a day")
-        found = agent.meaning_map()
-        assert (found.model, found.total, found.placed, found.ids) == (None, 1, 0, ())
-        assert "reindex" in found.notes[0]
 
     def test_what_is_not_there_is_not_found(self, agent: Any) -> None:
         with pytest.raises(NotFound):

@@ -141,13 +141,11 @@ REQUESTS: list[tuple[Any, ...]] = [
     ("promote", "owner", "POST /memory/items/{crane.id}/promote", {"text": "The crane is blue", "reason": "lasting"}),
     ("supersede", "owner", "POST /memory/items/{crane.id}/supersede", {"by": "{saved.id}", "reason": "sold"}),
     ("history", "owner", "GET /memory/items/{saved.id}/history"),
-    ("usage", "owner", "GET /memory/items/{saved.id}/usage"),
     ("lineage", "owner", "GET /memory/items/{saved.id}/lineage"),
     ("window", "owner", "GET /memory/items?offset=1&limit=2&sort=trust&text=e"),
     ("facets", "owner", "GET /memory/facets?below=true&tier=archival"),
     ("activity", "owner", "GET /memory/activity?days=2&by=source"),
     ("sources", "owner", "GET /memory/sources"),
-    ("map", "owner", "GET /memory/map?limit=10"),
     (
         "batch",
         "agent",

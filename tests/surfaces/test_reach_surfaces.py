@@ -29,7 +29,6 @@ NAMED = {
     ("PATCH", "/memory/items/{id}"): {**WHY, "text": "Nobody keeps it"},
     ("DELETE", "/memory/items/{id}"): None,
     ("GET", "/memory/items/{id}/history"): None,
-    ("GET", "/memory/items/{id}/usage"): None,
     ("GET", "/memory/items/{id}/lineage"): None,
     ("POST", "/memory/rollback/{commit_id}"): {},
     ("POST", "/memory/items/{id}/archive"): WHY,

@@ -36,7 +36,8 @@ export function Memories() {
   const address = useAddress();
   const query = filtersOf(address);
   const asked = address.get("q");
-  const facets = useGet("/memory/facets", { params: { query: query as never } }, query.as_of ? null : commits);
+  const { as_of: _, ...now } = query;
+  const facets = useGet(query.as_of ? null : "/memory/facets", { params: { query: now as never } });
   const [selected, setSelected] = useState<ReadonlyMap<string, Memory>>(new Map());
   const [more, setMore] = useState(false);
   const turn = useCallback((each: Memory) => {
@@ -66,6 +67,7 @@ export function Memories() {
           </Button>
           <div class="memory-filters">
             <Filters address={address} count={count} searching={asked !== ""} />
+            {query.as_of ? <p class="soft small">Counts are of the present: choose “Now” to filter by them.</p> : null}
             <Shown of={facets}>{(data) => <Facets found={data} address={address} without={asked ? NOT_IN_SEARCH : []} />}</Shown>
           </div>
         </aside>
@@ -240,7 +242,7 @@ function Browser({ address, query, selected, turn }: { address: Address; query: 
             </label>
           ) : null}
           <span class="spread" />
-          <Link href={`/map${location.search}`}>On the map</Link>
+          <Link href={`/activity${location.search}`}>Day by day</Link>
           <Button small tone="quiet" aria-pressed={reading} hint="v" onClick={() => address.set({ view: reading ? null : "reading" })}>{reading ? "Table" : "Reading view"}</Button>
         </div>
         {reading ? null : (

@@ -10,7 +10,6 @@ import { commits } from "../live";
 import { useGet } from "../load";
 import { mayChange } from "../session";
 import { Button } from "../parts/Button";
-import { Chart } from "../parts/Chart";
 import { ContainDialog, counted } from "../parts/Contain";
 import { Copy } from "../parts/Copy";
 import { CommitLink } from "../parts/CommitLink";
@@ -44,7 +43,6 @@ export function Memory() {
 
 function Whole({ item, asOf }: { item: Item; asOf: string | undefined }) {
   const path = { id: item.id };
-  const usage = useGet("/memory/items/{id}/usage", { params: { path, query: { limit: 100 } } });
   const lineage = useGet("/memory/items/{id}/lineage", { params: { path } });
   const history = useGet("/memory/items/{id}/history", { params: { path } });
   return (
@@ -71,20 +69,11 @@ function Whole({ item, asOf }: { item: Item; asOf: string | undefined }) {
           <h2 id="fields">Fields, and who made each</h2>
           <Fields item={item} />
         </section>
-        <Shown of={usage}>
-          {(data) => (
-            <>
-              <section class="card pad stack" aria-labelledby="fading">
-                <h2 id="fading">Confidence</h2>
-                <Fading usage={data} />
-              </section>
-              <section class="card pad stack" aria-labelledby="use">
-                <h2 id="use">Use</h2>
-                <Use usage={data} />
-              </section>
-            </>
-          )}
-        </Shown>
+        <section class="card pad stack" aria-labelledby="use">
+          <h2 id="use">Use</h2>
+          {item.uses ? <p>Used by agents {counted(item.uses, "time")}, last <Time at={item.last_used} short />.</p> : <p class="soft">No agent used it yet.</p>}
+          <Contexts id={item.id} />
+        </section>
       </div>
     </div>
   );
@@ -229,48 +218,22 @@ function Changed({ items }: { items: readonly Schemas["FieldChange"][] }) {
 
 // --- what became of it
 
-function Fading({ usage }: { usage: Schemas["Usage"] }) {
-  if (usage.half_life_days === null) return <p class="soft">It does not fade: core and permanent memories stay as they are.</p>;
-  const times = usage.fading.map((each) => Date.parse(each.at) / 1000);
-  const now = Date.now() / 1000;
-  const ahead = usage.fading.at(-1);
-  return (
-    <>
-      <Chart
-        label={`Confidence and importance over time; ${ahead ? `confidence will be ${ahead.confidence.toFixed(2)} by ${ahead.at.slice(0, 10)}` : ""}`}
-        times={times}
-        lines={[
-          { label: "confidence", values: usage.fading.map((each) => each.confidence), colour: "--accent" },
-          { label: "importance", values: usage.fading.map((each) => each.importance), colour: "--working" },
-        ]}
-        height={130}
-        range={[0, 1]}
-        mark={now}
-      />
-      <p class="soft small">
-        <span class="chart-legend"><span><i style={{ background: "var(--accent)" }} />confidence</span><span><i style={{ background: "var(--working)" }} />importance</span></span>
-        Halves in {usage.half_life_days} days unless it is confirmed; the dashed line is now.
-      </p>
-    </>
-  );
+/** The contexts that held it; who decides sees those of every scope. */
+function Contexts({ id }: { id: string }) {
+  const impact = useGet("/memory/impact", { params: { query: { memory: id } } });
+  return <Shown of={impact}>{(data) => <Held contexts={[...data.contexts].reverse()} />}</Shown>;
 }
 
-function Use({ usage }: { usage: Schemas["Usage"] }) {
-  if (!usage.uses && !usage.contexts.length) return <Empty title="Nobody was given it yet" />;
+// Contexts that are listed, the newest ones.
+const LISTED = 100;
+
+function Held({ contexts }: { contexts: readonly Schemas["Delivery"][] }) {
+  if (!contexts.length) return <Empty title="No compiled context held it" />;
   return (
     <>
-      <p>Handed out {counted(usage.uses, "time")}, last <Time at={usage.last_used} short />.</p>
-      {usage.days.length > 1 ? (
-        <Chart
-          label={`Contexts that held it, by day: ${usage.days.map((each) => `${each.value} ${each.count}`).join(", ")}`}
-          times={usage.days.map((each) => Date.parse(`${each.value}T12:00:00Z`) / 1000)}
-          lines={[{ label: "contexts", values: usage.days.map((each) => each.count), colour: "--accent", columns: true }]}
-          height={100}
-        />
-      ) : null}
-      <h3>{usage.contexts.length ? `${counted(usage.contexts.length, "context")} held it` : "No compiled context held it"}</h3>
+      <p>{counted(contexts.length, "context")} held it.</p>
       <ol class="plain-list boxed memory-contexts">
-        {usage.contexts.map((each) => (
+        {contexts.slice(0, LISTED).map((each) => (
           <li key={each.receipt} class="line small">
             <Link href={`/context?receipt=${each.receipt}`}><Time at={each.at} /></Link>
             <span class="soft">{seen(each.actor)} to {each.purpose}</span>
@@ -279,7 +242,7 @@ function Use({ usage }: { usage: Schemas["Usage"] }) {
           </li>
         ))}
       </ol>
-      {usage.older ? <p class="soft small">{counted(usage.older, "older context")} were not looked at.</p> : null}
+      {contexts.length > LISTED ? <p class="soft small">{counted(contexts.length - LISTED, "older context")} not listed.</p> : null}
     </>
   );
 }

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from keepward.calls.draft import Draft
     from keepward.model.blob import Blob
-    from keepward.model.browse import Activity, Facets, Lineage, MeaningMap, Sources, Usage
+    from keepward.model.browse import Activity, Facets, Lineage, Sources
     from keepward.model.commit import ReceiptKind, ReceiptPage
     from keepward.model.compiled import CompiledContext, Explanation, Replayed, TokenCount
     from keepward.model.identity import Identity
@@ -62,7 +62,6 @@ class Filters(TypedDict, total=False):
     min_importance: float
     include_ended: bool
     include_sensitive: bool
-    as_of: AsOf
 
 
 class Use(Talks):
@@ -180,18 +179,6 @@ class Use(Talks):
     @sends("browse")
     def sources(self, **filters: Unpack[Filters]) -> Sources:
         """Return what each actor, source, reference and session wrote; filters are those of ``find``."""
-
-    @sharing(find, Filters.__annotations__)
-    @sends("browse")
-    def meaning_map(self, *, limit: int = 20_000, **filters: Unpack[Filters]) -> MeaningMap:
-        """Return memories as points of a plane, near each other where they mean much the same.
-
-        Filters are those of ``find``. Of more than ``limit`` memories, 1 to 100,000, evenly spaced ones are shown.
-        """
-
-    @sends("browse")
-    def usage(self, memory_id: str, *, limit: int = 100) -> Usage:
-        """Return the contexts that held a memory, newest first and by day, and how its confidence fades."""
 
     @sends("browse")
     def lineage(self, memory_id: str) -> Lineage:

@@ -152,7 +152,8 @@ class Call:
             raise Unauthorised("KEEPWARD_TOKEN says who asks and where; leave out --as, --tenant and --scope")
         who = None if token else self.principal(duty)
         from keepward.config import home, make_room
-        from keepward.memory import Memory
+        from keepward.memory import Memory, inspecting
+        from keepward.model.trust import ActorKind
 
         made = make_room(self.path, self.environ) if missing and isinstance(self.path, Path) else ()
         try:
@@ -175,6 +176,8 @@ class Call:
                     each.rmdir()
             raise
         memory = self._open.enter_context(opened)
+        if memory.actor.kind is ActorKind.OPERATOR:
+            memory = inspecting(memory)
         if missing and str(self.path) == ":memory:":
             self.say("a store in :memory: ends with this command: nothing of it is kept")
         elif missing:

@@ -1,54 +1,52 @@
-"""Browsing: windows over all memories in any order, and what there is of each sort, by day and by source.
+"""Lists and counts of memories: a page in any order, facets, activity by day, and sources.
 
-Invariants
-(1) A reader is shown, and counted, what recall or ``get`` would give it: its own scope and those above; with ``below``,
-    who decides also those below. What is sensitive takes its right, also in a state of before it was.
-(2) Counts and orders come from the catalogue, which is level with the journal; memories are read from the store.
-(3) What is shown of a state is the same whenever it is asked for, but for what fades and ends.
+Counts come from the columns of the newest versions. A list reads the memories that it shows from the store, which
+verifies them. A memory that does not match its seal is named in ``withheld`` and in a note.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import Any
 
 from keepward.engine.read import moment, replica_notes, seq_of
 from keepward.engine.session import Session
-from keepward.engine.view import GRANT, ids_of, notes_of, reaches, see_below, unsound
+from keepward.engine.view import GRANT, ids_of, notes_of, reaches, see_below, still_shown, unsound, withheld
 from keepward.errors import InvalidInput, Unauthorised
-from keepward.model.browse import Activity, Facets, MeaningMap, Origins, Series, Sources, counted
+from keepward.model.browse import Activity, Facets, Origins, Series, Sources, counted
 from keepward.model.commit import EMPTY_HASH, Head
-from keepward.model.memory import Status, as_read
-from keepward.model.query import AsOf, Filter, Memories, check_names
+from keepward.model.memory import Record, Sensitivity, Status, as_read, importance_at
+from keepward.model.query import EVERYTHING, AsOf, Filter, Memories, check_names
 from keepward.model.trust import Trust, visible_from
 from keepward.model.value import chosen, from_micros, to_micros
-from keepward.model.where import Where
+from keepward.model.where import Where, meets
+from keepward.store.listing import ListedRow, Written, list_filters
+from keepward.store.sql import COUNTED
 
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    from keepward.retrieval.catalogue import Catalogue, Sight, Wanted
-    from keepward.retrieval.rows import Places
-
+#: What memories are counted by.
+FACETS = (*COUNTED, "author", "tag")
+SORTS = ("created", "changed", "importance", "confidence", "trust", "tier", "kind", "scope", "source", "author")
+#: Orders that only the content of a memory answers.
+_BY_CONTENT = frozenset({"importance", "confidence", "author"})
+#: Orders whose least value comes first, unless ``ascending``.
+_NAMES = frozenset({"tier", "kind", "scope", "source", "author"})
 #: Values listed of a facet, and names in a list of sources.
-LISTED = 50
-SOURCES = 500
+MAX_LISTED = 50
+MAX_SOURCES = 500
 #: Days of one activity, and series in it.
-DAYS = 400
-SERIES = 12
-#: Points of a map.
-MOST_POINTS = 100_000
-_DAY = 86_400_000_000
-#: Microseconds of the earliest instant that there is.
-_BEGIN = -62_135_596_800_000_000
+MAX_DAYS = 400
+MAX_SERIES = 12
+_DAY = timedelta(days=1)
+_SENSITIVE = f"sensitive memories were left out: asking for them {GRANT} --can read,propose,sensitive`"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Which memories are browsed; what is empty or None leaves all."""
+    """Which memories are listed or counted; an empty value or None means all."""
 
     #: By facet, any of these values.
     any_of: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -66,72 +64,128 @@ class Selection:
     where: Where = ()
     as_of: AsOf = None
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _State:
-    """The rows of a state that a reader may see, and what it asked of them."""
-
-    catalogue: Catalogue
-    #: Newest version of each memory, in order of arrival.
-    rows: Places
-    sight: Sight
-    wanted: Wanted
-    seq: int | None
-    head: str
-    now: datetime
-    notes: tuple[str, ...]
-
     @property
-    def at(self) -> int:
-        return to_micros(self.now)
+    def needs_content(self) -> bool:
+        return bool(self.text or self.where or self.min_importance)
 
-    @property
-    def passing(self) -> Places:
-        return self.catalogue.chosen(self.rows, self.wanted, self.at)
+    def accepts(self, record: Record, now: datetime) -> bool:
+        """Whether a memory passes what its content answers: text, own fields, and what its importance decays to."""
+        part = (self.text or "").casefold()
+        return (
+            (not part or part in f"{record.text}\n{record.key or ''}".casefold())
+            and meets(record.metadata, self.where)
+            and (not self.min_importance or importance_at(record, now) >= round(self.min_importance, 4))
+        )
+
+    def passed(self, record: Record, now: datetime) -> bool:
+        """Whether a memory of an earlier state passes all filters."""
+        values = {name: getattr(record, name, None) for name in (*FACETS, "key", "job")}
+        values |= {"trust": record.effective_trust.label, "status": record.status_at(now)}
+        wanted = self.any_of if self.include_ended else {"status": (Status.ACTIVE,), **self.any_of}
+        tags = wanted.get("tag", ())
+        return (
+            all(not names or name == "tag" or values[name] in names for name, names in wanted.items())
+            and (not tags or bool({*tags} & {*record.tags}))
+            and (self.since is None or record.created_at >= self.since)
+            and (self.until is None or record.created_at < self.until)
+            and self.accepts(record, now)
+        )
 
 
-def _state(session: Session, selection: Selection) -> _State:
-    """Return what a reader may see of a state; the caller holds the lock of the catalogues."""
-    from keepward.retrieval.catalogue import Sight, Wanted
+_Rows = list[tuple[ListedRow, Record | None]]
 
-    _check(selection)
-    if selection.within is not None:
-        see_below(session, selection.within)
-    with session.store.together(session.tenant):
-        catalogue = session.engine.catalogues.level(session.store, session.tenant)
-        seq = seq_of(session, selection.as_of)
-        now, head = moment(session, selection.as_of, seq), session.store.head(session.tenant)
-        notes = replica_notes(session, head) if session.store.from_replica else ()
-        if seq is not None:
-            view = session.store.commit(session.tenant, str(seq)) if seq else None
-            head = Head(seq=seq, hash=view.commit.hash if view else EMPTY_HASH)
-    own, able = visible_from(session.scope), session.actor.able("sensitive")
 
-    def seen(scope: str) -> bool:
+class _View:
+    """What a reader may see of one state, and the rows that pass its selection."""
+
+    def __init__(self, session: Session, selection: Selection) -> None:
+        _check(selection)
+        self.session, self.selection = session, selection
+        self.store, self.tenant = session.store, session.tenant
+        self.sensitive = selection.include_sensitive and session.actor.able("sensitive")
         if selection.within is not None:
-            return selection.within in visible_from(scope)
-        return scope in own or (selection.below and reaches(session, scope))
+            see_below(session, selection.within)
+        with self.store.together(self.tenant):
+            self.seq = seq_of(session, selection.as_of)
+            self.now, self.head = moment(session, selection.as_of, self.seq), self.store.head(self.tenant)
+            self.notes = list(replica_notes(session, self.head) if self.store.from_replica else ())
+            if self.seq is not None:
+                view = self.store.commit(self.tenant, str(self.seq)) if self.seq else None
+                self.head = Head(seq=self.seq, hash=view.commit.hash if view else EMPTY_HASH)
+            self.visible = [scope for scope in self.store.scopes(self.tenant) if self._sees(scope)]
 
-    sight = Sight(reaches=seen, include_sensitive=selection.include_sensitive and able)
-    wanted = Wanted(
-        any_of=selection.any_of,
-        text=selection.text,
-        since=None if selection.since is None else to_micros(selection.since),
-        until=None if selection.until is None else to_micros(selection.until),
-        where=selection.where,
-        min_importance=selection.min_importance,
-        include_ended=selection.include_ended,
-    )
-    every = catalogue.state(seq)
-    rows = catalogue.seen(every, sight)
-    if selection.include_sensitive and not able:
-        whole = catalogue.seen(every, replace(sight, include_sensitive=True))
-        if len(catalogue.chosen(whole, wanted, to_micros(now))) > len(catalogue.chosen(rows, wanted, to_micros(now))):
-            left = f"sensitive memories were left out: asking for them {GRANT} --can read,propose,sensitive`"
-            notes = (*notes, left)
-    return _State(
-        catalogue=catalogue, rows=rows, sight=sight, wanted=wanted, seq=seq, head=head.name, now=now, notes=notes
-    )
+    def _sees(self, scope: str) -> bool:
+        if self.selection.within is not None:
+            return self.selection.within in visible_from(scope)
+        below = self.selection.below and reaches(self.session, scope)
+        return below or scope in visible_from(self.session.scope)
+
+    @cached_property
+    def authors(self) -> dict[str, str]:
+        """The author of each memory that the reader may see, by id."""
+        return self.store.authors(self.tenant, self.filters({"status": tuple(Status)}))
+
+    def filters(self, any_of: Mapping[str, Sequence[str]], ids: Collection[str] | None = None) -> dict[str, Any]:
+        """Return the selection as the statements of a list take it, with ``any_of`` in place of its own."""
+        if by := any_of.get("author"):
+            own = {name for name, author in self.authors.items() if author in by}
+            ids = own if ids is None else own & {*ids}
+        if not self.selection.include_ended:
+            any_of = {"status": (Status.ACTIVE,), **any_of}
+        since, until = (each and to_micros(each) for each in (self.selection.since, self.selection.until))
+        named: dict[str, Any] = {"since": since, "until": until, "now": to_micros(self.now)}
+        return list_filters(
+            visible=self.visible, include_sensitive=self.sensitive, any_of=any_of, ids=ids and sorted(ids), **named
+        )
+
+    def rows(self, any_of: Mapping[str, Sequence[str]], *, content: bool = False) -> _Rows:
+        """Return what passes, newest arrival first; with its content where that is asked for or needed."""
+        asked = self.selection
+        if self.seq is not None:
+            return self._past()
+        found: _Rows
+        if content or asked.needs_content:
+            passing = self.store.contents(self.tenant, self.filters(any_of), part=asked.text or "")
+            # A memory whose content is damaged passes: it is read again, and named as withheld.
+            found = [(row, record) for row, record in passing if record is None or asked.accepts(record, self.now)]
+        else:
+            found = [(row, None) for row in self.store.listed(self.tenant, self.filters(any_of))]
+        return sorted(found, key=lambda each: each[0].arrival, reverse=True)
+
+    def _past(self) -> _Rows:
+        """Return what passed in an earlier state, newest arrival first."""
+        found = self.store.find(self.tenant, EVERYTHING, live_at=None, limit=None, as_of=self.seq)
+        records = [each for each in found.records if each.scope in self.visible]
+        if not self.sensitive:
+            # What is sensitive by now stays hidden in a state of before it was.
+            records = [each for each in still_shown(self.session, records) if each.sensitivity is Sensitivity.NORMAL]
+        passing = (each for each in records if self.selection.passed(each, self.now))
+        return [(_row_of(record, -n, self.now), record) for n, record in enumerate(passing)]
+
+    def left_out(self, passing: int) -> tuple[str, ...]:
+        """Return the notes, with one on sensitive memories where these would pass and the reader may not see them."""
+        if self.selection.include_sensitive and not self.sensitive:
+            self.sensitive = True
+            more = len(self.rows(self.selection.any_of)) > passing
+            self.sensitive = False
+            return (*self.notes, _SENSITIVE) if more else (*self.notes,)
+        return (*self.notes,)
+
+    def withheld(self, damaged: Sequence[str] = ()) -> tuple[tuple[str, ...], list[str]]:
+        """Return the ids of memories that do not match their seals, and the sentence about them."""
+        gone = unsound(damaged)
+        if self.seq is None:
+            tiers = tuple(self.selection.any_of.get("tier", ()))
+            filters = Filter(scopes=(*self.visible, ""), tiers=tiers, include_sensitive=self.sensitive)
+            live_at = None if self.selection.include_ended else self.now
+            gone = withheld(self.session, filters, live_at=live_at, damaged=damaged)
+        return ids_of(gone), notes_of(gone)
+
+
+def _row_of(record: Record, arrival: int, now: datetime) -> ListedRow:
+    changed = to_micros(record.updated_at or record.created_at)
+    words = (record.tier.value, record.kind.value, record.scope, record.source)
+    return ListedRow(record.id, arrival, changed, record.status_at(now).value, int(record.effective_trust), *words)
 
 
 def _check(selection: Selection) -> None:
@@ -147,61 +201,85 @@ def _check(selection: Selection) -> None:
 def window(
     session: Session, selection: Selection, *, sort: str, ascending: bool, offset: int, limit: int | None
 ) -> Memories:
-    """Return one window of the memories that pass, in an order; ``total`` is how many there are.
+    """Return one page of the memories that pass, in an order; ``total`` is how many there are.
 
-    What cannot be shown because it does not hold is named in ``withheld`` and leaves its place empty.
+    Equal values are in order of arrival, newest first.
 
     Raises:
         InvalidInput: an offset below 0, a limit below 1, an unknown order, tier, kind, status or trust.
     """
-    from keepward.retrieval.catalogue import SORTS
-
     if offset < 0 or (limit is not None and limit < 1):
         raise InvalidInput("an offset is at least 0 and a limit at least 1")
     sort = chosen("order", sort, SORTS)
-    with session.engine.catalogues.lock:
-        state = _state(session, selection)
-        catalogue, rows = state.catalogue, state.passing
-        rows = catalogue.ordered(rows, sort, state.at, ascending=ascending)
-        shown = rows[offset : None if limit is None else offset + limit]
-        ids = [catalogue.ids[number] for number in catalogue["memory"][shown]]
-    found = session.store.records(session.tenant, ids, as_of=state.seq)
-    records = [as_read(record, state.now) for record in found.records if state.sight.reaches(record.scope)]
-    gone = unsound(found.damaged)
-    notes = (*state.notes, *notes_of(gone))
-    return Memories(records, withheld=ids_of(gone), notes=notes, total=len(rows), head=state.head)
+    view = _View(session, selection)
+    rows = view.rows(selection.any_of, content=sort in _BY_CONTENT)
+    ordered = sorted(rows, key=lambda each: _key(sort, each, view.now), reverse=ascending is (sort in _NAMES))
+    ids = [row.id for row, _ in ordered[offset : None if limit is None else offset + limit]]
+    found = session.store.records(session.tenant, ids, as_of=view.seq)
+    records = [as_read(record, view.now) for record in found.records if record.scope in view.visible]
+    gone, damaged = view.withheld(found.damaged)
+    notes = (*view.left_out(len(rows)), *damaged)
+    return Memories(records, withheld=gone, notes=notes, total=len(rows), head=view.head.name)
+
+
+def _key(sort: str, each: tuple[ListedRow, Record | None], now: datetime) -> Any:
+    row, record = each
+    if sort in _BY_CONTENT:
+        return ("" if sort == "author" else 0.0) if record is None else getattr(as_read(record, now), sort)
+    return getattr(row, "arrival" if sort == "created" else sort)
 
 
 def among(session: Session, selection: Selection) -> tuple[frozenset[str], tuple[str, ...]]:
     """Return the ids of the memories that pass, and the scopes that they lie in; errors are as for ``window``."""
-    with session.engine.catalogues.lock:
-        state = _state(session, selection)
-        catalogue, rows = state.catalogue, state.passing
-        ids = [catalogue.ids[number] for number in catalogue["memory"][rows]]
-        return frozenset(ids), tuple(name for name, _ in catalogue.tally(rows, "scope", state.at))
+    rows = [row for row, _ in _View(session, selection).rows(selection.any_of)]
+    return frozenset(row.id for row in rows), tuple(sorted({row.scope for row in rows}))
 
 
-def facets(session: Session, selection: Selection, *, of: Sequence[str] = (), most: int = LISTED) -> Facets:
-    """Return how many memories pass, and how many of each sort there are; errors are as for ``window``.
+def facets(session: Session, selection: Selection, *, of: Sequence[str] = (), most: int = MAX_LISTED) -> Facets:
+    """Return how many memories pass, and how many have each value of a facet; errors are as for ``window``.
 
-    ``of`` names the facets that are counted, all of them where it is empty; ``most`` values of each are listed.
+    A facet is counted as if nothing of it was chosen. ``of`` names the facets that are counted, all of them where it
+    is empty; ``most`` values of each are listed.
     """
-    from keepward.retrieval.catalogue import FACETS
-
     for name in of:
         chosen("facet", name, FACETS)
-    with session.engine.catalogues.lock:
-        state = _state(session, selection)
-        counts = state.catalogue.counts(state.rows, state.wanted, state.at, of or FACETS)
-        total = len(state.passing)
+    view = _View(session, selection)
+    total = len(view.rows(selection.any_of))
+    counts = {name: sorted(each.items(), key=_most_first) for name, each in _counts(view, of or FACETS)}
     return Facets(
-        head=state.head,
-        seq=int(state.head.split(":")[0]),
+        head=view.head.name,
+        seq=view.head.seq,
         total=total,
         facets={name: counted(_listed(pairs, selection.any_of.get(name, ()), most)) for name, pairs in counts.items()},
         more={name: len(pairs) - most for name, pairs in counts.items() if len(pairs) > most},
-        notes=state.notes,
+        notes=(*view.left_out(total), *view.withheld()[1]),
     )
+
+
+def _counts(view: _View, of: Sequence[str]) -> Iterator[tuple[str, Mapping[str, int]]]:
+    """Yield each facet with the number of memories of each value."""
+    ids = None
+    if view.selection.needs_content:
+        ids = [row.id for row, _ in view.rows({"status": tuple(Status)})]
+    for name in of:
+        any_of = {each: names for each, names in view.selection.any_of.items() if each != name}
+        filters = view.filters({**any_of, "status": tuple(Status)} if name == "status" else any_of, ids)
+        if name == "author":
+            rows = view.store.listed(view.tenant, filters)
+            yield name, Counter(view.authors[row.id] for row in rows if row.id in view.authors)
+        else:
+            yield name, view.store.count_by(view.tenant, name, filters)
+
+
+def _most_first(pair: tuple[str, int]) -> tuple[int, str]:
+    return -pair[1], pair[0]
+
+
+def _listed(pairs: list[tuple[str, int]], asked: Sequence[str], most: int) -> list[tuple[str, int]]:
+    """Return the first of them, and what was asked for, which may be none."""
+    first = pairs[:most]
+    shown, rest = {name for name, _ in first}, dict(pairs[most:])
+    return [*first, *((name, rest.get(name, 0)) for name in asked if name not in shown)]
 
 
 def elsewhere(session: Session) -> tuple[str, ...]:
@@ -227,71 +305,48 @@ def elsewhere(session: Session) -> tuple[str, ...]:
     return (f"no memory is seen from {session.scope}; {held}: {named}{rest}; name one as the scope",)
 
 
-def _listed(pairs: list[tuple[str, int]], asked: Sequence[str], most: int) -> list[tuple[str, int]]:
-    """Return the first of them, and what was asked for, which may be none."""
-    first = pairs[:most]
-    shown, rest = {name for name, _ in first}, dict(pairs[most:])
-    return [*first, *((name, rest.get(name, 0)) for name in asked if name not in shown)]
-
-
-#: What activity is counted by, and the column that it is in.
-_BY = {"author": "actor", "source": "source", "session": "session", "tier": "tier", "kind": "kind", "scope": "scope"}
-
-
 def activity(session: Session, selection: Selection, *, by: str, days: int, zone: int) -> Activity:
     """Return how many versions were written on each of the last ``days``, and by whom.
 
     The days end with that of ``until``, or today; they are those of a zone so many minutes east of UTC. Filters are
-    compared with each version as it was written, and with what holds by now or not.
+    compared with the memories as they are now.
 
     Raises:
         InvalidInput: days outside 1..400, a zone outside a day, or as for ``window``.
     """
-    import numpy as np
-
-    column = _BY[chosen("series", by, tuple(_BY))]
-    if not 1 <= days <= DAYS or not -1_440 < zone < 1_440:
-        raise InvalidInput(f"days are from 1 to {DAYS}, and a zone is less than 1,440 minutes from UTC")
+    by = chosen("series", by, ("author", "source", "session", "tier", "kind", "scope"))
+    if not 1 <= days <= MAX_DAYS or not -1_440 < zone < 1_440:
+        raise InvalidInput(f"days are from 1 to {MAX_DAYS}, and a zone is less than 1,440 minutes from UTC")
+    view = _View(session, replace(selection, since=None, until=None, include_ended=True))
     shift = timedelta(minutes=zone)
-    with session.engine.catalogues.lock:
-        state = _state(session, replace(selection, since=None, until=None, include_ended=True))
-        catalogue = state.catalogue
-        last = (selection.until - timedelta(microseconds=1)) if selection.until else state.now
-        end = (last + shift).date()
-        first = end - timedelta(days=days - 1)
-        begin = to_micros(datetime(first.year, first.month, first.day, tzinfo=UTC) - shift)
-        begin = max(begin, _BEGIN if selection.since is None else to_micros(selection.since))
-        rows = _written(state)
-        at = catalogue["at"][rows]
-        rows = rows[(at >= begin) & (at <= to_micros(last))]
-        places = (catalogue["at"][rows] + zone * 60_000_000) // _DAY - (first - datetime(1970, 1, 1).date()).days  # noqa: DTZ001  a date alone
-        codes, names = catalogue[column][rows].astype(np.int64), catalogue.names(column)
-        table = np.zeros((len(names) + 1, days), dtype=np.int64)
-        np.add.at(table, (codes, places), 1)
-    totals = table.sum(axis=1)
-    # The last row is of versions that have no such value.
-    order = sorted(np.flatnonzero(totals[:-1]).tolist(), key=lambda code: (-int(totals[code]), names[code]))
+    last = selection.until - timedelta(microseconds=1) if selection.until else view.now
+    first = (last + shift).date() - (days - 1) * _DAY
+    begin = datetime(first.year, first.month, first.day, tzinfo=UTC) - shift
+    begin = begin if selection.since is None else max(begin, selection.since)
+    totals, series = [0] * days, dict[str, list[int]]()
+    for each in _written(view, to_micros(begin), to_micros(last)):
+        day = ((from_micros(each.at) + shift).date() - first).days
+        totals[day] += 1
+        if name := each.actor if by == "author" else each.fields.get(by):
+            series.setdefault(name, [0] * days)[day] += 1
+    order = sorted(series, key=lambda name: (-sum(series[name]), name))
     return Activity(
-        head=state.head,
+        head=view.head.name,
         by=by,
-        days=tuple((first + timedelta(days=day)).isoformat() for day in range(days)),
-        counts=tuple(table.sum(axis=0).tolist()),
+        days=tuple((first + day * _DAY).isoformat() for day in range(days)),
+        counts=tuple(totals),
         series=tuple(
-            Series(name=names[code], counts=tuple(table[code].tolist()), total=int(totals[code]))
-            for code in order[:SERIES]
+            Series(name=name, counts=tuple(series[name]), total=sum(series[name])) for name in order[:MAX_SERIES]
         ),
-        more=max(0, len(order) - SERIES),
+        more=max(0, len(order) - MAX_SERIES),
     )
 
 
-def _written(state: _State) -> Places:
-    """Return the versions that say something and that a reader may see, up to the state."""
-    import numpy as np
-
-    catalogue = state.catalogue
-    end = len(catalogue) if state.seq is None else int(np.searchsorted(catalogue["seq"], state.seq, side="right"))
-    said = np.flatnonzero(catalogue["says"][:end])
-    return catalogue.chosen(catalogue.seen(said, state.sight), state.wanted, state.at)
+def _written(view: _View, since: int, until: int) -> Iterator[Written]:
+    """Yield the versions that said something between two instants, of the memories that pass."""
+    asked = view.selection
+    ids = [row.id for row, _ in view.rows(asked.any_of)] if asked.needs_content else None
+    return view.store.written(view.tenant, since, until, view.filters(asked.any_of, ids))
 
 
 def sources(session: Session, selection: Selection) -> Sources:
@@ -299,124 +354,50 @@ def sources(session: Session, selection: Selection) -> Sources:
 
     Errors are as for ``window``.
     """
-    with session.engine.catalogues.lock:
-        state = _state(session, replace(selection, include_ended=True))
-        rows = _written(state)
-        lists = {
-            name: _origins(state, rows, column)
-            for name, column in (
-                ("actors", "actor"),
-                ("sources", "source"),
-                ("references", "reference"),
-                ("sessions", "session"),
-            )
-        }
+    view = _View(session, replace(selection, include_ended=True))
+    rows = {row.id: row for row, _ in view.rows(selection.any_of)}
+    origins: dict[str, dict[str, _Tally]] = {name: {} for name in ("actors", "sources", "references", "sessions")}
+    for each in _written(view, _FIRST, _LAST):
+        names = {"actors": [each.actor], "references": each.fields.get("evidence", ())}
+        names |= {f"{name}s": [each.fields.get(name)] for name in ("source", "session")}
+        for group, found in names.items():
+            for name in filter(None, found):
+                tally = origins[group].setdefault(name, _Tally(first=each.at))
+                tally.memories.add(each.memory_id)
+                tally.writes, tally.last = tally.writes + 1, each.at
+    lists = {
+        group: sorted((tally.told(name, rows) for name, tally in found.items()), key=lambda e: (-e.memories, e.name))
+        for group, found in origins.items()
+    }
     return Sources(
-        head=state.head,
-        **{name: tuple(each[:SOURCES]) for name, each in lists.items()},
-        more={name: len(each) - SOURCES for name, each in lists.items() if len(each) > SOURCES},
+        head=view.head.name,
+        **{name: tuple(each[:MAX_SOURCES]) for name, each in lists.items()},
+        more={name: len(each) - MAX_SOURCES for name, each in lists.items() if len(each) > MAX_SOURCES},
     )
 
 
-def _origins(state: _State, rows: Places, column: str) -> list[Origins]:
-    import numpy as np
+#: Before and after every instant.
+_FIRST, _LAST = -(1 << 62), 1 << 62
+_LABELS = {int(each): each.label for each in Trust}
 
-    catalogue = state.catalogue
-    versions, codes = catalogue.said_by(rows, column)
-    if not len(versions):
-        return []
-    names, many = catalogue.names(column), len(catalogue.ids)
-    order = np.argsort(codes, kind="stable")
-    versions, codes = versions[order], codes[order]
-    newest = np.full(many, -1, dtype=np.intp)
-    newest[catalogue["memory"][state.rows]] = state.rows
-    live = np.zeros(many, dtype=np.bool_)
-    holding = state.rows[catalogue.status(state.rows, state.at) == catalogue.code("status", Status.ACTIVE.value)]
-    live[catalogue["memory"][holding]] = True
-    trusts = catalogue.names("trust")
-    found: list[Origins] = []
-    present, begins = np.unique(codes, return_index=True)
-    for code, part in zip(present.tolist(), np.split(versions, begins[1:]), strict=True):
-        memories = np.unique(catalogue["memory"][part])
-        memories = memories[newest[memories] >= 0]
-        ranked = np.bincount(catalogue["trust"][newest[memories]], minlength=len(trusts))
-        at = catalogue["at"][part]
-        found.append(
-            Origins(
-                name=names[code],
-                memories=len(memories),
-                live=int(live[memories].sum()),
-                writes=len(part),
-                trust={trusts[each]: int(ranked[each]) for each in np.flatnonzero(ranked).tolist()},
-                first=from_micros(int(at.min())),
-                last=from_micros(int(at.max())),
-            )
+
+@dataclass(slots=True)
+class _Tally:
+    """What one origin wrote, as far as it was counted."""
+
+    first: int
+    last: int = 0
+    writes: int = 0
+    memories: set[str] = field(default_factory=set)
+
+    def told(self, name: str, rows: Mapping[str, ListedRow]) -> Origins:
+        own = [rows[each] for each in self.memories if each in rows]
+        return Origins(
+            name=name,
+            memories=len(own),
+            live=sum(row.status == Status.ACTIVE for row in own),
+            writes=self.writes,
+            trust=dict(sorted(Counter(_LABELS.get(row.trust, "unknown") for row in own).items())),
+            first=from_micros(self.first),
+            last=from_micros(self.last),
         )
-    return sorted(found, key=lambda each: (-each.memories, each.name))
-
-
-def meaning_map(session: Session, selection: Selection, *, limit: int) -> MeaningMap:
-    """Return the memories that pass as points of a plane; of more than ``limit`` evenly spaced ones by arrival.
-
-    Raises:
-        InvalidInput: a limit outside 1..100,000, or as for ``window``.
-    """
-    import numpy as np
-
-    if not 1 <= limit <= MOST_POINTS:
-        raise InvalidInput(f"a map has from 1 to {MOST_POINTS:,} points")
-    with session.engine.catalogues.lock:
-        state = _state(session, selection)
-        catalogue = state.catalogue
-        passing = state.passing
-        rows = passing[np.unique(np.linspace(0, len(passing) - 1, min(len(passing), limit)).astype(np.intp))]
-        ids = [catalogue.ids[number] for number in catalogue["memory"][rows]]
-        model, known, places = _places(session, state, ids)
-        rows = rows[known]
-        ages = np.maximum(state.at - catalogue["created_at"][rows], 0) // _DAY
-        columns: dict[str, Any] = {name: tuple(catalogue[name][rows].tolist()) for name in ("tier", "source", "kind")}
-        columns |= {f"{name}s": tuple(catalogue.names(name)) for name in tuple(columns)}
-    notes = list(state.notes)
-    if len(passing) > limit:
-        notes.append(f"{limit:,} of {len(passing):,} memories are shown, evenly spaced by arrival")
-    if not known.all():
-        notes.append(f"{int((~known).sum()):,} have no vector and no place; `keepward reindex` makes them")
-    return MeaningMap(
-        head=state.head,
-        model=model,
-        total=len(passing),
-        placed=int(known.sum()),
-        ids=tuple(each for each, has in zip(ids, known, strict=True) if has),
-        x=tuple(places[:, 0].tolist()),
-        y=tuple(places[:, 1].tolist()),
-        age=tuple(ages.tolist()),
-        **columns,
-        notes=tuple(notes),
-    )
-
-
-def _places(
-    session: Session, state: _State, ids: list[str]
-) -> tuple[str | None, npt.NDArray[np.bool_], npt.NDArray[np.int16]]:
-    """Return the model of the vectors, which memories have one, and the places of those; the last map is kept."""
-    import numpy as np
-
-    from keepward.retrieval.projection import plane
-
-    asked = (session.tenant, state.head, tuple(ids))
-    held, answer = session.engine.catalogues.places
-    if held != asked:
-        none = np.zeros(len(ids), dtype=np.bool_)
-        answer = (None, none, np.zeros((0, 2), dtype=np.int16))
-        with session.indexes.lock:
-            if state.seq is not None:
-                index = session.indexes.at(session.store, session.tenant, state.seq)
-            else:
-                index = session.indexes.of(session.engine, session.tenant, ids)
-            if ids and index.spaces:
-                model, dim = index.spaces[0]
-                units, known = index.own_vectors(ids, model, dim)
-                answer = (model, known, plane(units[known]))
-        session.engine.catalogues.places = (asked, answer)
-    found: tuple[str | None, npt.NDArray[np.bool_], npt.NDArray[np.int16]] = answer
-    return found

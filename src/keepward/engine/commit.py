@@ -273,7 +273,7 @@ def keep_read(
         # Whoever reads waits for the answer, and gets it without a receipt rather than late.
         with session.store.write(brief=True) as writer:
             also(writer)
-            writer.put_receipt(receipt)
+            writer.put_receipt(receipt, counts=not session.inspects)
             session.engine.write_uses(writer)
     except StoreUnavailable:
         return receipt, ("the receipt was not kept: the store cannot be written",)

@@ -377,7 +377,7 @@ def _keep(session: Session, inputs: Inputs, compiled: Compiled, gathered: Gather
         head=inputs.head,
         also=lambda writer: _keep_documents(writer, session, inputs),
     )
-    if unkept:
+    if unkept and not session.inspects:
         # A receipt that is kept counts them by itself.
         shown = (item.id for section in compiled.sections for item in section.items if not item.weak)
         session.engine.count_uses(session.tenant, shown)

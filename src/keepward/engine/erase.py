@@ -164,7 +164,6 @@ def _apply(
     except Conflict as fault:
         raise Conflict(_CHANGED) from fault
     session.indexes.forget(session.tenant)
-    session.engine.catalogues.forget(session.tenant)
     session.engine.rerankers.forget(session.tenant)
     return Erased(plan=plan, commit=stored.commit, receipt=stored.receipt)
 

@@ -15,13 +15,12 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice, takewhile
-from typing import TYPE_CHECKING, Any
+from itertools import islice
+from typing import TYPE_CHECKING
 
 from keepward.engine.features import embedded, questions, words
 from keepward.errors import ModelUnavailable
 from keepward.locks import Lock
-from keepward.model.commit import EMPTY_HASH
 from keepward.model.memory import Record, Status
 from keepward.model.query import EVERYTHING
 from keepward.ports.store import Features, Indexed, Profile
@@ -30,15 +29,12 @@ from keepward.store.reads import Reader
 
 if TYPE_CHECKING:
     from keepward.engine.session import Engine, Session
-    from keepward.retrieval.catalogue import Catalogue
     from keepward.retrieval.index import Index
 
 #: States of the past kept at hand.
 PAST = 2
 #: Bytes that the indexes of all tenants may take together.
 MOST_BYTES = 1 << 30
-#: Versions that the catalogues of all tenants may hold together; the tenant asked for longest ago leaves first.
-MOST_VERSIONS = 1_000_000
 #: Memories taken in together.
 _TOGETHER = 2_000
 #: Memories embedded between two writes of ``reindex``.
@@ -148,67 +144,6 @@ class Indexes:
             self._live.pop(tenant, None)
             for key in [key for key in self._past if key[0] == tenant]:
                 del self._past[key]
-
-
-@dataclass(slots=True)
-class _Level:
-    catalogue: Catalogue
-    hash: bytes = EMPTY_HASH
-    #: Mark of the last touch of a sliding term taken in.
-    touched: str = ""
-
-
-@dataclass(slots=True, weakref_slot=True)
-class Catalogues:
-    """The catalogues of one opened store, each level with its tenant's journal. Whoever reads one holds ``lock``."""
-
-    lock: Lock = field(init=False)
-    _held: OrderedDict[str, _Level] = field(default_factory=OrderedDict)
-    #: The map computed last: what it is of, and the places of its points.
-    places: tuple[Any, Any] = (None, None)
-
-    def __post_init__(self) -> None:
-        self.lock = Lock(self.clear)
-
-    def clear(self) -> None:
-        """Drop everything."""
-        self._held, self.places = OrderedDict(), (None, None)
-
-    def level(self, store: Reader, tenant: str) -> Catalogue:
-        """Return the catalogue of a tenant, level with its journal; the caller holds ``lock``."""
-        from keepward.retrieval.catalogue import Catalogue
-
-        head, held = store.head(tenant), self._held.get(tenant)
-        if held is not None and held.hash != head.hash:
-            before = store.commit(tenant, str(held.catalogue.seq)) if held.catalogue.seq else None
-            # An older copy of the store may stand in its place.
-            if before is None or before.commit.hash != held.hash:
-                held = None
-        if held is None:
-            held = self._held[tenant] = _Level(Catalogue())
-        if held.hash != head.hash:
-            rows = store.versions_after(tenant, held.catalogue.seq)
-            if held.catalogue.seq:
-                fresh = list(rows)
-                rows = iter(fresh)
-                if any(row[6] == "erase" for row in fresh):
-                    # What is gone must not be looked through any more.
-                    held = self._held[tenant] = _Level(Catalogue())
-                    rows = store.versions_after(tenant, 0)
-            held.catalogue.extend(row[:6] for row in takewhile(lambda row: row[0] <= head.seq, rows))
-            held.catalogue.seq, held.hash = head.seq, head.hash
-        for memory_id, ends, mark in store.ends_after(tenant, held.touched):
-            held.catalogue.prolong(memory_id, ends)
-            held.touched = mark
-        self._held.move_to_end(tenant)
-        while len(self._held) > 1 and sum(len(each.catalogue) for each in self._held.values()) > MOST_VERSIONS:
-            self._held.popitem(last=False)
-        return held.catalogue
-
-    def forget(self, tenant: str) -> None:
-        """Drop what is held of a tenant."""
-        with self.lock:
-            self._held.pop(tenant, None)
 
 
 def large(engine: Engine, tenant: str) -> bool:

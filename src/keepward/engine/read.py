@@ -164,6 +164,7 @@ def recall(
     as_of: AsOf = None,
     order: str = "learned",
     floor: float | None = None,
+    counts: bool = True,
 ) -> Recall:
     """Return the memories most relevant to a query, best first; weak ones are marked.
 
@@ -181,7 +182,8 @@ def recall(
     found = search(session, query, filters, limit=limit, purpose=purpose, as_of=as_of, order=order)
     if floor is not None:
         found = replace(found, hits=tuple(hit for hit in found.hits if hit.score >= floor))
-    session.engine.count_uses(session.tenant, (hit.memory.id for hit in found.hits if not hit.weak))
+    if counts and not session.inspects:
+        session.engine.count_uses(session.tenant, (hit.memory.id for hit in found.hits if not hit.weak))
     if as_of is not None:
         return replace(found, notes=(*found.notes, *notes_of(unsound(found.withheld))))
     gone = withheld(session, filters, live_at=found.now, damaged=found.withheld)

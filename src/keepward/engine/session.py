@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Protocol, cast
 
-from keepward.engine.index import Catalogues, Indexes
+from keepward.engine.index import Indexes
 from keepward.engine.learned import Rerankers
 from keepward.errors import Unauthorised
 from keepward.model.fold import Frame
@@ -86,7 +86,6 @@ class Engine:
     #: What the queue is filtered by, by tenant, with the tenant's writes when it was read; see ``waiting``.
     queues: dict[str, tuple[int, dict[str, Any]]] = field(default_factory=dict)
     rerankers: Rerankers = field(default_factory=Rerankers)
-    catalogues: Catalogues = field(default_factory=Catalogues)
     #: Remembers erasures outside of the store; None where this machine has no place for it.
     erasures: ErasureList | None = None
     #: Wakes maintenance.
@@ -139,6 +138,8 @@ class Session:
     via: tuple[Actor, ...] = ()
     #: Whether all that is written is written with the consent of whom it names; the actor has that right.
     consent: bool = False
+    #: Whether a person inspects the store, in the console or by a command: nothing that is read counts as use.
+    inspects: bool = False
 
     @property
     def store(self) -> Store:

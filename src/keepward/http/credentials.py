@@ -31,7 +31,7 @@ from starlette.requests import Request, cookie_parser
 
 from keepward.errors import KeepwardError, Unauthorised
 from keepward.http.reading import SCOPE, TENANT, Problem, problem_of
-from keepward.memory import Memory
+from keepward.memory import Memory, inspecting
 from keepward.model.state import Kind
 from keepward.model.trust import PREFIX, Actor, ActorKind, Rights
 from keepward.state import State, principal_of
@@ -196,7 +196,7 @@ def caller_of(serving: Serving, headers: Headers, *, method: str = "POST", path:
         handle = _by_token(serving, headers)
     elif name and (session := serving.sessions.find(name)):
         try:
-            handle = serving.bearer(session.credential)
+            handle = inspecting(serving.bearer(session.credential))
         except Unauthorised as fault:
             raise unauthenticated(wrong=True) from fault
         if method not in _SAFE and not _same(headers.get(CSRF, ""), csrf_of(name)):

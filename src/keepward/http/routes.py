@@ -356,8 +356,6 @@ ROWS: Mapping[str, Mapping[str, Row]] = {
         "facets": row(404),
         "activity": row(404),
         "sources": row(404),
-        "meaning_map": row(404, title="map"),
-        "usage": row(404),
         "lineage": row(404),
     },
     "review": {

@@ -1,4 +1,4 @@
-"""What browsing shows: windows, counts, activity, sources, the map of meaning, and what became of one memory."""
+"""What lists and counts return: facets, activity, sources, and lineage."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from keepward.model.journal import Delivery
 from keepward.model.value import Value
 
 
@@ -92,61 +91,6 @@ class Sources(Value):
     sessions: tuple[Origins, ...]
     #: How many more there are in a list than it shows.
     more: Mapping[str, int]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeaningMap(Value):
-    """Memories as points in a plane, near each other where they mean much the same; lists have one item a point."""
-
-    head: str
-    #: Model of the vectors; None where there are none.
-    model: str | None
-    #: Memories that pass all filters; those with a vector, and so many of them are shown.
-    total: int
-    placed: int
-    ids: tuple[str, ...]
-    #: From -1000 to 1000.
-    x: tuple[int, ...]
-    y: tuple[int, ...]
-    #: Places in ``tiers``, ``sources``, ``kinds``.
-    tier: tuple[int, ...]
-    source: tuple[int, ...]
-    kind: tuple[int, ...]
-    #: Days since it was written.
-    age: tuple[int, ...]
-    tiers: tuple[str, ...]
-    sources: tuple[str, ...]
-    kinds: tuple[str, ...]
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Faded:
-    """What is left of confidence and importance at an instant, 0..1."""
-
-    at: datetime
-    confidence: float
-    importance: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Usage(Value):
-    """What became of a memory: the contexts that held it, and how it fades."""
-
-    id: str
-    #: How often it was handed out, by recall or in a context, and when last.
-    uses: int
-    last_used: datetime | None
-    #: Contexts that held it, of those that the reader reaches; ``items`` names the version. Newest first.
-    contexts: tuple[Delivery, ...]
-    #: How many older ones were not looked at.
-    older: int
-    #: Contexts by day, oldest first; days without any are left out.
-    days: tuple[Count, ...]
-    #: Time in which confidence halves, in days; None for what does not fade.
-    half_life_days: float | None
-    #: Oldest first; what lies ahead is as it will be unless it is confirmed.
-    fading: tuple[Faded, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,6 +50,8 @@ class Condition:
 
     def holds(self, value: Any) -> bool:
         """Whether a value is in the order that is asked for; see (2)."""
+        if isinstance(value, str):
+            value = value[:ORDERED]
         alike = isinstance(value, str) and isinstance(self.bound, str)
         return (alike or (_is_number(value) and _is_number(self.bound))) and _ORDERS[self.operator](value, self.bound)
 
@@ -118,6 +120,23 @@ def key_of(value: Any) -> str:
     except (TypeError, ValueError) as fault:
         raise InvalidInput("a condition compares with a value of JSON") from fault
     return text if len(text) <= ORDERED else hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def meets(metadata: Mapping[str, Any], where: Where) -> bool:
+    """Whether a memory's own fields meet all conditions."""
+    if not where:
+        return True
+    fields = dict(leaves(metadata))
+    return all(_meets(fields, each) is not each.negated for each in where)
+
+
+def _meets(fields: Mapping[str, Any], condition: Condition) -> bool:
+    if condition.path not in fields:
+        return False
+    value = fields[condition.path]
+    if condition.operator == "$exists":
+        return True
+    return key_of(value) in condition.keys if condition.operator == "$in" else condition.holds(value)
 
 
 def leaves(metadata: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

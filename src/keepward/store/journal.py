@@ -159,15 +159,6 @@ class JournalReads(Snapshot):
                 commit, _ = self._checked(db, tenant, row, own)
                 yield commit, [event_of(each) for each in own]
 
-    def versions_after(self, tenant: str, after: int) -> Iterator[Row]:
-        """Yield what the journal says of versions after a commit, unchecked and oldest first.
-
-        A row is (seq, op, memory, payload, instant, details and kind of the commit); payload and details of what was
-        erased are None.
-        """
-        with self._reading(tenant) as db:
-            yield from db.stream("versions_after", tenant=tenant, after=after)
-
     def undone_by(self, tenant: str, commit_id: str) -> list[str]:
         """Return the ids of the commits that undo this one, newest first, whether or not they stand."""
         found = []

@@ -356,11 +356,63 @@ SELECT e.seq, e.n, e.op, e.memory_id, e.version, e.salt, e.payload, e.payload_co
   LEFT JOIN records r ON r.tenant = :tenant AND r.id = newest.memory_id
  WHERE e.seq * 1048576 + e.n > :after ORDER BY e.seq, e.n;
 
--- versions_after --
--- Every version after a commit, with the instant, kind and details of the commit that made it; oldest first.
-SELECT e.seq, e.op, e.memory_id, e.payload, c.at, c.payload, c.kind
+-- status_now --
+-- Fragment: an active memory past its term is expired.
+CASE WHEN r.status = 'active' AND r.expires_at <= :now THEN 'expired' ELSE r.status END
+
+-- listing --
+-- Fragment: the records that pass the filters of a list; an empty list of values and NULL mean all.
+  FROM records r
+ WHERE r.tenant = :tenant AND r.scope IN (SELECT value FROM json_each(:visible))
+   AND (:include_sensitive = 1 OR r.sensitivity = 'normal')
+   AND (CAST(:ids AS TEXT) IS NULL OR r.id IN (SELECT value FROM json_each(:ids)))
+   AND (:any_tier = '[]' OR r.tier IN (SELECT value FROM json_each(:any_tier)))
+   AND (:any_kind = '[]' OR r.kind IN (SELECT value FROM json_each(:any_kind)))
+   AND (:any_scope = '[]' OR r.scope IN (SELECT value FROM json_each(:any_scope)))
+   AND (:any_source = '[]' OR r.source IN (SELECT value FROM json_each(:any_source)))
+   AND (:any_trust = '[]' OR r.trust IN (SELECT CAST(value AS BIGINT) FROM json_each(:any_trust)))
+   AND (:any_status = '[]' OR {{status_now}} IN (SELECT value FROM json_each(:any_status)))
+   AND (:any_session = '[]' OR r.session IN (SELECT value FROM json_each(:any_session)))
+   AND (:any_subject = '[]' OR r.subject IN (SELECT value FROM json_each(:any_subject)))
+   AND (:any_category = '[]' OR r.category IN (SELECT value FROM json_each(:any_category)))
+   AND (:any_content_type = '[]' OR r.content_type IN (SELECT value FROM json_each(:any_content_type)))
+   AND (:any_key = '[]' OR r.key IN (SELECT value FROM json_each(:any_key)))
+   AND (:any_job = '[]' OR r.job IN (SELECT value FROM json_each(:any_job)))
+   AND (:any_tag = '[]' OR EXISTS (
+        SELECT 1 FROM json_each(:any_tag) AS want WHERE replace(r.tags, want.value, '') <> r.tags))
+   AND (CAST(:since AS BIGINT) IS NULL OR r.created_at >= :since)
+   AND (CAST(:until AS BIGINT) IS NULL OR r.created_at < :until)
+
+-- listed_columns --
+-- Fragment: see ``listing.ListedRow``.
+r.id, r.arrival, r.seq, {{status_now}}, r.trust, r.tier, r.kind, r.scope, r.source
+
+-- listed_rows --
+SELECT {{listed_columns}} {{listing}};
+
+-- listed_contents --
+SELECT {{listed_columns}}, e.seq, e.n, e.op, e.memory_id, e.version, e.salt, e.payload, e.payload_commit, e.seal
+  FROM (SELECT r.* {{listing}}) AS r JOIN events e ON e.tenant = r.tenant AND e.seq = r.seq AND e.n = r.n;
+
+-- listed_payloads --
+SELECT r.id, e.payload
+  FROM (SELECT r.* {{listing}}) AS r JOIN events e ON e.tenant = r.tenant AND e.seq = r.seq AND e.n = r.n;
+
+-- superseded_payloads --
+SELECT r.id, e.payload FROM records r JOIN events e ON e.tenant = r.tenant AND e.seq = r.seq AND e.n = r.n
+ WHERE r.tenant = :tenant AND r.status = 'superseded' ORDER BY r.id;
+
+-- written --
+-- Versions that said something, of the memories of a list, with the instants and details of their commits.
+SELECT e.memory_id, e.version, e.payload, c.at, c.payload
   FROM events e JOIN commits c ON c.tenant = e.tenant AND c.seq = e.seq
- WHERE e.tenant = :tenant AND e.seq > :after ORDER BY e.seq, e.n;
+  JOIN (SELECT r.id {{listing}}) AS chosen ON chosen.id = e.memory_id
+ WHERE e.tenant = :tenant AND e.op IN ('insert', 'replace', 'append', 'promote')
+   AND c.at >= :written_since AND c.at <= :written_until
+ ORDER BY e.seq, e.n;
+
+-- scopes --
+SELECT DISTINCT scope FROM records WHERE tenant = :tenant ORDER BY scope;
 
 -- holders --
 -- The memories under each mark that were touched last: positions rise with time.
@@ -411,7 +463,7 @@ SELECT seq, payload, id FROM commits WHERE tenant = :tenant AND kind = :kind ORD
 -- facts_records --
 -- How many memories are alike by status as it stands at an instant and by what they are counted by, with the sum of
 -- their importance, how many are topics and how many sensitive, and when the first of them ends.
-SELECT CASE WHEN r.status = 'active' AND r.expires_at <= :now THEN 'expired' ELSE r.status END,
+SELECT {{status_now}},
        r.tier, r.kind, r.scope, r.category, r.content_type, r.source, r.trust, r.model,
        count(*), CAST(sum(r.importance) AS BIGINT), count(CASE WHEN r.kind = 'state' THEN r.key END),
        count(CASE r.sensitivity WHEN 'sensitive' THEN 1 END), min(CASE WHEN r.expires_at > :now THEN r.expires_at END)

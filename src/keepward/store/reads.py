@@ -31,6 +31,7 @@ from keepward.store import tenant as tenants
 from keepward.store.candidates import CandidateReads
 from keepward.store.erasing import record_or_blank
 from keepward.store.journal import JournalReads
+from keepward.store.listing import ListReads
 from keepward.store.rows import (
     checked_record,
     features_of,
@@ -371,7 +372,7 @@ def _facts(counts: Counts, scopes: Collection[str] | None) -> dict[str, Any]:
     }
 
 
-class Reader(MemoryReads, JournalReads, UseReads, TermReads, CandidateReads):
+class Reader(MemoryReads, ListReads, JournalReads, UseReads, TermReads, CandidateReads):
     """All that may be asked of one state: of the store, or, of a writer, of what its own transaction sees."""
 
 

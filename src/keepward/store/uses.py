@@ -80,10 +80,10 @@ class UseReads(DocumentReads):
 class UseWrites(UseReads, DocumentWrites):
     """What a writer can do about uses."""
 
-    def put_receipt(self, receipt: Receipt) -> None:
+    def put_receipt(self, receipt: Receipt, *, counts: bool = True) -> None:
         """Keep a receipt of what was decided without a commit, and of a context that it held what it held.
 
-        See ``Stage.receipt`` for those of commits.
+        ``counts`` False keeps the context and counts no use of its memories. Those of commits: see ``Stage.receipt``.
 
         Raises:
             Conflict: there is one by that id.
@@ -93,7 +93,7 @@ class UseWrites(UseReads, DocumentWrites):
         items = _items(receipt.facts) if receipt.kind == "compile" else []
         if not items:
             return
-        body = body_of({"held": items})
+        body = body_of({"held": [(name, version, counts and used) for name, version, used in items]})
         held = Document(receipt.tenant, "usage", receipt.id, _CONTEXT, to_micros(receipt.at), None, body)
         self._put(held, new=True, anyway=True)
         if self._run("unspread", receipt.tenant)[0][0] >= MOST:

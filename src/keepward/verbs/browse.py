@@ -1,4 +1,4 @@
-"""The verbs of browsing: what there is of each sort, by day and by source, as a map, and what became of one memory."""
+"""Operations that count memories: facets, activity by day, sources; and the lineage of one memory."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 from keepward.model.browse import Activity as Written
 from keepward.model.browse import Facets as Counted
 from keepward.model.browse import Lineage as Related
-from keepward.model.browse import MeaningMap as Mapped
 from keepward.model.browse import Sources as Told
-from keepward.model.browse import Usage as Used
 from keepward.verbs import NONE, Limit, Request, fields, verb
 from keepward.verbs.read import Browsed
 
@@ -56,25 +54,6 @@ class Sources(Surveyed[Told]):
     """Return what each actor, source, reference and session wrote, at what trust, and when."""
 
     function = "engine.browse:sources"
-
-
-@verb("meaning_map", "GET /memory/map", right="read")
-class MeaningMap(Surveyed[Mapped]):
-    """Return memories as points of a plane, near each other where they mean much the same."""
-
-    function = "engine.browse:meaning_map"
-    limit: Annotated[int, Limit("Most points; of more memories evenly spaced ones.", minimum=1, maximum=100_000)] = (
-        20_000
-    )
-
-
-@verb("usage", "GET /memory/items/{id}/usage", right="read")
-class Usage(Request[Used]):
-    """Return the contexts that held a memory, day by day, and how its confidence fades."""
-
-    function = "engine.trail:usage"
-    memory_id: fields.NamedId
-    limit: Annotated[int, Limit("Most contexts listed, newest first.", minimum=1, maximum=1000)] = 100
 
 
 @verb("lineage", "GET /memory/items/{id}/lineage", right="read")

@@ -69,11 +69,11 @@ class Searched(Filtered[R]):
     within: fields.Within | None = None
     where: fields.Where | None = None
 
-    def recalled(self, session: Session) -> Found:
-        """Return the answer, with a receipt where one was asked for or is due."""
+    def recalled(self, session: Session, **instead: Any) -> Found:
+        """Return the answer, with a receipt where one was asked for or is due; ``instead`` is as for ``ranked``."""
         from keepward.engine.session import note_handed
 
-        found = self.ranked(session)
+        found = self.ranked(session, **instead)
         news = note_handed(session, [hit.memory for hit in found])
         if self.receipt or news is not None:
             from keepward.engine.use import keep_recall
@@ -84,7 +84,7 @@ class Searched(Filtered[R]):
         return replace(found, hits=hits)
 
     def selection(self) -> Selection:
-        """Return what is searched, as far as a catalogue of all memories tells it."""
+        """Return the filters that a list answers and the index of recall does not."""
         from keepward.engine.browse import Selection
 
         return Selection(include_sensitive=self.include_sensitive, as_of=self.as_of, **_narrowing(self))
@@ -133,10 +133,9 @@ class ExplainRecall(Searched[Ranking]):
         """Recall as asked, and rank once more in each order."""
         from keepward.engine.explain import RANKED, explained_recall
 
-        found = self.recalled(session)
-        orders = {
-            order: self.ranked(session, order=order, limit=max(RANKED, self.limit)) for order in get_args(fields.Order)
-        }
+        found = self.recalled(session, counts=False)
+        ranked = {"limit": max(RANKED, self.limit), "counts": False}
+        orders = {order: self.ranked(session, order=order, **ranked) for order in get_args(fields.Order)}
         return explained_recall(session, found, orders)
 
 
@@ -156,7 +155,6 @@ class Browsed(Filtered[R]):
     where: fields.Where | None = None
     include_ended: bool = False
     include_sensitive: bool = True
-    as_of: fields.AsOf | None = None
 
     def selection(self) -> Selection:
         from keepward.engine.browse import Selection
@@ -172,7 +170,7 @@ class Browsed(Filtered[R]):
             include_ended=self.include_ended,
             include_sensitive=self.include_sensitive,
             below=self.below,
-            as_of=self.as_of,
+            as_of=getattr(self, "as_of", None),
         )
 
 
@@ -200,9 +198,9 @@ _SEVERAL = {
     "statuses": "status",
     "authors": "author",
 }
-#: Arguments of a list that only the catalogue answers.
+#: Arguments of ``find`` that make its answer one page with a total.
 _WINDOWED = (*("scopes", "sources", "trusts", "statuses", "authors", "text", "below", "ascending"),)
-#: Arguments that narrow a list and a search alike, by the catalogue.
+#: Arguments that narrow a list and a search alike.
 _NARROWING = ("since", "until", "within", "where")
 
 
@@ -215,6 +213,7 @@ class Find(Browsed[Memories]):
     """
 
     spread = True
+    as_of: fields.AsOf | None = None
     key: fields.Word | None = None
     job: fields.Word | None = None
     limit: fields.Most | None = 50

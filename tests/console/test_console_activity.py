@@ -1,4 +1,4 @@
-"""Map and time: memories by meaning and by day; what is brushed is what the list has."""
+"""Activity: what was written day by day; the list shows what was written on the brushed days."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ import re
 import pytest
 
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed: `make test-proof` does")
-from playwright.sync_api import expect
-
 from support.browser import NARROW, faults_of_access, loaded, scrolls_sideways
 
 pytestmark = pytest.mark.proof
@@ -18,7 +16,7 @@ TRAINS = [f"Train number {n} to Leeds leaves from platform two" for n in range(4
 
 @pytest.fixture
 def console(stage):
-    made = stage(embedder="hashed")
+    made = stage()
     agent = made.agent()
     for text in (*BREAD, *TRAINS):
         agent.remember(text, tier="archival")
@@ -26,8 +24,8 @@ def console(stage):
 
 
 def brushed(page, count):
-    """Return the texts that are listed beside the map, once so many are."""
-    links = page.get_by_role("region", name="Brushed").get_by_role("link")
+    """Return the texts that are listed once so many are."""
+    links = page.get_by_role("region", name="Written then").get_by_role("link")
     links.nth(count - 1).wait_for()
     return set(links.all_inner_texts())
 
@@ -47,34 +45,8 @@ def drag(page, over, begin, end):
     page.mouse.up()
 
 
-def test_a_brush_over_one_side_lists_what_lies_there(console):
-    found = console.owner.meaning_map()
-    texts = {each.id: each.text for each in console.owner.find(limit=None)}
-    left = {texts[name] for name, x in zip(found.ids, found.x, strict=True) if x <= 0}
-    with console.page("/map") as page:
-        drag(page, page.get_by_role("application"), (0, 0), (0.5, 1))
-        page.wait_for_url(re.compile("box="))
-        page.get_by_role("heading", name=f"{len(left)} memories").wait_for()
-        assert brushed(page, len(left)) == left
-
-
-def test_by_keys_a_point_is_found_and_opened(console):
-    with console.page("/map") as page:
-        page.get_by_role("application").focus()
-        for _ in range(40):
-            page.keyboard.press("ArrowLeft")
-        page.keyboard.press("Space")
-        page.wait_for_url(re.compile("box="))
-        page.keyboard.press("Escape")
-        page.wait_for_url(lambda url: "box=" not in url)
-        page.get_by_role("region", name="Brushed").get_by_role("link").first.click()
-        page.get_by_role("region", name="What it says").wait_for()
-        opened = page.url.rpartition("/")[2]
-    assert console.owner.get(opened).text in {*BREAD, *TRAINS}
-
-
 def test_a_brush_over_days_keeps_what_was_written_then(console):
-    with console.page("/map?days=30") as page:
+    with console.page("/activity?days=30") as page:
         # All of it was written today, and today is the last of these days.
         drag(page, page.get_by_role("img", name="Versions written a day"), (0.25, 0.4), (0.5, 0.4))
         page.wait_for_url(re.compile("since=.*until="))
@@ -83,20 +55,10 @@ def test_a_brush_over_days_keeps_what_was_written_then(console):
         assert brushed(page, 8) == {*BREAD, *TRAINS}
 
 
-def test_without_vectors_it_says_how_there_would_be_some(stage):
-    made = stage()
-    made.agent().remember(BREAD[0])
-    with made.page("/map") as page:
-        page.get_by_text("keepward reindex").wait_for()
-        expect(page.get_by_role("application")).to_have_count(0)
-    assert made.owner.meaning_map().model is None
-
-
 @pytest.mark.parametrize(
     "settings", [{}, {"color_scheme": "dark"}, {"viewport": NARROW}], ids=["light", "dark", "phone"]
 )
 def test_it_is_for_everybody_and_no_wider_than_its_window(console, settings):
-    with console.page("/map?colour=age", **settings) as page:
-        page.get_by_role("application").wait_for()
+    with console.page("/activity", **settings) as page:
         page.get_by_role("heading", name="Written, day by day").wait_for()
         assert (faults_of_access(page), scrolls_sideways(page)) == ([], False)
