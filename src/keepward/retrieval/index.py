@@ -53,9 +53,11 @@ class Query:
     days: tuple[Period, ...] = ()
 
 
-#: Best cosine below which a hit that shares no rare word with the query is weak, by the first part of the embedder's
-#: id: for a memory on its own, and for a turn of a talk. Of any other embedder nothing is weak by its cosine.
-WEAK_BELOW: Final = {"minilm-l6-v2": (0.38, 0.35), "hashed": (0.25, 0.25)}
+#: Cosines below which a hit that shares no rare word with the query is weak, by the first part of the embedder's id:
+#: for a memory on its own, and for a turn of a talk. Of any other embedder nothing is weak by its cosine.
+WEAK_BELOW: Final = {"minilm-l6-v2": (0.32, 0.10), "hashed": (0.20, 0.10)}
+#: A memory on its own is weak, too, below this share of the best cosine.
+WEAK_SHARE: Final = 0.7
 
 
 def is_hashed(model: str | None) -> bool:
@@ -398,11 +400,14 @@ class Index:
         holders = found.cover.holders if found.cover else {}
         rare = [key for term in dict.fromkeys(query.terms) if 0 < holders.get(key := term_hash(term), 0) <= most]
         weak = ~self._terms.holding(rows, rare).any(axis=0) if rare else np.ones(len(rows), dtype=np.bool_)
-        compared = found.near.compared[places]
+        near, compared = found.near, found.near.compared[places]
         if query.vector_model is not None and compared.any():
-            alone, turn = WEAK_BELOW.get(query.vector_model.split(":")[0], (-1.0, -1.0))
-            below = np.where(found.sight.session[rows] < found.sight.sessions, turn, alone)
-            weak &= ~compared | (found.near.cosine[places] < below)
+            limits = WEAK_BELOW.get(query.vector_model.split(":")[0])
+            if limits is None:
+                return np.asarray(weak & ~compared, dtype=np.bool_)
+            alone = max(limits[0], WEAK_SHARE * float(near.cosine[near.compared].max()))
+            below = np.where(found.sight.session[rows] < found.sight.sessions, limits[1], alone)
+            weak &= ~compared | (near.cosine[places] < below)
         return np.asarray(weak, dtype=np.bool_)
 
     def _learn(self, found: _Found, weights: rerank.Weights, places: Places, now: int) -> None:
