@@ -55,11 +55,13 @@ def test_one_word_of_a_question_is_enough_among_a_dozen_facts(
 
 
 @pytest.mark.parametrize("text", ["format this file", "What should I bring for the cousin?"])
-def test_a_task_and_a_request_for_advice_have_no_floor(opened: Callable[..., Memory], text: str) -> None:
+def test_a_task_and_a_request_for_advice_let_in_weak_preferences(opened: Callable[..., Memory], text: str) -> None:
     with opened("task", embedder="hashed", actor=Actor.operator()) as mem:
         kept(mem.remember(FACTS[0]))
-        assert [hit.weak for hit in mem.recall(text)] == [True]
-        assert FACTS[0] in mem.context(text).text
+        kept(mem.remember(FACTS[1]))
+        assert [hit.weak for hit in mem.recall(text)] == [True, True]
+        shown = mem.context(text).text
+        assert (FACTS[0] in shown, FACTS[1] in shown) == (True, False)
 
 
 def test_what_was_below_the_floor_is_told_with_the_way_to_see_it(opened: Callable[..., Memory]) -> None:
@@ -89,20 +91,17 @@ def test_scores_are_shares_that_fall_with_the_rank(told: Memory) -> None:
     assert all(0 <= score <= 1 for score in scores)
 
 
-def test_a_context_for_something_else_holds_nothing_recalled_and_says_so(told: Memory) -> None:
+def test_a_context_for_something_else_leaves_out_weak_hits_and_names_them(told: Memory) -> None:
     compiled = told.context(NOTHING)
     assert compiled.text == ""
-    assert {each.reason.code for each in compiled.excluded} <= {"relevance"}
-    assert compiled.below == len(compiled.excluded)
-    assert compiled.receipt.facts["relevance"]["below"] == compiled.below
-    if compiled.below:
-        assert any("a floor of 0" in note for note in compiled.notes)
+    assert {each.reason.code for each in compiled.excluded} <= {"weak"}
+    assert {each["code"] for each in compiled.receipt.facts["excluded"]} <= {"weak"}
 
 
-def test_a_context_without_a_floor_holds_what_was_found(opened: Callable[..., Memory]) -> None:
+def test_a_context_that_includes_weak_hits_holds_what_was_found(opened: Callable[..., Memory]) -> None:
     with opened("told", embedder="hashed", actor=Actor.operator()) as mem:
         kept(mem.remember(FACTS[0]))
-        compiled = mem.context(NOTHING, floor=0)
+        compiled = mem.context(NOTHING, include_weak=True)
         assert FACTS[0] in compiled.text
         assert mem.replay(compiled.receipt.id).text == compiled.text
 
@@ -117,7 +116,7 @@ def test_only_what_was_relevant_counts_as_used(opened: Callable[..., Memory]) ->
             kept(mem.remember(text))
         mem.recall(NOTHING)
         mem.recall(NOTHING, floor=0)
-        mem.context(NOTHING, floor=0)
+        mem.context(NOTHING, include_weak=True)
         found = mem.recall(ASKED, receipt=True)
         assert sum(not hit.weak for hit in found) == 1 < len(found)
         assert uses(mem) == 1
@@ -138,9 +137,8 @@ def test_what_the_reader_may_not_see_does_not_lift_a_context_over_the_floor(open
 
 @pytest.mark.parametrize("floor", [-0.1, 1.1, float("nan"), True, "0.5"])
 def test_a_floor_that_is_no_share_is_an_error(told: Memory, floor: Any) -> None:
-    for verb in (told.recall, told.context, told.memory_block):
-        with pytest.raises(InvalidInput, match="from 0 to 1"):
-            verb(ASKED, floor=floor)
+    with pytest.raises(InvalidInput, match="from 0 to 1"):
+        told.recall(ASKED, floor=floor)
 
 
 @pytest.mark.parametrize(

@@ -18,11 +18,14 @@ from typing import TYPE_CHECKING
 from keepward.errors import ModelUnavailable
 from keepward.gates.detect.likeness import Form, normalise
 from keepward.model.memory import ContentType, Kind, Record, is_textless
+from keepward.model.patterns import regex
 from keepward.model.trust import Trust
 from keepward.model.value import to_micros
 from keepward.ports.models import Embedder
 from keepward.ports.store import Features
 from keepward.retrieval import analyze, relevance, units
+
+_LIKING = regex(r"(?i)\b(?:prefers?|likes|loves|enjoys|hates|dislikes|avoids|favou?rites?|allergic|vegan|vegetarian)\b")
 
 if TYPE_CHECKING:
     import numpy as np
@@ -90,6 +93,12 @@ def _told(record: Record) -> list[str]:
     if (named or units.of_user(record.speaker)) and relevance.remarks(record.text):
         marks.append(analyze.REMARK)
     return marks
+
+
+def tells_preference(record: Record) -> bool:
+    """Whether a memory holds a wish of the user, or a liking such as "Ana prefers tabs"."""
+    text = record.text
+    return units.of_user(record.speaker) and (analyze.tells_wish(text) or _LIKING.search(text) is not None)
 
 
 def _happened(record: Record) -> int | None:
