@@ -70,7 +70,7 @@ def _evaluated(options: argparse.Namespace, stores: Targets, others: Targets) ->
         _print(recall_report.against_parts(finished))
     _print(
         f"Embedder {options.embedder}{', vectors from a cache' if options.cache else ''}; tokens by {counter.name}; "
-        f"policy: max_items {POLICY.max_items}, retrieved_budget {POLICY.retrieved_budget}, texts up to {LONGEST}"
+        f"policy: retrieved_budget {POLICY.retrieved_budget}, texts up to {LONGEST}"
         f"{'; each memory told on its own day' if options.aged else ''}."
     )
     lines = [answer.line() for _, done, _ in finished for answer in done.answers]

@@ -35,8 +35,8 @@ BUDGETS = (1_000, 2_000, 4_000)
 LIMIT = 50
 #: Longest text, in characters.
 LONGEST = 8_000
-#: Sections and counts never bind before the budget of the context does, and a long reply is one memory.
-POLICY = Policy(max_items=160, retrieved_budget=16_000, text_limit=dict.fromkeys(Tier, LONGEST))
+#: A long reply is one memory.
+POLICY = Policy(text_limit=dict.fromkeys(Tier, LONGEST))
 
 #: Where the clock of an aged run begins when nothing that was told has a date.
 EPOCH = datetime(2000, 1, 1, tzinfo=UTC)

@@ -37,7 +37,7 @@ _LESS = frozenset(
     )
 )
 _MORE = frozenset(
-    ("confidence_floor", "rule_floor", "relevance_floor", "least_trust", "four_eyes", "scopes", "memory_ethics")
+    ("confidence_floor", "rule_floor", "least_trust", "four_eyes", "scopes", "memory_ethics")
 )
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 #: The same for the server, where a limit of 0 is none.

@@ -31,7 +31,7 @@ def test_the_parts_make_up_the_text(filled):
     assert "".join(part.text for part in found.parts) == found.text
 
 
-@pytest.mark.parametrize("form", ["xml", "messages"])
+@pytest.mark.parametrize("form", ["markdown", "messages"])
 def test_the_parts_make_up_the_text_in_every_format(filled, form):
     found = filled.explain(filled.context(QUESTION, format=form).receipt.id)
     assert ("".join(part.text for part in found.parts), found.same) == (found.text, True)

@@ -96,7 +96,7 @@ def test_years_later_the_receipt_gives_back_byte_for_byte_what_the_model_saw(
 
 
 @pytest.mark.promise("C72", "C12", "C82")
-@pytest.mark.parametrize("form", ["markdown", "xml", "messages"])
+@pytest.mark.parametrize("form", ["markdown", "messages"])
 def test_a_prompt_never_counts_more_than_its_budget(opened: Callable[..., Memory], owner: Memory, form: str) -> None:
     with opened("budget", actor=owner.actor) as memory:
         fill(memory)

@@ -25,7 +25,7 @@ def unaware(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
 
 @pytest.mark.promise("C78")
-@pytest.mark.parametrize("form", ["markdown", "xml", "messages"])
+@pytest.mark.parametrize("form", ["markdown", "messages"])
 def test_a_secret_that_was_once_let_in_is_masked_in_the_prompt_and_in_its_replay(
     mem: Memory, owner: Memory, unaware: Callable[[], None], form: str
 ) -> None:

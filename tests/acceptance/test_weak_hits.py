@@ -81,6 +81,34 @@ def test_weak_hits_do_not_count_as_used(opened: Callable[..., Memory]) -> None:
         assert uses(mem) == 1
 
 
+def test_context_leaves_out_weak_hits_and_names_them(told: Memory) -> None:
+    compiled = told.context(NOTHING)
+    assert compiled.text == ""
+    assert {each.reason.code for each in compiled.excluded} <= {"weak"}
+
+
+def test_context_includes_weak_hits_where_asked(opened: Callable[..., Memory]) -> None:
+    with opened("told", embedder="hashed", actor=Actor.operator()) as mem:
+        kept(mem.remember(FACTS[0]))
+        compiled = mem.context(NOTHING, include_weak=True)
+        assert FACTS[0] in compiled.text
+        assert mem.replay(compiled.receipt.id).text == compiled.text
+
+
+@pytest.mark.parametrize("text", ["format this file", "What should I bring for the cousin?"])
+def test_weak_preferences_are_in_the_context_of_a_task(opened: Callable[..., Memory], text: str) -> None:
+    with opened("task", embedder="hashed", actor=Actor.operator()) as mem:
+        kept(mem.remember(FACTS[0]))
+        kept(mem.remember(FACTS[1]))
+        assert [hit.weak for hit in mem.recall(text)] == [True, True]
+        shown = mem.context(text).text
+        assert (FACTS[0] in shown, FACTS[1] in shown) == (True, False)
+
+
+def test_memory_block_leaves_out_weak_hits(told: Memory) -> None:
+    assert (told.memory_block(NOTHING).text, FACTS[2] in told.memory_block(ASKED).text) == ("", True)
+
+
 @pytest.mark.parametrize("floor", [-0.1, 1.1, float("nan"), True, "0.5"])
 def test_floor_outside_0_to_1_is_an_error(told: Memory, floor: Any) -> None:
     with pytest.raises(InvalidInput, match="from 0 to 1"):

@@ -51,8 +51,6 @@ CHOSEN = {
     "retrieved_budget": ("3", 3),
     "context_budget": ("4", 4),
     "max_items": ("5", 5),
-    "relevance_floor": ("0.3", 0.3),
-    "relevance_weak": ("0.6", 0.6),
     "candidates": ('"process"', "process"),
     "process_limit": ("1000", 1000),
     "least_trust": ('{act = "user"}', {**Policy().least_trust, "act": Trust.USER}),

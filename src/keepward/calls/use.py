@@ -195,13 +195,16 @@ class Use(Talks):
         format: Format = "markdown",  # noqa: A002  the word users know
         include_sensitive: bool = False,
         without: Sequence[str] = (),
-        floor: float | None = None,
+        include_weak: bool = False,
     ) -> CompiledContext:
-        """Compile what a model should know for an objective, within a budget, with a receipt.
+        """Compile what a model should know for an objective, with a receipt.
+
+        Without a budget, policy caps working and recalled memories together and the number of recalled lines; a named
+        budget caps everything. Weak hits stay out unless ``include_weak``; a request for advice lets in the ten best
+        remembered preferences all the same.
 
         A core block that was edited outside of Keepward or is missing is an error, unless ``without`` names it, by
-        key or id; a block that holds is never left out. Nothing is recalled where even the best score is below
-        ``floor``: 0..1, None for the policy's own.
+        key or id; a block that holds is never left out.
         """
 
     @taking(context)
@@ -236,14 +239,14 @@ class Use(Talks):
         *,
         budget_tokens: int | None = None,
         purpose: Purpose = "answer",
-        floor: float | None = None,
+        include_weak: bool = False,
         format: Format = "markdown",  # noqa: A002
         seen: Sequence[str] = (),
     ) -> CompiledContext:
         """Compile only what is relevant to a query; the empty text when nothing is.
 
-        ``floor`` is the least score of each, 0..1; None for the policy's own, 0 for no floor. Ids in ``seen``
-        are of memories that the reader has already: they stay out, and the receipt says so.
+        ``include_weak`` is as for ``context``. Ids in ``seen`` are of memories that the reader has already: they stay
+        out, and the receipt says so.
         """
 
     @sends("read")

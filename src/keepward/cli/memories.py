@@ -459,19 +459,19 @@ def _show_recall(screen: Screen, data: dict[str, Any]) -> None:
     argument("OBJECTIVE", "What the model is to do; - reads stdin.", "objective"),
     option("--budget", "Most tokens. [default: by policy]", "TOKENS", "budget_tokens"),
     PURPOSE,
-    option("--format", "markdown, xml or messages.", "WORD", default="markdown"),
+    option("--format", "markdown or messages.", "WORD", default="markdown"),
     SENSITIVE,
-    FLOOR,
     option("--include-weak", "Also memories that bear on it weakly, or not at all."),
     AS_OF,
     option("--without", "Core block, by key or id, that may be missing. Several times.", "NAME", multiple=True),
 )
-def context(call: Call, objective: str, include_weak: bool, floor: float | None, **asked: Any) -> Answer:
+def context(call: Call, objective: str, **asked: Any) -> Answer:
     """Compile the context for a model: within a budget, with a receipt of what went in and what stayed out."""
-    data = compiled_data(call.memory().context(text_of(objective), floor=0.0 if include_weak else floor, **asked))
+    data = compiled_data(call.memory().context(text_of(objective), **asked))
     parts = ", ".join(f"{each['name']} {each['tokens']}" for each in data["sections"]) or "nothing"
+    left_out = len(data["excluded"]) + sum(data["unlisted"].values())
     summary = (
-        f"{data['tokens']} tokens ({parts}); {len(data['excluded'])} left out; receipt {data['receipt']} "
+        f"{data['tokens']} tokens ({parts}); {left_out} left out; receipt {data['receipt']} "
         f"(`keepward receipt {data['receipt']}` tells why)"
     )
     return Answer(data, _show_text, talk=(summary, *data["notes"]))

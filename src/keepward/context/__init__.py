@@ -1,13 +1,11 @@
 """The context compiler: memories in, one budgeted and replayable text out; pure."""
 
 from keepward.context.compiler import compile_context, memory_block, snapshot
-from keepward.context.lines import RENDERER
 from keepward.context.render import replay
 from keepward.context.sections import Candidate, Compiled, Inputs, Screened
 from keepward.model.compiled import Excluded, Item, Replayed, Section
 
 __all__ = [
-    "RENDERER",
     "Candidate",
     "Compiled",
     "Excluded",

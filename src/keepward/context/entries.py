@@ -3,8 +3,7 @@
 Invariants
 (1) Every given memory has an entry for the section it stands in, or one reason; one that was recalled as well has a
     second entry, and the newest version alone of a memory has any.
-(2) What is hidden from a reader speaks for nothing: not for the best score either.
-(3) Of two reasons for one version the first in order counts, so that the order of the given sequences does not matter.
+(2) Of two reasons for one version the first in order counts, so that the order of the given sequences does not matter.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from operator import itemgetter
 from typing import Any
 
 from keepward.context.lines import Line
@@ -28,7 +26,7 @@ from keepward.context.sections import (
 )
 from keepward.model.commit import Reason
 from keepward.model.compiled import Mask
-from keepward.model.memory import Record, Sensitivity, Status, Tier, confidence_at
+from keepward.model.memory import Record, Sensitivity, Status, Tier, confidence_at, is_textless
 from keepward.model.trust import Trust
 
 #: In which order what is not recalled stands in its section.
@@ -64,27 +62,17 @@ class Entry:
     score: float | None = None
     strength: float = 0.0
     parts: Mapping[str, float] = field(default_factory=dict)
+    weak: bool = False
     #: Set once it is screened.
     masks: tuple[Mask, ...] = ()
     line: Line | None = None
-    #: Estimated tokens of the line by itself.
-    alone: int = 0
-    #: Estimated tokens, headings it opened included.
+    #: Tokens of the line by itself.
     cost: int = 0
     #: Id and version.
     key: tuple[str, int] = field(init=False)
-    _folded: str | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self.key = self.record.id, self.record.version
-
-    def folded(self, body: str) -> str:
-        """Return what equal memories share, given the words that are shown; what it says unmasked is folded once."""
-        if body != self.record.text:
-            return folded(self.record, body)
-        if self._folded is None:
-            self._folded = folded(self.record, body)
-        return self._folded
 
     @property
     def eviction(self) -> tuple[int, int, int, float, float, int, datetime, str, int]:
@@ -107,26 +95,12 @@ def folded(record: Record, body: str) -> str:
     return "\0".join((record.key or "", speaker or "", day, " ".join(body.split()).casefold()))
 
 
-@dataclass(slots=True, kw_only=True)
-class Considered:
-    """What was made of the memories that were given."""
-
-    entries: list[Entry] = field(default_factory=list)
-    #: By id and version, why the others may not come in.
-    reasons: dict[tuple[str, int], Reason] = field(default_factory=dict)
-    #: Score of the best that was recalled and may come in but for the floor.
-    best: float | None = None
-    #: How many the floor keeps out.
-    below: int = 0
-
-
-def consider(inputs: Inputs, *, each: bool) -> Considered:
-    """Return entries for what may come in; the floor is for the best that was recalled, or for ``each`` one."""
-    found = Considered()
+def consider(inputs: Inputs) -> tuple[list[Entry], dict[tuple[str, int], Reason]]:
+    """Return entries for what may come in, and by id and version why the others may not."""
+    entries: list[Entry] = []
+    reasons: dict[tuple[str, int], Reason] = {}
     for name, version, given in inputs.excluded:
-        before = found.reasons.get((name, version))
-        if before is None or _in_order(given) < _in_order(before):
-            found.reasons[name, version] = given
+        reasons[name, version] = min(reasons.get((name, version), given), given, key=_in_order)
     sources: list[tuple[str, Sequence[Candidate]]] = []
     for section in ORDER:
         records: Iterable[Record] = getattr(inputs, section)
@@ -134,44 +108,33 @@ def consider(inputs: Inputs, *, each: bool) -> Considered:
         sources.append((section, [Candidate(record=record) for record in ordered]))
     sources.append(("recalled", inputs.recalled))
     least = inputs.policy.least_trust.get(inputs.purpose, Trust.UNKNOWN)
-    scores = [_finite(it.score) for it in inputs.recalled]
-    best_first = sorted(zip(scores, inputs.recalled, strict=True), key=itemgetter(0), reverse=True)
-    found.best = next((score for score, it in best_first if _is_shown(it.record, inputs, least)), None)
     newest: dict[str, int] = {}
-    for _, candidates in sources:
-        for it in candidates:
-            if it.record.version > newest.get(it.record.id, 0):
-                newest[it.record.id] = it.record.version
+    for it in (it for _, candidates in sources for it in candidates):
+        newest[it.record.id] = max(it.record.version, newest.get(it.record.id, 0))
     seen: tuple[set[str], set[str]] = (set(), set())
     for section, candidates in sources:
         recalled = section == "recalled"
-        held = seen[recalled]
         for rank, it in enumerate(candidates):
             record = it.record
             key = record.id, record.version
-            why = found.reasons.get(key) or _unfit(record, section, newest[record.id], inputs, least)
-            if why is None and recalled:
-                score = it.score if each else found.best or 0.0
-                if not score >= inputs.floor:
-                    found.below += 1
-                    whose = "its score" if each else "even the best score"
-                    why = reason("relevance", f"{whose} is below the floor of {inputs.floor:g}")
+            why = reasons.get(key) or _unfit(record, section, newest[record.id], inputs, least)
             if why is not None:
-                found.reasons[key] = why
-            elif record.id not in held:
-                held.add(record.id)
-                found.entries.append(
+                reasons[key] = why
+            elif record.id not in seen[recalled]:
+                seen[recalled].add(record.id)
+                entries.append(
                     Entry(
                         record=record,
                         section=section,
                         confidence=_sureness(record, inputs.now),
                         rank=rank,
-                        score=scores[rank] if recalled else None,
+                        score=_finite(it.score) if recalled else None,
                         strength=_finite(it.score if it.strength is None else it.strength),
                         parts=it.parts,
+                        weak=it.weak,
                     )
                 )
-    return found
+    return entries, reasons
 
 
 def reason(code: str, detail: str) -> Reason:
@@ -207,16 +170,10 @@ def _unfit(record: Record, section: str, newest: int, inputs: Inputs, least: Tru
     if record.sensitivity is Sensitivity.SENSITIVE and not inputs.include_sensitive:
         return reason("sensitive", "it is sensitive and was not asked for")
     if section != "core" and record.effective_trust < least:
-        return reason("trust", f"the purpose needs an origin of at least {least.label}")
+        detail = f"its origin ({record.effective_trust.label}) is below {least.label}, the least this purpose accepts"
+        return reason("trust", detail)
+    if is_textless(record):
+        return reason("textless", "it has no text; it is read by its key")
     if section == "state" and record.key is None:
         return reason("unkeyed", "state without a key is found by recall alone")
     return None
-
-
-def _is_shown(record: Record, inputs: Inputs, least: Trust) -> bool:
-    """Whether this reader may be shown a recalled memory (2)."""
-    return (
-        record.status_at(inputs.now) is Status.ACTIVE
-        and record.trust >= least
-        and (inputs.include_sensitive or record.sensitivity is not Sensitivity.SENSITIVE)
-    )

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from keepward.context.lines import RENDERER
 from keepward.context.render import Rendered, Tally, digest
 from keepward.context.sections import Inputs
 from keepward.model.codec import canonical
@@ -25,14 +24,11 @@ def facts_of(
     tokens: Tally,
     sections: Sequence[Section],
     excluded: Sequence[Excluded],
-    *,
-    below: int,
 ) -> dict[str, Any]:
-    """Return the facts of a context; ``below`` is how many the floor kept out."""
+    """Return the facts of a context."""
     documents = {"identity": inputs.identity, "user_file": inputs.user_file}
     named = {
         "compiled": mode,
-        "renderer": RENDERER,
         "format": inputs.format,
         "inputs": {
             "objective": inputs.objective,
@@ -45,12 +41,11 @@ def facts_of(
             "counter": inputs.counter_name,
             "versions": dict(sorted(inputs.versions.items())),
             "include_sensitive": inputs.include_sensitive,
-            # A hash is of whole numbers, so that it is the same on every machine.
-            "floor": round(inputs.floor * 1_000_000),
+            "include_weak": inputs.include_weak,
         },
         "documents": {kind: given[0] for kind, given in documents.items() if given is not None},
         "digests": {
-            "text": digest(rendered.text),
+            "text": digest(rendered.formatted(inputs.format)),
             "prefix": rendered.prefix_digest,
             "tail": rendered.tail_digest,
         },
@@ -61,8 +56,8 @@ def facts_of(
         "tokens": tokens.whole,
         "tokens_by_tier": dict(sorted(tokens.by_tier.items())),
         "sections": [_section_facts(section) for section in sections],
-        "relevance": {"floor": inputs.floor, "below": below},
         "excluded": [{"id": out.id, "version": out.version, **out.reason.as_dict()} for out in excluded],
+        "unlisted": dict(sorted(inputs.unlisted.items())),
     }
 
 

@@ -3,8 +3,8 @@
 Invariants
 (1) Every order here is total: its last key is the id.
 (2) Identity, core, pinned and state form the stable prefix; working and recalled the dynamic tail.
-(3) Outside of core what is trusted as a person stands first, then the other origins, the least trusted last, so that
-    each takes one heading.
+(3) In pinned, state and recalled a person's own memories come first, then the other origins, the least trusted last.
+    Each origin is one run, so that it takes one heading. In working the task's own come first, whatever their origin.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from keepward.model.policy import Policy
 from keepward.model.trust import SHARED, Trust, in_task
 from keepward.model.value import to_micros
 
-Format = Literal["markdown", "xml", "messages"]
+Format = Literal["markdown", "messages"]
+FORMATS: tuple[Format, ...] = ("markdown", "messages")
 #: Microseconds.
 _DAY = 86_400_000_000
 #: All sections, in the order of the text.
@@ -35,12 +36,14 @@ class Candidate:
     """One recalled memory, before it is known whether it fits."""
 
     record: Record
-    #: How sure it is that it bears on the objective, 0..1.
+    #: The score of recall, 0..1.
     score: float = 0.0
-    #: By what it was ranked, where that is not the score; bands of about equally relevant ones are shares of it.
+    #: The number that ranked it, where that is not the score. Bands of about equal relevance are shares of it.
     strength: float | None = None
     #: Named parts of the score.
     parts: Mapping[str, float] = field(default_factory=dict)
+    #: Whether recall marked the hit as weak. A weak hit in a context counts as no use.
+    weak: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +74,8 @@ class Inputs:
     #: Scope the reader stands at.
     scope: str = SHARED
     policy: Policy
-    budget_tokens: int
+    #: The cap of the whole text. None: policy caps working and recalled memories together, and the recalled lines.
+    budget_tokens: int | None = None
     #: Version and text of the identity document.
     identity: tuple[str, str] | None = None
     #: Version and text of the file about the user; it opens the ``human`` block.
@@ -94,8 +98,9 @@ class Inputs:
     #: Names of embedder, reranker and the like, for the receipt.
     versions: Mapping[str, str] = field(default_factory=dict)
     include_sensitive: bool = False
-    #: Least score of the best that was recalled, 0..1; below it nothing recalled comes in.
-    floor: float = 0.0
+    include_weak: bool = False
+    #: Ranked memories that ``excluded`` does not name, counted by code.
+    unlisted: Mapping[str, int] = field(default_factory=dict)
     format: Format = "markdown"
 
 
@@ -119,10 +124,6 @@ class Compiled:
     tail_digest: str
     #: JSON-safe and enough for ``render.replay``; holds no memory text.
     facts: dict[str, Any]
-    #: Score of the best that was recalled for this reader, 0..1; None where nothing was.
-    best: float | None = None
-    #: How many were left out below the floor.
-    below: int = 0
 
 
 def depth(scope: str) -> int:
@@ -147,15 +148,21 @@ def core_order(record: Record) -> tuple[int, str, int, str, int, str]:
     return rank, key, depth(record.scope), record.scope, to_micros(record.created_at), record.id
 
 
-def origin_rank(record: Record) -> int:
-    """Return the place of an origin among those of a section (3); 0 for a person's own."""
-    return max(0, Trust.USER - record.trust)
+def origin_order(record: Record) -> tuple[int, int]:
+    """Sort key of an origin within a section (3): a person's own first, then by trust of author and of what it read."""
+    return max(0, Trust.USER - record.trust), 0 if record.heard is None else 1 + Trust.OWNER - record.heard
 
 
-def pinned_order(record: Record) -> tuple[int, bool, int, str, int, str]:
+def newest_rules(pinned: Sequence[Record], most: int) -> frozenset[str]:
+    """Return the ids of the newest permanent rules; further ones are recalled like facts."""
+    rules = sorted((renewed_at(each), each.id) for each in pinned if each.kind is Kind.RULE)
+    return frozenset(name for _, name in rules[-most:])
+
+
+def pinned_order(record: Record) -> tuple[tuple[int, int], bool, int, str, int, str]:
     """Sort key of pinned: by origin; rules, the rest; within, own scope first, then oldest first."""
     return (
-        origin_rank(record),
+        origin_order(record),
         record.kind is not Kind.RULE,
         -depth(record.scope),
         record.scope,
@@ -164,9 +171,9 @@ def pinned_order(record: Record) -> tuple[int, bool, int, str, int, str]:
     )
 
 
-def state_order(record: Record) -> tuple[int, int, str, str, str]:
+def state_order(record: Record) -> tuple[tuple[int, int], int, str, str, str]:
     """Sort key of state: by origin; shared scope first, then by key."""
-    return origin_rank(record), depth(record.scope), record.scope, record.key or "", record.id
+    return origin_order(record), depth(record.scope), record.scope, record.key or "", record.id
 
 
 def working_order(record: Record) -> tuple[bool, int, str, int, str]:
@@ -194,9 +201,9 @@ def recalled_order(records: Mapping[str, tuple[Record, bool, int]]) -> list[str]
             talk = record.session, at // _DAY
             opened[talk] = min(at, opened.get(talk, at))
 
-    def place(entry: tuple[str, tuple[Record, bool, int]]) -> tuple[int, int, int, int, str, int, int, str]:
+    def place(entry: tuple[str, tuple[Record, bool, int]]) -> tuple[tuple[int, int], int, int, int, str, int, int, str]:
         name, (record, near, rank) = entry
-        origin, at = origin_rank(record), to_micros(happened_at(record))
+        origin, at = origin_order(record), to_micros(happened_at(record))
         if record.tier is not Tier.EPISODIC:
             return origin, int(record.tier is not Tier.ARCHIVAL), int(not near), -at, "", rank, 0, name
         if not is_turn(record):

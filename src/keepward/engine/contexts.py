@@ -9,22 +9,26 @@ Invariants
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
-from typing import Any, Literal
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Literal
 
-from keepward.context.compiler import NO_ROOM, compile_context, memory_block, snapshot
+from keepward.context.compiler import MOST_TOKENS, NO_ROOM, RULE_CAP, compile_context, memory_block, snapshot
+from keepward.context.entries import reason
 from keepward.context.render import Artefact, Fetch, digest
 from keepward.context.render import replay as render_again
-from keepward.context.sections import Candidate, Compiled, Format, Inputs
+from keepward.context.sections import FORMATS, Candidate, Compiled, Format, Inputs, newest_rules
 from keepward.engine.audit import core_of
 from keepward.engine.commit import keep_read
-from keepward.engine.read import Need, Stand, below_floor, floor_of, made_with, search, stand
+from keepward.engine.features import tells_preference
+from keepward.engine.read import MOST, Need, Stand, made_with, search, stand
 from keepward.engine.screening import screen
-from keepward.engine.session import Engine, Session, note_handed
+from keepward.engine.session import Session, note_handed
 from keepward.engine.view import (
     COMPILED,
+    WITHHELD,
     ask_for_sensitive,
     ids_of,
     notes_of,
@@ -40,34 +44,39 @@ from keepward.errors import InvalidInput
 from keepward.gates.content import scrub_private, scrub_secret
 from keepward.model.commit import Reason
 from keepward.model.compiled import CompiledContext, Replayed
-from keepward.model.memory import Kind, Record, Sensitivity, Stability, Status, Tier, is_textless
+from keepward.model.memory import Kind, Record, Sensitivity, Stability, Status, Tier
 from keepward.model.query import AsOf, Filter, Recall
 from keepward.model.trust import Trust, visible_from
 from keepward.model.value import unknown
 from keepward.ports.store import Found, Withheld
 from keepward.store.writer import Writer
 
+if TYPE_CHECKING:
+    from keepward.retrieval.index import Scored
+
 #: Ended working memories are named among the exclusions for this long.
 REMEMBERED = timedelta(days=7)
-#: Recalled candidates ranked for each one that fits: of as many as policy lets in, or where that is a lot of as many
-#: as the budget has room for, a candidate for every so many tokens. They are read by rank, so many at once, until their
-#: texts alone take all the room.
+#: Ranked memories are at most so many for each line that a context without a budget may recall; with a budget one for
+#: every so many of its tokens, and at least so many.
 SPARE = 3
-LEAST_CANDIDATES = 60
 TOKENS_A_CANDIDATE = 12
-LEAST_READ = 8
+LEAST_CANDIDATES = 60
+#: They are read by rank, about so many tokens each and at least so many at once, until their texts take all the room.
 TOKENS_A_READ = 40
+LEAST_READ = 8
 #: Tokens that a line has beside its text, at least: the kind of the memory.
 BESIDE_A_TEXT = 3
-FORMATS: tuple[Format, ...] = ("markdown", "xml", "messages")
+#: A request for advice lets in so many remembered preferences, weak or not.
+PREFERENCES = 10
+#: Ranked memories that stay out are named twice as many as were read, and at least so many; the rest is counted.
+LEAST_NAMED = 20
 #: Why a memory stays out that the reader has at hand.
-SEEN = Reason(gate="compile", code="seen", detail="the reader has it already")
+SEEN = reason("seen", "the reader has it already")
+WEAK = reason("weak", "it hardly bears on the objective, and weak hits were not asked for")
 #: Why a proposal does.
-WAITING = Reason(gate="compile", code="quarantine", detail="it waits for a person's decision")
+WAITING = reason("quarantine", "it waits for a person's decision")
 #: Of what waits so many are named, the newest: a receipt does not grow with a queue that nobody looks after.
 NAMED = 20
-#: Why what a program keeps under a key alone does.
-TEXTLESS = Reason(gate="compile", code="textless", detail="it has no text; it is read by its key")
 Which = Literal["context", "snapshot", "memory_block"]
 _COMPILERS: dict[Which, Callable[[Inputs], Compiled]] = {
     "context": compile_context,
@@ -101,8 +110,8 @@ class Asked:
     include_sensitive: bool = False
     #: Core blocks, by key or id, that may be missing where they do not hold; others stay in.
     without: Collection[str] = ()
-    #: What scores below is not relevant; None for the policy's.
-    floor: float | None = None
+    #: Whether weak hits come in as well.
+    include_weak: bool = False
     #: Ids of what is not recalled again.
     seen: Collection[str] = ()
 
@@ -115,7 +124,7 @@ def context(session: Session, objective: str, *, which: Which = "context", **ask
     Raises:
         Tampered: a core block was edited outside of Keepward or is missing, and ``without`` does not name it.
         ContextTooSmall: core memory alone is larger than the budget.
-        InvalidInput: an unknown purpose or format, a budget below 1, or a floor outside 0..1.
+        InvalidInput: an unknown purpose or format, or a budget that is not from 1 to 128,000.
         NotFound: ``as_of`` names no commit.
     """
     return _keep(session, *compiled(session, objective, which, Asked(**asked)))
@@ -128,17 +137,7 @@ def compiled(session: Session, objective: str, which: Which, asked: Asked) -> tu
     gathered = _gather(session, objective, asked)
     if which != "memory_block":
         refuse_without_core(gathered.withheld, asked.without)
-    inputs = _without_seen(gathered.inputs, frozenset(asked.seen)) if asked.seen else gathered.inputs
-    return inputs, _COMPILERS[which](inputs), gathered
-
-
-def _without_seen(inputs: Inputs, seen: frozenset[str]) -> Inputs:
-    again = [each.record for each in inputs.recalled if each.record.id in seen]
-    return replace(
-        inputs,
-        recalled=[each for each in inputs.recalled if each.record.id not in seen],
-        excluded=[*inputs.excluded, *((each.id, each.version, SEEN) for each in again)],
-    )
+    return gathered.inputs, _COMPILERS[which](gathered.inputs), gathered
 
 
 def text_at(session: Session, objective: str, seq: int, *, purpose: str = "answer") -> str:
@@ -146,13 +145,12 @@ def text_at(session: Session, objective: str, seq: int, *, purpose: str = "answe
     return compile_context(_gather(session, objective, Asked(purpose=purpose, as_of=seq)).inputs).text
 
 
-def _budget_and_format(engine: Engine, budget_tokens: int | None, form: str) -> tuple[int, Format]:
-    budget = engine.policy.context_budget if budget_tokens is None else budget_tokens
-    if budget < 1:
-        raise InvalidInput("a budget is at least 1 token")
+def _format(budget_tokens: int | None, form: str) -> Format:
+    if budget_tokens is not None and not 1 <= budget_tokens <= MOST_TOKENS:
+        raise InvalidInput(f"a budget is from 1 to {MOST_TOKENS:,} tokens")
     for name in FORMATS:
         if name == form:
-            return budget, name
+            return name
     raise InvalidInput(unknown("format", form, list(FORMATS)))
 
 
@@ -224,122 +222,179 @@ def _fixed(session: Session, at: Stand, everything: Filter) -> Fixed:
 
 
 def _gather(session: Session, objective: str, asked: Asked) -> Gathered:
-    budget, chosen = _budget_and_format(session.engine, asked.budget_tokens, asked.format)
+    chosen = _format(asked.budget_tokens, asked.format)
     at = stand(session, asked.as_of)
-    seq, now = at.seq, at.now
-    scopes = visible_from(session.scope)
-    everything = Filter(scopes=scopes, include_sensitive=True)
+    everything = Filter(scopes=visible_from(session.scope), include_sensitive=True)
     on = session.policy.enabled and session.policy.recall
     standing = _fixed(session, at, everything)
-    core, pinned, state, working = standing.core, standing.pinned, standing.state, standing.working
     damaged = standing.damaged
-    fixed = {record.id for group in (core, pinned, state, working) for record in group}
-    working = [each for each in working if not (each.kind is Kind.STATE and each.key is not None)]
-    least = session.policy.least_trust.get(asked.purpose, Trust.UNKNOWN)
-    excluded = _unfit([*pinned, *state, *working], least)
-    recalled: list[Candidate] = []
-    found = Recall(hits=(), used=(), notes=at.notes, head=at.head, now=now)
-    room = min(budget, session.policy.retrieved_budget)
-    need = _need(session, least, now, room, sensitive=asked.include_sensitive)
+    recalled = _Recalled(found=Recall(hits=(), used=(), notes=at.notes, head=at.head, now=at.now))
     if objective.strip():
-        lasting = replace(everything, tiers=(Tier.EPISODIC.value, Tier.ARCHIVAL.value))
-        most = min(session.policy.max_items * SPARE, max(LEAST_CANDIDATES, budget // TOKENS_A_CANDIDATE))
-        # One stand for all of it: no section is of another instant, and none of a state before the one named.
-        found = search(
-            session,
-            objective,
-            lasting,
-            limit=min(1_000, most + len(fixed)),
-            purpose=asked.purpose,
-            gated=False,
-            unread=fixed,
-            need=need,
-            at=at,
-        )
-        damaged.extend(found.withheld)
-        low = _unfit([hit.memory for hit in found.hits], least)
-        unfit = {name for name, _, _ in low}
-        excluded += [*low, *((each.id, each.version, NO_ROOM) for each in need.left)]
-        recalled = _candidates(found, without=unfit)
-    excluded += [(name, 0, standing.why_waiting) for name in standing.waiting]
-    barred = {name for name, _, _ in excluded}
+        rules = newest_rules(standing.pinned, RULE_CAP)
+        groups = (standing.core, standing.pinned, standing.state, standing.working)
+        # A rule beyond the cap is recalled like any other memory.
+        fixed = {
+            each.id
+            for group in groups
+            for each in group
+            if group is not standing.pinned or each.kind is not Kind.RULE or each.id in rules
+        }
+        recalled = _recalled(session, objective, asked, at, everything, fixed)
+        damaged.extend(recalled.damaged)
     inputs = Inputs(
         objective=scrub_private(scrub_secret(objective)),
         purpose=asked.purpose,
-        now=now,
+        now=at.now,
         head=at.head,
         scope=session.scope,
         policy=session.policy,
-        budget_tokens=budget,
+        budget_tokens=asked.budget_tokens,
         identity=_clean(session.engine.identity()) if on else None,
         user_file=_clean(session.engine.user_file()) if on else None,
-        core=core,
-        pinned=[each for each in pinned if each.id not in barred],
-        state=[each for each in state if each.id not in barred],
-        working=[each for each in working if each.id not in barred],
-        recalled=recalled,
-        excluded=excluded,
+        core=standing.core,
+        pinned=standing.pinned,
+        state=standing.state,
+        working=[each for each in standing.working if each.kind is not Kind.STATE or each.key is None],
+        recalled=recalled.candidates,
+        excluded=[*recalled.excluded, *((name, 0, standing.why_waiting) for name in standing.waiting)],
+        unlisted=recalled.unlisted,
         counter_name=session.engine.counter.name,
         count=session.engine.counter.count,
         screen=screen,
-        versions=made_with(session, found),
+        versions=made_with(session, recalled.found),
         include_sensitive=asked.include_sensitive,
-        floor=floor_of(session.engine, asked.floor),
+        include_weak=asked.include_weak,
         format=chosen,
     )
     gone = {each.id: each for each in unsound(damaged)} | {
         each.id: each for each in unsound(standing.damaged_blocks, core=True)
     }
-    if seq is None and on:
-        gone |= {each.id: each for each in withheld(session, everything, live_at=now)}
+    if at.seq is None and on:
+        gone |= {each.id: each for each in withheld(session, everything, live_at=at.now)}
     lost = sorted(gone.values(), key=lambda each: each.id or "~")
-    return Gathered(inputs=inputs, used=found.used, notes=(*found.notes, *notes_of(lost)), withheld=lost)
+    notes = (*recalled.found.notes, *recalled.notes, *notes_of(lost))
+    return Gathered(inputs=inputs, used=recalled.found.used, notes=notes, withheld=lost)
 
 
-def _candidates(found: Recall, *, without: Collection[str]) -> list[Candidate]:
-    """Return what was recalled, best first."""
-    return [
-        Candidate(
-            record=hit.memory,
-            score=hit.score,
-            strength=max(hit.parts["fused"] + hit.parts.get("learned", 0.0), 0.0),
-            parts=hit.parts,
-        )
-        for hit in found.hits
-        if hit.memory.id not in without
-    ]
+@dataclass(slots=True, kw_only=True)
+class _Recalled:
+    """What was ranked for an objective: what may come in, and what stays out unread."""
+
+    found: Recall
+    candidates: list[Candidate] = field(default_factory=list)
+    excluded: list[tuple[str, int, Reason]] = field(default_factory=list)
+    unlisted: Counter[str] = field(default_factory=Counter)
+    damaged: list[str] = field(default_factory=list)
+    notes: tuple[str, ...] = ()
 
 
-def _need(session: Session, least: Trust, now: datetime, room: int, *, sensitive: bool) -> Need:
-    """Return the need of so many tokens of memories that may come in."""
+def _recalled(
+    session: Session, objective: str, asked: Asked, at: Stand, everything: Filter, fixed: Collection[str]
+) -> _Recalled:
+    """Rank memories for an objective, and read by rank those that may come in until they take all the room."""
+    from keepward.retrieval.advice import asks_advice
+
+    policy, budget = session.policy, asked.budget_tokens
+    most = policy.max_items * SPARE if budget is None else max(LEAST_CANDIDATES, budget // TOKENS_A_CANDIDATE)
+    # Nothing is read by the search: what stays out is known without its text.
+    need = Need(more=lambda _: 0)
+    lasting = replace(everything, tiers=(Tier.EPISODIC.value, Tier.ARCHIVAL.value))
+    found = search(
+        session,
+        objective,
+        lasting,
+        limit=min(MOST, most + len(fixed)),
+        purpose=asked.purpose,
+        gated=False,
+        unread=fixed,
+        need=need,
+        at=at,
+    )
+    made = _Recalled(found=found)
+    seen = frozenset(asked.seen)
+    ranked = [each for each in need.left if each.id not in seen]
+    made.excluded = [(each.id, each.version, SEEN) for each in need.left if each.id in seen]
+    weak = {each.id for each in ranked if each.weak}
+    let_in = frozenset() if asked.include_weak else weak
+    records: dict[str, Record] = {}
+    room = min(policy.context_budget if budget is None else budget, policy.retrieved_budget)
+    left = [each.id for each in ranked if each.id not in let_in]
+    _read(session, left, _until_full(session, asked, at, room), at, made, records)
+    if let_in and asks_advice(objective):
+        preferred = _preferences(session, ranked, at, made, records)
+        records = {name: each for name, each in records.items() if name not in let_in or name in preferred}
+    most_named = max(LEAST_NAMED, 2 * len(records))
+    for each in ranked:
+        record = records.get(each.id)
+        if record is not None:
+            strength = max(each.parts["fused"] + each.parts.get("learned", 0.0), 0.0)
+            made.candidates.append(
+                Candidate(record=record, score=each.score, strength=strength, parts=each.parts, weak=each.id in weak)
+            )
+        elif each.id not in made.damaged:
+            why = WEAK if each.id in let_in else NO_ROOM
+            if most_named:
+                most_named -= 1
+                made.excluded.append((each.id, each.version, why))
+            else:
+                made.unlisted[why.code] += 1
+    return made
+
+
+def _preferences(
+    session: Session, ranked: Sequence[Scored], at: Stand, made: _Recalled, records: dict[str, Record]
+) -> list[str]:
+    """Return the ids of the best remembered preferences; ``records`` takes what was read to find them."""
+    found: list[str] = []
+    for start in range(0, len(ranked), TOKENS_A_READ):
+        part = [each.id for each in ranked[start : start + TOKENS_A_READ]]
+        _read(session, [name for name in part if name not in records], lambda _: MOST, at, made, records)
+        found += [name for name in part if name in records and tells_preference(records[name])]
+        if len(found) >= PREFERENCES:
+            break
+    return found[:PREFERENCES]
+
+
+def _read(
+    session: Session,
+    ids: Sequence[str],
+    more: Callable[[Sequence[Record]], int],
+    at: Stand,
+    made: _Recalled,
+    records: dict[str, Record],
+) -> None:
+    """Read memories in order, as many at once as ``more`` says of those read before, until it says 0."""
+    last: list[Record] = []
+    with session.store.together(session.tenant):
+        while ids and (step := more(last)):
+            part = session.store.records(session.tenant, ids[:step], as_of=at.seq)
+            last, ids = part.records, ids[step:]
+            made.damaged.extend(part.damaged)
+            if at.seq is not None:
+                last = still_shown(session, last)
+                if len(last) < len(part.records):
+                    made.notes = (f"left out: {WITHHELD}",)
+            records |= {each.id: each for each in last}
+
+
+def _until_full(session: Session, asked: Asked, at: Stand, room: int) -> Callable[[Sequence[Record]], int]:
+    """Return how many memories to read next, given those read last, until their texts take the room."""
     count = session.engine.counter.count
-    seen = used = 0
+    least = session.policy.least_trust.get(asked.purpose, Trust.UNKNOWN)
+    read = used = 0
 
-    def more(read: Sequence[Record]) -> int:
-        nonlocal seen, used
-        shown = (it for it in read if it.effective_trust >= least and it.is_live(now))
-        texts = (it.text for it in shown if sensitive or it.sensitivity is not Sensitivity.SENSITIVE)
+    def more(last: Sequence[Record]) -> int:
+        nonlocal read, used
+        shown = (it for it in last if it.effective_trust >= least and it.is_live(at.now))
+        texts = (it.text for it in shown if asked.include_sensitive or it.sensitivity is not Sensitivity.SENSITIVE)
         used += sum(count(text) + BESIDE_A_TEXT for text in texts)
-        seen += len(read)
+        read += len(last)
         if used >= room:
             return 0
         # As many as will do if they are as long as those before.
-        return max(LEAST_READ, seen * (room - used) // used if used else room // TOKENS_A_READ)
+        return max(LEAST_READ, read * (room - used) // used if used else room // TOKENS_A_READ)
 
-    return Need(more=more)
-
-
-def _unfit(records: list[Record], least: Trust) -> list[tuple[str, int, Reason]]:
-    """Return what is trusted less than a purpose accepts, or has no text, and why it stays out."""
-    below = f"is below {least.label}, the least this purpose accepts"
-    unfit = []
-    for each in records:
-        if each.effective_trust < least:
-            detail = f"its origin ({each.effective_trust.label}) {below}"
-            unfit.append((each.id, each.version, Reason(gate="compile", code="trust", detail=detail)))
-        elif is_textless(each):
-            unfit.append((each.id, each.version, TEXTLESS))
-    return unfit
+    return more
 
 
 def _clean(document: tuple[str, str] | None) -> tuple[str, str] | None:
@@ -350,13 +405,6 @@ def _clean(document: tuple[str, str] | None) -> tuple[str, str] | None:
     return document if safe == document[1] else (digest(safe)[:16], safe)
 
 
-def notes_on(inputs: Inputs, compiled: Compiled, gathered: Gathered) -> tuple[str, ...]:
-    """Return what is to be said of a context: what could not take part, and what was left out below the floor."""
-    if compiled.below and compiled.best is not None and compiled.best < inputs.floor:
-        return (*gathered.notes, below_floor(compiled.below, inputs.floor))
-    return gathered.notes
-
-
 def held_in(inputs: Inputs, compiled: Compiled) -> list[Record]:
     """Return the records that a context holds."""
     held = {item.id for section in compiled.sections for item in section.items}
@@ -365,7 +413,7 @@ def held_in(inputs: Inputs, compiled: Compiled) -> list[Record]:
 
 
 def _keep(session: Session, inputs: Inputs, compiled: Compiled, gathered: Gathered) -> CompiledContext:
-    notes, given = notes_on(inputs, compiled, gathered), held_in(inputs, compiled)
+    notes, given = gathered.notes, held_in(inputs, compiled)
     facts = {**compiled.facts, "context_id": compiled.context_id, "signals": list(gathered.used)}
     note_handed(session, given)
     receipt, unkept = keep_read(
@@ -395,9 +443,7 @@ def _keep(session: Session, inputs: Inputs, compiled: Compiled, gathered: Gather
         head=inputs.head,
         kept=not unkept,
         withheld=ids_of(gathered.withheld),
-        floor=inputs.floor,
-        best=compiled.best,
-        below=compiled.below,
+        unlisted=inputs.unlisted,
     )
 
 

@@ -9,17 +9,17 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from keepward.context.render import Artefact, Fetch, pieces
 from keepward.context.render import replay as render_again
 from keepward.engine import learned
-from keepward.engine.contexts import Asked, compiled, held_in, notes_on, sources
+from keepward.engine.contexts import Asked, compiled, held_in, sources
 from keepward.engine.review import pending
 from keepward.engine.session import Session, note_handed
-from keepward.engine.view import COMPILED, reaches, receipt_of_read, veiled, visible, withheld_from
+from keepward.engine.view import COMPILED, reaches, receipt_of_read, veiled, visible, withholds
 from keepward.errors import InvalidInput, Unauthorised
 from keepward.model.commit import ReceiptLine, ReceiptPage
 from keepward.model.compiled import Considered, Explanation, Part, Share, TokenCount
@@ -52,26 +52,15 @@ def preview(session: Session, objective: str, **asked: Any) -> Explanation:
     if not session.actor.may_decide:
         raise Unauthorised("a preview leaves no receipt; it takes a reviewer or the owner")
     inputs, made, gathered = compiled(session, objective, "context", Asked(**asked))
-    held = held_in(inputs, made)
-    note_handed(session, held)
-    known = {(each.id, each.version): each for each in held}
+    note_handed(session, held_in(inputs, made))
     documents = {"identity": inputs.identity, "user_file": inputs.user_file}
+    fetch, _ = sources(session)
 
     def document(kind: str, version: str) -> str | None:
         kept = documents.get(kind)
         return kept[1] if kept is not None and kept[0] == version else None
 
-    scores = {each.record.id: (each.score, each.parts) for each in inputs.recalled}
-    return _explained(
-        session,
-        made.facts,
-        lambda name, version: known.get((name, version)),
-        document,
-        receipt=None,
-        scores=scores,
-        notes=notes_on(inputs, made, gathered),
-        known=[*held, *(each.record for each in inputs.recalled)],
-    )
+    return _explained(session, made.facts, fetch, document, receipt=None, notes=gathered.notes)
 
 
 def explain(session: Session, receipt_id: str) -> Explanation:
@@ -81,9 +70,8 @@ def explain(session: Session, receipt_id: str) -> Explanation:
         NotFound: no such compile receipt within reach.
     """
     receipt = receipt_of_read(session, receipt_id, COMPILED)
-    fetch, artefact = sources(session)
     notes = tuple(each["detail"] for each in receipt["reasons"] if each["gate"] == "recall")
-    return _explained(session, receipt, fetch, artefact, receipt=receipt["id"], notes=notes)
+    return _explained(session, receipt, *sources(session), receipt=receipt["id"], notes=notes)
 
 
 def _explained(
@@ -94,10 +82,8 @@ def _explained(
     *,
     receipt: str | None,
     notes: tuple[str, ...],
-    scores: Mapping[str, tuple[float, Mapping[str, float]]] | None = None,
-    known: Iterable[Record] = (),
 ) -> Explanation:
-    again = render_again(facts, fetch, artefact)
+    parts = pieces(facts, fetch, artefact)
     inputs, count = facts["inputs"], session.engine.counter.count
     return Explanation(
         receipt=receipt,
@@ -108,78 +94,69 @@ def _explained(
         format=facts["format"],
         head=inputs["head"],
         at=from_micros(inputs["now"]),
-        text=again.text,
-        same=again.same,
+        text="".join(text for _, _, text in parts),
+        same=render_again(facts, fetch, artefact).same,
         tokens=facts["tokens"],
         sections=tuple(Share(name=each["name"], tokens=each["tokens"]) for each in facts["sections"]),
-        parts=tuple(
-            Part(section=section, id=name, text=text, tokens=count(text))
-            for section, name, text in pieces(facts, fetch, artefact)
-        ),
-        candidates=_considered(session, facts, scores or {}, known),
+        parts=tuple(Part(section=section, id=name, text=text, tokens=count(text)) for section, name, text in parts),
+        candidates=tuple(_considered(session, facts)),
         notes=notes,
-        floor=facts["relevance"]["floor"],
-        below=facts["relevance"]["below"],
+        unlisted=facts.get("unlisted", {}),
     )
 
 
-def _considered(
-    session: Session,
-    facts: Mapping[str, Any],
-    scores: Mapping[str, tuple[float, Mapping[str, float]]],
-    known: Iterable[Record],
-) -> tuple[Considered, ...]:
-    inside = [(section["name"], item) for section in facts["sections"] for item in section["items"]]
-    left = facts["excluded"]
-    records = _records(session, [*(item["id"] for _, item in inside), *(out["id"] for out in left)], known)
-    found, outside = [], []
-    for section, item in inside:
-        ranked = (item.get("score"), item.get("parts", {}))
-        found.append(_candidate_of(records.get(item["id"]), item, section, (section, _IN[section]), ranked))
-    for out in left:
-        ranked = scores.get(out["id"], (None, {}))
-        outside.append(_candidate_of(records.get(out["id"]), out, None, (out["code"], out["detail"]), ranked))
-    return (*found, *sorted(outside, key=lambda each: (-(each.score or 0.0), each.id)))
+def _considered(session: Session, facts: Mapping[str, Any]) -> Iterator[Considered]:
+    """Yield each memory that a context holds or left out, as it was at the version that the facts name."""
+    inside = [
+        (each["name"], item, each["name"], _IN[each["name"]]) for each in facts["sections"] for item in each["items"]
+    ]
+    outside = [(None, item, item["code"], item["detail"]) for item in facts.get("excluded", ())]
+    proposed = {item.id: visible(session, item.steps) for item in pending(session)} if outside else {}
+    for section, item, code, why in (*inside, *outside):
+        now, then, made = _versions(session, item["id"], item["version"])
+        if now is None and (steps := proposed.get(item["id"])):
+            now = then = steps[-1].after
+        gone = then is None or then.status is Status.ERASED
+        yield Considered(
+            id=item["id"],
+            version=item["version"],
+            section=section,
+            code=code,
+            why=why,
+            text="" if gone or then is None else then.text,
+            now=None if now is None or then is None or now.text == then.text else now.text,
+            tier=then.tier.value if then else item.get("tier"),
+            kind=then.kind.value if then else item.get("kind"),
+            key=then.key if then else None,
+            author=then.author if then else None,
+            source=then.source if then else None,
+            trust=then.trust.label if then else None,
+            commit=made,
+            tokens=item.get("tokens"),
+            score=item.get("score"),
+            parts=item.get("parts", {}),
+        )
 
 
-def _candidate_of(
-    record: Record | None,
-    item: Mapping[str, Any],
-    section: str | None,
-    said: tuple[str, str],
-    ranked: tuple[float | None, Mapping[str, float]],
-) -> Considered:
-    """Return a memory with where it stands, the code and the sentence for that, and its score with the parts of it."""
-    return Considered(
-        id=item["id"],
-        version=item["version"],
-        section=section,
-        code=said[0],
-        why=said[1],
-        text=record.text if record else "",
-        tier=record.tier.value if record else item.get("tier"),
-        kind=record.kind.value if record else item.get("kind"),
-        key=record.key if record else None,
-        source=record.source if record else None,
-        trust=record.trust.label if record else None,
-        tokens=None if section is None else item["tokens"],
-        score=ranked[0],
-        parts=ranked[1],
-    )
+def _versions(session: Session, memory_id: str, version: int) -> tuple[Record | None, Record | None, str | None]:
+    """Return a memory as it is and as it was at a version, as far as the caller may read it, and what commit made that.
 
-
-def _records(session: Session, ids: Sequence[str], known: Iterable[Record]) -> dict[str, Record]:
-    """Return what the named memories and proposals say, as far as the caller may read it."""
-    found = {each.id: each for each in known}
-    lacking = sorted(set(ids) - found.keys())
-    found |= {each.id: each for each in session.store.records(session.tenant, lacking).records}
-    found = {name: each for name, each in found.items() if session.actor.may_decide or reaches(session, each.scope)}
-    hidden = withheld_from(session, list(found.values()))
-    found = {name: veiled(each) if name in hidden else each for name, each in found.items()}
-    if not found.keys() >= set(ids):
-        waiting = {item.id: visible(session, item.steps) for item in pending(session)}
-        found |= {name: steps[-1].after for name, steps in waiting.items() if steps}
-    return {name: each for name, each in found.items() if each.status is not Status.ERASED}
+    Version 0 is the newest.
+    """
+    made = {step.after.version: (view, step.after) for view, step in session.store.history(session.tenant, memory_id)}
+    seen: dict[int, Record] = {}
+    for number, (_, record) in made.items():
+        if session.actor.may_decide or reaches(session, record.scope):
+            seen[number] = veiled(record) if withholds(session, record) else record
+    if not seen:
+        return None, None, None
+    now = seen[max(seen)]
+    then = seen.get(version or now.version)
+    if then is None:
+        return now, None, None
+    if withholds(session, now):
+        then = veiled(then)
+    return now, now if now.status is Status.ERASED else then, made[then.version][0].commit.id
 
 
 def explained_recall(session: Session, recall: Recall, orders: Mapping[str, Recall]) -> Ranking:

@@ -23,7 +23,7 @@ from keepward.model.value import to_micros
 from keepward.ports.models import Embedder
 from keepward.ports.store import Features
 from keepward.retrieval import advice, analyze, units
-from keepward.retrieval.preferences import states_preference
+from keepward.retrieval.preferences import mentions_liking, states_preference
 
 if TYPE_CHECKING:
     import numpy as np
@@ -89,6 +89,11 @@ def _features_of(record: Record) -> list[str]:
     if units.named(record.speaker) is not None and units.asks(record.text.rstrip()):
         found.append(analyze.ASKS)
     return found
+
+
+def tells_preference(record: Record) -> bool:
+    """Whether a memory states a preference of the user, or a liking such as "Ana prefers tabs"."""
+    return units.of_user(record.speaker) and (states_preference(record.text) or mentions_liking(record.text))
 
 
 def _happened(record: Record) -> int | None:

@@ -472,11 +472,3 @@ def history(session: Session, memory_id: str) -> list[Version]:
 def own_and_shared(session: Session, filters: Filter) -> Filter:
     """Return the filter narrowed to what the handle's scope sees."""
     return replace(filters, scopes=visible_from(session.scope))
-
-
-def floor_of(engine: Engine, floor: float | None) -> float:  # TEMP
-    return 0.0
-
-
-def below_floor(count: int, floor: float) -> str:  # TEMP
-    return ""

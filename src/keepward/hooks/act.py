@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING
 
 from keepward import durable
 from keepward.model.memory import Tier
-from keepward.retrieval.advice import asks_advice
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -99,7 +98,7 @@ def _started(memory: Memory, event: Event, seen: Seen) -> str:
         return ""
     objective = _OBJECTIVE.format(project=event.project or "this project")
     # What holds for every session need not be asked for in its words: the budget is the cap.
-    found = memory.context(objective, budget_tokens=START, floor=0.0)
+    found = memory.context(objective, budget_tokens=START, include_weak=True)
     seen.add(event.session, _ids(found))
     return found.text
 
@@ -110,9 +109,7 @@ def _prompted(memory: Memory, event: Event, seen: Seen) -> str:
         # A command to the client itself.
         return ""
     asked = prompt[:LONGEST]
-    # On a request for advice or a task likings bear that look weak; with a question what is weak only distracts.
-    floor = None if asks_advice(asked) else max(memory.policy.relevance_floor, memory.policy.relevance_weak)
-    found = memory.memory_block(asked, budget_tokens=PROMPT, floor=floor, seen=sorted(seen.of(event.session)))
+    found = memory.memory_block(asked, budget_tokens=PROMPT, seen=sorted(seen.of(event.session)))
     seen.add(event.session, _ids(found))
     if len(prompt) <= LONGEST:
         added = memory.add([{"role": "user", "content": prompt}], session=event.session)

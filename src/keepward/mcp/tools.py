@@ -191,10 +191,10 @@ def forget(memory: Memory, given: dict[str, Any]) -> Answer:
     "Get context",
     takes={
         "objective": text("The task."),
-        "budget_tokens": whole(minimum=1, maximum=1_000_000),
+        "budget_tokens": whole(minimum=1, maximum=128_000),
         "purpose": text(enum=list(PURPOSES)),
         "include_sensitive": _SENSITIVE,
-        "floor": _FLOOR,
+        "include_weak": yes_no("Weak hits as well."),
     },
     needs=("objective",),
     gives={
@@ -212,9 +212,9 @@ def get_context(memory: Memory, given: dict[str, Any]) -> Answer:
     """Compile what you should know for a task within a token budget: core blocks, rules, state, memories. Call it at
     the start."""
     compiled = memory.context(given.pop("objective"), **given)
-    names = ("text", "context_id", "tokens", "head", "floor", "best", "below", "notes", "withheld")
+    names = ("text", "context_id", "tokens", "head", "notes", "withheld")
     data = {name: plain.plain(getattr(compiled, name)) for name in names}
-    data |= {"receipt": compiled.receipt.id, "excluded": len(compiled.excluded)}
+    data |= {"receipt": compiled.receipt.id, "excluded": len(compiled.excluded) + sum(compiled.unlisted.values())}
     data["memories"] = [
         {"id": item.id, "version": item.version, "section": section.name}
         for section in compiled.sections

@@ -29,7 +29,7 @@ class Item:
     #: None for what was not recalled.
     score: float | None = None
     parts: Mapping[str, float] = field(default_factory=dict)
-    #: Whether the score is below the line from which a memory counts as relevant, and so as used.
+    #: Whether recall marked it as a weak hit, which counts as no use.
     weak: bool = False
     #: Label of the core block it stands in.
     block: str | None = None
@@ -76,12 +76,16 @@ class CompiledContext(Value):
     kept: bool
     #: Ids of memories in reach that were edited outside of Keepward or are missing.
     withheld: tuple[str, ...] = ()
-    #: Least score of the best that is recalled, 0..1; below it nothing recalled comes in.
-    floor: float = 0.0
-    #: Score of the best that was recalled, whether it came in or not; None where nothing was.
-    best: float | None = None
-    #: How many recalled memories were left out below the floor.
-    below: int = 0
+    #: Ranked memories that were left out and that ``excluded`` does not name, counted by code, such as ``weak``.
+    unlisted: Mapping[str, int] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        """Return the text for the prompt."""
+        return self.text
+
+    def __format__(self, spec: str) -> str:
+        """Return the text for the prompt, so that it can stand in an f-string."""
+        return format(self.text, spec)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,16 +127,21 @@ class Considered:
     code: str
     #: One sentence for a person; never memory content.
     why: str
-    #: What it says, as far as the caller may read it; empty where nothing of it is left.
+    #: What it said at this version, as far as the caller may read it; empty where nothing of it is left.
     text: str
+    #: What it says now, where that differs.
+    now: str | None
     tier: str | None
     kind: str | None
     key: str | None
+    #: ``kind:name`` of its author, and the id of the commit that made this version.
+    author: str | None
     source: str | None
     trust: str | None
+    commit: str | None
     #: Tokens of its line alone; None for what is not in.
     tokens: int | None
-    #: None for what was not recalled, and for what is out of a receipt.
+    #: None for what was not recalled, and for what is out.
     score: float | None
     parts: Mapping[str, float]
 
@@ -154,10 +163,12 @@ class Explanation(Value):
     objective: str
     purpose: str
     scope: str
-    budget_tokens: int
+    #: None where none was named.
+    budget_tokens: int | None
     format: str
     head: str
     at: datetime
+    #: As markdown, whatever the format.
     text: str
     #: Whether the text has the bytes of then; always so in a preview.
     same: bool
@@ -169,9 +180,8 @@ class Explanation(Value):
     #: Those that are in, in the order of the text, then the others: best score first, then by id.
     candidates: tuple[Considered, ...]
     notes: tuple[str, ...]
-    floor: float
-    #: How many recalled memories were left out below the floor.
-    below: int
+    #: Ranked memories that were left out and are no candidates here, counted by code.
+    unlisted: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -118,20 +118,13 @@ class Policy:
     block_budget: Mapping[str, int] = _frozen(
         persona=500, human=400, operating_rules=400, mission=300, workspace_state=300
     )
-    #: Token budgets of the pinned and state sections, of working memory, and of what is recalled.
+    #: Most tokens of the pinned and state sections, of working memory, and of recalled memories in any context.
     pinned_budget: int = 4_000
     working_budget: int = 4_000
     retrieved_budget: int = 16_000
-    #: Token budget of a context for which none is named.
-    context_budget: int = 128_000
-    #: Most recalled memories in a context; the budget binds long before.
-    max_items: int = 1_000
-
-    #: Least score (0..1) of the best memory: below it recall, context and memory block say that nothing is remembered.
-    #: 0 for no floor.
-    relevance_floor: float = 0.1
-    #: Score (0..1) below which what is recalled is marked weak and does not count as used.
-    relevance_weak: float = 0.5
+    #: Most tokens of working and recalled memories together, and most recalled lines, where no budget is named.
+    context_budget: int = 2_000
+    max_items: int = 30
 
     #: Where candidates of recall come from: an index in the process, or PostgreSQL's own, once it has made one. `auto`:
     #: that of the database for tenants with more memories than the limit.

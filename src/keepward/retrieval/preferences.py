@@ -3,6 +3,7 @@
 from functools import cache
 from typing import Any, Final
 
+from keepward.model.patterns import regex
 from keepward.retrieval.analyze import analyse, is_gram
 
 #: At the beginning of a sentence or clause.
@@ -37,6 +38,9 @@ _ANYWHERE: Final = (
     r"(?:i|we) (?:only|exclusively|never) (?:\w+ )?(?:eat|drink|buy|use|watch|read|wear|travel|stay|shop|cook|play)",
     r"(?:i|we) find [^.!?\n]+(?:ing|too \w+)",
 )
+_LIKING: Final = regex(
+    r"(?i)\b(?:prefers?|likes|loves|enjoys|hates|dislikes|avoids|favou?rites?|allergic|vegan|vegetarian)\b"
+)
 
 
 @cache
@@ -55,6 +59,11 @@ def _pattern() -> Any:
 def states_preference(text: str) -> bool:
     """Whether a text states a preference or a standing instruction; in linear time, wrong at times."""
     return _pattern().search(text.encode("utf-8", "replace").decode()) is not None
+
+
+def mentions_liking(text: str) -> bool:
+    """Whether a text says what somebody likes or dislikes: "Ana prefers tabs"."""
+    return _LIKING.search(text) is not None
 
 
 def preferred(text: str) -> str | None:

@@ -97,12 +97,12 @@ Question = Annotated[str, Limit(minLength=1, maxLength=LONG, pattern=r"^[^\x00]*
 Asked = Annotated[str, Limit(minLength=1, maxLength=LONG)]
 Digest = Annotated[str, Limit("64 hex digits.", pattern=r"^[0-9a-f]{64}$")]
 Version = Annotated[int, Limit(minimum=0, maximum=2**53)]
-Tokens = Annotated[int, Limit(minimum=1, maximum=10_000_000)]
+Tokens = Annotated[int, Limit(minimum=1, maximum=128_000)]
 Floor = Annotated[float, Limit(minimum=0, maximum=1)]
 Most = Annotated[int, Limit("Most items on this page.", minimum=1, maximum=PAGE)]
 Purpose = Literal["answer", "act", "core"]
 Order = Literal["learned", "fused", "cosine"]
-Format = Literal["markdown", "xml", "messages"]
+Format = Literal["markdown", "messages"]
 State = Literal["pending", "approved", "rejected", "expired", "stale", "all"]
 #: A moment of the past: in a body a number or text, in a query text.
 AsOf = Annotated[

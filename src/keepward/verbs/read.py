@@ -280,7 +280,7 @@ class Compiling(Request[R]):
     format: fields.Format = "markdown"
     include_sensitive: bool = False
     without: Without = NONE
-    floor: fields.Floor | None = None
+    include_weak: bool = False
 
 
 @verb("context", "POST /memory/compile", right="read", operation="compile", tool="get_context")
@@ -333,7 +333,7 @@ class MemoryBlock(Request[CompiledContext]):
     query: fields.Asked
     budget_tokens: fields.Tokens | None = None
     purpose: fields.Purpose = "answer"
-    floor: fields.Floor | None = None
+    include_weak: bool = False
     format: fields.Format = "markdown"
     seen: Annotated[list[fields.Id], Limit("Memories that the reader has already.", maxItems=2_000)] = NONE
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from context_made import POLICY, alike, block, event, inputs, record
 
-from keepward.context import compile_context, entries, lines
+from keepward.context import compile_context, lines
 
 
 @pytest.fixture
@@ -17,15 +17,15 @@ def written(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     made: Counter[str] = Counter()
     original = lines._own
 
-    def spy(line: lines.Line, form: lines.Format) -> str:
+    def spy(line: lines.Line) -> str:
         made[line.record.id if line.record else line.section] += 1
-        return original(line, form)
+        return original(line)
 
     monkeypatch.setattr(lines, "_own", spy)
     return made
 
 
-@pytest.mark.parametrize("form", ["markdown", "xml", "messages"])
+@pytest.mark.parametrize("form", ["markdown", "messages"])
 def test_a_memory_is_written_once_to_be_priced_placed_and_told_of(form: str, written: Counter[str]) -> None:
     given = alike(record("a", "tea"), event("b", "coffee", session="s", speaker="Ana"))
     compile_context(inputs(core=[block("human", "Ana")], recalled=given, format=form))
@@ -34,13 +34,5 @@ def test_a_memory_is_written_once_to_be_priced_placed_and_told_of(form: str, wri
 
 def test_a_memory_that_a_limit_keeps_out_is_not_written(written: Counter[str]) -> None:
     many = [record(f"m{n}", f"tea number {n}") for n in range(5)]
-    compile_context(inputs(recalled=alike(*many), policy=replace(POLICY, max_items=3)))
+    compile_context(inputs(recalled=alike(*many), budget_tokens=None, policy=replace(POLICY, max_items=3)))
     assert len(written) == 3
-
-
-def test_what_a_memory_says_is_folded_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    folded: list[str] = []
-    original = entries.folded
-    monkeypatch.setattr(entries, "folded", lambda each, body: folded.append(body) or original(each, body))
-    compile_context(inputs(recalled=alike(record("a", "tea"), record("b", "coffee"))))
-    assert sorted(folded) == ["coffee", "tea"]

@@ -196,7 +196,11 @@ def test_what_was_left_out_before_keeps_its_reason() -> None:
 
 
 def test_no_more_than_the_most_items_are_recalled() -> None:
-    made = inputs(policy=replace(POLICY, max_items=3), recalled=found(*(record(f"a{n}", f"x{n}") for n in range(5))))
+    made = inputs(
+        budget_tokens=None,
+        policy=replace(POLICY, max_items=3),
+        recalled=found(*(record(f"a{n}", f"x{n}") for n in range(5))),
+    )
     assert ids(compile_context(made), "recalled") == ["a0", "a1", "a2"]
 
 
@@ -234,11 +238,6 @@ def test_a_memory_block_holds_what_was_recalled_alone() -> None:
         "### 2026-02-28 Sat",
         ["[fact] Ana prefers tabs", "[fact] Ana is in Berlin"],
     )
-
-
-def test_a_memory_block_leaves_out_what_is_below_the_floor() -> None:
-    made = inputs(recalled=found(record("a", "near"), record("b", "far")), floor=0.6)
-    assert why(memory_block(made)) == {"b": "relevance"}
 
 
 def test_a_memory_block_of_nothing_is_empty() -> None:
