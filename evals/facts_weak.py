@@ -11,11 +11,9 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from inspect import signature
 from pathlib import Path
 from statistics import mean, median
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import Stemmer
 
@@ -89,8 +87,6 @@ def looks(mem: Memory, names: Mapping[str, str], groups: Mapping[str, Sequence[Q
     held = {record.id: words(record.text) for record in mem.find(limit=None)}
     counts = Counter(word for each in held.values() for word in each)
     most = max(RARE_COUNT, RARE_SHARE * len(held))
-    # A floor leaves the answer empty; the curve needs all hits.
-    options: dict[str, Any] = {"floor": 0.0} if "floor" in signature(mem.recall).parameters else {}
     found = []
     for group, questions in groups.items():
         for each in questions:
@@ -102,7 +98,7 @@ def looks(mem: Memory, names: Mapping[str, str], groups: Mapping[str, Sequence[Q
                     rare=bool(rare & held[hit.memory.id]),
                     tokens=counter.count(hit.memory.text),
                 )
-                for hit in mem.recall(each.text, limit=50, **options)
+                for hit in mem.recall(each.text, limit=50)
             ]
             found.append(Look(group=group, bearing=each.bearing, hits=tuple(hits)))
     return found

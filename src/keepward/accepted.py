@@ -36,9 +36,7 @@ _LESS = frozenset(
         *("enabled", "capture", "recall", "core_keys", "chat_approval"),
     )
 )
-_MORE = frozenset(
-    ("confidence_floor", "rule_floor", "least_trust", "four_eyes", "scopes", "memory_ethics")
-)
+_MORE = frozenset(("confidence_floor", "rule_floor", "least_trust", "four_eyes", "scopes", "memory_ethics"))
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 #: The same for the server, where a limit of 0 is none.
 _LIMITS = frozenset({"writes_per_minute", "body_limit", "blob_limit", "import_limit"})

@@ -332,7 +332,7 @@ def _reranker(session: Session, asked: Query, seq: int) -> tuple[Standing | None
 
 
 def _query(engine: Engine, text: str, now: datetime) -> tuple[Query, list[str]]:
-    from keepward.retrieval.advice import asks_advice
+    from keepward.retrieval.advice import is_advice_or_task
     from keepward.retrieval.analyze import terms
     from keepward.retrieval.dates import named_days
     from keepward.retrieval.fusion import particular
@@ -341,7 +341,7 @@ def _query(engine: Engine, text: str, now: datetime) -> tuple[Query, list[str]]:
     # "yesterday" in a question names a day, as it does in what was said.
     days = named_days(text, to_micros(now))
     words = tuple(terms("\n".join((text, *(each.phrase for each in days)))))
-    advice = asks_advice(text)
+    advice = is_advice_or_task(text)
     # Advice is wanted for days to come.
     asked = Query(text=text, terms=words, days=() if advice else days)
     if engine.embedder is None:

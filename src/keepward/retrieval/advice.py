@@ -18,9 +18,12 @@ _ADVICE: Final = regex(
     r"\b(?:should|shall)\b"
     r"|(?:^|[.?!,;:]\s{0,3}|\b(?:can|could|would|will|please)\s(?:\w{1,20}\s){0,2})(?:recommend|suggest|advise)\b"
     r"|\b(?:would|could|can|might)\b.{0,60}\b(?:me|i|us|we|our|my)\b|\bwhat are (?:some|good|the best)\b"
-    r"|\b(?:good|best|better) (?:idea|way|time|place)\b|\bsuits? (?:me|us)\b|^(?:find|pick|choose|plan) (?:me|us)\b"
-    # A task begins with its verb and is no question, unless it is asked for politely.
-    rf"|^\W{{0,3}}(?:(?:please|now|then|let's|let us)\s{{1,3}})?(?:{_TASKS})\s{{1,3}}(?!\w{{1,20}}\?)\w[^?]*$"
+    r"|\b(?:good|best|better) (?:idea|way|time|place)\b|\bsuits? (?:me|us)\b|^(?:find|pick|choose|plan) (?:me|us)\b",
+    re.IGNORECASE,
+)
+#: A task begins with its verb and is no question, unless it is asked for politely.
+_TASK: Final = regex(
+    rf"^\W{{0,3}}(?:(?:please|now|then|let's|let us)\s{{1,3}})?(?:{_TASKS})\s{{1,3}}(?!\w{{1,20}}\?)\w[^?]*$"
     rf"|^\W{{0,3}}(?:can|could|would|will) you (?:please )?(?:{_TASKS})\s",
     re.IGNORECASE,
 )
@@ -53,10 +56,16 @@ EXAMPLES: Final = (
 
 @lru_cache(maxsize=64)
 def asks_advice(text: str) -> bool:
-    """Whether a text asks what to do or to choose, or is a task: "What should I cook?", "Plan my week"."""
+    """Whether a text asks what to do or to choose: "What should I cook?"."""
     return _ADVICE.search(text) is not None
+
+
+@lru_cache(maxsize=64)
+def is_advice_or_task(text: str) -> bool:
+    """Whether a text asks for advice or is a task: "Plan my week", "format this file"."""
+    return asks_advice(text) or _TASK.search(text) is not None
 
 
 def requests_action(text: str) -> bool:
     """Whether a text asks for something to be done, advised or explained, not for what was said before."""
-    return not asks_for_assistant(text) and (asks_advice(text) or _REQUEST.search(text) is not None)
+    return not asks_for_assistant(text) and (is_advice_or_task(text) or _REQUEST.search(text) is not None)

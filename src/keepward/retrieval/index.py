@@ -19,7 +19,7 @@ import numpy.typing as npt
 from keepward.model.trust import Trust
 from keepward.ports.store import Profile
 from keepward.retrieval import fusion, rerank, vectors
-from keepward.retrieval.advice import asks_advice, requests_action
+from keepward.retrieval.advice import is_advice_or_task, requests_action
 from keepward.retrieval.analyze import ASKS, PREFERENCE, term_hash, terms
 from keepward.retrieval.answers import asks_name, time_terms
 from keepward.retrieval.dates import Period, closeness
@@ -55,7 +55,7 @@ class Query:
 
 #: Cosines below which a hit that shares no rare word with the query is weak, by the first part of the embedder's id:
 #: for a memory on its own, and for a turn of a talk. Of any other embedder nothing is weak by its cosine.
-WEAK_BELOW: Final = {"minilm-l6-v2": (0.32, 0.10), "hashed": (0.20, 0.10)}
+WEAK_BELOW: Final = {"minilm-l6-v2": (0.33, 0.10), "hashed": (0.20, 0.0)}
 #: A memory on its own is weak, too, below this share of the best cosine.
 WEAK_SHARE: Final = 0.7
 
@@ -71,7 +71,7 @@ def direction_of(query: Query, signs: vectors.Signs) -> fusion.Direction:
     A request for advice has lost its usual part already. Hashed vectors are mostly zeros, whose signs have no mean.
     """
     vector = np.asarray(query.vector, dtype=np.float32)
-    if is_hashed(query.vector_model) or asks_advice(query.text):
+    if is_hashed(query.vector_model) or is_advice_or_task(query.text):
         return fusion.Direction(vector=vector)
     return fusion.apart(vector, signs)
 
@@ -341,7 +341,7 @@ class Index:
         near, sight, cover = found.near, found.sight, found.cover
         covered = np.zeros(len(near.rows)) if cover is None else rounded(cover.full[near.rows])
         if near.compared.any():
-            covered = rounded(fusion.words_weight(covered, advice=asks_advice(found.query.text)) * covered)
+            covered = rounded(fusion.words_weight(covered, advice=is_advice_or_task(found.query.text)) * covered)
         feature = self._roles_of(found.query, near.rows) + self._preferred(found)
         weight = fusion.cosine_weight(near.mean)
         feature += rounded(self._answered(found, covered + weight * near.cosine + feature, weight * near.mean))
@@ -477,7 +477,7 @@ class Index:
         reward: Doubles = np.zeros(len(rows))
         if query.days:
             reward = fusion.DATED * closeness(query.days, self._columns["created_at"][rows])
-        if asks_advice(query.text):
+        if is_advice_or_task(query.text):
             return reward
         if asked := time_terms(query.text):
             timed = np.zeros(len(self._columns), dtype=np.bool_)

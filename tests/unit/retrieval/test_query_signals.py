@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from keepward.retrieval.advice import asks_advice, requests_action
+from keepward.retrieval.advice import asks_advice, is_advice_or_task, requests_action
 from keepward.retrieval.answers import asks_name, time_terms
 from keepward.retrieval.preferences import preferred, states_preference
 from keepward.retrieval.roles import other_roles
@@ -16,13 +16,18 @@ from keepward.retrieval.roles import other_roles
         "What should I cook tonight?",
         "Can you recommend a book on tides?",
         "What would be fun for me?",
-        "format this file",
-        "Please write a reply to the landlord",
-        "Could you sketch a helper that counts words?",
     ],
 )
 def test_request_for_advice_is_recognised(text: str) -> None:
     assert asks_advice(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["format this file", "Please write a reply to the landlord", "Create a helper that counts words"],
+)
+def test_task_is_no_request_for_advice(text: str) -> None:
+    assert (asks_advice(text), is_advice_or_task(text)) == (False, True)
 
 
 @pytest.mark.parametrize(
