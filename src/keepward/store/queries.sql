@@ -503,7 +503,7 @@ SELECT DISTINCT e.memory_id FROM events e
 
 -- superseded --
 -- Superseded and contained memories of a scope that say the same, newest first.
-SELECT r.id FROM records r
+SELECT r.id FROM records r INDEXED BY records_digest
  WHERE r.tenant = :tenant AND r.digest = :digest AND r.scope = :scope
    AND (r.status = 'superseded' OR (r.status = 'archived' AND EXISTS (
         SELECT 1 FROM events e WHERE e.tenant = r.tenant AND e.seq = r.seq AND e.n = r.n AND e.op = 'contain')))

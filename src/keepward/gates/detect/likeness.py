@@ -103,7 +103,12 @@ _DATE = regex(r"\d{4}-\d{2}(?:-\d{2}.*)?|\d{1,2}[:/]\d{2}.*|\d+(?:st|nd|rd|th)|\
 def _tokens(plain: str) -> Iterator[str]:
     """Yield what a normalised text says, in order: words without the signs around them, fillers left out."""
     fillers = words("likeness", "fillers")
-    for chunk in _CHUNK.findall(plain):
+    for chunk in plain.split() if plain.isascii() else _CHUNK.findall(plain):
+        if chunk in fillers:
+            continue
+        if chunk.isalpha():
+            yield chunk
+            continue
         core = chunk.lstrip(_OPENING).rstrip(_CLOSING + "?")
         # 5! is a product, 5' a length.
         core = core if core[-1:].isalpha() else chunk.lstrip(_OPENING).rstrip(".,;:)]}?")
@@ -184,8 +189,9 @@ def match(text: str | Form, others: Sequence[str | Form], *, ratio_floor: float 
         if other.plain == form.plain:
             return at, True
     for at, other in enumerate(forms):
-        short = max(len(form.plain), len(other.plain)) <= LONGEST
-        if short and form.tokens == other.tokens and _ratio(form, other) >= ratio_floor:
+        if form.tokens != other.tokens or max(len(form.plain), len(other.plain)) > LONGEST:
+            continue
+        if _ratio(form, other) >= ratio_floor:
             return at, False
     return None
 

@@ -1,0 +1,20 @@
+"""The queries behind a repeated text read the memories that hold it, and not the whole tenant."""
+
+import sqlite3
+
+import pytest
+
+from keepward import Memory
+from keepward.store.sql import SQL
+
+
+@pytest.mark.parametrize("name", ["known_digest", "same_digest", "superseded"])
+def test_a_repeated_text_is_looked_up_by_its_digest(tmp_path, name):
+    path = tmp_path / "store.db"
+    with Memory.open(path, embedder=None, config_dir=tmp_path / "config") as mem:
+        mem.remember("The ferry leaves at noon")
+    values = dict.fromkeys(("tenant", "digest", "id", "tier", "scope", "sensitivity", "now"), "x")
+    with sqlite3.connect(path) as db:
+        plan = [row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {SQL[name]}", values)]
+    db.close()
+    assert "records_digest (tenant=? AND digest=?)" in plan[0]
