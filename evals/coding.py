@@ -106,11 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="evals.coding", description=__doc__.splitlines()[0])
     parser.add_argument("--show", action="store_true", help="print what is lost or masked of the developed half")
     asked = parser.parse_args(arguments)
-    figures = [
-        figure
-        for half in HALVES
-        for figure in (*talk(half, show=asked.show), *leaks(half, show=asked.show))
-    ]
+    figures = [figure for half in HALVES for figure in (*talk(half, show=asked.show), *leaks(half, show=asked.show))]
     print(shown(figures))
     return 1 if any(each.missed for each in figures) else 0
 

@@ -60,7 +60,7 @@ def turns(half: Half) -> Iterator[Said]:
         text = (Path(__file__).parent / f"{topic}.txt").read_text("utf-8")
         written = text.rstrip("\n").split("\n---\n")[HALVES.index(half) :: 2]
         for variant in range(VARIANTS):
-            chosen = random.Random(f"{topic} {variant}")  # noqa: S311 - a choice of words
+            chosen = random.Random(f"{topic} {variant}")
             for each in written:
                 filled = _SLOT.sub(lambda slot: chosen.choice(_WORDS[slot[1]]), each)  # noqa: B023 - used at once
                 role, _, body = filled.partition(": ")
@@ -70,7 +70,7 @@ def turns(half: Half) -> Iterator[Said]:
 def planted(half: Half) -> Iterator[Planted]:
     """Yield a hundred turns with a secret each, the same ones at every call."""
     place = HALVES.index(half)
-    chance = random.Random(f"secrets {half}")  # noqa: S311 - made-up secrets
+    chance = random.Random(f"secrets {half}")
     for kind, makers, carriers, count in (
         ("provider", _PROVIDERS, _IN_CODE, 40),
         ("key block", (_key_block,), _BLOCKS, 10),
@@ -123,7 +123,7 @@ _PROVIDERS: tuple[_Maker, ...] = (
     _format("pypi-" + "AgEIcHlwaS5vcmc", _ALNUM, 70),
     _format("sk-" + "ant-api03-", _ALNUM, 93, "AA"),
     _format("sk-" + "proj-", _ALNUM, 48),
-    _format("hf" + "_", string.ascii_letters, 33, "q"),
+    _format("hf" + "_", _ALNUM, 34),
     _format("dop_" + "v1_", _HEX, 64),
     _format("shp" + "at_", _HEX, 32),
     _format("hv" + "s.", _ALNUM, 90),
@@ -149,7 +149,9 @@ def _key_block(chance: random.Random) -> tuple[str, tuple[str, ...]]:
 
 
 def _jwt(chance: random.Random) -> tuple[str, tuple[str, ...]]:
-    claims = f'{{"sub":"{_run(chance, _HEX, 12)}","role":"admin","exp":{chance.randrange(1_700_000_000, 1_900_000_000)}}}'
+    claims = (
+        f'{{"sub":"{_run(chance, _HEX, 12)}","role":"admin","exp":{chance.randrange(1_700_000_000, 1_900_000_000)}}}'
+    )
     head, body = (
         base64.urlsafe_b64encode(part.encode()).decode().rstrip("=") for part in ('{"alg":"HS256","typ":"JWT"}', claims)
     )
@@ -212,7 +214,9 @@ _TOLD: tuple[_Maker, ...] = (
     _told("The keystore password is PW", lambda c: f"{_noun(c)}.{_noun(c).lower()}.{c.randrange(10, 99)}"),
     _told("I set the db password to PW yesterday", lambda c: f"{_noun(c)}#{_noun(c)}9"),
     _told("api key for the weather service: PW", lambda c: _run(c, _HEX, 32)),
-    _told("The licence key is PW", lambda c: "-".join(_run(c, string.ascii_uppercase + string.digits, 5) for _ in "abcd")),
+    _told(
+        "The licence key is PW", lambda c: "-".join(_run(c, string.ascii_uppercase + string.digits, 5) for _ in "abcd")
+    ),
     _told("The PIN of the YubiKey is PW", lambda c: str(c.randrange(100_000, 999_999))),
     _told("export ADMIN_PASSWORD=PW", lambda c: _run(c, _ALNUM, 14)),
     _told('api_secret = "PW"', lambda c: _run(c, _ALNUM, 40)),
@@ -235,7 +239,7 @@ _IN_CODE = (
     "The log prints `token @@ rejected` each minute.",
     "```yaml\nenv:\n  - name: TOKEN\n    value: @@\n```\nThe pod doesn't see it.",
     "curl -H 'X-Token: @@' https://api.acme.dev/v1/me gives a 403, why?",
-    "tests/test_api.py:\n```python\ndef test_me(client):\n    r = client.get('/me', token='@@')\n    assert r.status_code == 200\n```",
+    "tests/test_api.py:\n```python\ndef test_me(client):\n    r = client.get('/me', token='@@')\n    assert r.ok\n```",
 )
 _BLOCKS = (
     "I pasted this into the secret and ssh still says no:\n\n@@\n\nIs a line missing?",
