@@ -6,6 +6,7 @@ value opens nothing. A documented format of a provider is never excused here.
 
 from __future__ import annotations
 
+import base64
 import functools
 import re
 from typing import Any
@@ -25,25 +26,27 @@ _OF_A_PLACE = frozenset(
 )
 #: Words of which placeholders and test values are made: ``my-test-secret``, ``wrongPassword1``.
 _WORDS = """
-    a | abc | access | actual | admin | alice | any | api | app | argon2 | argon2i | argon2id | auth | bad | bar |
-    base32 | base64 | baz | bcrypt | bearer | bit | bits | bob | change | changed | changeit | changeme | client |
-    code | common | correct | credential | credentials | cypress | database | db | default | demo | deploy | dev |
-    development | dont | do | dummy | e2e | empty | enter | example | expired | fake | fill | first | foo | foobar
-    | for | from | generated | good | guest | hash | hashed | here | hidden | hunter | id | in | incorrect |
-    insecure | insert | integration | invalid | it | jwt | key | letmein | local | localhost | log | login | long
-    | me | mock | mocked | mongo | mongodb | my | mysql | name | new | not | of | old | only | or | oracle |
-    p4ssw0rd | p4ssword | p@ss | p@ssw0rd | p@ssword | pa55word | paste | pass | passphrase | passw0rd | passwd |
-    password | pbkdf2 | please | postgres | postgresql | private | prod | production | public | put | pw | pwd |
-    qa | qwerty | rabbit | rabbitmq | random | randomly | real | redacted | redis | refresh | replace | right |
-    root | s3cr3t | s3cret | salt | sample | sandbox | scrypt | second | secret | secretpassword | secrets |
-    secure | service | session | set | sha | sha256 | shared | should | signing | some | someone | something |
-    stage | staging | store | string | strong | super | supersecret | sys | system | temp | temporary | test |
-    tested | tester | testing | tests | text | the | this | to | todo | token | top | topsecret | tmp | unit |
-    unsafe | unused | use | user | username | valid | value | verify | very | weak | webhook | with | word | wrong
-    | xxx | xxxx | you | your | yours | yourself
+    a | abc | access | actual | admin | airflow | alice | ansible | any | api | app | argon2 | argon2i | argon2id
+    | auth | bad | bar | base32 | base64 | baz | bcrypt | bearer | bit | bits | bob | change | changed | changeit
+    | changeme | client | code | common | correct | credential | credentials | cypress | database | db | default |
+    demo | deploy | dev | development | django | do | dont | drupal | dummy | e2e | elastic | empty | enter |
+    example | expired | fake | fill | first | flask | foo | foobar | for | from | generated | good | grafana |
+    guest | hash | hashed | here | hidden | hunter | id | in | incorrect | insecure | insert | integration |
+    invalid | it | jenkins | joomla | jwt | kafka | key | keycloak | laravel | letmein | local | localhost |
+    localstack | log | login | long | me | minio | minioadmin | mock | mocked | mongo | mongodb | my | mysql |
+    name | new | nextauth | not | of | old | only | or | oracle | p4ssw0rd | p4ssword | p@ss | p@ssw0rd | p@ssword
+    | pa55word | pass | passphrase | passw0rd | passwd | password | paste | pbkdf2 | please | postgres |
+    postgresql | private | prod | production | public | put | pw | pwd | qa | qwerty | rabbit | rabbitmq | rails |
+    random | randomly | real | redacted | redis | refresh | replace | right | root | s3cr3t | s3cret | sa | salt |
+    sample | sandbox | scrypt | second | secret | secretpassword | secrets | secure | service | session | set |
+    sha | sha256 | shared | should | sign | signing | some | someone | something | sonar | spring | stage |
+    staging | store | strapi | string | strong | super | supersecret | superset | superuser | symfony | sys |
+    system | temp | temporary | test | tested | tester | testing | tests | text | the | this | tmp | to | todo |
+    token | top | topsecret | unit | unsafe | unused | use | user | user1 | username | valid | value | verify |
+    very | weak | webhook | with | word | wordpress | wrong | xxx | xxxx | you | your | yours | yourself | zabbix
 """
 #: Numbers that follow such words: ``password123``. A year is not among them.
-_COUNT = "(?:0|00|000|007|01|02|1|12|123[4-9]*|2|21|3|321|32|42|64|99|256|512|[1-9][0-9]{1,3}000)"
+_COUNT = "(?:0|00|000|007|01|02|1|12|123[4-9]*0?|2|21|3|321|32|42|64|99|256|512|[1-9][0-9]{1,3}000)"
 _ROWS = (
     "abcdefghijklmnopqrstuvwxyz",
     "01234567890123456789",
@@ -55,6 +58,15 @@ _READ = regex(
     r"(?:process\.env|import\.meta|Deno\.env|os\.|System\.|Rails\.|ENV\b|env\(|getenv|config\(|settings\.|secrets\.|vars?\."
     r"|self\.|this\.|req\.|request\.|[$%<{[(]).*"
 )
+_READ_FOR_CERTAIN = regex(
+    r"(?:process\.env|import\.meta\.env|Deno\.env|os\.(?:environ|getenv)|System\.(?:getenv|Env))\b.*"
+)
+#: A name of code that ends as names of secrets do: ``shopSecretKey``.
+_NAMED = regex(r"[a-z]+(?:[A-Z][a-z]+)*(?:Secret|SecretKey|Password|Token)")
+#: A line of settings up to its value.
+_SETTING = regex(r"(?m:^)[ \t-]*[\w.]+[ \t]*[:=][ \t]*['\"]?\Z")
+#: A piece of a key block's body.
+_BODY = regex(r"[A-Za-z0-9+/=]{16,}")
 _CONSTANT = regex(r"[A-Z]+(?:_[A-Z]+)+")
 _ESCAPES = regex(r"(?:\\[xuU]?[0-9A-Za-z]{1,8})+")
 _COMMAND = regex(
@@ -72,6 +84,14 @@ _TEST_CODE = regex(
 )
 _LETTERS = regex("[A-Za-z]{4}")
 _UNLEET = str.maketrans("0134579@$!", "oleastgasi")
+_HEX = regex("[0-9A-Fa-f]+")
+_SECRET_WORD = regex("key|token|secret|passw|pwd", re.IGNORECASE)
+_GNUPG = regex(r"\bgpg|GPG|PGP\b")
+#: The beginning of a line of code.
+_CODE_LINE = regex(
+    r"\s*(?:const|let|var|private|public|protected|static|final|val|def|func|fn|export|return|await|app\.|self\.|this\.)"
+    r"\b[^\n]*[=({]"
+)
 #: Words before a hash that show what one looks like.
 _SHOWN = regex(
     r"(?:looks? like|example|e\.g\.|such as|something like|in the form|returns?|prints?|gives?|yields?)\W",
@@ -99,16 +119,20 @@ def stands_in(text: str, finding: Finding) -> bool:
         return True
     if finding.detector == "password_hash":
         return is_counted(value) or _SHOWN.search(text, max(0, finding.start - 60), finding.start) is not None
+    if finding.detector == "private_key":
+        return not any(map(_is_mixed, _BODY.findall(value)))
     likely = finding.certainty == "likely"
     if len(value) > _LONGEST or not (likely or finding.detector in _OF_A_PLACE):
         return False
     told = finding.detector == "told_secret"
-    if is_made_up(value) or _CONSTANT.fullmatch(value) or _READ.fullmatch(value):
-        return not told or is_code(text, finding.start)
-    if likely and (is_counted(value) or _ESCAPES.fullmatch(value)):
+    if _READ_FOR_CERTAIN.fullmatch(value):
+        return True
+    if is_made_up(value) or any(each.fullmatch(value) for each in (_CONSTANT, _READ, _NAMED)):
+        return not told or is_code(text, finding.start) or _is_set(text, finding.start)
+    if likely and (is_counted(value) or _ESCAPES.fullmatch(value) or len(set(value)) == 1):
         return True
     if told:
-        if _DIGEST_OF.search(text, max(0, finding.start - 10), finding.start):
+        if _is_digest(text, finding.start, value):
             return True
         return names_code(value) or text.endswith(_FENCE, 0, finding.start) or _is_part_of_code(text, finding, value)
     return finding.detector == "secret_assignment" and _is_test_value(text, value)
@@ -125,8 +149,26 @@ def _made_up() -> Any:
 
 
 def is_made_up(value: str) -> bool:
-    """Whether a value is made of the words that stand for secrets: ``your-secret-key``, ``Test1234!``."""
-    return _made_up().match(value) is not None
+    """Whether a value is made of the words that stand for secrets, or encodes such: ``your-secret-key``."""
+    return _made_up().match(value) is not None or _made_up().match(_decoded(value)) is not None
+
+
+def _decoded(value: str) -> str:
+    """Return the printable text that a value encodes in base64, else the empty text."""
+    try:
+        text = base64.b64decode(value, validate=True).decode("ascii").rstrip("\n")
+    except ValueError:
+        return ""
+    return text if text.isprintable() else ""
+
+
+def _is_mixed(value: str) -> bool:
+    return all(any(map(test, value)) for test in (str.islower, str.isupper, str.isdigit))
+
+
+def _is_set(text: str, start: int) -> bool:
+    """Whether a line of settings gives a value at a place: ``password: test``."""
+    return _SETTING.search(text, text.rfind("\n", 0, start) + 1, start) is not None
 
 
 def is_counted(value: str) -> bool:
@@ -143,16 +185,26 @@ def _in_a_row(part: str) -> bool:
     return len(part) <= 32 and any(part in row or part in row[::-1] for row in _ROWS)
 
 
+def _is_digest(text: str, start: int, value: str) -> bool:
+    """Whether a value is a digest by the name before it, or a commit, a checksum or the id of a key of GnuPG."""
+    if _DIGEST_OF.search(text, max(0, start - 10), start):
+        return True
+    if not _HEX.fullmatch(value) or len(value) not in {16, 40, 64}:
+        return False
+    named = _SECRET_WORD.search(text, max(0, start - 24), start) is not None
+    return _GNUPG.search(text) is not None if len(value) == 16 else not named
+
+
 def names_code(value: str) -> bool:
     """Whether a value is a command, an error or a digest: ``openssl rand -hex 32``, ``smtplib.SMTPException``."""
     return any(pattern.fullmatch(value) for pattern in (_COMMAND, _ERROR, _DIGEST))
 
 
 def is_code(text: str, start: int) -> bool:
-    """Whether a place is in a fenced block of code, or between backticks on its line."""
-    if text.count(_FENCE, 0, start) % 2:
-        return True
+    """Whether a place is in a fenced block of code, between backticks, or on a line that begins as code does."""
     line = text.rfind("\n", 0, start) + 1
+    if text.count(_FENCE, 0, start) % 2 or _CODE_LINE.match(text, line, start):
+        return True
     return text.count("`", line, start) % 2 == 1
 
 
