@@ -84,13 +84,16 @@ _TEST_CODE = regex(
 )
 _LETTERS = regex("[A-Za-z]{4}")
 _UNLEET = str.maketrans("0134579@$!", "oleastgasi")
+_EXAMPLE = regex(r"(?:looks? like|for example|e\.g\.|such as|something like|in the form)[ :`'\"]{1,4}\Z", re.IGNORECASE)
+#: A regular expression, or an option of a command.
+_SYNTAX = regex(r"\^?\(\?[=!:<].*|\^.*[\[{\\].*|--[a-z][a-z-]+(?:=.*)?")
 _HEX = regex("[0-9A-Fa-f]+")
 _SECRET_WORD = regex("key|token|secret|passw|pwd", re.IGNORECASE)
 _GNUPG = regex(r"\bgpg|GPG|PGP\b")
 #: The beginning of a line of code.
 _CODE_LINE = regex(
     r"\s*(?:const|let|var|private|public|protected|static|final|val|def|func|fn|export|return|await|app\.|self\.|this\.)"
-    r"\b[^\n]*[=({]"
+    r"\b[^\n]*[=({]|\s*(?:CREATE|ALTER|INSERT|UPDATE|SELECT|GRANT)\b"
 )
 #: Words before a hash that show what one looks like.
 _SHOWN = regex(
@@ -125,14 +128,14 @@ def stands_in(text: str, finding: Finding) -> bool:
     if len(value) > _LONGEST or not (likely or finding.detector in _OF_A_PLACE):
         return False
     told = finding.detector == "told_secret"
-    if _READ_FOR_CERTAIN.fullmatch(value):
+    if _READ_FOR_CERTAIN.fullmatch(value) or _SYNTAX.fullmatch(value):
         return True
-    if is_made_up(value) or any(each.fullmatch(value) for each in (_CONSTANT, _READ, _NAMED)):
+    if is_made_up(value.split("&", 1)[0]) or any(each.fullmatch(value) for each in (_CONSTANT, _READ, _NAMED)):
         return not told or is_code(text, finding.start) or _is_set(text, finding.start)
     if likely and (is_counted(value) or _ESCAPES.fullmatch(value) or len(set(value)) == 1):
         return True
     if told:
-        if _is_digest(text, finding.start, value):
+        if _is_digest(text, finding.start, value) or _EXAMPLE.search(text, max(0, finding.start - 24), finding.start):
             return True
         return names_code(value) or text.endswith(_FENCE, 0, finding.start) or _is_part_of_code(text, finding, value)
     return finding.detector == "secret_assignment" and _is_test_value(text, value)
