@@ -84,7 +84,14 @@ _TEST_CODE = regex(
 )
 _LETTERS = regex("[A-Za-z]{4}")
 _UNLEET = str.maketrans("0134579@$!", "oleastgasi")
-_EXAMPLE = regex(r"(?:looks? like|for example|e\.g\.|such as|something like|in the form)[ :`'\"]{1,4}\Z", re.IGNORECASE)
+_EXAMPLE = regex(
+    r"(?:looks? like|for example|e\.g\.|such as|something like|in the form|prints|returns|outputs)[ :`'\"]{1,4}\Z",
+    re.IGNORECASE,
+)
+#: What comes before a literal of code.
+_LITERAL = regex(r"(?:[=(\[{,]|\w['\"]?\s?:|=>)\s*['\"`]\Z")
+#: A parameter of a shell up to the message that is shown when it is not set: ``${API_KEY:?not set}``.
+_UNSET = regex(r"\$\{\w+:?[?+]?\Z")
 #: A regular expression, or an option of a command.
 _SYNTAX = regex(r"\^?\(\?[=!:<].*|\^.*[\[{\\].*|--[a-z][a-z-]+(?:=.*)?")
 _HEX = regex("[0-9A-Fa-f]+")
@@ -118,23 +125,31 @@ _LONGEST = 120
 def stands_in(text: str, finding: Finding) -> bool:
     """Whether what a detector found at a place of a text is no secret."""
     value = text[finding.start : finding.end]
+    if not value:
+        return False
     if any(part in value for part in _PUBLISHED):
         return True
     if finding.detector == "password_hash":
         return is_counted(value) or _SHOWN.search(text, max(0, finding.start - 60), finding.start) is not None
     if finding.detector == "private_key":
-        return not any(map(_is_mixed, _BODY.findall(value)))
+        return value[0] == "-" and not any(map(_is_mixed, _BODY.findall(value)))
     likely = finding.certainty == "likely"
     if len(value) > _LONGEST or not (likely or finding.detector in _OF_A_PLACE):
         return False
     told = finding.detector == "told_secret"
     if _READ_FOR_CERTAIN.fullmatch(value) or _SYNTAX.fullmatch(value):
         return True
+    before = text[max(0, finding.start - 60) : finding.start]
+    if _UNSET.search(before) and (value[0] in "?+" or before[-1] in "?+"):
+        return True
+    code = not told or is_code(text, finding.start) or _LITERAL.search(before) is not None
     if is_made_up(value.split("&", 1)[0]) or any(each.fullmatch(value) for each in (_CONSTANT, _READ, _NAMED)):
-        return not told or is_code(text, finding.start) or _is_set(text, finding.start)
-    if likely and (is_counted(value) or _ESCAPES.fullmatch(value) or len(set(value)) == 1):
+        return code or _is_set(text, finding.start)
+    if likely and code and (is_counted(value) or _ESCAPES.fullmatch(value) or len(set(value)) == 1):
         return True
     if told:
+        if _LITERAL.search(before) and _is_test_value(text, value):
+            return True
         if _is_digest(text, finding.start, value) or _EXAMPLE.search(text, max(0, finding.start - 24), finding.start):
             return True
         return names_code(value) or text.endswith(_FENCE, 0, finding.start) or _is_part_of_code(text, finding, value)
@@ -231,7 +246,7 @@ def _is_part_of_code(text: str, finding: Finding, value: str) -> bool:
 
 def _is_test_value(text: str, value: str) -> bool:
     """Whether somebody made up a value for a test: a short one with a word in it, in the code of a test."""
-    if len(value) > 24 or not is_test_code(text):
+    if len(value) > 24 or (high_entropy(value, least=12) and digits(value) >= 3) or not is_test_code(text):
         return False
     return _LETTERS.search(value) is not None or _LETTERS.search(value.translate(_UNLEET)) is not None
 
