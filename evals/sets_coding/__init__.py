@@ -123,7 +123,7 @@ _PROVIDERS: tuple[_Maker, ...] = (
     _format("pypi-" + "AgEIcHlwaS5vcmc", _ALNUM, 70),
     _format("sk-" + "ant-api03-", _ALNUM, 93, "AA"),
     _format("sk-" + "proj-", _ALNUM, 48),
-    _format("hf" + "_", string.ascii_letters, 33, "q"),
+    _format("hf" + "_", _ALNUM, 34),
     _format("dop_" + "v1_", _HEX, 64),
     _format("shp" + "at_", _HEX, 32),
     _format("hv" + "s.", _ALNUM, 90),
@@ -239,7 +239,7 @@ _IN_CODE = (
     "The log prints `token @@ rejected` each minute.",
     "```yaml\nenv:\n  - name: TOKEN\n    value: @@\n```\nThe pod doesn't see it.",
     "curl -H 'X-Token: @@' https://api.acme.dev/v1/me gives a 403, why?",
-    "tests/test_api.py:\n```python\ndef test_me(client):\n    r = client.get('/me', token='@@')\n    assert r.status_code == 200\n```",
+    "tests/test_api.py:\n```python\ndef test_me(client):\n    r = client.get('/me', token='@@')\n    assert r.ok\n```",
 )
 _BLOCKS = (
     "I pasted this into the secret and ssh still says no:\n\n@@\n\nIs a line missing?",

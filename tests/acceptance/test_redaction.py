@@ -113,7 +113,7 @@ class TestSurfaces:
     def test_tools_say_it_in_text_and_values(self, mem: Memory) -> None:
         data, said = tools.outcome(mem.remember(TEXT, tier="archival"))
         assert data["redacted"] == ["email"]
-        assert "redacted: email (given with consent, it is kept)" in said.splitlines()[0]
+        assert "redacted: email" in said.splitlines()[0]
 
     def test_http_and_its_client_say_it_in_a_field(self, owner: Memory) -> None:
         token = owner.owner_token().read_text().strip()

@@ -228,7 +228,10 @@ def test_each_line_of_an_import_has_an_answer_of_its_own(world):
     body = messages("I like green tea", f"my key is {secret}") + "not json\n" + messages("The ferry is late today")
     told = answers(world.bearer().post("/memory/import", content=body))
     outcomes = {each["line"]: each["outcome"] for each in told if "line" in each}
-    assert (outcomes, told[-1]["summary"]["total"]) == ({1: "committed", 2: "refused", 3: "failed", 4: "committed"}, 4)
+    assert (outcomes, told[-1]["summary"]["total"]) == (
+        {1: "committed", 2: "committed", 3: "failed", 4: "committed"},
+        4,
+    )
 
 
 def test_an_archive_of_another_system_is_imported_under_its_name_or_only_tried(world, tmp_path):
@@ -438,3 +441,12 @@ def test_an_import_of_records_says_what_it_leaves_out(world):
     body = json.dumps(rows).encode()
     told = answers(world.bearer().post("/memory/import?name=bank.json&format=records", content=body))[-1]["summary"]
     assert {"left out: 1 memories that are not active", "left out: 1 fields `uses`"} <= {*told["notes"]}
+
+
+def test_messages_over_http_are_stored_masked_and_say_so(world):
+    secret = "AKIA" + "Q3EGRVZ7XN2LKPWD"
+    said = {"messages": [{"role": "user", "content": f"my key is {secret}, it fails"}], "session": "s1"}
+    told = world.bearer().post("/memory/messages", json=said).json()
+    assert [(each["outcome"], each["redacted"]) for each in told["turns"]] == [("committed", ["aws_access_key"])]
+    assert "replaced by a marker: aws access key in 1" in told["notes"]
+    assert secret not in json.dumps(told)

@@ -478,6 +478,14 @@ def _show_added(screen: Screen, data: dict[str, Any]) -> None:
     screen.labelled("messages", told or "none")
     why = Counter(reason["detail"] for each in data["turns"] if each["id"] is None for reason in each["reasons"])
     screen.labelled("why", [f"{detail} ({count})" if count > 1 else detail for detail, count in why.items()])
+    masked = Counter(
+        reason["detail"]
+        for each in data["turns"]
+        if each["id"] is not None
+        for reason in each["reasons"]
+        if reason["gate"] in {"secrets", "privacy"}
+    )
+    screen.labelled("masked", [f"{detail} ({count})" if count > 1 else detail for detail, count in masked.items()])
     for each in data["facts"]:
         screen.labelled("fact", f"{each['text']} ({_ADDED[each['outcome']]})")
     screen.labelled("notes", data["notes"])

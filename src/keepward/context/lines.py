@@ -18,7 +18,7 @@ from functools import lru_cache
 
 from keepward.context.sections import happened_at
 from keepward.model.compiled import Mask
-from keepward.model.memory import CORE_BLOCKS, ContentType, Record
+from keepward.model.memory import CORE_BLOCKS, ContentType, Kind, Record
 from keepward.model.patterns import regex
 from keepward.model.query import CONTEXT_LEGEND
 from keepward.model.trust import Trust
@@ -160,6 +160,9 @@ def document(kind: str, text: str | None) -> Line | None:
 def origin(record: Record) -> str | None:
     """Return the words for an origin that is trusted less than a person, or None."""
     if record.trust >= Trust.AGENT and record.heard is not None:
+        if record.kind is Kind.EVENT:
+            # A turn of a talk is marked for what its speaker read before, or for what it says itself.
+            return f"trusted as {_named(record.heard)}, unverified"
         return f"noted by an agent after reading {_named(record.heard)}, unverified"
     if record.trust >= Trust.USER:
         return None

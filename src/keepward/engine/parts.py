@@ -96,7 +96,7 @@ def numbered(fields: dict[str, Any], limit: int) -> Iterator[dict[str, Any]]:
     Raises:
         Unusable: as ``parts``.
     """
-    pieces = parts(fields["text"], limit, source=fields["kind"] in {"event", "document"})
+    pieces = parts(fields["text"], limit, source=fields.get("kind") in {"event", "document"})
     if len(pieces) == 1:
         yield fields
         return

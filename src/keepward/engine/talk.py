@@ -16,6 +16,7 @@ Invariants
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
@@ -88,7 +89,15 @@ def add(
     unkept = sum(outcome.record is None for outcome in turns)
     if extract and unkept:
         notes.append(f"no facts were taken from {unkept} messages that are held or were refused")
+    notes += masks_of(turns)
     return Added(turns=tuple(turns), facts=tuple(facts), notes=tuple(notes))
+
+
+def masks_of(outcomes: Iterable[Outcome]) -> list[str]:
+    """Return a note on the kinds of secrets and identifiers that markers replace, each with how many memories."""
+    counts = Counter(kind for each in outcomes if each.record is not None for kind in each.redacted)
+    named = ", ".join(f"{kind.replace('_', ' ')} in {count}" for kind, count in sorted(counts.items()))
+    return [f"replaced by a marker: {named}"] if named else []
 
 
 def _read(number: int, value: Any) -> Message:

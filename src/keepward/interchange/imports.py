@@ -309,6 +309,8 @@ class Intake:
     failed: list[tuple[int, str]] = field(default_factory=list)
     refusals: list[tuple[int, str]] = field(default_factory=list)
     more: list[str] = field(default_factory=list)
+    #: Memories in which a marker replaces a secret or an identifier, by its kind.
+    masked: Counter[str] = field(default_factory=Counter)
     done: int = 0
     reported: int = 0
     #: Whether anything was read that could be stored.
@@ -430,6 +432,7 @@ class Intake:
             on_progress=lambda done, total: self._tell(total - done),
         )
         self._listen([each.record for each in outcomes if each.record is not None])
+        self.masked.update(kind for each in outcomes if each.record is not None for kind in each.redacted)
         return [(each.outcome, each.reasons) for each in outcomes]
 
     def _listen(self, records: Sequence[Record]) -> None:
@@ -466,6 +469,9 @@ class Intake:
         yield from dict.fromkeys(self.plan.notes)
         yield from (f"left out: {count} {what}" for what, count in sorted(self.plan.left.items()) if count)
         yield from self.more
+        if self.masked:
+            named = ", ".join(f"{kind.replace('_', ' ')} in {count}" for kind, count in sorted(self.masked.items()))
+            yield f"replaced by a marker: {named}"
         if self.counts["alike"]:
             yield f"{self.counts['alike']} say what another memory says already and were not stored beside it"
         for what, sentence in (

@@ -144,6 +144,6 @@ def counted(number: int, one: str, many: str) -> str:
 
 
 def redaction(kinds: Iterable[str]) -> str:
-    """Return the words that say what was replaced and how to keep it; empty where nothing was."""
+    """Return the words that say what was replaced and how to keep an identifier; empty where nothing was."""
     named = ", ".join(each.replace("_", " ") for each in kinds)
-    return f"redacted: {named} (given with consent, it is kept)" if named else ""
+    return f"redacted: {named} (identifiers given with consent are kept)" if named else ""

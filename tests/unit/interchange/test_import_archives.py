@@ -209,9 +209,10 @@ def test_a_view_in_place_of_the_table_is_not_run(mem, tmp_path):
         load(mem, tmp_path / "s.db")
 
 
-def test_a_secret_in_a_chat_is_stored_nowhere_and_named_without_it(mem, put, made_up_key):
+def test_a_secret_in_a_chat_is_masked(mem, put, made_up_key):
     done = load(mem, put("conversations.json", json.dumps([talk(f"my key is {made_up_key}", "Two")])))
-    assert (done.refused, made_up_key in str(done.as_dict())) == (1, False)
+    assert (done.refused, made_up_key in str(done.as_dict())) == (0, False)
+    assert not any(made_up_key in each.text for each in mem.find())
 
 
 def test_an_order_to_the_model_in_a_chat_waits_for_a_person(mem, put):

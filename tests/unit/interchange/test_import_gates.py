@@ -164,10 +164,11 @@ def test_what_is_imported_has_the_trust_of_an_import_whoever_imports(mem, chat):
     assert {each.trust.label for each in mem.find()} == {"import"}
 
 
-def test_a_secret_in_a_file_is_refused_with_its_line(mem, put, made_up_key):
+def test_a_secret_in_a_message_is_masked_and_noted(mem, put, made_up_key):
     rows = [{"role": "user", "content": "hello"}, {"role": "user", "content": f"the key is {made_up_key}"}]
     done = load(mem, put("log.jsonl", rows))
-    assert ([number for number, _ in done.refusals], done.committed) == ([2], 1)
+    assert (done.refusals, done.committed) == ((), 2)
+    assert any(note.startswith("replaced by a marker: ") for note in done.notes)
 
 
 def test_a_secret_in_a_file_reaches_no_byte_of_the_store(mem, put, made_up_key, tmp_path):

@@ -18,7 +18,7 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from keepward.gates.detect import told
+from keepward.gates.detect import placeholders, told
 from keepward.gates.detect.checks import (
     dense,
     digits,
@@ -170,6 +170,7 @@ def scan(given: str | Text) -> list[Finding]:
             findings.append(found)
     if not _split_pack()[1].silent(form.data.translate(None, _JUNK_BYTES)):
         findings += _split(form)
+    findings = [each for each in findings if not placeholders.stands_in(text.text, each)]
     return settled(findings, len(text.text))
 
 

@@ -1,0 +1,256 @@
+"""Values that are written where a secret goes and are none: placeholders, test values, names, published examples.
+
+Example: in ``password: "Test1234!"``, ``postgres://demo:demo@localhost`` and ``API_KEY = os.environ["API_KEY"]`` the
+value opens nothing. A documented format of a provider is never excused here.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import re
+from typing import Any
+
+from keepward.gates.detect.checks import digits, high_entropy
+from keepward.gates.detect.engine import Finding
+from keepward.gates.detect.tables import listed
+from keepward.model.patterns import regex
+
+#: Detectors of a place and not of a format: whatever is written there is found.
+_OF_A_PLACE = frozenset(
+    (
+        *("url_credential", "url_token", "connection_string", "connection_call", "database_call", "bearer_token"),
+        *("authorization_header", "command_credential", "pgpass_credential", "netrc_credential", "element_password"),
+        *("answer_file_password", "powershell_credential", "registry_credential", "framework_secret"),
+    )
+)
+#: Words of which placeholders and test values are made: ``my-test-secret``, ``wrongPassword1``.
+_WORDS = """
+    a | abc | access | actual | admin | airflow | alice | ansible | any | api | app | argon2 | argon2i | argon2id
+    | auth | bad | bar | base32 | base64 | baz | bcrypt | bearer | bit | bits | bob | change | changed | changeit
+    | changeme | client | code | common | correct | credential | credentials | cypress | database | db | default |
+    demo | deploy | dev | development | django | do | dont | drupal | dummy | e2e | elastic | empty | enter |
+    example | expired | fake | fill | first | flask | foo | foobar | for | from | generated | good | grafana |
+    guest | hash | hashed | here | hidden | hunter | id | in | incorrect | insecure | insert | integration |
+    invalid | it | jenkins | joomla | jwt | kafka | key | keycloak | laravel | letmein | local | localhost |
+    localstack | log | login | long | me | minio | minioadmin | mock | mocked | mongo | mongodb | my | mysql |
+    name | new | nextauth | not | of | old | only | or | oracle | p4ssw0rd | p4ssword | p@ss | p@ssw0rd | p@ssword
+    | pa55word | pass | passphrase | passw0rd | passwd | password | paste | pbkdf2 | please | postgres |
+    postgresql | private | prod | production | public | put | pw | pwd | qa | qwerty | rabbit | rabbitmq | rails |
+    random | randomly | real | redacted | redis | refresh | replace | right | root | s3cr3t | s3cret | sa | salt |
+    sample | sandbox | scrypt | second | secret | secretpassword | secrets | secure | service | session | set |
+    sha | sha256 | shared | should | sign | signing | some | someone | something | sonar | spring | stage |
+    staging | store | strapi | string | strong | super | supersecret | superset | superuser | symfony | sys |
+    system | temp | temporary | test | tested | tester | testing | tests | text | the | this | tmp | to | todo |
+    token | top | topsecret | unit | unsafe | unused | use | user | user1 | username | valid | value | verify |
+    very | weak | webhook | with | word | wordpress | wrong | xxx | xxxx | you | your | yours | yourself | zabbix
+"""
+#: Numbers that follow such words: ``password123``. A year is not among them.
+_COUNT = "(?:0|00|000|007|01|02|1|12|123[4-9]*0?|2|21|3|321|32|42|64|99|256|512|[1-9][0-9]{1,3}000)"
+_ROWS = (
+    "abcdefghijklmnopqrstuvwxyz",
+    "01234567890123456789",
+    "0123456789abcdef0123456789abcdef",
+    "qwertyuiopasdfghjklzxcvbnm",
+)
+#: Values that are read from elsewhere, or name what holds them.
+_READ = regex(
+    r"(?:process\.env|import\.meta|Deno\.env|os\.|System\.|Rails\.|ENV\b|env\(|getenv|config\(|settings\.|secrets\.|vars?\."
+    r"|self\.|this\.|req\.|request\.|[$%<{[(]).*"
+)
+_READ_FOR_CERTAIN = regex(
+    r"(?:process\.env|import\.meta\.env|Deno\.env|os\.(?:environ|getenv)|System\.(?:getenv|Env))\b.*"
+)
+#: A name of code that ends as names of secrets do: ``shopSecretKey``.
+_NAMED = regex(r"[a-z]+(?:[A-Z][a-z]+)*(?:Secret|SecretKey|Password|Token)")
+#: A line of settings up to its value.
+_SETTING = regex(r"(?m:^)[ \t-]*[\w.]+[ \t]*[:=][ \t]*['\"]?\Z")
+#: A piece of a key block's body.
+_BODY = regex(r"[A-Za-z0-9+/=]{16,}")
+_CONSTANT = regex(r"[A-Z]+(?:_[A-Z]+)+")
+_ESCAPES = regex(r"(?:\\[xuU]?[0-9A-Za-z]{1,8})+")
+_COMMAND = regex(
+    r"(?:sudo |\$ )?(?:aws|az|bash|bin|brew|bundle|cargo|cat|chmod|composer|curl|django-admin|docker|echo|export|flask"
+    r"|gcloud|gem|gh|git|go|gpg|helm|heroku|htpasswd|java|jq|jupyter|kubectl|make|mkpasswd|mysql|mysqldump|node|npm|npx"
+    r"|openssl|pass|php|pip|pipx|pnpm|poetry|psql|pwgen|pytest|python3?|rails|rake|redis-cli|ruby|ssh|ssh-keygen"
+    r"|systemctl|terraform|uv|uuidgen|vault|wget|yarn)(?: .*)?"
+)
+_ERROR = regex(r"(?:\w+\.)*\w*(?:Error|Exception|Warning|Failure|Denied)")
+_DIGEST = regex(r"(?:sha\d{1,3}|md5|blake2b)[:-].*", re.IGNORECASE)
+_DIGEST_OF = regex(r"(?:sha\d{1,3}|md5|blake2b)[:-]\Z", re.IGNORECASE)
+_TEST_CODE = regex(
+    r"\b(?:describe|context|it|test|specify)\(\s*['\"`]|\bdef test_|@pytest|@Test\b|func Test|\bexpect\(|\bassert"
+    r"|\bmock|\bpage\.(?:fill|getBy)|\bcy\.|Factory\b|\bfixtures?\b|\bseeds?\b|monkeypatch|testcontainers|\bt\.Run\("
+)
+_LETTERS = regex("[A-Za-z]{4}")
+_UNLEET = str.maketrans("0134579@$!", "oleastgasi")
+_EXAMPLE = regex(
+    r"(?:looks? like|for example|e\.g\.|such as|something like|in the form|prints|returns|outputs)[ :`'\"]{1,4}\Z",
+    re.IGNORECASE,
+)
+#: What comes before a literal of code.
+_LITERAL = regex(r"(?:[=(\[{,]|\w['\"]?\s?:|=>)\s*['\"`]\Z")
+#: A parameter of a shell up to the message that is shown when it is not set: ``${API_KEY:?not set}``.
+_UNSET = regex(r"\$\{\w+:?[?+]?\Z")
+#: A regular expression, or an option of a command.
+_SYNTAX = regex(r"\^?\(\?[=!:<].*|\^.*[\[{\\].*|--[a-z][a-z-]+(?:=.*)?")
+_HEX = regex("[0-9A-Fa-f]+")
+_SECRET_WORD = regex("key|token|secret|passw|pwd", re.IGNORECASE)
+_GNUPG = regex(r"\bgpg|GPG|PGP\b")
+#: The beginning of a line of code.
+_CODE_LINE = regex(
+    r"\s*(?:const|let|var|private|public|protected|static|final|val|def|func|fn|export|return|await|app\.|self\.|this\.)"
+    r"\b[^\n]*[=({]|\s*(?:CREATE|ALTER|INSERT|UPDATE|SELECT|GRANT)\b"
+)
+#: Words before a hash that show what one looks like.
+_SHOWN = regex(
+    r"(?:looks? like|example|e\.g\.|such as|something like|in the form|returns?|prints?|gives?|yields?)\W",
+    re.IGNORECASE,
+)
+#: Parts of published examples: of jwt.io, of Wikipedia's page on bcrypt, and of the manuals of FastAPI and PHP.
+_PUBLISHED = (
+    "eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9lI",
+    "$2a$12$R9h/cIPz0gi.URNNX3kh2OPST9/PgBkqquzi.Ss7KIUgO2t0jWMUW",
+    "N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy",
+    "EixZaYVK1fsbw1ZfbX3OXePaWxn96p36WQoeG6Lruj3vj9y6Yq0Wq",
+    ".vGA1O9wmRjrwAVXD98HNOgsNpDczlqm3Jq7KnEd1rVAGv3Fykk1a",
+)
+_FENCE = "```"
+#: Characters of which a line of code holds one, and prose seldom.
+_CODE_SIGNS = frozenset("(){}[];=<>")
+#: Longer values are made by a generator.
+_LONGEST = 120
+
+
+def stands_in(text: str, finding: Finding) -> bool:
+    """Whether what a detector found at a place of a text is no secret."""
+    value = text[finding.start : finding.end]
+    if not value:
+        return False
+    if any(part in value for part in _PUBLISHED):
+        return True
+    if finding.detector == "password_hash":
+        return is_counted(value) or _SHOWN.search(text, max(0, finding.start - 60), finding.start) is not None
+    if finding.detector == "private_key":
+        return value[0] == "-" and not any(map(_is_mixed, _BODY.findall(value)))
+    likely = finding.certainty == "likely"
+    if len(value) > _LONGEST or not (likely or finding.detector in _OF_A_PLACE):
+        return False
+    told = finding.detector == "told_secret"
+    if _READ_FOR_CERTAIN.fullmatch(value) or _SYNTAX.fullmatch(value):
+        return True
+    before = text[max(0, finding.start - 60) : finding.start]
+    if _UNSET.search(before) and (value[0] in "?+" or before[-1] in "?+"):
+        return True
+    code = not told or is_code(text, finding.start) or _LITERAL.search(before) is not None
+    if is_made_up(value.split("&", 1)[0]) or any(each.fullmatch(value) for each in (_CONSTANT, _READ, _NAMED)):
+        return code or _is_set(text, finding.start)
+    if likely and code and (is_counted(value) or _ESCAPES.fullmatch(value) or len(set(value)) == 1):
+        return True
+    if told:
+        if _LITERAL.search(before) and _is_test_value(text, value):
+            return True
+        if _is_digest(text, finding.start, value) or _EXAMPLE.search(text, max(0, finding.start - 24), finding.start):
+            return True
+        return names_code(value) or text.endswith(_FENCE, 0, finding.start) or _is_part_of_code(text, finding, value)
+    return finding.detector == "secret_assignment" and _is_test_value(text, value)
+
+
+@functools.cache
+def _made_up() -> Any:
+    import re2
+
+    options = re2.Options()
+    options.never_capture = True
+    words = "|".join(re2.escape(word) for word in listed(_WORDS))
+    return re2.compile(rf"(?i)^[^A-Za-z0-9]*(?:(?:{words})[^A-Za-z0-9]*(?:{_COUNT}[^A-Za-z0-9]*)?)+$", options)
+
+
+def is_made_up(value: str) -> bool:
+    """Whether a value is made of the words that stand for secrets, or encodes such: ``your-secret-key``."""
+    return _made_up().match(value) is not None or _made_up().match(_decoded(value)) is not None
+
+
+def _decoded(value: str) -> str:
+    """Return the printable text that a value encodes in base64, else the empty text."""
+    try:
+        text = base64.b64decode(value, validate=True).decode("ascii").rstrip("\n")
+    except ValueError:
+        return ""
+    return text if text.isprintable() else ""
+
+
+def _is_mixed(value: str) -> bool:
+    return all(any(map(test, value)) for test in (str.islower, str.isupper, str.isdigit))
+
+
+def _is_set(text: str, start: int) -> bool:
+    """Whether a line of settings gives a value at a place: ``password: test``."""
+    return _SETTING.search(text, text.rfind("\n", 0, start) + 1, start) is not None
+
+
+def is_counted(value: str) -> bool:
+    """Whether most of a value counts up or down, or follows the keyboard: ``0123456789abcdef``."""
+    lowered, place, in_rows = value.lower(), 0, 0
+    while place < len(lowered):
+        size = next((n for n in range(len(lowered) - place, 5, -1) if _in_a_row(lowered[place : place + n])), 0)
+        in_rows += size
+        place += size or 1
+    return in_rows * 10 >= len(value) * 7
+
+
+def _in_a_row(part: str) -> bool:
+    return len(part) <= 32 and any(part in row or part in row[::-1] for row in _ROWS)
+
+
+def _is_digest(text: str, start: int, value: str) -> bool:
+    """Whether a value is a digest by the name before it, or a commit, a checksum or the id of a key of GnuPG."""
+    if _DIGEST_OF.search(text, max(0, start - 10), start):
+        return True
+    if not _HEX.fullmatch(value) or len(value) not in {16, 40, 64}:
+        return False
+    named = _SECRET_WORD.search(text, max(0, start - 24), start) is not None
+    return _GNUPG.search(text) is not None if len(value) == 16 else not named
+
+
+def names_code(value: str) -> bool:
+    """Whether a value is a command, an error or a digest: ``openssl rand -hex 32``, ``smtplib.SMTPException``."""
+    return any(pattern.fullmatch(value) for pattern in (_COMMAND, _ERROR, _DIGEST))
+
+
+def is_code(text: str, start: int) -> bool:
+    """Whether a place is in a fenced block of code, between backticks, or on a line that begins as code does."""
+    line = text.rfind("\n", 0, start) + 1
+    if text.count(_FENCE, 0, start) % 2 or _CODE_LINE.match(text, line, start):
+        return True
+    return text.count("`", line, start) % 2 == 1
+
+
+def _is_part_of_code(text: str, finding: Finding, value: str) -> bool:
+    """Whether a value that is not random is a piece of a longer expression of code."""
+    if high_entropy(value) and digits(value) >= 3:
+        return False
+    if not is_code(text, finding.start):
+        return False
+    line = text.rfind("\n", 0, finding.start) + 1
+    end = text.find("\n", finding.end)
+    around = text[line : finding.start] + text[finding.end : len(text) if end < 0 else end]
+    fenced = text.count(_FENCE, 0, finding.start) % 2 == 1
+    if not fenced:
+        # Between backticks the span counts: `password` is a name, and `pw = get("x")` an expression.
+        first = text.rfind("`", line, finding.start) + 1
+        last = text.find("`", finding.end)
+        around = text[first : finding.start] + text[finding.end : len(text) if last < 0 else last]
+    return not around.lstrip().startswith(("#", "//", "--")) and not _CODE_SIGNS.isdisjoint(around)
+
+
+def _is_test_value(text: str, value: str) -> bool:
+    """Whether somebody made up a value for a test: a short one with a word in it, in the code of a test."""
+    if len(value) > 24 or (high_entropy(value, least=12) and digits(value) >= 3) or not is_test_code(text):
+        return False
+    return _LETTERS.search(value) is not None or _LETTERS.search(value.translate(_UNLEET)) is not None
+
+
+def is_test_code(text: str) -> bool:
+    """Whether a text holds the code of a test or of its data."""
+    return _TEST_CODE.search(text) is not None
