@@ -17,11 +17,13 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, create_model
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, create_model, model_validator
 from pydantic.json_schema import SkipJsonSchema
+from pydantic_core import PydanticCustomError
 
 from keepward.model import change
 from keepward.model.patterns import table
+from keepward.model.value import no_such
 from keepward.verbs import MISSING, Argument, Judged, Limit, Verb, registry
 from keepward.verbs.fields import AS_OF_PATTERN, MANY, MOST, WIRE, Digest, Id, Line, Scope, TierName
 
@@ -131,6 +133,18 @@ class Body(BaseModel):
     """A JSON object of named fields, and no others (1)."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known(cls, value: Any) -> Any:
+        """Name a field that there is not, and the one that is most like it."""
+        if isinstance(value, dict) and cls.model_config.get("extra") == "forbid":
+            wrong = next((name for name in value if name not in cls.model_fields), None)
+            if wrong is not None:
+                raise PydanticCustomError(
+                    "unknown_field", "{said}", {"said": no_such("field", wrong, cls.model_fields)}
+                )
+        return value
 
     def given(self) -> dict[str, Any]:
         """Return the fields that were sent (3), as JSON values."""
