@@ -422,3 +422,17 @@ def test_an_unknown_field_is_named_with_the_nearest(agent, name):
 def test_a_field_that_may_be_a_secret_is_not_repeated(agent):
     answer = agent.post("/memory/items", json={"text": "x", "hunter2": "core"})
     assert (answer.status_code, "hunter" in answer.text) == (422, False)
+
+
+def test_an_edit_of_one_block_is_taken_as_it_is_documented(world):
+    edit = {"target": "core:mission", "reason": "we ship later", "confidence": 0.95, "provenance": "user_message"}
+    made = world.owner.post("/memory/edit", json={**edit, "content": "Ship after Easter"})
+    block = world.memory.get("mission")
+    assert (made.status_code, block.text, block.source) == (201, "Ship after Easter", "user_message")
+    world.owner.post("/memory/edit", json={"target": "core:mission", "reason": "over", "op": "delete"})
+    assert "mission" not in world.owner.get("/memory/core").text or world.memory.get(block.id).status.value == "retired"
+
+
+def test_an_edit_of_a_target_without_a_reason_names_the_field(world):
+    answer = world.owner.post("/memory/edit", json={"target": "core:mission", "content": "Ship"})
+    assert (answer.status_code, answer.json()["detail"]) == (422, "body.reason: Field required")

@@ -168,8 +168,28 @@ def body_model(
         else:
             fields[each.wire] = (kind, "" if each.default is change.KEEP else each.default)
     base = type("Body", (Body,), {"model_config": config}) if config else Body
-    made: type[Body] = create_model(name, __base__=base, __doc__=doc, __module__=__name__, **fields)
+    readers: dict[str, Any] = {"_one_edit": model_validator(mode="before")(_one_edit)} if name == "Edit" else {}
+    made: type[Body] = create_model(
+        name, __base__=base, __doc__=doc, __module__=__name__, __validators__=readers, **fields
+    )
     return made
+
+
+#: Fields of an edit that names one block or tier, and what they are called in a change.
+_ONE_EDIT = {"content": "text", "confidence": "confidence", "provenance": "source"}
+
+
+def _one_edit(value: Any) -> Any:
+    """Return an edit of one ``target``, such as ``core:mission``, as the proposal of one change that it is."""
+    if not isinstance(value, dict) or "target" not in value or "changes" in value:
+        return value
+    rest = dict(value)
+    tier, _, key = str(rest.pop("target")).partition(":")
+    word = rest.pop("op", "replace" if "content" in rest else "delete")
+    if word == "delete":
+        return {**rest, "changes": [{"op": "retire", "id": key}]}
+    change = {name: rest.pop(given) for given, name in _ONE_EDIT.items() if given in rest}
+    return {**rest, "changes": [{"op": "insert", "tier": tier, **({"key": key} if key else {}), **change}]}
 
 
 def _no_defaults(schema: dict[str, Any]) -> None:

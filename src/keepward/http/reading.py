@@ -5,7 +5,7 @@ Invariants
     than 32 levels; anything else is a 400, never a 500. A body that is parsed comes as ``application/json``, else 415.
 (2) A query names each parameter that there is, once, and none that there is not.
 (3) ETags are strong: two are equal only where what they stand for is, byte for byte. ``If-Match`` takes one tag,
-    several, or ``*``; a weak tag matches nothing.
+    several, or, in an edit, ``*``; a weak tag matches nothing.
 (4) A cursor belongs to one query: path, parameters other than ``cursor`` and ``limit``, tenant and scope. It holds
     numbers, ids and names of heads, no content; what it leads to is asked for under the caller's own rights; it
     survives a restart of the server. One of another query, or that was changed, is a 400.
@@ -265,28 +265,38 @@ def etag_of_text(text: str) -> str:
     return f'"{text}"'
 
 
-def require_match(request: Request, *current: str, required: bool = True, where: str = "what you read") -> str | None:
+def require_match(
+    request: Request, *current: str, required: bool = True, where: str = "what you read", any_version: bool = True
+) -> str | None:
     """See that a call is about the present version, by one of its ETags; return the first that it names.
 
-    None where it names none; ``*`` stands for the first. ``where`` says which answer has the tag as its header.
+    None where it names none; ``*`` stands for the first, unless ``any_version`` is False: a decision names what was
+    seen. ``where`` says which answer has the tag as its header.
 
     Raises:
-        Problem: no ``If-Match`` where one is required: 428; none of its tags is the current one: 412; it is
-            not a list of tags: 400.
+        Problem: no ``If-Match`` where one is required, or ``*`` where that is not taken: 428; none of its tags is the
+            current one: 412; it is not a list of tags: 400.
     """
     sent = request.headers.getlist("if-match")
     if not sent:
         if required:
-            detail = f"send If-Match with the ETag header of {where}, so that nothing unseen is changed"
-            raise Problem(428, "precondition_required", detail)
+            raise unseen(where)
         return None
     tags = _tags(", ".join(sent), "If-Match")
     if tags is None:
+        if not any_version:
+            raise unseen(where, "* does not say what was seen; ")
         return current[0]
     for each in current:
         if each in tags:
             return each
     raise Problem(412, "precondition_failed", "it has changed since; read it again and decide anew")
+
+
+def unseen(where: str, said: str = "") -> Problem:
+    """Return the problem of a call that does not say what its caller saw."""
+    detail = f"{said}send If-Match with the ETag header of {where}, so that nothing unseen is changed"
+    return Problem(428, "precondition_required", detail, header="If-Match")
 
 
 def not_modified(request: Request, current: str) -> Response | None:
