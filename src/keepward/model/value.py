@@ -22,6 +22,12 @@ class Value:
 
     __slots__ = ()
 
+    def __str__(self) -> str:
+        """Return it in a few lines for a person; ``repr`` has everything."""
+        from keepward.model.brief import brief
+
+        return brief(self)
+
     def to_dict(self) -> dict[str, Any]:
         """Return it as an object of plain JSON values that ``json.dumps`` takes.
 
