@@ -92,7 +92,7 @@ def test_a_call_gives_text_and_the_same_as_data(agent: Memory) -> None:
     ("name", "arguments", "says"),
     [
         ("forgett", {}, "did you mean forget?"),
-        ("remember", {"text": "x", "teir": "core"}, "did you mean tier?"),
+        ("remember", {"text": "x", "teir": "core"}, "did you mean `tier`?"),
         ("remember", {"text": "x", "tier": "archivall"}, "did you mean archival?"),
         ("remember", {"text": 5}, "`text` is a text"),
         ("remember", [1], "object"),

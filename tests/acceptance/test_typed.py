@@ -127,7 +127,7 @@ def test_the_fields_that_a_verb_takes_are_those_of_its_change(kind: Any, fields:
 @pytest.mark.parametrize(
     ("fields", "says"),
     [
-        ({"teir": "core"}, "unknown field: did you mean tier?"),
+        ({"teir": "core"}, "no field `teir`; did you mean `tier`?"),
         ({"tier": "archivall"}, "unknown tier: did you mean archival? use one of core"),
         ({"tier": ["core"]}, "tier is a text"),
         ({"kind": "rul"}, "did you mean rule?"),

@@ -165,3 +165,11 @@ def test_no_command_takes_all(run, saved, name):
 
 def test_a_context_may_ask_for_weak_hits(run, saved):
     assert run("context", "tabs", "--include-weak").code == 0
+
+
+@pytest.mark.parametrize("limit", ["0", "-1"])
+@pytest.mark.parametrize("name", ["recall", "list", "log", "pending", "contradictions"])
+def test_a_limit_of_nothing_is_refused_with_what_helps(run, saved, name, limit):
+    ran = run(name, *(["tabs"] if name == "recall" else []), "--limit", limit)
+    told = "a limit is at least 1" + ("; --no-limit shows all" if name in {"list", "pending"} else "")
+    assert (ran.code, ran.err.strip()) == (2, f"keepward: {told}")

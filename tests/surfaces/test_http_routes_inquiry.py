@@ -118,6 +118,15 @@ def test_a_rollback_names_the_head_it_saw(world):
     assert (codes, world.memory.get(made["id"]).status.value) == ([428, 412], "active")
 
 
+@pytest.mark.parametrize("headers", [{}, {"If-Match": "*"}])
+@pytest.mark.parametrize("body", [{}, {"json": {}}])
+def test_a_rollback_without_what_was_seen_names_the_header(world, headers, body):
+    made = put(world, "The ferry leaves at six")
+    answer = world.owner.post(f"/memory/rollback/{made['commit']}", headers=headers, **body)
+    named = [word in answer.json()["detail"] for word in ("If-Match", "GET /memory/status")]
+    assert (answer.status_code, named, world.memory.get(made["id"]).status.value) == (428, [True, True], "active")
+
+
 def test_the_tag_of_a_rollback_is_the_header_of_status_and_the_refusal_without_it_says_so(world):
     made = put(world, "Tea is served at nine")
     path = f"/memory/rollback/{made['commit']}"

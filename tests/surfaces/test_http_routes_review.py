@@ -117,7 +117,9 @@ def test_many_are_approved_at_once_and_each_gets_its_own_answer(world, agent):
     ids = [held(agent), held(agent, "Berth three is wet", "workspace_state")]
     items = [{"id": each, "digest": world.owner.get(f"/memory/quarantine/{each}").json()["digest"]} for each in ids]
     items[1]["digest"] = "0" * 64
-    told = world.owner.post("/memory/quarantine/approve", json={"items": [*items, {"id": "nobody"}]}).json()
+    told = world.owner.post(
+        "/memory/quarantine/approve", json={"items": [*items, {"id": "nobody", "digest": "0" * 64}]}
+    ).json()
     assert ([each["error"] and each["error"]["status"] for each in told["results"]], told["approved"]) == (
         [None, 409, 404],
         1,
@@ -205,6 +207,23 @@ def test_a_reviewer_decides_and_does_nothing_else(world, agent):
         reviewer.get("/memory/tokens").status_code,
     ]
     assert codes == [201, 422, 403]
+
+
+@pytest.mark.parametrize("way", ["approve", "amend"])
+@pytest.mark.parametrize("headers", [{}, {"If-Match": "*"}])
+def test_an_approval_names_what_was_seen(world, agent, way, headers):
+    name = held(agent)
+    body = {"json": {"text": "Ship after Easter"}} if way == "amend" else {}
+    answer = world.owner.post(f"/memory/quarantine/{name}/{way}", headers=headers, **body)
+    detail = answer.json()["detail"]
+    named = ("If-Match" in detail, "GET /memory/quarantine/{id}" in detail, "digest" in detail)
+    assert (answer.status_code, named, mission(world)) == (428, (True, True, True), "Ship before Easter")
+
+
+def test_an_approval_of_many_names_what_was_seen_of_each(world, agent):
+    name = held(agent)
+    answer = world.owner.post("/memory/quarantine/approve", json={"items": [{"id": name}]})
+    assert (answer.status_code, "body.items.0.digest" in answer.json()["detail"]) == (428, True)
 
 
 def test_an_item_that_nobody_proposed_is_not_found(world):

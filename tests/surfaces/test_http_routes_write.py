@@ -373,3 +373,66 @@ def test_what_is_read_has_faded_and_says_what_is_stored_while_its_etag_stays(wor
     assert (item["confidence"] < 0.01, item["importance"] < 0.02) == (True, True)
     assert (item["uses"], item["last_used"], item["children"]) == (0, None, [])
     assert world.owner.get("/memory/items", params={"min_importance": 0.4}).json()["items"] == []
+
+
+MISSPELT = {
+    "a new memory": (
+        "POST",
+        "/memory/items",
+        {"text": "x", "teir": "core"},
+        "body: no field `teir`; did you mean `tier`?",
+    ),
+    "far from any": (
+        "POST",
+        "/memory/items",
+        {"text": "x", "zebra": 1},
+        "body: no field `zebra`; there are: text",
+    ),
+    "an edit": (
+        "PATCH",
+        "/memory/items/x",
+        {"reason": "x", "txet": "y"},
+        "body: no field `txet`; did you mean `text`?",
+    ),
+    "an item of a batch": (
+        "POST",
+        "/memory/items/batch",
+        {"items": [{"text": "x", "teir": "core"}]},
+        "body.items.0: no field `teir`; did you mean `tier`?",
+    ),
+    "a change of several": (
+        "POST",
+        "/memory/edit",
+        {"reason": "x", "changes": [{"op": "replace", "id": "x", "subjct": "Ana"}]},
+        "body.changes.0.replace: no field `subjct`; did you mean `subject`?",
+    ),
+    "a context": ("POST", "/memory/compile", {"objectve": "x"}, "body: no field `objectve`; did you mean `objective`?"),
+    "a query": ("GET", "/memory/search?query=x&limt=3", None, "query: no parameter `limt`; did you mean `limit`?"),
+    "a list": ("GET", "/memory/items?subjct=Ana", None, "query: no parameter `subjct`; did you mean `subject`?"),
+}
+
+
+@pytest.mark.parametrize("name", MISSPELT)
+def test_an_unknown_field_is_named_with_the_nearest(agent, name):
+    method, path, body, says = MISSPELT[name]
+    answer = agent.request(method, path, json=body)
+    assert (answer.status_code, answer.json()["detail"][: len(says)]) == (400 if body is None else 422, says)
+
+
+def test_a_field_that_may_be_a_secret_is_not_repeated(agent):
+    answer = agent.post("/memory/items", json={"text": "x", "hunter2": "core"})
+    assert (answer.status_code, "hunter" in answer.text) == (422, False)
+
+
+def test_an_edit_of_one_block_is_taken_as_it_is_documented(world):
+    edit = {"target": "core:mission", "reason": "we ship later", "confidence": 0.95, "provenance": "user_message"}
+    made = world.owner.post("/memory/edit", json={**edit, "content": "Ship after Easter"})
+    block = world.memory.get("mission")
+    assert (made.status_code, block.text, block.source) == (201, "Ship after Easter", "user_message")
+    world.owner.post("/memory/edit", json={"target": "core:mission", "reason": "over", "op": "delete"})
+    assert "mission" not in world.owner.get("/memory/core").text or world.memory.get(block.id).status.value == "retired"
+
+
+def test_an_edit_of_a_target_without_a_reason_names_the_field(world):
+    answer = world.owner.post("/memory/edit", json={"target": "core:mission", "content": "Ship"})
+    assert (answer.status_code, answer.json()["detail"]) == (422, "body.reason: Field required")

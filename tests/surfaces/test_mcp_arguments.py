@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from keepward import InvalidInput
+from keepward import Actor, InvalidInput, Memory
+from keepward.mcp.blocks import block_tools
 from keepward.mcp.graph import create_entities
 from keepward.mcp.tools import recall, remember, revise
+
+block_replace = next(each for each in block_tools() if each.name == "block_replace")
+
+
+@pytest.fixture
+def agent_memory():
+    with Memory.open(":memory:", actor=Actor.agent("claude"), embedder=None) as memory:
+        yield memory
 
 
 def test_arguments_that_fit_come_through():
@@ -15,6 +24,48 @@ def test_arguments_that_fit_come_through():
 
 def test_null_counts_as_left_out():
     assert recall.checked({"query": "tea", "limit": None}) == {"query": "tea"}
+
+
+@pytest.mark.parametrize("empty", ["", " ", "null", "None", [], [""], ["null"]], ids=str)
+@pytest.mark.parametrize("name", ["subject", "tags", "tiers", "kinds", "as_of", "limit", "purpose", "floor"])
+def test_an_empty_filter_counts_as_left_out(name, empty):
+    assert recall.checked({"query": "tea", name: empty}) == {"query": "tea"}
+
+
+def test_an_empty_filter_finds_what_none_finds(agent_memory):
+    agent_memory.remember("Ana likes tea", subject="Ana")
+    for empty in ("", "null", "None"):
+        found = recall.call(agent_memory, {"query": "tea", "subject": empty, "tags": [empty], "kinds": []}).data["hits"]
+        assert [each["text"] for each in found] == ["Ana likes tea"]
+
+
+@pytest.mark.parametrize("word", ["null", "None"])
+def test_a_text_may_be_a_word_for_nothing(word):
+    assert revise.checked({"id": "x", "reason": "y", "text": word})["text"] == word
+    assert block_replace.checked({"label": "human", "new": word, "old": ""}) == {
+        "label": "human",
+        "new": word,
+        "old": "",
+    }
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "sentence"),
+    [
+        (remember, {"text": "x", "teir": "core"}, "remember: no argument `teir`; did you mean `tier`?"),
+        (recall, {"query": "x", "Limits": 3}, "recall: no argument `Limits`; did you mean `limit`?"),
+        (recall, {"query": "x", "zebra": 3}, "recall: no argument `zebra`; there are: query, limit"),
+        (
+            create_entities,
+            {"entities": [{"name": "x", "entityTyp": "y", "observations": []}]},
+            "no argument `entityTyp`; did you mean `entityType`?",
+        ),
+    ],
+)
+def test_an_unknown_argument_is_named_with_the_nearest(tool, given, sentence):
+    with pytest.raises(InvalidInput) as fault:
+        tool.checked(given)
+    assert sentence in str(fault.value)
 
 
 def test_a_whole_number_may_be_written_with_a_point():
@@ -53,7 +104,7 @@ def test_what_does_not_fit_is_told_in_a_sentence(tool, given, sentence):
     assert sentence in str(fault.value)
 
 
-def test_a_sentence_repeats_neither_name_nor_value_of_what_was_sent():
+def test_a_sentence_repeats_no_value_and_no_name_that_may_be_one():
     with pytest.raises(InvalidInput) as fault:
         create_entities.checked(
             {"entities": [{"name": "x", "entityType": "y", "observations": [], "hunter2": "hunter3"}]}

@@ -118,6 +118,10 @@ class Command(click.Command):
         given = dict(ctx.params)
         outer: dict[str, Any] = ctx.obj or {}
         shared: dict[str, Any] = {key: given.pop(key) or outer.get(key) for key in COMMON}
+        limit = given.get("limit")
+        if isinstance(limit, int) and limit < 1:
+            hint = "; --no-limit shows all" if "everything" in given else ""
+            raise errors.InvalidInput(f"a limit is at least 1{hint}")
         with Call(**shared, environ=os.environ) as call:
             answer = self.function(call, **given)
         return call.answer(answer) if answer else 0

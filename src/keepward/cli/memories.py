@@ -515,7 +515,7 @@ def replay(call: Call, receipt_id: str) -> Answer:
 def list_(call: Call, limit: int, everything: bool, **asked: Any) -> Answer:
     """List memories, newest first."""
     # One more than is shown tells whether there are more.
-    found = call.memory().find(limit=None if everything else limit + 1 if limit > 0 else limit, **asked)
+    found = call.memory().find(limit=None if everything else limit + 1, **asked)
     shown = found if everything else found[:limit]
     cut = [] if len(shown) == len(found) else [f"the newest {limit} are shown; --no-limit shows the others too"]
     notes = [*_notes(call, found, asked["as_of"]), *cut]

@@ -50,8 +50,6 @@ def pending(call: Call, state: str, limit: int | None, everything: bool) -> Answ
     """Show what waits for a person, newest last: who proposes what, why it is held, and the exact change."""
     if state not in _STATES:
         raise InvalidInput("--state takes pending, approved, rejected, expired, stale or all")
-    if limit is not None and limit < 1:
-        raise InvalidInput("a limit is at least 1; --no-limit shows all")
     memory = call.memory("decide")
     found = memory.pending(state=None if state == "all" else state)
     most = len(found) if everything or (limit is None and call.as_json) else limit or _SHOWN

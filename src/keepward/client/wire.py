@@ -26,7 +26,7 @@ from urllib.parse import quote
 
 from keepward.calls.draft import Draft as LocalDraft
 from keepward.client.transport import Answer, Transport, answer_of
-from keepward.errors import InvalidInput, KeepwardError, Tampered
+from keepward.errors import InvalidInput, KeepwardError, StaleVersion, Tampered
 from keepward.model.blob import Blob, parse_ref, ref_of
 from keepward.model.change import KEEP, Change, Insert, InsertFields, Revert, Supersede, operation
 from keepward.model.journal import Verification
@@ -243,7 +243,7 @@ def _(request: review.Approve | review.Amend, way: Transport) -> Outcome:
 @carry_out.register(review.RejectMany)
 def _(request: review.ApproveMany | review.RejectMany, way: Transport) -> list[Decided]:
     name, asked = "ids" if isinstance(request, review.RejectMany) else "items", arguments_of(request)
-    items = asked[name] if name == "items" else list(dict.fromkeys(asked[name]))
+    items = [_seen(each, way) for each in asked[name]] if name == "items" else list(dict.fromkeys(asked[name]))
     found: list[Decided] = []
     for start in range(0, len(items), _MANY):
         part = asked | {name: items[start : start + _MANY]}
@@ -251,11 +251,32 @@ def _(request: review.ApproveMany | review.RejectMany, way: Transport) -> list[D
     return found
 
 
+def _seen(item: dict[str, Any], way: Transport) -> dict[str, Any]:
+    """Return a proposal to approve with a digest: the given one, else that of the proposal as it is now."""
+    if item.get("digest") is not None:
+        return item
+    try:
+        return item | {"digest": way.get(path_of("quarantine", item["id"]))["digest"]}
+    except KeepwardError:
+        # The server says of each what is wrong with it.
+        return item | {"digest": "0" * 64}
+
+
 @carry_out.register
 def _(request: journal.RollBack, way: Transport) -> Any:
     # Whatever the newest commit is: one that touches the same memories is a conflict, and not undone.
-    headers = None if request.dry_run else {"If-Match": "*"}
-    return read_json(verb_of(type(request)).result, _answer(request, way, arguments_of(request), headers))
+    kind, asked = verb_of(type(request)).result, arguments_of(request)
+    if request.dry_run:
+        return read_json(kind, _answer(request, way, asked))
+    for last in (False, False, True):
+        head = way.get(path_of("status"))["etag"]
+        try:
+            return read_json(kind, _answer(request, way, asked, {"If-Match": head}))
+        except StaleVersion:
+            # Another commit was made in between.
+            if last:
+                raise
+    raise AssertionError
 
 
 @carry_out.register

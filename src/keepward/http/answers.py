@@ -291,7 +291,7 @@ def rollback(call: Call) -> Response:
     memory, dry = call.memory, call.given.get("dry_run", False)
     where = "GET /memory/status or /memory/commits"
     try:
-        require_match(call.http, etag_of_text(memory.head), required=not dry, where=where)
+        require_match(call.http, etag_of_text(memory.head), required=not dry, where=where, any_version=False)
     except Problem:
         # Who may not do it is told so, and not which header is missing.
         call.run(dry_run=True)
@@ -332,7 +332,8 @@ def approve(call: Call) -> Response:
     if not call.memory.actor.may_decide:
         return write_response(call.run())
     item = call.memory.proposal(call.given["id"])
-    require_match(call.http, etag_of_text(item.digest))
+    where = "GET /memory/quarantine/{id}; it is the digest of the proposal in quotes"
+    require_match(call.http, etag_of_text(item.digest), where=where, any_version=False)
     if call.given.get("digest") not in {None, item.digest}:
         # The body's own must not contradict it.
         raise StaleVersion
@@ -440,7 +441,18 @@ def _decided(word: str) -> Callable[[Call, Any], dict[str, Any]]:
 
 
 plain = adding(lambda *_: {})
-approve_many, reject_many = adding(_decided("approved")), adding(_decided("rejected"))
+_approve_many, reject_many = adding(_decided("approved")), adding(_decided("rejected"))
+
+
+def approve_many(call: Call) -> Response:
+    """Approve what the caller saw, each by its digest; who may not decide is told so first."""
+    lacking = [number for number, each in enumerate(call.given["items"]) if not each.get("digest")]
+    if lacking and call.memory.actor.may_decide:
+        detail = f"body.items.{lacking[0]}.digest: send the digest that was seen, as GET /memory/quarantine shows it"
+        raise Problem(428, "precondition_required", detail)
+    return _approve_many(call)
+
+
 diff = adding(lambda call, found: {"from": call.given["earlier"], "to": call.given.get("later"), "count": len(found)})
 revoke_token = adding(lambda call, _: {"id": call.given["id"]})
 reject = adding(lambda call, _: {"id": call.given["id"], "state": "rejected"})

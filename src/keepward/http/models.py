@@ -17,11 +17,13 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, create_model
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, create_model, model_validator
 from pydantic.json_schema import SkipJsonSchema
+from pydantic_core import PydanticCustomError
 
 from keepward.model import change
 from keepward.model.patterns import table
+from keepward.model.value import no_such
 from keepward.verbs import MISSING, Argument, Judged, Limit, Verb, registry
 from keepward.verbs.fields import AS_OF_PATTERN, MANY, MOST, WIRE, Digest, Id, Line, Scope, TierName
 
@@ -132,6 +134,18 @@ class Body(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _known(cls, value: Any) -> Any:
+        """Name a field that there is not, and the one that is most like it."""
+        if isinstance(value, dict) and cls.model_config.get("extra") == "forbid":
+            wrong = next((name for name in value if name not in cls.model_fields), None)
+            if wrong is not None:
+                raise PydanticCustomError(
+                    "unknown_field", "{said}", {"said": no_such("field", wrong, cls.model_fields)}
+                )
+        return value
+
     def given(self) -> dict[str, Any]:
         """Return the fields that were sent (3), as JSON values."""
         return self.model_dump(exclude_unset=True)
@@ -154,8 +168,28 @@ def body_model(
         else:
             fields[each.wire] = (kind, "" if each.default is change.KEEP else each.default)
     base = type("Body", (Body,), {"model_config": config}) if config else Body
-    made: type[Body] = create_model(name, __base__=base, __doc__=doc, __module__=__name__, **fields)
+    readers: dict[str, Any] = {"_one_edit": model_validator(mode="before")(_one_edit)} if name == "Edit" else {}
+    made: type[Body] = create_model(
+        name, __base__=base, __doc__=doc, __module__=__name__, __validators__=readers, **fields
+    )
     return made
+
+
+#: Fields of an edit that names one block or tier, and what they are called in a change.
+_ONE_EDIT = {"content": "text", "confidence": "confidence", "provenance": "source"}
+
+
+def _one_edit(value: Any) -> Any:
+    """Return an edit of one ``target``, such as ``core:mission``, as the proposal of one change that it is."""
+    if not isinstance(value, dict) or "target" not in value or "changes" in value:
+        return value
+    rest = dict(value)
+    tier, _, key = str(rest.pop("target")).partition(":")
+    word = rest.pop("op", "replace" if "content" in rest else "delete")
+    if word == "delete":
+        return {**rest, "changes": [{"op": "retire", "id": key}]}
+    change = {name: rest.pop(given) for given, name in _ONE_EDIT.items() if given in rest}
+    return {**rest, "changes": [{"op": "insert", "tier": tier, **({"key": key} if key else {}), **change}]}
 
 
 def _no_defaults(schema: dict[str, Any]) -> None:

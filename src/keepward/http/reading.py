@@ -5,15 +5,15 @@ Invariants
     than 32 levels; anything else is a 400, never a 500. A body that is parsed comes as ``application/json``, else 415.
 (2) A query names each parameter that there is, once, and none that there is not.
 (3) ETags are strong: two are equal only where what they stand for is, byte for byte. ``If-Match`` takes one tag,
-    several, or ``*``; a weak tag matches nothing.
+    several, or, in an edit, ``*``; a weak tag matches nothing.
 (4) A cursor belongs to one query: path, parameters other than ``cursor`` and ``limit``, tenant and scope. It holds
     numbers, ids and names of heads, no content; what it leads to is asked for under the caller's own rights; it
     survives a restart of the server. One of another query, or that was changed, is a 400.
 (5) Every error is RFC 9457 ``application/problem+json``: ``code`` is stable and ``type`` is
     ``urn:keepward:problem:<code>``; sentences may change. An error of Keepward's keeps its code; its status is in
     ``STATUS``. What nobody foresaw is ``internal``, status 500, without a trace.
-(6) A problem repeats nothing that was sent: neither a value, nor a key, nor a path. Where the request has an id,
-    ``request_id`` is it.
+(6) A problem repeats no value and no path that was sent. It names an unknown field or parameter where that is a short
+    word of letters. Where the request has an id, ``request_id`` is it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from keepward.mcp import turned_away
 from keepward.model.codec import encode_record
 from keepward.model.memory import Record
 from keepward.model.patterns import table
-from keepward.model.value import from_micros, to_micros
+from keepward.model.value import from_micros, no_such, to_micros
 
 #: Where a request is about, by header.
 TENANT = "Keepward-Tenant"
@@ -55,7 +55,7 @@ TITLES: dict[str, str] = {code: each["title"] for code, each in _PROBLEMS.items(
 REQUEST = "keepward.request"
 #: Kinds of validation errors whose message says nothing of what was sent (6).
 _PLAIN = re.compile(
-    r"missing|extra_forbidden|none_required|value_error|literal_error|enum|finite_number|multiple_of|frozen_\w+"
+    r"missing|unknown_field|none_required|value_error|literal_error|enum|finite_number|multiple_of|frozen_\w+"
     r"|(string|int|float|bool|list|tuple|set|dict|mapping|model|dataclass|model_attributes|bytes)_type"
     r"|(int|float|bool)_parsing|int_from_float|int_parsing_size|string_too_(short|long)|string_pattern_mismatch"
     r"|too_(short|long)|(greater|less)_than(_equal)?|timezone_(aware|naive)|datetime_(type|past|future)"
@@ -158,16 +158,11 @@ def _where(error: Mapping[str, Any]) -> str:
         part for part in error["loc"] if "[" not in str(part) and not str(part).startswith("constrained-")
     )
     parts = [str(part) if isinstance(part, int) or _NAME.fullmatch(str(part)) else "?" for part in place]
-    if error["type"] == "extra_forbidden":
-        # (6): the name that is one too many was sent.
-        parts = [*parts[:-1], "?"]
     return ".".join(parts)
 
 
 def _message(error: Mapping[str, Any]) -> str:
     kind, context = error["type"], error.get("ctx") or {}
-    if kind == "extra_forbidden":
-        return "there is no such field; leave it out"
     if kind == "union_tag_invalid":
         return f"must be one of {context.get('expected_tags', 'the documented ones')}"
     if kind == "union_tag_not_found":
@@ -247,8 +242,7 @@ def check_query(request: Request, known: Mapping[str, bool]) -> None:
     names = [name for name, _ in request.query_params.multi_items()]
     for name in names:
         if name not in known:
-            listed = ", ".join(sorted(known)) or "none"
-            raise Problem(400, "invalid_input", f"there is no such parameter in the query; there are: {listed}")
+            raise Problem(400, "invalid_input", f"query: {no_such('parameter', name, sorted(known))}")
         if not known[name] and names.count(name) > 1:
             raise Problem(400, "invalid_input", f"{name} may stand once in the query")
 
@@ -271,28 +265,38 @@ def etag_of_text(text: str) -> str:
     return f'"{text}"'
 
 
-def require_match(request: Request, *current: str, required: bool = True, where: str = "what you read") -> str | None:
+def require_match(
+    request: Request, *current: str, required: bool = True, where: str = "what you read", any_version: bool = True
+) -> str | None:
     """See that a call is about the present version, by one of its ETags; return the first that it names.
 
-    None where it names none; ``*`` stands for the first. ``where`` says which answer has the tag as its header.
+    None where it names none; ``*`` stands for the first, unless ``any_version`` is False: a decision names what was
+    seen. ``where`` says which answer has the tag as its header.
 
     Raises:
-        Problem: no ``If-Match`` where one is required: 428; none of its tags is the current one: 412; it is
-            not a list of tags: 400.
+        Problem: no ``If-Match`` where one is required, or ``*`` where that is not taken: 428; none of its tags is the
+            current one: 412; it is not a list of tags: 400.
     """
     sent = request.headers.getlist("if-match")
     if not sent:
         if required:
-            detail = f"send If-Match with the ETag header of {where}, so that nothing unseen is changed"
-            raise Problem(428, "precondition_required", detail)
+            raise unseen(where)
         return None
     tags = _tags(", ".join(sent), "If-Match")
     if tags is None:
+        if not any_version:
+            raise unseen(where, "* does not say what was seen; ")
         return current[0]
     for each in current:
         if each in tags:
             return each
     raise Problem(412, "precondition_failed", "it has changed since; read it again and decide anew")
+
+
+def unseen(where: str, said: str = "") -> Problem:
+    """Return the problem of a call that does not say what its caller saw."""
+    detail = f"{said}send If-Match with the ETag header of {where}, so that nothing unseen is changed"
+    return Problem(428, "precondition_required", detail, header="If-Match")
 
 
 def not_modified(request: Request, current: str) -> Response | None:

@@ -369,7 +369,7 @@ ROWS: Mapping[str, Mapping[str, Row]] = {
         "amend": _write(412, 428, answer=answers.approve, beside=_MATCH),
         "reject": row(404, 409, answer=answers.reject, model=schemas.Rejected),
         "reopen": row(404, 409, answer=answers.reopen, model=schemas.Reopened),
-        "approve_many": row(answer=answers.approve_many, model=schemas.Approved),
+        "approve_many": row(428, answer=answers.approve_many, model=schemas.Approved),
         "reject_many": row(answer=answers.reject_many, model=schemas.RejectedMany),
         "notices": row(model=page(schemas.Proposal, "Notices")),
     },

@@ -23,7 +23,7 @@ from keepward.mcp.tool import Tool, well_formed
 from keepward.model import plain
 from keepward.model.patterns import table
 from keepward.model.trust import parse_scope, visible_from
-from keepward.model.value import unknown
+from keepward.model.value import no_such, unknown
 from keepward.state import Drafts
 
 if TYPE_CHECKING:
@@ -148,8 +148,8 @@ def written(memory: Memory, name: str, given: Mapping[str, str] | None) -> tuple
         raise InvalidInput(f"there is no such prompt; there are {', '.join(each.name for each in PROMPTS)}")
     arguments = dict(given or {})
     names = [each.name for each in found.arguments]
-    if not arguments.keys() <= set(names):
-        raise InvalidInput(f"{name} takes {', '.join(names) or 'no arguments'}; leave out anything else")
+    if wrong := next((each for each in arguments if each not in names), None):
+        raise InvalidInput(f"{name}: {no_such('argument', wrong, names)}")
     for each in found.arguments:
         if each.required and not arguments.get(each.name, "").strip():
             raise InvalidInput(f"{name} needs `{each.name}`: {each.description.lower()}")

@@ -3,9 +3,9 @@
 Invariants
 (1) A tool is a function of a handle and of checked arguments; it knows no transport and imports no SDK.
 (2) What a tool cannot do is raised as a `KeepwardError`; what became of a write is data and never an error.
-(3) Arguments fit their schema: known names, right types, numbers that are numbers, well-formed text. null counts as
-    left out: models write it for an argument that they do not need.
-(4) A sentence about a wrong argument names it and what it takes; it never repeats what was sent, name or value.
+(3) Arguments fit their schema: known names, right types, numbers that are numbers, well-formed text. For an argument
+    that is not needed null, an empty text or list, "null" and "None" count as left out: models write them.
+(4) A sentence about a wrong argument names it and what it takes; it never repeats a value that was sent.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from keepward.errors import InvalidInput
-from keepward.model.value import meant
+from keepward.model.value import meant, no_such
 
 if TYPE_CHECKING:
     from keepward.memory import Memory
@@ -28,6 +28,9 @@ Schemas = Mapping[str, Schema]
 #: Most characters of a text and items of a list that a call may carry.
 LONGEST = 20_000
 MOST = 1_000
+#: What models write for nothing. In these arguments it is a text like any other.
+_NOTHING = frozenset({"", "null", "None", "none", "undefined"})
+_WORDS = frozenset({"text", "reason", "old", "new"})
 #: Up to here every whole number is one that JSON's readers agree on.
 _EXACT = 2**53
 
@@ -155,16 +158,30 @@ def _object(schema: Schema, value: Any, name: str) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise InvalidInput(f"{name} is an object with {named}")
     if not value.keys() <= properties.keys():
-        guess = next((found for key in value if key not in properties and (found := meant(key, properties))), "")
-        raise InvalidInput(f"{name} takes {named or 'no arguments'}; {guess}leave out anything else")
-    given = {key: value[key] for key in properties if value.get(key) is not None}
-    for key in schema.get("required", ()):
+        wrong = next(key for key in value if key not in properties)
+        raise InvalidInput(f"{name}: {no_such('argument', wrong, properties)}")
+    needed = schema.get("required", ())
+    given = {
+        key: value[key]
+        for key in properties
+        if value.get(key) is not None and (key in needed or not _is_left_out(key, value[key]))
+    }
+    for key in needed:
         if key not in given:
             about = properties[key].get("description", "")
             raise InvalidInput(
                 f"{name} needs `{key}`" + (f": {about[0].lower()}{about[1:].rstrip('.')}" if about else "")
             )
     return {key: _value(properties[key], each, f"`{key}`") for key, each in given.items()}
+
+
+def _is_left_out(name: str, value: Any) -> bool:
+    """Whether a model wrote an empty value for an argument that it does not need; see (3)."""
+    if name in _WORDS:
+        return False
+    if isinstance(value, list):
+        return all(isinstance(each, str) and _is_left_out(name, each) for each in value)
+    return isinstance(value, str) and value.strip() in _NOTHING
 
 
 def _value(schema: Schema, value: Any, name: str) -> Any:

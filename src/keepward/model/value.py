@@ -22,6 +22,12 @@ class Value:
 
     __slots__ = ()
 
+    def __str__(self) -> str:
+        """Return it in a few lines for a person; ``repr`` has everything."""
+        from keepward.model.brief import brief
+
+        return brief(self)
+
     def to_dict(self) -> dict[str, Any]:
         """Return it as an object of plain JSON values that ``json.dumps`` takes.
 
@@ -93,6 +99,8 @@ def parse_duration(value: Duration) -> timedelta:
     return timedelta(seconds=seconds)
 
 
+#: A name of a field as somebody may mistype it.
+_FIELD = re.compile(r"[A-Za-z_-]{1,32}")
 #: Most characters of a name that is compared with those there are.
 _LONGEST = 64
 
@@ -105,6 +113,18 @@ def plain_key(key: str) -> str:
 def unknown(what: str, given: Any, known: Collection[str]) -> str:
     """Return the sentence about a name that there is not: the one that was probably meant, and all there are."""
     return f"unknown {what}: {meant(given, known)}use one of {', '.join(map(str, known))}"
+
+
+def no_such(what: str, given: Any, known: Collection[str]) -> str:
+    """Return the sentence about a field or parameter that does not exist, with the nearest name or all names.
+
+    A name that might be a value, such as one with digits, is not repeated.
+    """
+    shown = f"`{given}`" if isinstance(given, str) and _FIELD.fullmatch(given) else "by that name"
+    near = get_close_matches(given.casefold(), list(known), n=1, cutoff=0.6) if shown.startswith("`") else []
+    if near:
+        return f"no {what} {shown}; did you mean `{near[0]}`?"
+    return f"no {what} {shown}; there are: {', '.join(known)}" if known else f"no {what} {shown}; there are none"
 
 
 def meant(given: Any, known: Collection[str]) -> str:

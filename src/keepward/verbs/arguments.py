@@ -22,7 +22,7 @@ from keepward.errors import InvalidInput
 from keepward.model.change import KEEP, Append, Insert, Move, Replace
 from keepward.model.fold import metadata_text
 from keepward.model.trust import SHARED, parse_scope, parse_tenant
-from keepward.model.value import Duration, chosen, meant, parse_duration, parse_instant
+from keepward.model.value import Duration, chosen, no_such, parse_duration, parse_instant
 from keepward.verbs import LIFTED, Request
 from keepward.verbs.fields import CHOICES
 
@@ -167,7 +167,7 @@ def _fields(kind: type, what: str, given: Mapping[str, Any], readers: Mapping[st
     known = tuple(field.name for field in fields_of(kind) if field.name not in {"id", "text"})
     for name in given:
         if name not in known:
-            raise InvalidInput(f"unknown field: {meant(name, known)}{what} takes {', '.join(known)}")
+            raise InvalidInput(f"{what}: {no_such('field', name, known)}")
     return {name: value if value is KEEP else _value(name, value, readers) for name, value in given.items()}
 
 
