@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from keepward.engine.features import usual_request, vectors_of
@@ -233,7 +234,8 @@ def search(
         if seq is None and (lacking or ranked.stale):
             index, lacking = _complete(session, asked, index, lacking, database=database)
         weights = reranker.weights if reranker else None
-        scored = index.search(asked, allowed, limit, weights=weights, by_cosine=order == "cosine")
+        texts = partial(_texts, session, seq)
+        scored = index.search(asked, allowed, limit, weights=weights, by_cosine=order == "cosine", texts=texts)
     found = _read(session, [each for each in scored if each.id not in unread], need, seq)
     if seq is not None:
         past = still_shown(session, found.records)
@@ -283,6 +285,10 @@ def _ranking(
             yield session.indexes.level(session.store, session.tenant)
         else:
             yield session.indexes.at(session.store, session.tenant, seq)
+
+
+def _texts(session: Session, seq: int | None, ids: Sequence[str]) -> dict[str, str]:
+    return {each.id: each.text for each in session.store.records(session.tenant, ids, as_of=seq).records}
 
 
 def _read(session: Session, wanted: Sequence[Scored], need: Need | None, seq: int | None) -> Found:

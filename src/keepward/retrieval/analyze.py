@@ -179,6 +179,28 @@ def terms(text: str) -> list[str]:
     return analyse(text).terms
 
 
+def adds_qualifier(query: Collection[str], older: str, newer: str) -> bool:
+    """Whether the newer text puts another word before a word of the query: "the staging API" for "the API".
+
+    ``query`` are terms. Such a text is about another thing, and does not replace the older one.
+    """
+    known = {*query, *analyse(older).kept}
+    pairs = [(before, word) for before, word in _neighbours(newer) if word in query]
+    return any(before not in known for before, _ in pairs) and not any(
+        before not in query for before, word in _neighbours(older) if word in query
+    )
+
+
+def _neighbours(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the terms of neighbouring words that are no stop words, with nothing but a space between them."""
+    last: tuple[str, int] | None = None
+    for match in _matches(text):
+        kept = [term for term, stop in _token_terms(match.group()) if not stop]
+        if kept and last is not None and match.string[last[1] : match.start()] == " ":
+            yield last[0], kept[0]
+        last = (kept[-1], match.end()) if kept else None
+
+
 def _opens(match: re.Match[str]) -> bool:
     """Whether a word stands where any word would have a capital letter."""
     before = match.string[max(0, match.start() - 8) : match.start()].rstrip(" \t")

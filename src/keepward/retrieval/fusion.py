@@ -278,7 +278,7 @@ def by_both(
     return compare(store, toward, np.flatnonzero(chosen), mean)
 
 
-def newer_first(
+def newer_of(
     scores: Doubles,
     when: npt.NDArray[np.int64],
     trust: npt.NDArray[np.int8],
@@ -286,7 +286,7 @@ def newer_first(
     held: Mask,
     likeness: Doubles,
 ) -> Doubles:
-    """Return the change of each score by which the newer of two very similar statements comes first.
+    """Return how surely each candidate (row) has a newer, very similar one (column), 0..1, shape (n, n).
 
     ``when`` are instants, ``trust`` ranks, ``lasting`` is true for what is no event, ``held`` (terms, n) says which
     terms of the query each holds, ``likeness`` (n, n) are cosines. A newer statement must hold every term of the query
@@ -298,7 +298,11 @@ def newer_first(
     newer &= ~(held[:, :, None] & ~held[:, None, :]).any(axis=0)
     usual = _usual(likeness[np.ix_(lasting, lasting)])
     closer = (likeness - usual) / max(1.0 - usual, 1e-9)
-    same = np.where(newer, np.clip((closer - ALIKE) / (SAME - ALIKE), 0.0, 1.0), 0.0)
+    return np.where(newer, np.clip((closer - ALIKE) / (SAME - ALIKE), 0.0, 1.0), 0.0)
+
+
+def newer_first(scores: Doubles, same: Doubles) -> Doubles:
+    """Return the change of each score by which newer statements pass older ones; ``same`` is from ``newer_of``."""
     raised = scores + (same * np.maximum(scores[:, None] - scores[None, :], 0.0)).max(axis=0, initial=0.0)
     return np.asarray(raised * (1.0 - OLDER * same.max(axis=1, initial=0.0)) - scores, dtype=np.float64)
 

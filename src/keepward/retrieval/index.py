@@ -8,7 +8,7 @@ Invariants
 (4) the terms and vectors of removed entries leave memory at the latest when a quarter of the rows is dead.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import compress, product, repeat
 from typing import Final, NamedTuple
@@ -20,7 +20,7 @@ from keepward.model.trust import Trust
 from keepward.ports.store import Profile
 from keepward.retrieval import fusion, rerank, vectors
 from keepward.retrieval.advice import is_advice_or_task, requests_action
-from keepward.retrieval.analyze import ASKS, PREFERENCE, term_hash, terms
+from keepward.retrieval.analyze import ASKS, PREFERENCE, adds_qualifier, term_hash, terms
 from keepward.retrieval.answers import asks_name, time_terms
 from keepward.retrieval.dates import Period, closeness
 from keepward.retrieval.fusion import Candidates, rounded
@@ -31,6 +31,8 @@ from keepward.retrieval.units import FRESH
 
 __all__ = ["Allowed", "Index", "Query", "Scored"]
 
+#: Returns texts by id.
+Texts = Callable[[Sequence[str]], Mapping[str, str]]
 Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
 
@@ -262,11 +264,13 @@ class Index:
         *,
         weights: rerank.Weights | None = None,
         by_cosine: bool = False,
+        texts: Texts | None = None,
     ) -> list[Scored]:
         """Rank the allowed entries, best first, at most `limit`.
 
         Without a vector, or where none can be compared, an entry must share a term with the query. `weights` reorder
-        the best candidates; `by_cosine` orders by vectors alone.
+        the best candidates; `by_cosine` orders by vectors alone; `texts` returns texts by id, for pairs of which
+        the newer one may come first.
         """
         if limit < 1:
             return []
@@ -286,7 +290,7 @@ class Index:
         found = _Found(query=query, sight=sight, cover=cover, units=units, toward=toward, near=near)
         self._add_preferences(found)
         self._fuse(found)
-        self._put_newer_first(found)
+        self._put_newer_first(found, texts)
         # Learned from is the fused score, whatever puts the answers in order.
         found.parts["fused"] = found.total
         if by_cosine and found.near.compared.any():
@@ -371,7 +375,7 @@ class Index:
         # Positions are unique, so the order is total.
         return places[np.lexsort((-self._columns["position"][found.near.rows[places]], -found.total[places]))]
 
-    def _put_newer_first(self, found: _Found) -> None:
+    def _put_newer_first(self, found: _Found, texts: Texts | None) -> None:
         """Of two very similar statements put the newer one first."""
         places = self._best(found, fusion.COMPARED)
         rows, query = found.near.rows[places], found.query
@@ -383,7 +387,7 @@ class Index:
         first, known, store = self._first(query.vector_model, len(query.vector), rows)
         if store is None:
             return
-        change = fusion.newer_first(
+        same = fusion.newer_of(
             found.total[places],
             self._columns["created_at"][rows],
             self._columns["trust"][rows],
@@ -391,7 +395,14 @@ class Index:
             self._terms.holding(rows, [term_hash(term) for term in dict.fromkeys(query.terms)]),
             store.likeness(first),
         )
-        found.parts["newer"][places] = rounded(change)
+        older, newer = np.nonzero(same)
+        if texts is not None and len(older):
+            names = self._columns.ids.named(rows)
+            said = texts(sorted({names[place] for place in (*older, *newer)}))
+            for old, new in zip(older.tolist(), newer.tolist(), strict=True):
+                if adds_qualifier(query.terms, said.get(names[old], ""), said.get(names[new], "")):
+                    same[old, new] = 0.0
+        found.parts["newer"][places] = rounded(fusion.newer_first(found.total[places], same))
         found.total = rounded(found.total + found.parts["newer"])
 
     def _weak(self, found: _Found, rows: Places, places: Places) -> Mask:

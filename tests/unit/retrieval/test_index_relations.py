@@ -110,9 +110,10 @@ def test_the_newer_statement_wins_whichever_arrived_first(order: tuple[int, int]
 
 def test_newer_statement_passes_the_older_one() -> None:
     scores = np.array([1.0, 0.6])
-    change = fusion.newer_first(
+    same = fusion.newer_of(
         scores, np.array([1, 2]), EQUAL[:2], YES[:2], NONE[:, :2], np.array([[1.0, 0.9], [0.9, 1.0]])
     )
+    change = fusion.newer_first(scores, same)
     assert (scores + change).tolist() == pytest.approx([1.0 - fusion.OLDER, 1.0])
 
 
@@ -126,4 +127,16 @@ def test_change_of_order_is_part_of_the_score() -> None:
 def test_alike_texts_are_not_taken_for_the_same() -> None:
     n = 12
     likeness = np.full((n, n), 0.8) + 0.2 * np.eye(n)
-    assert not fusion.newer_first(np.linspace(1.0, 0.9, n), np.arange(n), EQUAL, YES, NONE, likeness).any()
+    assert not fusion.newer_of(np.linspace(1.0, 0.9, n), np.arange(n), EQUAL, YES, NONE, likeness).any()
+
+
+@pytest.mark.parametrize(
+    ("newer", "first"),
+    [("the staging rent is 1,240 euros", "m000"), ("the rent is 1,240 euros since May", "m001")],
+)
+def test_statement_with_another_qualifier_is_not_put_first(newer: str, first: str) -> None:
+    older = "the rent is 1,150 euros"
+    asked = Query(text="", terms=("rent",), vector=twins_query(), vector_model="m")
+    said = {"m000": older, "m001": newer}
+    hits = twins(older=older, newer=newer).search(asked, ALL, 1, texts=lambda _: said)
+    assert hits[0].id == first
