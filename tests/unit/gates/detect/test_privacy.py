@@ -57,7 +57,7 @@ def test_a_label_without_a_number_yields_nothing(row):
 @pytest.mark.parametrize(
     "text",
     [
-        "SSN{}", "ssn_{}", "my_ssn: {}", '"ssn":"{}"', "employeeSSN={}", "socialSecurityNumber: {}", "S.S.N. {}",
+        "SSN{}", "ssn_{}", "my_ssn: {}", '"ssn":"{}"', "employeeSSN={}", "userSsn: {}", "socialSecurityNumber: {}", "S.S.N. {}",
         "SS# {}", "SS no. {}", "soc sec no. {}", "Soc. Sec. No.: {}", "SSN({})", "SSNs {}", "SSN field {}",
     ],
 )  # fmt: skip
@@ -76,7 +76,7 @@ def test_a_social_security_number_is_known_by_its_groups(text):
     "text",
     [
         "version 536.22.1234", "v536.22.1234", "536.22.12345", "10.536.22.1234", "536-22-1234-5", "536-221-234",
-        "the classname 536221234", "536221234", "966-22-1234", "053-00-1234", "call 2026-11-27", "SS 536 seats",
+        "the classname 536221234", "assn 536221234", "536221234", "966-22-1234", "053-00-1234", "call 2026-11-27", "SS 536 seats",
     ],
 )  # fmt: skip
 def test_a_number_in_other_groups_is_no_social_security_number(text):
