@@ -228,8 +228,8 @@ class AskingSuite(Handles):
         found, all_of_it = agent.recall(asked), agent.recall(asked, floor=0)
         assert (len(found), found.floor, found.below) == (0, 0.1, len(all_of_it))
         assert [hit.weak for hit in all_of_it] == [True] * found.below
-        assert agent.context(asked).below == found.below
-        assert agent.context(asked, floor=0).below == 0
+        assert {each.reason.code for each in agent.context(asked).excluded} == {"weak"}
+        assert agent.context(asked, include_weak=True).excluded == ()
 
     def test_a_misspelt_kind_in_a_filter_is_an_error(self, agent: Any) -> None:
         with pytest.raises(InvalidInput, match="did you mean fact"):
