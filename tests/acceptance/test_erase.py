@@ -266,7 +266,7 @@ def test_a_kept_document_that_repeats_it_goes(owner, number, tmp_path, entering)
     user_file = tmp_path / "USER.md"
     user_file.write_text(f"About me\n\n{SECOND}\n")
     reader = entering(Actor.agent("reader"), user_file=user_file)
-    context = reader.context("anything at all", floor=0)
+    context = reader.context("anything at all", include_weak=True)
     erased(owner, number)
     user_file.unlink()
     assert (traces(tmp_path), owner.replay(context.receipt.id).missing) == ([], (("user_file", 0), (number, 2)))

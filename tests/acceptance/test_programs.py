@@ -119,7 +119,7 @@ def test_what_has_no_text_is_read_and_listed_by_its_key_and_not_recalled(
 def test_what_has_no_text_is_in_no_context(owner: Memory, how: dict[str, Any]) -> None:
     owner.remember("Is the crane red?", kind="event", session="s", speaker="user")
     kept(structured(owner, "crane", {"colour": "red"}, **how))
-    assert "structured" not in owner.context("crane red", floor=0.0).text
+    assert "structured" not in owner.context("crane red", include_weak=True).text
 
 
 def test_what_has_no_text_is_not_called_erased(mem: Memory) -> None:

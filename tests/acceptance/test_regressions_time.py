@@ -62,7 +62,7 @@ def test_what_was_superseded_is_absent_everywhere_by_default(mem: Memory) -> Non
     texts = [
         mem.context("when does the ferry leave at six").text,
         mem.snapshot().text,
-        mem.memory_block("ferry six", floor=0.0).text,
+        mem.memory_block("ferry six", include_weak=True).text,
         repr([hit.memory.text for hit in mem.recall("ferry leaves at six")]),
         repr([each.text for each in mem.find(limit=None)]),
     ]

@@ -208,7 +208,10 @@ class AskingSuite(Handles):
 
     def test_query_about_nothing_has_weak_hits_only(self, agent: Any) -> None:
         self.kept(agent, "Ana prefers tabs for indentation")
-        assert [hit.weak for hit in agent.recall("Which whale dives the deepest?")] == [True]
+        asked = "Which whale dives the deepest?"
+        assert [hit.weak for hit in agent.recall(asked)] == [True]
+        assert {each.reason.code for each in agent.context(asked).excluded} == {"weak"}
+        assert agent.context(asked, include_weak=True).excluded == ()
 
     def test_a_misspelt_kind_in_a_filter_is_an_error(self, agent: Any) -> None:
         with pytest.raises(InvalidInput, match="did you mean fact"):

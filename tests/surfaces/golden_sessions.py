@@ -293,7 +293,7 @@ forget             | forget {redacted.id} --reason old --as operator
 recall             | recall "what does Ana prefer" --receipt --all
 recall-none        | recall "submarine engines"
 context            | context "How does Ana indent code?"
-context2           | context "where is the office" --format xml
+context2           | context "where is the office" --format messages
 replay             | replay {context.receipt}
 context-diff       | context-diff {context.receipt} {context2.receipt}
 list               | list --include-ended

@@ -13,12 +13,12 @@ const NAMES: Record<string, string> = {
 
 /** The bar of the budget: what each section takes, and what is free. */
 export function BudgetBar({ of }: { of: Told }) {
-  const free = Math.max(0, of.budget_tokens - of.tokens);
+  const free = of.budget_tokens === null ? 0 : Math.max(0, of.budget_tokens - of.tokens);
   const shares = of.sections.filter((each) => each.tokens > 0);
   const words = shares.map((each) => `${each.name} ${each.tokens}`).join(", ");
   return (
     <div class="prompt-budget">
-      <div class="prompt-bar" role="img" aria-label={`${of.tokens} of ${of.budget_tokens} tokens: ${words}, free ${free}`}>
+      <div class="prompt-bar" role="img" aria-label={`${of.tokens} tokens: ${words}, free ${free}`}>
         {shares.map((each) => (
           <span key={each.name} class={`of-${each.name}`} style={{ flexGrow: each.tokens }} />
         ))}

@@ -160,7 +160,7 @@ export function ReceiptShown({ id, address }: { id: string; address: Address }) 
       actions={
         <>
           <Button small onClick={() => void replay()}>Replay</Button>
-          <Button small onClick={() => address.set({ view: "", q: objective, budget: budget_tokens, purpose, at: "", scope: scope === "/" ? "" : scope }, { push: true })}>Compile it now</Button>
+          <Button small onClick={() => address.set({ view: "", q: objective, budget: budget_tokens ?? "", purpose, at: "", scope: scope === "/" ? "" : scope }, { push: true })}>Compile it now</Button>
           <Button small onClick={() => address.set({ view: "compare", a: id, b: "" }, { push: true })}>Compare…</Button>
           <a class="small" href={`/memory/receipts/${id}`} target="_blank" rel="noreferrer">JSON</a>
           <span class="small">state after <CommitLink of={head} /></span>
@@ -179,7 +179,7 @@ function Explained({ told, address, actions }: { told: Schemas["Explanation"]; a
       <section class="card pad stack" aria-label="Budget">
         <div class="line">
           <b class="num">{told.tokens.toLocaleString()}</b>
-          <span class="soft">of {told.budget_tokens.toLocaleString()} tokens</span>
+          <span class="soft">{told.budget_tokens === null ? "tokens" : `of ${told.budget_tokens.toLocaleString()} tokens`}</span>
           {told.receipt ? <span class="soft">“{seen(told.objective)}”, <Time at={told.at} /></span> : null}
           {told.same ? null : <Tag tone="warn">not the bytes of then</Tag>}
           <span class="spread" />

@@ -316,7 +316,25 @@ def memories(items: list[Any]) -> str:
 @command(argument("ID", "Id of a receipt.", "receipt_id"))
 def receipt(call: Call, receipt_id: str) -> Answer:
     """Show a receipt: the record of one decision, such as a commit, a refusal or a compiled context."""
-    return Answer(as_json(call.memory("decide").receipt(receipt_id)), _show_tree)
+    memory = call.memory("decide")
+    data = as_json(memory.receipt(receipt_id))
+    if "sections" not in data:
+        return Answer(data, _show_tree)
+    data["candidates"] = as_json(memory.explain(receipt_id).candidates)
+    return Answer(data, _show_context_receipt)
+
+
+def _show_context_receipt(screen: Screen, data: dict[str, Any]) -> None:
+    """Print a receipt of a context: what was asked, and each memory as it was at the version that the receipt names."""
+    _show_tree(screen, {name: data[name] for name in data if name not in {"sections", "excluded", "candidates"}})
+    for each in data["candidates"]:
+        where = each["section"] or f"left out ({each['code']})"
+        screen.labelled("", [f"{where}: {each['text'] or '[gone]'}"], "bold", width=4)
+        if each["now"] is not None:
+            screen.labelled("", [f"now: {each['now'] or '[gone]'}"], "yellow", width=4)
+        made = each["commit"] and f"commit {each['commit']}"
+        told = (each["author"], each["source"] and f"from {each['source']} ({each['trust']})", made)
+        screen.labelled("", [" · ".join(filter(None, [f"{each['id']} v{each['version']}", *told]))], "dim", width=4)
 
 
 def _show_tree(screen: Screen, data: dict[str, Any], indent: int = 0) -> None:
@@ -327,10 +345,17 @@ def _show_tree(screen: Screen, data: dict[str, Any], indent: int = 0) -> None:
         elif isinstance(value, list) and value and isinstance(value[0], dict):
             screen.line(f"{name}:", "dim", indent=indent)
             for item in value:
-                flat = ", ".join(f"{key} {item[key]}" for key in item if item[key] not in (None, [], {}, ""))
+                flat = ", ".join(f"{key} {_plain(item[key])}" for key in item if item[key] not in (None, [], {}, ""))
                 screen.labelled("  -", flat, width=4, indent=indent)
         else:
-            screen.fields(data, [name], width=16, indent=indent)
+            screen.fields({name: _plain(value)}, [name], width=16, indent=indent)
+
+
+def _plain(value: Any) -> Any:
+    """Return a nested value in words, such as ``text 0.4, vector 0.6``."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_plain(each)}" for name, each in value.items())
+    return ", ".join(str(_plain(each)) for each in value) if isinstance(value, list) else value
 
 
 #: The ways in which an inquiry names what it is about.

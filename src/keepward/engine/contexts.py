@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from keepward.context.compiler import MOST_TOKENS, NO_ROOM, RULE_CAP, compile_context, memory_block, snapshot
 from keepward.context.entries import reason
@@ -51,9 +51,6 @@ from keepward.model.value import unknown
 from keepward.ports.store import Found, Withheld
 from keepward.store.writer import Writer
 
-if TYPE_CHECKING:
-    from keepward.retrieval.index import Scored
-
 #: Ended working memories are named among the exclusions for this long.
 REMEMBERED = timedelta(days=7)
 #: Ranked memories are at most so many for each line that a context without a budget may recall; with a budget one for
@@ -66,7 +63,7 @@ TOKENS_A_READ = 40
 LEAST_READ = 8
 #: Tokens that a line has beside its text, at least: the kind of the memory.
 BESIDE_A_TEXT = 3
-#: A request for advice lets in so many remembered preferences, weak or not.
+#: A request for advice lets in so many remembered preferences that are weak hits.
 PREFERENCES = 10
 #: Ranked memories that stay out are named twice as many as were read, and at least so many; the rest is counted.
 LEAST_NAMED = 20
@@ -315,14 +312,14 @@ def _recalled(
     ranked = [each for each in need.left if each.id not in seen]
     made.excluded = [(each.id, each.version, SEEN) for each in need.left if each.id in seen]
     weak = {each.id for each in ranked if each.weak}
-    let_in = frozenset() if asked.include_weak else weak
+    kept_out = frozenset() if asked.include_weak else weak
     records: dict[str, Record] = {}
     room = min(policy.context_budget if budget is None else budget, policy.retrieved_budget)
-    left = [each.id for each in ranked if each.id not in let_in]
+    left = [each.id for each in ranked if each.id not in kept_out]
     _read(session, left, _until_full(session, asked, at, room), at, made, records)
-    if let_in and asks_advice(objective):
-        preferred = _preferences(session, ranked, at, made, records)
-        records = {name: each for name, each in records.items() if name not in let_in or name in preferred}
+    if kept_out and asks_advice(objective):
+        left = [each.id for each in ranked if each.id in kept_out]
+        records |= _preferences(session, left, at, made)
     most_named = max(LEAST_NAMED, 2 * len(records))
     for each in ranked:
         record = records.get(each.id)
@@ -332,7 +329,7 @@ def _recalled(
                 Candidate(record=record, score=each.score, strength=strength, parts=each.parts, weak=each.id in weak)
             )
         elif each.id not in made.damaged:
-            why = WEAK if each.id in let_in else NO_ROOM
+            why = WEAK if each.id in kept_out else NO_ROOM
             if most_named:
                 most_named -= 1
                 made.excluded.append((each.id, each.version, why))
@@ -341,18 +338,18 @@ def _recalled(
     return made
 
 
-def _preferences(
-    session: Session, ranked: Sequence[Scored], at: Stand, made: _Recalled, records: dict[str, Record]
-) -> list[str]:
-    """Return the ids of the best remembered preferences; ``records`` takes what was read to find them."""
-    found: list[str] = []
-    for start in range(0, len(ranked), TOKENS_A_READ):
-        part = [each.id for each in ranked[start : start + TOKENS_A_READ]]
-        _read(session, [name for name in part if name not in records], lambda _: MOST, at, made, records)
-        found += [name for name in part if name in records and tells_preference(records[name])]
-        if len(found) >= PREFERENCES:
+def _preferences(session: Session, ids: Sequence[str], at: Stand, made: _Recalled) -> dict[str, Record]:
+    """Return by id the first remembered preferences among some memories."""
+    found: dict[str, Record] = {}
+    for start in range(0, len(ids), TOKENS_A_READ):
+        read: dict[str, Record] = {}
+        _read(session, ids[start : start + TOKENS_A_READ], lambda _: MOST, at, made, read)
+        for name in ids[start : start + TOKENS_A_READ]:
+            if name in read and len(found) < PREFERENCES and tells_preference(read[name]):
+                found[name] = read[name]
+        if len(found) == PREFERENCES:
             break
-    return found[:PREFERENCES]
+    return found
 
 
 def _read(

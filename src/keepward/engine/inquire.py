@@ -4,7 +4,7 @@ Invariants
 (1) Every field that holds something has one origin: the newest commit that changed it.
 (2) A bisection keeps nothing and counts no use: the contexts it compiles are given to nobody.
 (3) A comparison is read from two receipts and the journal. Each item that differs has a commit, where one between the
-    two heads touched it, and a sentence in any case.
+    two heads changed what is shown or whether it holds, and a sentence in any case.
 (4) An impact is whole: the direct memories, everything derived from them over any number of steps, and every compiled
     context that held any of it, in one tenant, across its scopes. A context counts when its own receipt, which is
     sealed, names the memory.
@@ -13,7 +13,7 @@ Invariants
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from keepward.engine.contexts import text_at
@@ -22,7 +22,7 @@ from keepward.engine.review import AMENDED
 from keepward.engine.session import Session
 from keepward.engine.view import COMPILED, closure, commit_of, fetch, handed_in, proven, readable, receipt_of_read
 from keepward.errors import InvalidInput, NotFound, Unauthorised
-from keepward.model.commit import Commit, CommitDetails, Event, decode_details
+from keepward.model.commit import Commit, CommitDetails, Event, Step, decode_details
 from keepward.model.journal import (
     Bisection,
     Blame,
@@ -170,8 +170,13 @@ def _item(
 ) -> ContextItem:
     (a, before), (b, after) = first, second
     low, high = sorted(int(each["inputs"]["head"].split(":")[0]) for each in (a, b))
-    touched = [view for view, _ in session.store.history(session.tenant, name) if low < view.commit.seq <= high]
-    commit = readable(session, touched[-1]) if touched else None
+    touched = [
+        (view, step)
+        for view, step in session.store.history(session.tenant, name)
+        if low < view.commit.seq <= high and _shows(step)
+    ]
+    commits = [readable(session, view) for view, _ in touched]
+    commit = commits[-1] if commits else None
     return ContextItem(
         id=name,
         change=change,
@@ -179,20 +184,20 @@ def _item(
         before=before[name][0] if name in before else None,
         after=after[name][0] if name in after else None,
         commit=commit,
-        why=_why(session, name, commit, b if change == "removed" else a, (a, b)),
+        commits=tuple(commits),
+        why=_why(session, name, commits, b if change == "removed" else a, (a, b)),
     )
 
 
 def _why(
     session: Session,
     memory_id: str,
-    commit: CommitView | None,
+    commits: Sequence[CommitView],
     lacking: Mapping[str, Any],
     both: tuple[Mapping[str, Any], Mapping[str, Any]],
 ) -> str:
-    if commit is not None:
-        ops = ", ".join(dict.fromkeys(step.op for step in commit.steps))
-        return f"commit {commit.commit.seq} ({ops}) by {commit.details.actor}: {commit.details.reason}"
+    if commits:
+        return "; ".join(map(_sentence, commits))
     for left in lacking["excluded"]:
         if left["id"] == memory_id:
             return f"left out of the other: {left['detail']} ({left['code']})"
@@ -206,6 +211,22 @@ def _why(
     return "it ranks otherwise among what was remembered in between"
 
 
+def _sentence(view: CommitView) -> str:
+    ops = ", ".join(dict.fromkeys(step.op for step in view.steps))
+    return f"commit {view.commit.seq} ({ops}) by {view.details.actor}: {view.details.reason}"
+
+
+def _shows(step: Step) -> bool:
+    """Whether a step changes the line of a memory or where it may stand, and not its bookkeeping alone."""
+    before, after = step.before, step.after
+    return before is None or any(getattr(before, name) != getattr(after, name) for name in _SHOWN)
+
+
+#: The fields of a memory that its line, its section or its place in a context depend on.
+_SHOWN = (
+    *("text", "key", "kind", "tier", "scope", "status", "speaker", "occurred_at", "trust", "heard", "sensitivity"),
+    *("stability", "content_type", "expires_at"),
+)
 #: What an impact can be asked by.
 WAYS = ("source", "actor", "session", "commit", "memory")
 #: Ops that say something; the others confirm, move or end what was said.

@@ -320,8 +320,10 @@ class ContextItem:
     #: Versions in the first and in the second context; None where it is not in it.
     before: int | None
     after: int | None
-    #: The newest commit between the two heads that touched it; None where none did.
+    #: The newest commit between the two heads that changed it; None where none did.
     commit: CommitView | None
+    #: All of these, oldest first. Commits that only note uses or confirmations are left out.
+    commits: tuple[CommitView, ...]
     why: str
 
 

@@ -69,9 +69,9 @@ async def recall(mem: Memory) -> None:
     assert len(await store.save(result)) == 2
     record = await store.read_record("monday")
     assert record is not None
-    hits = mem.recall("conversation monday", floor=0.0).hits
+    hits = mem.recall("conversation monday", include_weak=True).hits
     assert all(each.memory.text for each in hits), hits
-    assert "conversation:monday" not in mem.context("conversation monday", floor=0.0).text
+    assert "conversation:monday" not in mem.context("conversation monday", include_weak=True).text
     for save in (store.save(loaded), store.write_record(record, expected_revision="an older one")):
         try:
             await save

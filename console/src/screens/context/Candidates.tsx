@@ -14,7 +14,7 @@ const BAD = new Set(["trust", "injection", "secret", "damaged", "quarantine"]);
 const WORDS: Record<string, string> = {
   budget: "no room", cap: "enough of its kind", repeat: "said already",
   expired: "its time is over", superseded: "replaced", retired: "retired", archived: "archived",
-  sensitive: "sensitive", trust: "not trusted enough", relevance: "not relevant", unkeyed: "state without a key",
+  sensitive: "sensitive", trust: "not trusted enough", weak: "hardly relevant", unkeyed: "state without a key",
   quarantine: "waits for review", injection: "reads like an order", secret: "holds a secret",
 };
 
@@ -70,6 +70,7 @@ function Row({ candidate, on, onChoose }: { candidate: Candidate; on: boolean; o
     <div role="listitem">
       <button type="button" class={`lab-candidate ${on ? "on" : ""}`} aria-pressed={on} onClick={() => onChoose(on ? "" : candidate.id)}>
         <MemoryText text={candidate.text || "[erased]"} one />
+        {candidate.now === null ? null : <span class="small soft">now: <MemoryText text={candidate.now || "[erased]"} one /></span>}
         <span class="line small soft">
           <Tag tone={toneOf(candidate)} title={candidate.why}>{candidate.section === null ? "out" : "in"}</Tag>
           <span class={`of-${candidate.section ?? ""}`}>{wordOf(candidate)}</span>

@@ -57,7 +57,7 @@ function Compared({ first, second, address }: { first: string; second: string; a
                     <Shown of={side}>
                       {(told) => (
                         <>
-                          <p class="small soft"><b>{at === 0 ? "First" : "Second"}</b> <Time at={told.at} />, “{seen(told.objective)}”, {told.tokens.toLocaleString()} of {told.budget_tokens.toLocaleString()} tokens, after <CommitLink of={told.head} /></p>
+                          <p class="small soft"><b>{at === 0 ? "First" : "Second"}</b> <Time at={told.at} />, “{seen(told.objective)}”, {told.tokens.toLocaleString()} tokens, after <CommitLink of={told.head} /></p>
                           <Prompt of={told} chosen={chosen} onChoose={choose} marks={marks} label={at === 0 ? "First prompt" : "Second prompt"} />
                         </>
                       )}
