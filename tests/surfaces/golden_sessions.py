@@ -115,7 +115,12 @@ REQUESTS: list[tuple[Any, ...]] = [
         "approve-many",
         "owner",
         "POST /memory/quarantine/approve",
-        {"items": [{"id": "{held3.proposal}", "digest": "{proposal3.digest}"}, {"id": "nobody"}]},
+        {
+            "items": [
+                {"id": "{held3.proposal}", "digest": "{proposal3.digest}"},
+                {"id": "nobody", "digest": "{proposal3.digest}"},
+            ]
+        },
     ),
     ("reject-many", "owner", "POST /memory/quarantine/reject", {"ids": ["{held4.proposal}", "nobody"], "reason": "no"}),
     ("notices", "agent", "GET /memory/notices"),
@@ -290,7 +295,7 @@ append             | revise {agents.id} "and in Porto" --append --reason more
 archive            | archive {agents.id} --reason quiet --as operator
 restore            | restore {agents.id} --reason again --as operator
 forget             | forget {redacted.id} --reason old --as operator
-recall             | recall "what does Ana prefer" --receipt --all
+recall             | recall "Ana prefers indentation" --receipt
 recall-none        | recall "submarine engines"
 context            | context "How does Ana indent code?"
 context2           | context "where is the office" --format messages

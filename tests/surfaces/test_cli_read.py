@@ -173,3 +173,18 @@ def test_a_limit_of_nothing_is_refused_with_what_helps(run, saved, name, limit):
     ran = run(name, *(["tabs"] if name == "recall" else []), "--limit", limit)
     told = "a limit is at least 1" + ("; --no-limit shows all" if name in {"list", "pending"} else "")
     assert (ran.code, ran.err.strip()) == (2, f"keepward: {told}")
+
+
+@pytest.mark.parametrize("name", ["get", "blame"])
+def test_no_python_is_printed_to_people(run, name):
+    given = ["--metadata", '{"stars": {"of": [1, null, true]}}', "--as", "operator", "--json"]
+    kept = run("remember", "The ferry leaves at six", *given).json["id"]
+    shown = " ".join(run(name, kept).out.split())
+    assert ('{"stars": {"of": [1, null, true]}}' in shown, "None" in shown, "{'" in shown) == (True, False, False)
+
+
+def test_a_switch_is_printed_as_yes_or_no(run, saved):
+    other = run("context", "tabs", "--json").json["receipt"]
+    one = run("context", "tabs", "--include-sensitive", "--as", "operator", "--json").json["receipt"]
+    shown = run("context-diff", one, other).out
+    assert ("include_sensitive: yes / no" in shown, "True" in shown) == (True, False)

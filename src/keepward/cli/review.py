@@ -444,10 +444,11 @@ def blame(call: Call, name: str) -> Answer:
 
 
 def _show_blame(screen: Screen, data: dict[str, Any]) -> None:
+    from keepward.cli.screen import as_text
+
     screen.line(f"{data['id']} v{data['version']}", "bold")
     for each in data["fields"]:
-        value = ", ".join(map(str, each["value"])) if isinstance(each["value"], list) else str(each["value"])
-        screen.labelled(each["field"], value[:200], width=14)
+        screen.labelled(each["field"], as_text(each["value"])[:200], width=14)
         approved = f" · approved by {each['approved_by']}" if each["approved_by"] else ""
         told = f"commit {each['seq']} {each['commit'][:13]} · {each['actor']} · from {each['source']}{approved}"
         screen.labelled("", told, "dim", width=14)
@@ -512,10 +513,12 @@ def context_diff(call: Call, first: str, second: str) -> Answer:
 
 
 def _show_difference(screen: Screen, data: dict[str, Any]) -> None:
+    from keepward.cli.screen import as_text
+
     for each in data["items"]:
         screen.labelled(each["change"], f"{each['id']} in {each['section']}", "bold")
         screen.labelled("", each["why"])
-    asked = [f"{name}: {before} / {after}" for name, (before, after) in data["inputs"].items()]
+    asked = [f"{name}: {as_text(before)} / {as_text(after)}" for name, (before, after) in data["inputs"].items()]
     screen.labelled("asked", asked, "dim")
     if data["same"]:
         screen.line("The two have the same bytes.", "dim")

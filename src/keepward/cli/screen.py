@@ -8,6 +8,7 @@ Invariants
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
@@ -165,7 +166,14 @@ def as_text(value: object) -> str:
     """Return a JSON value in one line; nothing for one that is empty."""
     if value in (None, [], {}):
         return ""
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    match value:
+        case bool():
+            return "yes" if value else "no"
+        case list() if not any(isinstance(each, dict | list) for each in value):
+            return ", ".join(map(as_text, value))
+        case list() | dict():
+            return json.dumps(value, ensure_ascii=False)
+    return str(value)
 
 
 def _cells(text: str) -> int:
