@@ -309,13 +309,13 @@ class AskingSuite(Handles):
         found = {each.field: (each.value, each.made.commit.seq) for each in agent.blame(record.id).origins}
         assert (found["text"], found["trust"]) == (("Ana prefers tabs", 1), (record.trust, 1))
 
-    def test_contradictions_are_pairs_with_what_shows_them(self, owner: Any) -> None:
+    def test_contradictions_are_pairs_with_what_differs(self, owner: Any) -> None:
         older, newer = (
             self.kept(owner, f"the API runs on port {port}", occurred_at=f"2026-02-0{day}T09:00:00Z")
             for day, port in ((1, 8080), (2, 9443))
         )
         [pair] = owner.contradictions().items
-        assert (pair.older, pair.newer, pair.signs) == (older, newer, ("form",))
+        assert (pair.older, pair.newer, pair.differs) == (older, newer, ("number",))
 
     def test_impact_names_what_a_source_touched(self, agent: Any, reviewer: Any) -> None:
         record = self.kept(agent, "the office is in Linz", source="web")

@@ -228,11 +228,11 @@ class Govern(Calls):
         min_importance: float = 0.0,
         include_sensitive: bool = False,
     ) -> Contradictions:
-        """Return pairs of live statements of the same thing of which the newer one outdoes the older one.
+        """Return pairs of memories that say nearly the same and differ in something, with what differs.
 
-        The surest come first; nothing is changed, merged or superseded. Filters apply as in ``recall``. Of more than
-        1,000 statements the newest that could outdo another are compared with what is nearest to them, and a note
-        says so.
+        The closest come first; nothing is changed, merged or superseded. Filters apply as in ``recall``, to both. The
+        pairs are those of ``merge_candidates`` that are not the same: of one scope, tier, subject and kind, and no
+        keyed memories, events or core memories.
         """
 
     def bisect(

@@ -455,7 +455,7 @@ def bisect(call: Call, query: str, **asked: Any) -> Answer:
 
 @command(*SORTS, *NAMES, SENSITIVE, option("--limit", "Most pairs.", "N", default=50))
 def contradictions(call: Call, **asked: Any) -> Answer:
-    """List pairs of memories that say otherwise of the same thing, the surest first; nothing is changed by it."""
+    """List pairs of memories that say nearly the same and differ, with what differs; nothing is changed by it."""
     found = call.memory("decide").contradictions(**asked)
     data = found.to_dict()
     for each in data["items"]:
@@ -465,7 +465,8 @@ def contradictions(call: Call, **asked: Any) -> Answer:
 
 def _show_contradictions(screen: Screen, data: dict[str, Any]) -> None:
     for number, pair in enumerate(data["items"], 1):
-        screen.heading(f"{number}. by {' and '.join(pair['signs'])}, closeness {pair['score']:.2f}")
+        differ = "differs" if len(pair["differs"]) == 1 else "differ"
+        screen.heading(f"{number}. {' and '.join(pair['differs'])} {differ}, closeness {pair['score']:.2f}")
         for word in ("newer", "older"):
             each = pair[word]
             day = (each["occurred_at"] or each["created_at"])[:10]
@@ -475,7 +476,7 @@ def _show_contradictions(screen: Screen, data: dict[str, Any]) -> None:
         screen.labelled("settle", "where only the newer one holds:")
         screen.exact(pair["next"])
     if not data["items"]:
-        screen.line("No two memories were found that say otherwise of the same thing.", "dim")
+        screen.line("No two memories were found that say nearly the same and differ.", "dim")
     if more := data["total"] - len(data["items"]):
         screen.line(f"{counted(more, 'pair', 'pairs')} not shown; --limit shows more", "dim")
 

@@ -330,21 +330,6 @@ def _ranking(
             yield session.indexes.at(session.store, session.tenant, seq)
 
 
-def nearest(
-    session: Session, text: str, vector: NDArray[np.float32] | None, filters: Filter, *, limit: int
-) -> list[str]:
-    """Return the ids of what is nearest in the present to a text and its vector, best first, as recall ranks them."""
-    from keepward.retrieval.analyze import terms
-    from keepward.retrieval.index import Query
-
-    model = session.embedder.id if session.embedder and vector is not None else None
-    asked = Query(text=text, terms=tuple(terms(text)), vector=vector, vector_model=model)
-    allowed = _allowed(session.engine, filters, "answer", session.clock.now(), gated=True)
-    database = from_database(session.engine, session.tenant)
-    with _ranking(session, asked, allowed, filters, limit, seq=None, database=database) as index:
-        return [each.id for each in index.search(asked, allowed, limit)]
-
-
 def _read(session: Session, wanted: Sequence[Scored], need: Need | None, seq: int | None) -> Found:
     """Return the records of what was ranked, as far as there is need of them, of one snapshot."""
     found = Found()

@@ -368,11 +368,11 @@ def _planning(engine: Engine, tenant: str, job: str, queue: Sequence[Waiting] = 
     )
 
 
-def candidates(session: Session, *, floor: float, limit: int) -> list[Alike]:
+def candidates(session: Session, *, floor: float, limit: int | None) -> list[Alike]:
     """Return the pairs within sight of a handle that score ``floor`` or more, best first; see ``pairs``."""
     if not 0 <= floor <= 1:
         raise InvalidInput("a floor is a number from 0 to 1")
-    if limit < 1:
+    if limit is not None and limit < 1:
         raise InvalidInput("a limit is at least 1")
     found = pairs(
         _planning(session.engine, session.tenant, "consolidate"), floor=floor, scopes=visible_from(session.scope)

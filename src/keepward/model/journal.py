@@ -272,26 +272,24 @@ class Blame(Value):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contradiction(Value):
-    """Two live statements of the same thing, of which the newer one outdoes the older one."""
+    """Two active memories that say nearly the same and differ in something; which one holds is not said."""
 
     older: Record
     newer: Record
-    #: What shows it; the more, the surer: ``property``, both name one, such as a home; ``form``, they begin alike and
-    #: end differently; ``value``, they give one topic two; ``denial``, one denies or replaces what the other says;
-    #: ``state``, they tell two that exclude each other; ``change``, the newer one tells of one.
-    signs: tuple[str, ...]
-    #: How close the two are, 0..1: in meaning, or without vectors of meaning by the words that they have in common.
+    #: What differs: number, date, name, unit, negation, quantifier, order, value.
+    differs: tuple[str, ...]
+    #: How close the two are, 0..1: in meaning where both have vectors of one embedder, else by their letters.
     score: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contradictions(Value):
-    """Pairs of statements that contradict each other, the surest first; nothing was changed by looking."""
+    """Pairs of memories that may contradict each other, the closest first; nothing was changed by looking."""
 
     items: tuple[Contradiction, ...]
     #: How many pairs were found; as many of them as were asked for are listed.
     total: int
-    #: How many statements were looked at as the newer one.
+    #: How many memories passed the filters.
     compared: int
     #: Ids of memories that would have taken part, and were edited outside of Keepward or are missing.
     withheld: tuple[str, ...] = ()

@@ -72,18 +72,18 @@ class Blame(Request[Blamed]):
 
 @verb("contradictions", "GET /memory/contradictions", right="read")
 class FindContradictions(Filtered[Contradictions]):
-    """Return pairs of live statements of the same thing of which the newer one outdoes the older one; change nothing.
+    """Return pairs of memories that say nearly the same and differ in something; change nothing.
 
-    The surest come first. Of more than 1,000 statements the newest that could outdo another are compared with what is
-    nearest to them.
+    Each pair names what differs, such as a number, date, name or negation. The closest come first. They are the merge
+    candidates that are not the same.
     """
 
     limit: fields.Most = 50
 
     def run(self, session: Session) -> Contradictions:
-        from keepward.engine.contradictions import contradictions
         from keepward.engine.session import note_handed
         from keepward.engine.view import ask_for_sensitive
+        from keepward.jobs.contradictions import contradictions
 
         if self.include_sensitive:
             ask_for_sensitive(session)
