@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -151,12 +152,13 @@ def test_a_summary_of_working_notes_ends_when_the_first_of_them_would_have(
 @pytest.fixture
 def aging(opened: Callable[..., Memory]) -> Any:
     """The owner's handle on a store where a job may put away anything."""
-    with opened("aging", actor=Actor.operator("olga"), policy=asks()) as memory:
+    with opened("aging", actor=Actor.operator("olga"), policy=replace(asks(), archive_unused=("fact",))) as memory:
         yield memory
 
 
 def noted(memory: Memory, text: str = "The crane is red", **fields: Any) -> str:
-    return kept(memory.acting_as(Actor.agent()).remember(text, tier="archival", **fields)).id
+    given = {"tier": "archival", **fields}
+    return kept(memory.acting_as(Actor.agent()).remember(text, **given)).id
 
 
 @pytest.mark.promise("C102", "C98", "E44")
@@ -165,6 +167,14 @@ def test_what_has_faded_in_the_archive_is_put_away_and_counted(aging: Memory, cl
     clock.move(days=200)
     run = aging.run_job("decay_archival")
     assert (run.counts["archived"], state(aging, name)) == (1, Status.ARCHIVED)
+
+
+def test_facts_are_never_archived_by_age(opened: Callable[..., Memory], clock: Any) -> None:
+    with opened("kept", actor=Actor.operator("olga"), policy=asks()) as memory:
+        name = noted(memory)
+        clock.move(days=900)
+        memory.run_job("decay_archival")
+        assert state(memory, name) is Status.ACTIVE
 
 
 def test_what_was_put_away_can_be_restored(aging: Memory, clock: Any) -> None:
@@ -221,6 +231,13 @@ def test_the_owners_own_words_are_not_put_away_unasked(aging: Memory, clock: Any
 
 
 # --- too much at once
+
+
+@pytest.fixture
+def owner(opened: Callable[..., Memory]) -> Any:
+    """The owner's handle on a store where facts are archived that nobody used."""
+    with opened("owner", actor=Actor.operator("olga"), policy=Policy(archive_unused=("fact",))) as memory:
+        yield memory
 
 
 @pytest.fixture

@@ -142,6 +142,18 @@ def test_a_full_tier_gives_up_the_least_important_and_of_these_the_least_used(
         assert memory.get(idle.id).status.value == "archived"
 
 
+@pytest.mark.promise("E46")
+def test_a_full_tier_keeps_what_is_used_before_what_is_not(opened: Callable[..., Memory], clock: Any) -> None:
+    with opened("used", policy=Policy(capacity={"archival": 2}, removal_share=1.0)) as memory:
+        used = kept(memory.remember("The keel is long", importance=0.45))
+        idle = kept(memory.remember("Gulls are loud", importance=0.5))
+        for _ in range(6):
+            memory.recall("how long is the keel", limit=1)
+        kept(memory.remember("The tide is out", tier="working"))
+        memory.remember("Rope is cheap", importance=0.9)
+        assert [memory.get(each.id).status.value for each in (used, idle)] == ["active", "archived"]
+
+
 def test_a_memory_shows_what_is_stored_beside_what_it_has_faded_to_in_json(owner: Memory, clock: Any) -> None:
     from keepward.model import plain
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from outcomes import codes, held, kept, refused
 
-from keepward import EthicsRule, Memory, Policy
+from keepward import EthicsRule, InvalidInput, Memory, Policy
 
 KEY = "AK" + "IA" + "Q3EGKX7ZT2LM4N5P"
 MISSION = {"tier": "core", "key": "mission", "confidence": 0.95}
@@ -123,6 +123,34 @@ def test_of_two_that_state_the_same_the_more_important_one_stays_with_the_uses_o
     assert [owner.get(name).status.value for name in (made[better], made[1 - better])] == ["active", "archived"]
     uses = owner._engine.store.usage("default", made)
     assert (uses[made[better]][0], uses[made[1 - better]][0]) == (6, 3)
+
+
+@pytest.mark.promise("E42")
+def test_of_two_that_state_the_same_importance_goes_before_confidence(owner: Memory) -> None:
+    better = kept(owner.remember("Ana prefers tabs for indentation", tier="archival", importance=0.9, confidence=0.6))
+    other = kept(owner.remember("Something else entirely", tier="archival", importance=0.2, confidence=0.9))
+    kept(owner.revise(other.id, "Ana prefers tabs for the indentation", reason="reworded"))
+    owner.run_job("consolidate", force=True)
+    assert [owner.get(each.id).status.value for each in (better, other)] == ["active", "archived"]
+
+
+@pytest.mark.promise("E50")
+def test_what_a_talk_leaves_begins_at_four_tenths(owner: Memory) -> None:
+    said = [{"role": "user", "content": "Remember that the ferry is red."}]
+    added = owner.add(said, session="s1")
+    assert {each.record.importance for each in (*added.turns, *added.facts)} == {0.4}
+
+
+@pytest.mark.parametrize("text", ["\u200b", "\ufeff \u2060", "\u3164", "\u00ad\u200d", "\ufe0f", " \t"])
+def test_a_text_that_shows_nothing_is_no_text(mem: Memory, text: str) -> None:
+    assert [each.code for each in mem.remember(text).reasons] == ["empty_text"]
+
+
+def test_a_condition_without_its_dollar_is_named(mem: Memory) -> None:
+    mem.remember("Ana is a sailor", metadata={"age": 30})
+    with pytest.raises(InvalidInput, match=r"`age` names 'gt'.*\$gte"):
+        mem.find(where={"age": {"gt": 25}})
+    assert len(mem.find(where={"age": {"$gt": 25}})) == 1
 
 
 @pytest.mark.promise("E48")

@@ -10,6 +10,7 @@ Invariants
 from __future__ import annotations
 
 import heapq
+import math
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -345,13 +346,20 @@ def _key_is_free(session: Session, after: Record, overlay: Overlay) -> None:
 def least_useful(reader: Reader, tenant: str, records: Sequence[Record], now: datetime) -> list[Record]:
     """Return records in the order in which a full tier gives them up.
 
-    Least important by now first, then least used, least trusted, oldest, by id.
+    Least important by now first; being used makes a memory more important, at once and before the job that notes it.
+    Then least used, least trusted, oldest, by id.
     """
     uses = reader.usage(tenant, [record.id for record in records])
 
     def useful(record: Record) -> tuple[float, int, Trust, datetime, str]:
-        used = uses[record.id][0] if record.id in uses else 0
-        return importance_at(record, now), used, record.trust, record.created_at, record.id
+        used, last = uses.get(record.id, (0, None))
+        return (
+            importance_at(record, now, last) * (1 + math.log1p(used)),
+            used,
+            record.trust,
+            record.created_at,
+            record.id,
+        )
 
     return sorted(records, key=useful)
 

@@ -513,7 +513,7 @@ def find(session: Session, filters: Filter, *, limit: int | None, include_ended:
         InvalidInput: a limit below 1, an unknown tier, kind or content type.
     """
     if limit is not None and limit < 1:
-        raise InvalidInput("a limit is at least 1; leave it out for all")
+        raise InvalidInput("a limit is at least 1")
     check_names(tiers=filters.tiers, kinds=filters.kinds, content_types=filters.content_types)
     seq = seq_of(session, as_of)
     now = moment(session, as_of, seq)

@@ -30,6 +30,8 @@ from keepward.model.proposal import Outcome
 from keepward.model.talk import ROLES, Added, Fact, Message, Turn, message_of
 from keepward.model.value import to_micros
 
+#: Importance of what was noted by itself: nobody said that it matters.
+NOTED: Final = 0.4
 #: Messages in one commit.
 BATCH = 100
 #: What somebody is called who has no name.
@@ -144,6 +146,7 @@ def _events(
             subject=subject,
             speaker=message.name or (subject if subject and message.role == "user" else message.role),
             source=ROLES[message.role],
+            importance=NOTED,
             **piece,
         )
         for piece in pieces
@@ -220,4 +223,4 @@ def _asked_to_remember(turn: Turn, number: int) -> Iterator[Fact]:
     for asked in _ASKED_TO_REMEMBER.finditer(masked, 0, max(typed, 0)):
         if asked["you"] or "?" not in asked["end"]:
             text, quote = (turn.text[slice(*asked.span(name))] for name in ("what", "quote"))
-            yield Fact(text, quote=quote, turn=number, importance=0.5, confidence=0.9)
+            yield Fact(text, quote=quote, turn=number, importance=NOTED, confidence=0.9)

@@ -27,7 +27,7 @@ from keepward.model.patterns import regex
 from keepward.model.policy import Policy
 from keepward.model.query import CONTEXT_LEGEND
 from keepward.model.trust import RESERVED, SOURCES, is_scope, parse_scope
-from keepward.model.value import LONGEST, unknown
+from keepward.model.value import LONGEST, is_blank, unknown
 
 #: Longest of the short fields, in characters, and most items of a list.
 SHORT = 256
@@ -201,7 +201,7 @@ def _sizes(case: Case, policy: Policy) -> Iterator[Reason]:
     # Also where it is added to a text that is there, so that nothing but a line break would be. What is structured may
     # be found by its fields alone.
     plain = after.content_type is not ContentType.STRUCTURED
-    if plain and (not after.text.strip() or (type(added) is str and not added.strip())):
+    if plain and (is_blank(after.text) or (type(added) is str and is_blank(added))):
         yield _reason("empty_text", "there is no text to remember")
     # What an insert leaves aside because its key is taken has to be in form all the same.
     taken = isinstance(case.change, ask.Insert) and case.before is not None
@@ -214,11 +214,11 @@ def _sizes(case: Case, policy: Policy) -> Iterator[Reason]:
 def _short(value: Any) -> Iterator[Reason]:
     """Yield what is wrong with the short fields of a memory or of an insert."""
     for name, text in zip(_LINES, _lines(value), strict=True):
-        if text is not None and (not text.strip() or len(text) > SHORT or "\n" in text):
+        if text is not None and (is_blank(text) or len(text) > SHORT or "\n" in text):
             yield _wrong_line(name)
     for (name, most), items in zip(_LISTS.items(), _lists(value), strict=True):
         # Most lists are empty, and to begin to look at one costs more than to see that.
-        if items and (len(items) > ITEMS or any(not item.strip() or len(item) > most for item in items)):
+        if items and (len(items) > ITEMS or any(is_blank(item) or len(item) > most for item in items)):
             yield _wrong_list(name)
 
 

@@ -4,8 +4,8 @@ Invariants
 (1) Two memories are compared only within one scope, tier, sensitivity, subject, kind and stability.
 (2) Likely pairs come from the marks that their texts share, so that the work grows with the memories and not with
     their pairs; a mark that more than ``CROWD`` memories share compares each with the newest of them.
-(3) Of memories that state the same, the most trusted, then the surest, stays word for word; the others are archived
-    and their evidence goes to it. Nothing is written anew, so text and vector agree.
+(3) Of memories that state the same, the most trusted, then the most important, stays word for word; the others are
+    archived and their evidence goes to it. Nothing is written anew, so text and vector agree.
 (4) Two texts that differ in a number, a date, a name, a unit, a negation or any other word stay two.
 (5) A merge is of one scope, subject, sensitivity and tier; its sources are archived and one rollback brings them back.
 """
@@ -107,7 +107,7 @@ def _doubles(on: Planning) -> Iterator[Ask]:
         near.setdefault(pair.second.id, set()).add(pair.first.id)
 
     def worth(record: Record) -> tuple[object, ...]:
-        faded = confidence_at(record, on.now), importance_at(record, on.now)
+        faded = importance_at(record, on.now), confidence_at(record, on.now)
         return record.trust, *faded, record.created_at, record.id
 
     taken: set[str] = set()

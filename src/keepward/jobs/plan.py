@@ -142,17 +142,22 @@ def lapsed(on: Planning, *tiers: Tier) -> Iterator[Ask]:
 
 
 def decay(on: Planning) -> Plan:
-    """Ask to archive what has faded, the most faded first; fading itself is computed at every read."""
-    gone = [record for record in faded(on) if record.trust is not Trust.OWNER]
+    """Ask to archive what nobody used, of what policy names, the most faded first."""
+    named = on.policy.archive_unused
+    gone = [
+        each for each in faded(on) if each.trust is not Trust.OWNER and {each.kind.value, each.tier.value} & set(named)
+    ]
     return Plan(asks=tuple(batches(_archived(gone), "it has faded: nobody confirmed or used it", removes=True)))
 
 
 def faded(on: Planning) -> list[Record]:
-    """Return archival memories below both of policy's floors, least confident first, ties by age and id.
+    """Return memories below both of policy's floors, least confident first, ties by age and id.
 
     What was used within its half-life is of use, however little its numbers say.
     """
-    low = [each for each in on.live(Tier.ARCHIVAL) if confidence_at(each, on.now) < on.policy.fade_confidence]
+    low = [
+        each for each in on.live(Tier.ARCHIVAL, Tier.WORKING) if confidence_at(each, on.now) < on.policy.fade_confidence
+    ]
     used = on.reader.usage(on.tenant, [each.id for each in low])
 
     def useless(record: Record) -> bool:
@@ -190,7 +195,7 @@ def _archived(records: Sequence[Record]) -> list[Change]:
 
 
 def _questions(on: Planning) -> Iterator[Ask]:
-    owned = [record for record in faded(on) if record.trust is Trust.OWNER]
+    owned = [each for each in faded(on) if each.trust is Trust.OWNER and each.tier is Tier.ARCHIVAL]
     for record in owned[: max(0, QUESTIONS - on.waiting)]:
         idle, sure = (on.now - record.reinforced_at).days, confidence_at(record, on.now)
         yield Ask(

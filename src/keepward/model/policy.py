@@ -155,7 +155,10 @@ class Policy:
     jobs: Mapping[str, str] = _frozen(**SCHEDULES)
     #: Share (0..1) of the live memories that a job may put away in one run; beyond it, it asks.
     removal_share: float = 0.10
-    #: Shares of confidence and importance, as faded by now, below both of which the archive lets go of a memory.
+    #: Kinds and tiers of which a memory is archived that nobody used or confirmed for long; others are kept, however
+    #: old they are.
+    archive_unused: tuple[str, ...] = ("event", "working")
+    #: Shares of confidence and importance, as faded by now, below both of which such a memory is archived.
     fade_confidence: float = 0.10
     fade_importance: float = 0.25
     #: Passing events of one session that are summed up: the least there must be, and the most at once.

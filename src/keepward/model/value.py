@@ -44,6 +44,19 @@ LONGEST = timedelta(days=36_525)
 Duration = timedelta | float | str
 
 
+#: Characters that show nothing and are neither white space nor of the category Cf.
+_UNSEEN = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0") | frozenset(
+    map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)))
+)
+
+
+def is_blank(text: str) -> bool:
+    """Whether a text shows nothing: white space, zero-width characters and the like."""
+    if text and text[0].isascii() and text[0].isprintable() and text[0] != " ":
+        return False
+    return all(each.isspace() or each in _UNSEEN or unicodedata.category(each) == "Cf" for each in text)
+
+
 def to_micros(instant: datetime) -> int:
     """Return whole microseconds since 1970-01-01T00:00Z; the instant must be aware."""
     return (instant - _EPOCH) // _MICROSECOND

@@ -77,6 +77,15 @@ def parse_where(given: Any) -> Where:
         if path.startswith("$"):
             raise InvalidInput("`where` names fields by their path: all of them have to hold, and nothing joins them")
         named = isinstance(asked, Mapping) and any(str(name).startswith("$") for name in asked)
+        if (
+            isinstance(asked, Mapping)
+            and not named
+            and (meant := next((f"${n}" for n in asked if f"${n}" in OPERATORS), ""))
+        ):
+            raise InvalidInput(
+                f"the condition on `{path}` names {meant[1:]!r}; operators begin with $: {', '.join(OPERATORS)}. "
+                f"Write {{{path!r}: {{{meant!r}: ...}}}}, or $eq to compare with an object"
+            )
         operators = asked if named else {"$eq": asked}
         found += [_condition(path, operator, operand) for operator, operand in operators.items()]
     return tuple(found)

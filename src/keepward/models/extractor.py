@@ -105,7 +105,7 @@ def _checked(value: Any, turns: Sequence[Turn]) -> Fact | None:
         return None
     if not 0 < len(text) <= LONGEST or not quote or quote not in turns[turn].text:
         return None
-    return Fact(text, quote=quote, turn=turn, importance=0.5, confidence=0.7)
+    return Fact(text, quote=quote, turn=turn, importance=0.4, confidence=0.7)
 
 
 def _day(turn: Turn) -> str | None:

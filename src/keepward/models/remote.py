@@ -16,6 +16,7 @@ Whether one text gives the same bytes on every call is up to the server.
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -37,6 +38,8 @@ from keepward.models.minilm import tell_nobody
 _BATCH = 64
 _ATTEMPTS = 4
 _FIRST_WAIT_SECONDS = 0.5
+#: How long a server that failed is not asked.
+PAUSE_SECONDS = 60.0
 _LONGEST_WAIT_SECONDS = 30.0
 _LARGEST_ANSWER_BYTES = 64 * 2**20
 
@@ -61,6 +64,7 @@ class Server:
         timeout_seconds: float,
         attempts: int = _ATTEMPTS,
         sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -74,6 +78,8 @@ class Server:
         self._timeout = timeout_seconds
         self._attempts = attempts
         self._sleep = sleep
+        self._clock = clock
+        self._paused_until = -math.inf
         handlers: list[BaseHandler] = [_NoRedirect()]
         if is_loopback(parts.hostname):
             # A proxy of the environment cannot reach this machine's own servers, and must not see their texts.
@@ -89,6 +95,8 @@ class Server:
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if self._key:
             headers["Authorization"] = "Bearer " + self._key
+        if self._clock() < self._paused_until:
+            raise self.error("failed less than a minute ago and is not asked; it is asked again after the minute")
         wait = _FIRST_WAIT_SECONDS
         for attempt in range(1, self._attempts + 1):
             asked_to_wait: float | None = None
@@ -99,6 +107,7 @@ class Server:
                     data: bytes = answer.read(_LARGEST_ANSWER_BYTES + 1)
                 if len(data) > _LARGEST_ANSWER_BYTES:
                     raise self.error("sent more than 64 MiB for one request")
+                self._paused_until = -math.inf
                 return data
             except HTTPError as error:
                 status = error.code
@@ -112,7 +121,8 @@ class Server:
             if attempt < self._attempts:
                 self._sleep(min(wait if asked_to_wait is None else asked_to_wait, _LONGEST_WAIT_SECONDS))
                 wait *= 2
-        raise self.error(f"{trouble} in {self._attempts} attempts; try again later")
+        self._paused_until = self._clock() + PAUSE_SECONDS
+        raise self.error(f"{trouble} in {self._attempts} attempts; it is asked again in a minute")
 
     def error(self, trouble: str) -> ModelUnavailable:
         """Return the error that says what this server did."""
@@ -143,8 +153,11 @@ class HttpEmbedder:
         *,
         timeout_seconds: float = 30.0,
         sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._server = Server("embedding", url, "embeddings", api_key, timeout_seconds=timeout_seconds, sleep=sleep)
+        self._server = Server(
+            "embedding", url, "embeddings", api_key, timeout_seconds=timeout_seconds, sleep=sleep, clock=clock
+        )
         self._model = model
         self._dim = dim
         self._lock = Lock()

@@ -169,3 +169,17 @@ def test_a_server_that_is_not_there_is_reported_after_the_last_attempt() -> None
 def test_a_url_that_cannot_be_meant_is_refused(wrong: str) -> None:
     with pytest.raises(ValueError, match="url"):
         HttpEmbedder(wrong, "small")
+
+
+def test_a_server_that_failed_is_not_asked_for_a_minute() -> None:
+    waits: list[float] = []
+    now = [0.0]
+    away = HttpEmbedder("http://127.0.0.1:9", "small", dim=3, sleep=waits.append, clock=lambda: now[0])
+    for _ in range(3):
+        with pytest.raises(ModelUnavailable):
+            away.embed(["x"])
+    assert len(waits) == 3
+    now[0] = 61.0
+    with pytest.raises(ModelUnavailable, match="asked again in a minute"):
+        away.embed(["x"])
+    assert len(waits) == 6
