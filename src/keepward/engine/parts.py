@@ -77,7 +77,7 @@ def _pointed_at(text: str) -> list[tuple[int, int]]:
         certain = [finding for finding in found if finding.certainty == "certain"]
         if certain:
             raise Unusable(f"holds a secret ({certain[0].detector}): take it out and try again")
-        found = [*found, *privacy.scan(window), *injection.scan(window)]
+        found = [*found, *privacy.scan(window), *injection.scan(window, likely=False)]
         spans.update((start + finding.start, start + finding.end) for finding in found)
     return sorted(spans)
 

@@ -215,16 +215,15 @@ def injection(case: Case, view: View, policy: Policy) -> Verdict | None:
     marked as if its writer had read it in a document, so that no act goes by it.
     """
     del view, policy
-    if _calm(case, orders):
+    soft = softly_worded_counts(case.after)
+    if not soft and _calm(case, orders):
         return None
     everything = whole(case)
-    soft = softly_worded_counts(case.after)
     codes = sorted(
         {
             finding.detector
             for text in {case.after.text: Text(case.after.text), everything.text: everything}.values()
-            for finding in orders.scan(text)
-            if soft or finding.certainty == "certain"
+            for finding in orders.scan(text, likely=soft)
         }
     )
     if codes and as_data(case.after):
