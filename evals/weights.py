@@ -145,7 +145,10 @@ def _lowest(loss: Callable[[Floats], tuple[float, Floats]], at: Floats) -> Float
             if value_there <= value - 1e-4 * pace * (slope @ way) or pace < 1e-6:
                 break
             pace /= 2
-        moves = [*moves, (there - at, slope_there - slope)][-8:]
+        move, turn = there - at, slope_there - slope
+        if move @ turn <= 1e-12:
+            return there
+        moves = [*moves, (move, turn)][-8:]
         at, value, slope = there, value_there, slope_there
     return at
 
@@ -184,7 +187,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Learn, print, and write if asked to."""
     parser = argparse.ArgumentParser(prog="evals.weights", description=__doc__.splitlines()[0])
     parser.add_argument("--collections", type=Path, metavar="FOLDER", help="public collections, see evals.collections")
-    parser.add_argument("--threshold", type=float, default=0.0, help="what a score has to pass; it becomes 0")
+    parser.add_argument("--threshold", type=float, default=-0.25, help="what a score has to pass; it becomes 0")
     parser.add_argument("--write", action="store_true", help="put weights and threshold into injection.npz")
     asked = parser.parse_args(arguments)
     examples = [*developed(), *ordinary(asked.collections)]
