@@ -36,8 +36,10 @@ def screen(records: Sequence[Record]) -> list[Screened]:
     fresh = {key: record for key, record in zip(keys, records, strict=True) if key not in found}
     for batch in _batches(fresh):
         calm = len(batch) > 1 and _calm(batch.values())
-        for key, record in batch.items():
-            found[key] = Screened() if calm and not softly_worded_counts(record) else _screened(record)
+        found |= {
+            key: Screened() if calm and not softly_worded_counts(record) else _screened(record)
+            for key, record in batch.items()
+        }
     with _lock:
         for key in found:
             _known[key] = found[key]

@@ -1,10 +1,10 @@
 """Secrets that prose tells: "the wifi password is tulip-garden-44", "gate: tap in 5508".
 
-An English phrase finds a value where a noun for a password, a PIN or a key, a link and a value of the shape of one stand. A
-rule of proximity finds a value by its shape and by the kinds of words near it, in any language whose words are listed in
-``rules/credentials_in_prose.toml``: in its own sentence, and in the one before or after where that belongs to it. A sentence
-that asks, or speaks of rules and formats, tells nothing. A note is read, up to so many characters and values; longer texts
-and code are left to the other rules.
+An English phrase finds a value where a noun for a password, a PIN or a key, a link and a value of its shape stand.
+A rule of proximity finds a value by its shape and by the kinds of words near it, in any language whose words are listed
+in ``rules/credentials_in_prose.toml``: in its own sentence, and in the one before or after where that belongs to it. A
+sentence that asks, or speaks of rules and formats, tells nothing. A note is read, up to so many characters and values;
+longer texts and code are left to the other rules.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _TABLE = "credentials_in_prose"
 MAX_NOTE, MAX_READ = 16_384, 6_144
 #: Values of a note and words of a line that are looked at.
 _MAX_VALUES, _MAX_WORDS = 64, 400
-#: Told values looked at in one text, all phrases together: so many at least, and one more for so many characters. What comes
-#: after is covered as a flood.
+#: Told values looked at in one text, all phrases together: so many at least, and one more for so many characters. What
+#: comes after is covered as a flood.
 _MIN_TOLD, _CHARACTERS_PER_TOLD = 200, 320
 _CODE = regex(
     r"[{}]|</|::|\(\)|\]\(|```|>>>|;\s*$|==|^\s*(?:use|def|import|package|try|return|from|---)\b|^---$|^#+ ",
@@ -39,9 +39,9 @@ Groups = dict[str, tuple[int, int]]
 
 
 def patterns() -> tuple[str, tuple[str, ...]]:
-    """Return what stands in every text that a phrase finds something in, and the patterns that `in_prose` takes places of.
+    """Return what stands in every text that a phrase finds something in, and patterns for `in_prose`, by their places.
 
-    The last of these is of values near words.
+    The last one is of values near words.
     """
     telling, phrases = _phrases()
     return telling, (*(pattern for _, pattern in phrases), _prefilter())
@@ -88,9 +88,9 @@ def _by_phrase(kind: str, pattern: str, text: Text, budget: Iterator[int]) -> It
         if whole.startswith(";", end):
             end = start + len(_ENTITY.sub("", whole[start:end]))
         # Passwords in addresses have rules of their own.
-        if not _ADDRESS.search(whole, max(0, start - 200), start) and end - start >= 3:
-            if _tells_secret(whole, start, end, kind, groups):
-                yield located(text, start, end, "told_secret", "likely")
+        in_address = _ADDRESS.search(whole, max(0, start - 200), start)
+        if end - start >= 3 and not in_address and _tells_secret(whole, start, end, kind, groups):
+            yield located(text, start, end, "told_secret", "likely")
 
 
 _YEAR = regex("(?:19|20)[0-9]{2}")

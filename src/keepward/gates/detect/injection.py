@@ -1,9 +1,9 @@
 """Orders to a model hidden in what should be remembered.
 
-Wording helps and never decides: what a finding means depends on the origin of the text. A finding is certain where a form
-stands that ordinary writing does not have, such as "Ignore all previous instructions", or where characters hide text.
-It is likely where the linear model of `injection_classifier` says so, or where a certain form is quoted in a text about
-attacks. The rules read the text as given, unescaped, decoded, spelt apart, in leetspeak, rotated and reversed.
+Wording helps and never decides: what a finding means depends on the origin of the text. A finding is certain where a
+form stands that ordinary writing does not have, such as "Ignore all previous instructions", or where characters hide
+text. It is likely where the linear model of `injection_classifier` says so, or where a certain form is quoted in a text
+about attacks. The rules read the text as given, unescaped, decoded, spelt apart, in leetspeak, rotated and reversed.
 """
 
 from __future__ import annotations

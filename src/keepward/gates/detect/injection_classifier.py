@@ -1,10 +1,9 @@
 """A linear model of orders to a model, over hashed words and letter n-grams.
 
-A score is the sum of the weights of what stands in a piece of text, each counted once, divided by the
-square root of how many there are. For
-example, "tell", "the user that" and the letters "ransf" of "transfer" each have a weight. Weights are learned by
-``python -m evals.weights``, stored as whole numbers and added as such: every platform comes to the same score. The model
-knows the languages of its training texts and no others.
+A score is the sum of the weights of what stands in a piece of text, each counted once, divided by the square root of
+how many there are. For example, "tell", "the user that" and the letters "ransf" of "transfer" each have a weight.
+Weights are learned by ``python -m evals.weights`` and stored as whole numbers: every platform comes to the same score.
+The model knows the languages of its training texts and no others.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ def _powers(base: int) -> Hashes:
 
 
 _POWERS, _INVERSES = _powers(_BASE), _powers(pow(_BASE, -1, 1 << 64))
-#: What stands for each code point: letters for themselves, digits for 0, signs of ASCII for themselves, others for a blank.
+#: What stands for each code point: 0 for a digit, a blank for a sign beyond ASCII, else the code point itself.
 _CODES = np.arange(1 << 16, dtype=np.uint64)
 _CODES[ord("0") : ord("9") + 1] = ord("0")
 for _first, _last in ((0, 0x20), (0x7F, 0xBF), (0x2000, 0x206F), (0x3000, 0x3004), (0x3008, 0x301F), (0xFF00, 0xFF0F)):
