@@ -162,7 +162,7 @@ def cross_validated(rows: Sequence[npt.NDArray[np.int64]], examples: Sequence[Ex
     folds = np.array([zlib.crc32(f"{each.group} {each.wording}".encode()) % FOLDS for each in examples])
     scores = np.zeros(len(examples))
     for fold in range(FOLDS):
-        kept, left = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
+        kept, left = ([int(at) for at in np.flatnonzero(each)] for each in (folds != fold, folds == fold))
         weights = learn([rows[at] for at in kept], [examples[at] for at in kept])
         scores[left] = Table([rows[at] for at in left]).scores(weights)
     return scores

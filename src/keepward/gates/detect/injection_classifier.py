@@ -98,7 +98,8 @@ def pieces(text: str) -> list[tuple[int, int]]:
         return [(0, end)]
     starts = [0, *(match.end() for match in _SENTENCE_END.finditer(text, 0, end))]
     stops = [*starts[1:], end]
-    found, last = [], 0
+    found: list[tuple[int, int]] = []
+    last = 0
     for place, start in enumerate(starts):
         last = max(last, place)
         while last + 1 < len(stops) and stops[last + 1] - start <= PIECE_CHARACTERS:
