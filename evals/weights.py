@@ -79,13 +79,18 @@ def ordinary(folder: Path | None) -> Iterator[Example]:
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and 25 < len(node.value) < 1_500:
                 yield Example("ordinary", node.value[:40], node.value, False, 0.3)
+    yield from _talk()
+    for found in collections.read(folder / "ordinary") if folder else ():
+        if found.half == "seen":
+            yield Example("ordinary", found.text[:40], found.text, False, 0.3)
+
+
+def _talk() -> Iterator[Example]:
+    """Yield turns between people, and of people and an assistant."""
     for name in ("fresh", "blind"):
         for line in (_ROOT / f"evals/sets_recall/{name}.txt").read_text("utf-8").splitlines():
             if len(line) > 25 and not line.startswith("§"):
                 yield Example("talk", line[:40], line, False, 0.5)
-    for found in collections.read(folder / "ordinary") if folder else ():
-        if found.half == "seen":
-            yield Example("ordinary", found.text[:40], found.text, False, 0.3)
 
 
 class Table:
