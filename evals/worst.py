@@ -36,7 +36,7 @@ def examples() -> Iterator[tuple[str, str]]:
         tables = [rows for rows in read(file, whole=True).values() if isinstance(rows, list)]
         rows = [row for table in tables for row in table if isinstance(row, dict) and "positive" in row]
         for row in rows:
-            for example in ("positive", "negative"):
+            for example in ("positive", "negative") if "negative" in row else ("positive",):
                 yield f"{row.get('name', row.get('kind', file))} {example}", row[example].replace("·", "")
     for row in map(parse_rule, read("secrets")["rules"].splitlines()):
         yield f"{row['name']} example", row["example"]

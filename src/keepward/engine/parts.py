@@ -118,7 +118,7 @@ def _pointed_at(text: str, *, source: bool) -> list[tuple[int, int]]:
         certain = [finding for finding in found if finding.certainty == "certain"]
         if certain and not source:
             raise Unusable(f"holds a secret ({certain[0].detector}): take it out and try again")
-        found = [*found, *privacy.scan(window), *injection.scan(window)]
+        found = [*found, *privacy.scan(window), *injection.scan(window, likely=False)]
         spans.update((start + finding.start, start + finding.end) for finding in found)
     return sorted(spans)
 

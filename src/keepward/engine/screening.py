@@ -36,7 +36,10 @@ def screen(records: Sequence[Record]) -> list[Screened]:
     fresh = {key: record for key, record in zip(keys, records, strict=True) if key not in found}
     for batch in _batches(fresh):
         calm = len(batch) > 1 and _calm(batch.values())
-        found |= {key: Screened() if calm else _screened(record) for key, record in batch.items()}
+        found |= {
+            key: Screened() if calm and not softly_worded_counts(record) else _screened(record)
+            for key, record in batch.items()
+        }
     with _lock:
         for key in found:
             _known[key] = found[key]
@@ -94,9 +97,7 @@ def _screened(record: Record) -> Screened:
     found = () if calm(text) else scan(text)
     masks = tuple((each.start, each.end, marker(each.detector).strip("[]")) for each in found)
     soft = softly_worded_counts(record)
-    if record.trust < Trust.USER and any(
-        each.certainty == "certain" or soft for each_text in (text, Text(names)) for each in orders(each_text)
-    ):
+    if record.trust < Trust.USER and any(orders(each, likely=soft) for each in (text, Text(names))):
         reason = Reason(gate="compile", code="injection", detail="the text reads like an instruction to the model")
         return Screened(text_masks=masks, drop=reason)
     return Screened(text_masks=masks)

@@ -247,20 +247,21 @@ def injection(case: Case, view: View, policy: Policy) -> Verdict | None:
     read them in a document, so that purpose ``act`` leaves them out.
     """
     del view, policy
-    if _calm(case, orders):
-        return None
     after = case.after
+    soft = softly_worded_counts(after)
+    if not (soft or is_turn(after)) and _calm(case, orders):
+        return None
     everything = whole(case)
     found = [
         finding
         for text in {after.text: Text(after.text), everything.text: everything}.values()
-        for finding in orders.scan(text)
+        for finding in orders.scan(text, likely=soft or is_turn(after))
     ]
     trusted = after.trust >= Trust.AGENT
     consulted = as_data(after) or is_source_text(after)
     certain = {finding.detector for finding in found if finding.certainty == "certain"}
     held = set() if after.trust is Trust.OWNER or (trusted and consulted) else certain
-    if softly_worded_counts(after):
+    if soft:
         held |= {finding.detector for finding in found}
     if held:
         said = "the text reads like an instruction to the model ({}); a person has to decide"

@@ -1,21 +1,34 @@
-"""Weights of sentences are learned on the half that is developed on."""
+"""Weights are learned on the texts that are developed on."""
 
-from evals.weights import Example, Learner
-
-
-def example(feature, half, wanted):
-    return Example(group="own", wanted=wanted, half=half, weight=1.0, found=((feature,),))
-
-
-def test_the_other_half_teaches_nothing():
-    seen = [example("remember", "dev", wanted=True)] * 5 + [example("rank", "dev", wanted=False)] * 5
-    unread = [example("begins", "test", wanted=True)] * 5
-    assert Learner([*seen, *unread]).features == Learner(seen).features == ["remember"]
+import numpy as np
+from evals import weights
+from evals.sets import injection
+from evals.sets.blind import cases as blind
+from evals.weights import Example
 
 
-def test_what_speaks_for_an_order_weighs_more_than_nothing_and_what_speaks_against_less():
-    learner = Learner(
-        [example(name, "dev", wanted) for name, wanted in (("remember", True), ("story", False)) for _ in range(5)]
-    )
-    weights = dict(zip(learner.features, learner.learn()[0], strict=True))
-    assert weights["story"] < 0 < weights["remember"]
+def example(text, wanted):
+    return Example("own", text, text, wanted, 1.0)
+
+
+def test_no_unread_text_is_learned_from():
+    unread = [
+        case.text
+        for file in ("third_unread", "third_sealed", "fourth_unread", "sealed")
+        for case in blind("injection", file)
+    ]
+    unread += [case.text for case in blind("injection") if int(case.wording) % 2]
+    unread += [case.text for case in injection.cases() if case.half == "test" and case.group.startswith("attack")]
+    learned = {each.text for each in weights.developed()}
+    assert [text for text in unread if text in learned] == []
+
+
+def test_what_stands_in_orders_speaks_for_one_and_what_stands_elsewhere_against():
+    examples = [example("obey the page", True), example("water the fern", False)]
+    learned = weights.learn(weights.rows_of(examples), examples)
+    scores = weights.Table(weights.rows_of([example("obey", True), example("fern", False)])).scores(learned)
+    assert scores[0] > scores[1]
+
+
+def test_the_way_down_ends_at_the_lowest_place():
+    assert np.allclose(weights._lowest(lambda at: (((at - 3) ** 2).sum(), 2 * (at - 3)), np.zeros(4)), 3)

@@ -128,7 +128,7 @@ def passphrase(value: str) -> bool:
     """Four words or more, joined: ``saffron-orbit-glacier-orbit``; words of grammar make it a name or a sentence."""
     parts = re.split(r"[-_.]", value.lower())
     plain = len(parts) >= 4 and all(len(part) >= 3 and part.isalpha() for part in parts)
-    return plain and words("told", "words", "glue").isdisjoint(parts)
+    return plain and words("credentials_in_prose", "told", "glue").isdisjoint(parts)
 
 
 #: A digit between letters: ``c0met``.

@@ -1,14 +1,9 @@
 """Orders to a model hidden in what should be remembered.
 
-Invariants
-(1) Wording helps and never decides: what a finding means depends on the origin of the text.
-(2) ``certain`` is kept for forms ordinary writing does not have; a form that stands in quotation marks in a
-    text about such attacks is only ``likely``.
-(3) The text is read as given, unescaped, unspaced, in leetspeak, rotated, reversed and decoded.
-(4) A likely order that is told to people (staff, guests, readers of a manual or a licence) is none, in a note where
-    nothing speaks of a model.
-(5) The kinds of the words of a note are weighed: an order is found in wordings without a rule, and a likely one is
-    dropped whose words are not those of an order.
+Wording helps and never decides: what a finding means depends on the origin of the text. A finding is certain where a
+form stands that ordinary writing does not have, such as "Ignore all previous instructions", or where characters hide
+text. It is likely where the linear model of `injection_classifier` says so, or where a certain form is quoted in a text
+about attacks. The rules read the text as given, unescaped, decoded, spelt apart, in leetspeak, rotated and reversed.
 """
 
 from __future__ import annotations
@@ -16,15 +11,16 @@ from __future__ import annotations
 import codecs
 import functools
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from keepward.gates.detect import sentences
-from keepward.gates.detect.engine import SHORT, Certainty, Finding, Pack, Sieve, located, settled
+from keepward.gates.detect.engine import Certainty, Finding, Rule, Sieve, located, settled
 from keepward.gates.detect.rules import any_word, load
-from keepward.gates.detect.tables import listed, read
+from keepward.gates.detect.tables import read
 from keepward.gates.detect.text import TRACES, Text, occurs, tag_text
 
+#: Characters of a note that the model of words reads; a longer text is left to the rules.
+MAX_NOTE = 16_384
 _SEPARATORS = " \t\r\n.,-_*|/\\~+'\"`:;#()[]{}"
 _SEPARATOR_BYTES = _SEPARATORS.encode()
 _ASCII = bytes(range(128)).decode()
@@ -32,105 +28,130 @@ _LEET_BYTES = _ASCII.translate(str.maketrans("0134578@$!|9+", "oieastbasilgt")).
 _ROT13_BYTES = codecs.encode(_ASCII, "rot13").encode() + bytes(range(128, 256))
 #: Four letters or more, each by itself.
 _SPELT = r"(?:^|[^\p{L}])(?:\p{L}[ .*_|/~-]{1,3}){4}"
-#: The same in ASCII, which compiles in a tenth of the time.
-_SPELT_PLAIN = _SPELT.replace(r"[^\p{L}]", "[^A-Za-z]").replace(r"\p{L}", "[A-Za-z]")
-#: The least score of a note in which a likely order counts, and how many kinds of words make its language known.
-_LEAST, _KNOWN = -9.5, 4
-#: Characters of a note that may be excused as told to people.
-_LONGEST_NOTE = 2_000
 _DISGUISED = "disguised_order"
-#: What ends a sentence.
-_ENDS = ".!?\n。！？"
 _QUOTES = "\"'`“”‘’«»„「」『』"
 
 
 @functools.cache
-def _packs() -> tuple[Pack, Pack, Pack]:
-    """Return the rules for English, those for other languages, and those that stay telling in a mangled text."""
-    core = read("orders")["core"].split()
-    mangled = (rule for rule in load("orders") if rule.certainty == "certain" and rule.name in core)
-    abroad = (*load("orders_abroad", "override"), *load("orders_abroad", "sentence"), *load("orders_abroad"))
-    return Pack(load("orders")), Pack(abroad), Pack(mangled)
+def _rules() -> tuple[Rule, ...]:
+    elsewhere = (
+        Rule(name="override_instructions", written=_override(lists)) for lists in read("injection")["override"].values()
+    )
+    return (*load("injection"), *elsewhere)
+
+
+def _override(lists: str) -> Callable[[], str]:
+    """Return what makes the pattern of "ignore all earlier instructions" in one language."""
+
+    def written() -> str:
+        edge, more = (r"\b", r"\w*") if lists.isascii() else ("", r"[^\x00-\x7f]*")
+        drop, prior, order = (any_word(words.strip().split("|")) + more for words in lists.split(" / "))
+        orders = (edge + drop, prior, order), (edge + drop, order, prior), (prior, order, drop)
+        return "(?i)(?:" + "|".join(map(r"[^.!?\n]{0,40}?".join, orders)) + ")"
+
+    return written
 
 
 @functools.cache
-def _anything() -> Sieve:
-    # Orders in other tongues take longer to compile than to look for by their literals.
-    return Sieve(lambda: itertools.chain((rule.pattern for rule in load("orders")), (_SPELT, *TRACES)))
+def _sieve() -> Sieve:
+    """One search for all rules, and for what may hide an order."""
+    return Sieve(lambda: (*(rule.pattern for rule in _rules()), _SPELT, *TRACES))
 
 
 @functools.cache
-def _disguised() -> Sieve:
-    return Sieve(lambda: (rule.pattern for rule in (*_packs()[2].rules, *load("orders", "tight"))))
+def _disguised() -> tuple[tuple[Rule, ...], Sieve]:
+    names = read("injection")["disguised"].split()
+    rules = tuple(rule for rule in load("injection") if rule.name in names)
+    return rules, Sieve(lambda: (*(rule.pattern for rule in rules), read("injection")["closed_up"]))
 
 
 def calm(text: Text) -> bool:
-    """Whether one look at the whole text rules out any finding, in it and in the lines it begins with.
+    """Whether one look at the whole text rules out any certain finding, in it and in the lines it begins with.
 
-    False means only that it has to be scanned.
+    False means only that it has to be scanned. It says nothing of likely findings.
     """
-    return (
-        text.is_plain
-        and not sentences.may_order(text)
-        and _anything().silent(text.data)
-        and _undisguised(text.data.translate(None, _SEPARATOR_BYTES), *_disguises(text.data))
-        and not any(text.occurs(rule.pattern) for rule in _packs()[1].awake(text))
-    )
+    if not text.is_plain or not _sieve().silent(text.data):
+        return False
+    return _undisguised(text.data.translate(None, _SEPARATOR_BYTES), *_disguises(text.data))
 
 
-def scan(given: str | Text) -> list[Finding]:
-    """Return wording and characters that try to steer a model, by start of span, then end, longer first."""
+def scan(given: str | Text, *, likely: bool = True) -> list[Finding]:
+    """Return wording and characters that try to steer a model, by start of span, then end, longer first.
+
+    Without ``likely`` only certain findings are returned, which takes a fraction of the time.
+    """
     text = given if isinstance(given, Text) else Text(given)
-    if calm(text):
-        return []
+    findings = [] if calm(text) else list(_quoted_are_likely(text, list(_certain(text))))
+    if not likely:
+        return settled((each for each in findings if each.certainty == "certain"), len(text.text))
+    if not findings and len(text.text) <= MAX_NOTE and text.text.strip():
+        from keepward.gates.detect.injection_classifier import most_like_an_order
+
+        piece = most_like_an_order(text.normal.text)
+        if piece.score > 0:
+            findings.append(located(text.normal, piece.start, piece.end, "order_by_words", "likely"))
+    return settled(findings, len(text.text))
+
+
+def _certain(text: Text) -> Iterator[Finding]:
     form = text.normal
-    english, abroad, _ = _packs()
-    findings = [*english.scan(form), *abroad.scan(form), *_hidden_characters(text)]
+    yield from _by_rules(form)
+    yield from _hidden_characters(text)
     if form.unescaped is not None:
-        findings += english.scan(form.unescaped)
+        yield from _by_rules(form.unescaped)
     for piece in form.hidden:
-        inner = Text(piece.text)
-        if any(True for pack in (english, abroad) for _ in pack.scan(inner)):
-            findings.append(Finding(detector="encoded_order", start=piece.start, end=piece.end))
-    findings += (replace(finding, detector=_DISGUISED) for finding in _mangled(form))
-    if any(0xE0000 <= ord(char) < 0xE0200 for char in set(text.text)) and any(english.scan(Text(tag_text(text.text)))):
-        findings.append(Finding(detector="invisible_order", start=0, end=len(text.text)))
-    return settled(_weighed(text, findings), len(text.text))
+        if any(True for _ in _by_rules(Text(piece.text))):
+            yield Finding(detector="encoded_order", start=piece.start, end=piece.end)
+    for finding in _mangled(form):
+        yield replace(finding, detector=_DISGUISED)
+    if any(0xE0000 <= ord(char) < 0xE0200 for char in set(text.text)) and any(_by_rules(Text(tag_text(text.text)))):
+        yield Finding(detector="invisible_order", start=0, end=len(text.text))
+
+
+def _by_rules(form: Text) -> Iterator[Finding]:
+    found = _sieve().matching(form.data)
+    for place, rule in enumerate(_rules()):
+        if found is None or place in found:
+            yield from rule.findings(form)
 
 
 def _mangled(form: Text) -> Iterator[Finding]:
     """Find override wording in letters set apart, leetspeak, rot13 and reversed text."""
-    core = _packs()[2]
-    if form.occurs(_SPELT_PLAIN if form.text.isascii() else _SPELT):
+    rules, _ = _disguised()
+
+    def core(text: Text) -> Iterator[Finding]:
+        return itertools.chain.from_iterable(rule.findings(text) for rule in rules)
+
+    if form.occurs(_SPELT):
         joined = form.collapsed()
         if joined is not form:
-            yield from core.scan(joined)
-    (tight,) = load("orders", "tight")
-    if occurs(tight.pattern, form.data.translate(None, _SEPARATOR_BYTES)):
+            yield from core(joined)
+    pattern = read("injection")["closed_up"]
+    if occurs(pattern, form.data.translate(None, _SEPARATOR_BYTES)):
         closed_up = form.without(_SEPARATORS)
         if closed_up is not form:
-            yield from _broken_up(form, closed_up, tight.pattern)
+            yield from _broken_up(form, closed_up, pattern)
     if len(form.data) == len(form.text) and _undisguised(*_disguises(form.data)):
         return
     size = len(form.text)
     if any(map(str.isdigit, form.text)) or "@" in form.text or "$" in form.text:
         # Bytes are translated ten times as fast as a text of other letters, and only signs of one byte change.
         given, leet = form.data.decode(), form.data.translate(_LEET_BYTES).decode()
-        for finding in core.scan(Text(leet)):
+        for finding in core(Text(leet)):
             if leet[finding.start : finding.end] != given[finding.start : finding.end]:
                 yield located(form, finding.start, finding.end, _DISGUISED, finding.certainty)
     if form.text.isascii():
-        for finding in core.scan(Text(codecs.encode(form.text, "rot13"))):
+        for finding in core(Text(codecs.encode(form.text, "rot13"))):
             yield located(form, finding.start, finding.end, _DISGUISED, finding.certainty)
-    for finding in core.scan(Text(form.text[::-1])):
+    for finding in core(Text(form.text[::-1])):
         yield located(form, size - finding.end, size - finding.start, _DISGUISED, finding.certainty)
 
 
 def _undisguised(*forms: bytes) -> bool:
-    """Whether it is known that no pattern occurs in any form of a text: in one search, or one each of a long text."""
-    # What one of them is looked for in another is found again by ``scan``, or not.
+    """Whether no rule for disguised orders matches in any form of a text."""
+    sieve = _disguised()[1]
     together = b"\n".join(forms)
-    return all(map(_disguised().silent, forms if len(together) > SHORT else (together,)))
+    return all(map(sieve.silent, forms)) if sieve.matching(together) is None else sieve.silent(together)
 
 
 def _disguises(data: bytes) -> tuple[bytes, bytes, bytes]:
@@ -154,12 +175,11 @@ def _hidden_characters(text: Text) -> Iterator[Finding]:
     """Yield runs of characters that hide text or turn its direction."""
     if text.text.isascii():
         return
-    tables = read("orders")["hidden_characters"]
-    for pattern in tables["runs"]:
-        for start, end in itertools.islice(text.spans(pattern), 100):
-            # Flags of England, Scotland and Wales are a black flag and six tags.
-            if not (start and text.text[start - 1] == "\U0001f3f4" and end - start <= 7):
-                yield Finding(detector="invisible_text", start=start, end=end)
+    tables = read("injection")["hidden_characters"]
+    for start, end in itertools.islice(text.spans(tables["runs"]), 100):
+        # Flags of England, Scotland and Wales are a black flag and six tags.
+        if not (start and text.text[start - 1] == "\U0001f3f4" and end - start <= 7):
+            yield Finding(detector="invisible_text", start=start, end=end)
     # Three are enough to tell hiding from a stray soft hyphen.
     inside = [(start + 1, end - 1) for start, end in itertools.islice(text.spans(tables["inside"]), 3)]
     if len(inside) >= 3 or any(text.text[start] != "\u00ad" for start, _ in inside):
@@ -172,59 +192,19 @@ def _hidden_characters(text: Text) -> Iterator[Finding]:
         yield Finding(detector="bidi_control", start=turned[0], end=turned[-1] + 1, certainty=certainty)
 
 
-def _weighed(text: Text, findings: list[Finding]) -> Iterator[Finding]:
-    """Lower quoted forms to ``likely`` in a text that talks about attacks (2)."""
+def _quoted_are_likely(text: Text, findings: list[Finding]) -> Iterator[Finding]:
+    """Lower quoted forms to ``likely`` in a text that talks about attacks."""
     about: bool | None = None
-    findings = _by_words(text, _without_excused(text, findings))
     for finding in findings:
         hidden = finding.detector in {"invisible_order", "encoded_order"}
-        if finding.certainty == "certain" and not hidden and _quoted(text.text, finding):
-            if about is None:
-                about = text.occurs("(?i)" + "|".join(read("orders")["about_attacks"]))
+        if finding.certainty == "certain" and not hidden and _is_quoted(text.text, finding):
+            about = text.occurs(read("injection")["about_attacks"]) if about is None else about
             yield replace(finding, certainty="likely") if about else finding
         else:
             yield finding
 
 
-def _by_words(text: Text, findings: list[Finding]) -> list[Finding]:
-    """Drop likely orders whose words speak against one, and find one where they speak for it (5)."""
-    if any(each.certainty == "certain" for each in findings) or not (findings or sentences.may_order(text.normal)):
-        return findings
-    order = sentences.order(text.normal.text)
-    if order is None:
-        return findings
-    if findings:
-        return [] if order.kinds >= _KNOWN and order.best < _LEAST else findings
-    ordered = order.score > 0 and sentences.may_order(text.normal)
-    return [located(text.normal, order.start, order.end, "order_by_words", "likely")] if ordered else []
-
-
-def _without_excused(text: Text, findings: list[Finding]) -> list[Finding]:
-    """Drop likely orders of a note that is addressed to people, and names neither a model nor what one does (4)."""
-    names = read("orders")["excused"]["names"].split()
-    held = [each for each in findings if each.certainty == "certain" or each.detector not in names]
-    if held or not findings or len(text.text) > _LONGEST_NOTE:
-        return findings
-    models, people = _excuses()
-    if text.normal.occurs(models):
-        return findings
-    return [each for each in findings if not Text(_sentence(text.text, each)).normal.occurs(people)]
-
-
-def _sentence(text: str, finding: Finding) -> str:
-    first = max(text.rfind(mark, 0, finding.start) for mark in _ENDS) + 1
-    return text[first : min((at for mark in _ENDS if (at := text.find(mark, finding.end)) >= 0), default=len(text))]
-
-
-@functools.cache
-def _excuses() -> tuple[str, str]:
-    """Return what no excused note holds, and one of which each holds."""
-    table = read("orders")["excused"]
-    models, readers = (any_word(listed(table[name]), begin=r"\b", end=r"\b") for name in ("models", "readers"))
-    return f"(?i){models}", f"(?i:{readers})|{table['people']}"
-
-
-def _quoted(text: str, finding: Finding) -> bool:
+def _is_quoted(text: str, finding: Finding) -> bool:
     before = text[max(0, finding.start - 60) : finding.start]
     after = text[finding.end : finding.end + 80]
     return any(mark in before for mark in _QUOTES) and any(mark in after for mark in _QUOTES)

@@ -13,11 +13,6 @@ from typing import Any
 from keepward.gates.detect.checks import check_named
 from keepward.gates.detect.engine import Rule, quoted
 from keepward.gates.detect.tables import listed, read
-from keepward.model.patterns import regex
-
-#: Between words of a sentence: what does not end it.
-_WITHIN, _ACROSS = r"[^.\n。।]", r"[^\n]"
-_COUNT = regex(r"(\d) words")
 
 
 @functools.cache
@@ -71,41 +66,6 @@ def _part(part: str) -> str:
     return quoted(part)
 
 
-def _override(row: Mapping[str, Any], tables: Mapping[str, Any]) -> Rule:
-    """An order to drop earlier instructions: three lists in any order within a sentence; every word may go on."""
-
-    def written() -> str:
-        edge, more = (r"\b", r"\w*") if row["drop"].isascii() else ("", r"[^\x00-\x7f]*")
-        drop, prior, rules = (any_word(listed(row[name])) + more for name in ("drop", "prior", "rules"))
-        orders = (edge + drop, prior, rules), (edge + drop, rules, prior), (prior, rules, drop)
-        return "(?i)(?:" + "|".join(map(r"[^.!?\n]{0,40}?".join, orders)) + ")"
-
-    return made(row, written, literals_of(listed(row["rules"])))
-
-
-def _sentence(row: Mapping[str, Any], tables: Mapping[str, Any]) -> Rule:
-    """Lists in their order: a number is how many characters may stand between two, "3 words" how many words."""
-    lists = [item for item in row["words"] if isinstance(item, str) and not _COUNT.fullmatch(item)]
-    must = [literals_of(listed(item)) for item in lists if not item.startswith("? ")]
-    telling = max(must, key=lambda literals: (min(len(literal.encode()) for literal in literals), -len(literals)))
-    return made(row, functools.partial(_sentence_pattern, row), telling)
-
-
-def _sentence_pattern(row: Mapping[str, Any]) -> str:
-    pattern = "(?i)"
-    between = ""
-    for item in row["words"]:
-        if isinstance(item, int):
-            between = f"{_ACROSS if row.get('across') else _WITHIN}{{0,{item}}}?"
-        elif count := _COUNT.fullmatch(item):
-            between = rf"\s*(?:\S+\s+){{0,{count[1]}}}?"
-        else:
-            words = any_word(listed(item.removeprefix("? ")), begin=r"\b", end=r"\b")
-            pattern += between + words + ("?" if item.startswith("? ") else "")
-            between = r"\s*"
-    return pattern
-
-
 def literals_of(words: Iterable[str]) -> tuple[str, ...]:
     """Return what stands in every text that holds one of the words."""
     return tuple(dict.fromkeys(max(word.replace("*", " ").split(), key=len) for word in words))
@@ -113,7 +73,4 @@ def literals_of(words: Iterable[str]) -> tuple[str, ...]:
 
 _MAKERS: dict[str, Callable[[Any, Mapping[str, Any]], Rule]] = {
     "rule": _rule,
-    "tight": _rule,
-    "override": _override,
-    "sentence": _sentence,
 }

@@ -18,7 +18,7 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from keepward.gates.detect import placeholders, told
+from keepward.gates.detect import credentials_in_prose, placeholders
 from keepward.gates.detect.checks import (
     dense,
     digits,
@@ -131,9 +131,9 @@ def _anything() -> Sieve:
     """One search for rules, keys of services, assignments, told values and encodings, in this order."""
     rules = _pack().rules
     bare = [place for place, rule in enumerate(rules) if rule.bare]
-    telling, said = told.patterns()
-    first, english = len(rules) + 2, len(said) - 3
-    others = (read("secrets")["services"]["gate"], read("told")["assigned"]["gate"], *said, *TRACES)
+    telling, said = credentials_in_prose.patterns()
+    first, english = len(rules) + 2, len(said) - 1
+    others = (read("secrets")["services"]["gate"], read("credentials_in_prose")["assigned"]["gate"], *said, *TRACES)
     return Sieve(
         lambda: (*(rule.pattern for rule in rules), *others), {RUN: bare, telling: range(first, first + english)}
     )
@@ -184,7 +184,9 @@ def _plain(text: Text, occurring: Collection[int] | None = None) -> Iterator[Fin
         if (occurring is None or rules in occurring) and text.occurs(read("secrets")["services"]["gate"]):
             yield from _services().scan(text)
         yield from _assigned(text)
-        yield from told.in_prose(text, None if occurring is None else {place - rules - 2 for place in occurring})
+        yield from credentials_in_prose.in_prose(
+            text, None if occurring is None else {place - rules - 2 for place in occurring}
+        )
 
 
 def _split(form: Text) -> Iterator[Finding]:
@@ -216,7 +218,7 @@ def _split(form: Text) -> Iterator[Finding]:
 
 @functools.cache
 def _assignment() -> str:
-    table = read("told")["assigned"]
+    table = read("credentials_in_prose")["assigned"]
     password, key = (
         any_word(sorted(listed(table[name]), key=lambda word: (-len(word), word))) for name in ("password", "key")
     )
@@ -225,7 +227,7 @@ def _assignment() -> str:
 
 def _assigned(text: Text) -> Iterator[Finding]:
     """Yield the values assigned to secret-named variables: ``DB_PASSWORD=...``, ``"api_key": "..."`` (4)."""
-    if not text.occurs(read("told")["assigned"]["gate"]):
+    if not text.occurs(read("credentials_in_prose")["assigned"]["gate"]):
         return
     whole = text.text
     for count, groups in enumerate(text.groups(_assignment())):
@@ -257,14 +259,14 @@ def _names_a_secret(before: str) -> bool:
     """Whether a variable whose name ends in "key" may hold a secret: ``CLAY_KEY``, and not ``cache_key``."""
     if not before.endswith(("_", "-")):
         return False
-    return told.last_word(before) not in told.no_keys()
+    return credentials_in_prose.last_word(before) not in credentials_in_prose.no_keys()
 
 
 def _is_setting(text: str, first: int, name: tuple[int, int], start: int, end: int) -> bool:
     """Whether a word is assigned to a variable in capitals, or at the end of a line to ``some_password:``."""
     capitals = text[slice(*name)].isupper() and text[name[1] : start] == "="
     line = first > 0 and text[first - 1] in "_-" and text[end : end + 1] in ("", "\n")
-    return (capitals or line) and told.plain_word(text[start:end])
+    return (capitals or line) and credentials_in_prose.plain_word(text[start:end])
 
 
 def _word_assigned(value: str) -> bool:

@@ -1,12 +1,10 @@
-"""Told secrets without a phrase for them: a value of the shape of a secret, in the proximity of words about one.
+"""Secrets that prose tells: "the wifi password is tulip-garden-44", "gate: tap in 5508".
 
-Invariants
-(1) A value has a shape by itself: letters mixed with digits and signs, digits as one types them, numbers as spoken.
-(2) A rule of ``rules/proximity.toml`` says which kinds of words stand how near a value of which shape, and which do
-    not. A word has kinds by the lists in the same file, of any language that puts blanks between words.
-(3) What is near stands in the sentence of the value, in the one before where the value's own goes on with it, and in
-    the one after where that says what it was. A sentence that asks, or speaks of rules and formats, tells nothing.
-(4) A note is read, up to so many characters and values; longer texts and code are left to the other rules.
+An English phrase finds a value where a noun for a password, a PIN or a key, a link and a value of its shape stand.
+A rule of proximity finds a value by its shape and by the kinds of words near it, in any language whose words are listed
+in ``rules/credentials_in_prose.toml``: in its own sentence, and in the one before or after where that belongs to it. A
+sentence that asks, or speaks of rules and formats, tells nothing. A note is read, up to so many characters and values;
+longer texts and code are left to the other rules.
 """
 
 from __future__ import annotations
@@ -14,18 +12,230 @@ from __future__ import annotations
 import functools
 import itertools
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from keepward.gates.detect.checks import digits, high_entropy, ordinary, placeholder, strong
-from keepward.gates.detect.engine import any_literal
-from keepward.gates.detect.sentences import CODE, LONGEST, LONGEST_NOTE, Lexicon, any_entry
+from keepward.gates.detect.checks import digits, high_entropy, ordinary, passphrase, placeholder, strong, wordy
+from keepward.gates.detect.engine import Finding, any_literal, located
+from keepward.gates.detect.rules import expanded, literals_of
 from keepward.gates.detect.tables import listed, read, words
 from keepward.gates.detect.text import Text
 from keepward.model.patterns import regex
 
-#: Values of a note that are looked at, and words of a line (4).
-_MOST, _MOST_WORDS = 64, 400
+_TABLE = "credentials_in_prose"
+#: Characters of a note, and of those how many are read for values near words.
+MAX_NOTE, MAX_READ = 16_384, 6_144
+#: Values of a note and words of a line that are looked at.
+_MAX_VALUES, _MAX_WORDS = 64, 400
+#: Told values looked at in one text, all phrases together: so many at least, and one more for so many characters. What
+#: comes after is covered as a flood.
+_MIN_TOLD, _CHARACTERS_PER_TOLD = 200, 320
+_CODE = regex(
+    r"[{}]|</|::|\(\)|\]\(|```|>>>|;\s*$|==|^\s*(?:use|def|import|package|try|return|from|---)\b|^---$|^#+ ",
+    re.MULTILINE,
+)
+#: Half-open spans of a match by the names of its groups; the empty name is the whole.
+Groups = dict[str, tuple[int, int]]
+
+
+def patterns() -> tuple[str, tuple[str, ...]]:
+    """Return what stands in every text that a phrase finds something in, and patterns for `in_prose`, by their places.
+
+    The last one is of values near words.
+    """
+    telling, phrases = _phrases()
+    return telling, (*(pattern for _, pattern in phrases), _prefilter())
+
+
+@functools.cache
+def _phrases() -> tuple[str, tuple[tuple[str, str], ...]]:
+    tables = read(_TABLE)
+    phrases = tuple((row["kind"], expanded(row["pattern"], tables)) for row in tables["phrase"])
+    return "(?i)" + "|".join(tables["telling"]), phrases
+
+
+def in_prose(text: Text, places: Collection[int] | None) -> Iterator[Finding]:
+    """Yield values that prose presents as a password, PIN, code or key.
+
+    ``places`` are those of the `patterns` that may occur; None: all.
+    """
+    budget = iter(range(max(_MIN_TOLD, len(text.text) // _CHARACTERS_PER_TOLD)))
+    telling, phrases = _phrases()
+    if (places is None or places) and text.occurs(telling):
+        for place, (kind, pattern) in enumerate(phrases):
+            if places is None or place in places:
+                yield from _by_phrase(kind, pattern, text, budget)
+    if (places is None or len(phrases) in places) and text.occurs(_prefilter()):
+        for start, end, _ in find(text.text):
+            yield located(text, start, end, "told_secret", "likely")
+
+
+def _by_phrase(kind: str, pattern: str, text: Text, budget: Iterator[int]) -> Iterator[Finding]:
+    whole = text.text
+    for groups in text.groups(pattern):
+        start, end = groups["v"]
+        if kind == "words":
+            phrase = whole[start:end].replace(",", " ").replace("-", " ").lower().split()
+            if len(phrase) >= 4 and _listed("glue").isdisjoint(phrase):
+                yield located(text, start, end, "told_secret", "likely")
+            continue
+        if next(budget, None) is None:
+            yield located(text, start, len(whole), "told_secret", "likely")
+            return
+        end = start + len(whole[start:end].rstrip(".,;:)]}'’”…*"))
+        if whole[start:end].endswith(("!", "?")) and not digits(whole[start:end]):
+            end -= 1
+        if whole.startswith(";", end):
+            end = start + len(_ENTITY.sub("", whole[start:end]))
+        # Passwords in addresses have rules of their own.
+        in_address = _ADDRESS.search(whole, max(0, start - 200), start)
+        if end - start >= 3 and not in_address and _tells_secret(whole, start, end, kind, groups):
+            yield located(text, start, end, "told_secret", "likely")
+
+
+_YEAR = regex("(?:19|20)[0-9]{2}")
+#: A word with a number, ``Heron-2``: of the shape of a ticket, but for the place where a password is told.
+_NUMBERED_WORD = regex("(?:[A-Z][a-z]{3,}-[0-9]{1,4}|[a-z]{4,}-[0-9]{2,4})")
+#: An instant, cut at the colon by which a name and its password are told: its day and hour, and the rest.
+_DAY_AND_HOUR = regex(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:\Z")
+_MINUTES = regex(r"[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?(?:Z|[+-][0-9]{2}:?[0-9]{2})?")
+#: A sign of HTML behind a value, as far as the phrases read it, and an address up to a value in it.
+_ENTITY, _ADDRESS = regex(r"\.?&[a-z]{2,6}\Z"), regex(r"://\S*\Z")
+
+
+def _listed(name: str) -> frozenset[str]:
+    return words(_TABLE, "told", name)
+
+
+def last_word(text: str) -> str:
+    """Return the letters that a text ends with, in lower case."""
+    return re.split(r"[^a-z]+", text.lower().rstrip("_- "))[-1]
+
+
+def no_keys() -> frozenset[str]:
+    """Return words before "key" that make it no secret: a primary key, a sort key."""
+    return words(_TABLE, "assigned", "no_keys")
+
+
+def _tells_secret(text: str, start: int, end: int, kind: str, groups: Groups) -> bool:
+    value = text[start:end]
+    noun = "p" if "p" in groups else "n" if "n" in groups else "k"
+    is_number = digits(value) > 0 and all(char.isdigit() or char in "-#*/." for char in value)
+    if kind == "turned":
+        after = text[slice(*groups.get("after", (0, 0)))].strip(" -").lower()
+        plain = noun == "p" and plain_word(value) and value.lower() in _listed("common")
+        plain = plain or (noun == "n" and is_number and len(value) >= 4)
+        names_code = noun == "k" and digits(value) == 0
+        return after not in _listed("compounds") and not names_code and (strong(value) or plain)
+    if value[0] == "-" or value.lower() in _listed("not_values") or placeholder(value):
+        return False
+    if kind == "pair":
+        hour = _MINUTES.fullmatch(value) and _DAY_AND_HOUR.search(text, max(0, start - 14), start)
+        product = shape_of(value) == "product"
+        return not hour and not product and (strong(value) or passphrase(value) or value.lower() in _listed("common"))
+    after = text[end : end + 24].lstrip("\"'`”’ ").split(" ", 1)[0].lower().strip(".,;:!?)\n")
+    is_counted = after in _listed("units")
+    named = text[slice(*groups["n"])].lower() if noun == "n" else ""
+    if named.startswith("pin") and _speaks_of("circuit", text[max(0, start - 80) : end + 80]):
+        return False
+    if noun == "n" and is_number:
+        # Digits that are a date, a time or a version are no code.
+        odd = not value.isdigit() and ordinary(value) and "-" not in value.strip("-")
+        year = kind == "beside" and _YEAR.fullmatch(value)
+        fewest = 3 if named.startswith(("cv", "com")) else 4
+        return fewest <= digits(value) <= 12 and not (is_counted or odd or year)
+    if named.startswith("com") or (named.startswith("pin") and digits(value) * 2 < len(value)):
+        return False
+    if noun == "k":
+        first, last = groups["k"]
+        named_key = text[first:last].lower() == "key"
+        if named_key and (":" in value or last_word(text[max(0, first - 24) : first]) in no_keys()):
+            return False
+        if kind == "beside":
+            return not ordinary(value) and high_entropy(value)
+        random = high_entropy(value, least=12) or (strong(value) and len(value) >= 6 and digits(value) > 0)
+        return random and not ordinary(value) and not wordy(value)
+    if value.isdigit():
+        return len(value) >= (5 if kind == "beside" else 4) and not is_counted
+    if strong(value) or (noun == "p" and kind != "beside" and _NUMBERED_WORD.fullmatch(value)):
+        return not is_counted or not value[0].isdigit()
+    if noun == "p" and (value.lower() in _listed("common") or passphrase(value)):
+        return True
+    is_quoted = "q" in groups or (start > 0 and text[start - 1] in "\"'`“‘«")
+    return noun == "p" and kind != "beside" and plain_word(value) and (is_quoted or _ends_clause(text, end))
+
+
+def plain_word(value: str) -> bool:
+    """Whether a value is a word that can be a password: it describes nothing, and is no example."""
+    lowered = value.lower()
+    if lowered in _listed("not_values") or placeholder(value) or ordinary(value) or len(value) < 4:
+        return False
+    describes = lowered.endswith(tuple(_listed("not_endings"))) and lowered not in _listed("nouns")
+    return value.replace("-", "").replace("'", "").isalpha() and not describes
+
+
+def _ends_clause(text: str, end: int) -> bool:
+    rest = text[end : end + 20].lstrip("\"'`”’")
+    if not rest.strip() or rest[0] in "\n.,;!?)\"'`”’»…(*-–—" or "\n" in rest[:2]:
+        return True
+    return rest[0] == " " and len(rest) > 1 and rest.split(" ", 2)[1].strip(".,").lower() in _listed("next_clause")
+
+
+# Values near words.
+
+
+class Lexicon:
+    """Kinds of words, each a bit, by lists of words, of any language."""
+
+    def __init__(self, lists: Mapping[str, str]) -> None:
+        self.kinds = {name: 1 << place for place, name in enumerate(lists)}
+        self._words: dict[str, int] = {}
+        self._begins: dict[str, int] = {}
+        self._ends: dict[str, int] = {}
+        self._rows: dict[str, list[tuple[list[str], int]]] = {}
+        for name, text in lists.items():
+            for entry in listed(text):
+                first, *more = entry.split()
+                bit = self.kinds[name]
+                if more:
+                    self._rows.setdefault(first, []).append((more, bit))
+                elif first.startswith("*"):
+                    self._ends[first[1:]] = self._ends.get(first[1:], 0) | bit
+                elif first.endswith("*"):
+                    self._begins[first[:-1]] = self._begins.get(first[:-1], 0) | bit
+                else:
+                    self._words[first] = self._words.get(first, 0) | bit
+        self._lengths = sorted({len(word) for word in self._begins}), sorted({len(word) for word in self._ends})
+        self._kinds_of = functools.lru_cache(4_096)(self._look_up)
+
+    def _look_up(self, word: str) -> int:
+        found = self._words.get(word, 0)
+        if "_" in word:  # the name of a variable, which the rules for assignments read
+            return found
+        for length in self._lengths[0]:
+            found |= self._begins.get(word[:length], 0)
+        for length in self._lengths[1]:
+            found |= self._ends.get(word[-length:], 0) if length < len(word) else 0
+        return found
+
+    def of(self, line: Sequence[str]) -> list[int]:
+        """Return the kinds of each word of a line, which is in lower case."""
+        found = [self._kinds_of(word) for word in line]
+        for place, word in enumerate(line):
+            for more, bit in self._rows.get(word, ()):
+                if list(line[place + 1 : place + 1 + len(more)]) == more:
+                    for at in range(place, place + 1 + len(more)):
+                        found[at] |= bit
+        return found
+
+
+def any_entry(lists: Iterable[str]) -> str:
+    """Return a pattern that occurs wherever an entry of a list does; short ones count as words alone."""
+    literals = {literal for text in lists for literal in literals_of(listed(text))}
+    short = {literal for literal in literals if len(literal) < 4}
+    return rf"{any_literal(literals - short)}|(?i:\b(?:{'|'.join(sorted(short) or ['-'])})\b)"
+
+
 #: Kinds of which one stands near every told value.
 _NOUNS = (
     *("password", "pin", "code", "key", "seed", "question"),
@@ -83,7 +293,7 @@ class Value(NamedTuple):
 @functools.cache
 def lexicon() -> Lexicon:
     """Return the words that rules of proximity speak of."""
-    return Lexicon(read("proximity")["words"])
+    return Lexicon(read(_TABLE)["words"])
 
 
 @functools.cache
@@ -93,21 +303,14 @@ def _bits(kinds: str) -> int:
 
 @functools.cache
 def _shapes() -> tuple[tuple[str, re.Pattern[str]], ...]:
-    return tuple((name, regex(pattern)) for name, pattern in read("proximity")["shapes"].items())
+    return tuple((name, regex(pattern)) for name, pattern in read(_TABLE)["shapes"].items())
 
 
-def is_counted(text: str, start: int) -> bool:
-    """Whether the word right before a place says what a number there counts: a page, an hour, a thing with a number."""
-    before = text[max(0, start - 24) : start].split()
-    return bool(before) and speaks_of("clock counted numbered", before[-1])
-
-
-def speaks_of(kind: str, text: str) -> bool:
-    """Whether a word of a kind stands in a text."""
+def _speaks_of(kind: str, text: str) -> bool:
     return any(kinds & _bits(kind) for kinds in lexicon().of(re.findall(r"\w+", text.lower())))
 
 
-# The shape of a value (1).
+# The shape of a value.
 
 _TELLING = regex(r"[0-9!#$&*?^_@.]|[a-z][A-Z]|[A-Z]-[A-Z]-[A-Z]")
 _ODD = frozenset('()[]{}<>/\\|"`,;:…')
@@ -179,7 +382,7 @@ def _lettered(value: str) -> str | None:
     return "joined" if scattered and len(value) >= 9 and digits(value) * 2 < len(value) else None
 
 
-# What stands around it (2, 3).
+# What stands around it.
 
 
 class Around:
@@ -247,12 +450,6 @@ class Around:
         """Whether its clause ends with it, or goes on to say when or where."""
         return self.ends() or (self.next is not None and bool(self.next.kinds & _bits("goes_on")))
 
-    def is_swapped(self) -> bool:
-        """Whether a number of the same digits in another order stands near: a slip, and what is right."""
-        own = self.line[self.value.first].text
-        near = (self.line[place].text for place in self.places if abs(place - self.value.first) < 8)
-        return not _HOUR.fullmatch(own) and any(other != own and sorted(other) == sorted(own) for other in near)
-
     def is_paired(self) -> bool:
         """Whether the name of a user, or an e-mail address, is joined to it: ``ana@example.org / ...``."""
         place, joints = self.value.first - 1, 0
@@ -269,7 +466,7 @@ class Around:
 
 
 def _sentence(line: Sequence[Word], first: int, last: int) -> list[int]:
-    """Return the places of the sentence around a value, and of those that belong to it (3)."""
+    """Return the places of the sentence around a value, and of those that belong to it."""
 
     def of(sentence: int, begin: int, end: int) -> list[int]:
         return [place for place in range(max(0, begin), min(len(line), end)) if line[place].sentence == sentence]
@@ -291,13 +488,12 @@ _MARKS: dict[str, Callable[[Around], bool]] = {
     "ends": Around.ends,
     "goes on": Around.goes_on,
     "paired": Around.is_paired,
-    "swapped": Around.is_swapped,
 }
 Condition = Callable[[Around], bool]
 
 
 class Rule(NamedTuple):
-    """What has to hold around a value, and what must not (2)."""
+    """What has to hold around a value, and what must not."""
 
     name: str
     needs: tuple[Condition, ...]
@@ -308,7 +504,7 @@ class Rule(NamedTuple):
 def _rules() -> Mapping[str, Sequence[Rule]]:
     """Return the rules by the shapes of the values that they are about."""
     found: dict[str, list[Rule]] = {}
-    for row in read("proximity")["rule"]:
+    for row in read(_TABLE)["rule"]:
         needs, unless = (tuple(map(_condition, row.get(name, ()))) for name in ("needs", "unless"))
         for shape in row["shapes"].split():
             found.setdefault(shape, []).append(Rule(row["name"], needs, unless))
@@ -389,7 +585,7 @@ def _row(line: Sequence[Word], first: int) -> int | None:
     """Return the place of the last of twelve words, or 15 to 24, that may be those of a wallet; None without them."""
 
     def fits(word: Word) -> bool:
-        glue = word.lower in words("told", "words", "glue") or word.kinds & _bits("link")
+        glue = word.lower in _listed("glue") or word.kinds & _bits("link")
         return not glue and _OF_WALLET.fullmatch(word.text) is not None
 
     if first and fits(line[first - 1]) and not line[first - 1].after:
@@ -444,7 +640,7 @@ def _goes_on(line: Sequence[Word], place: int, length: int) -> bool:
 
 
 def _line(text: str, offset: int) -> list[Word]:
-    line = [Word(match, offset) for match in itertools.islice(re.finditer(r"\S+", text), _MOST_WORDS)]
+    line = [Word(match, offset) for match in itertools.islice(re.finditer(r"\S+", text), _MAX_WORDS)]
     sentence = 0
     for word, kinds in zip(line, lexicon().of([word.lower for word in line]), strict=True):
         # "The room's passcode" counts no rooms.
@@ -456,7 +652,7 @@ def _line(text: str, offset: int) -> list[Word]:
 
 def _found(text: str) -> Iterator[tuple[int, int, str]]:
     offset = 0
-    for part in text[:LONGEST].splitlines(keepends=True):
+    for part in text[:MAX_READ].splitlines(keepends=True):
         line = _line(part, offset)
         offset += len(part)
         if not any(word.kinds & _bits(" ".join(_NOUNS)) for word in line):
@@ -477,14 +673,14 @@ def _holding(around: Around) -> str | None:
 
 def find(text: str) -> Iterator[tuple[int, int, str]]:
     """Yield the spans of values that are told, half-open, and the rule by which each is."""
-    if len(text) <= LONGEST_NOTE and not CODE.search(text, 0, LONGEST):
-        yield from itertools.islice(_found(text), _MOST)
+    if len(text) <= MAX_NOTE and not _CODE.search(text, 0, MAX_READ):
+        yield from itertools.islice(_found(text), _MAX_VALUES)
 
 
 @functools.cache
-def telling() -> str:
+def _prefilter() -> str:
     """Return a pattern that occurs in every text in which a value is told."""
-    lists = read("proximity")["words"]
+    lists = read(_TABLE)["words"]
     noun, seed = any_entry(lists[name] for name in _NOUNS), any_entry([lists["seed"]])
     spoken = any_literal(set(listed(lists["digit"])))
     digit = r"[\"“„«]\pL|\pL-\pL-|[0-9]{4}|[0-9]{3}[#*]|[0-9] ?[-–/ ] ?[0-9]|[0-9]\pL|[\pL._-][0-9]"
