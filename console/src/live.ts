@@ -8,6 +8,8 @@ import { enter, lapse, session } from "./session";
 export const commits = signal(0);
 /** Counts the changes of the review queue. */
 export const reviews = signal(0);
+/** Counts both: a commit may make a proposal stale. */
+export const queueMoves = signal(0);
 /** Whether changes arrive as they happen. */
 export const connected = signal(false);
 
@@ -55,6 +57,7 @@ let known = false;
 export function changed(): void {
   commits.value += 1;
   reviews.value += 1;
+  queueMoves.value += 1;
 }
 
 function take(news: News): void {
@@ -69,9 +72,11 @@ function take(news: News): void {
       break;
     case "commit":
       commits.value += 1;
+      queueMoves.value += 1;
       break;
     case "review":
       reviews.value += 1;
+      queueMoves.value += 1;
       break;
     case "lost":
       connected.value = false;

@@ -359,3 +359,52 @@ def test_a_reviewer_decides_on_a_phone(console):
         page.get_by_role("button", name="Approve", exact=True).tap()
         page.get_by_text("Approved").first.wait_for()
     assert texts(console) == ["Ship before Whitsun."]
+
+
+@pytest.fixture
+def outdated(console):
+    """A proposal for the mission, which the owner changed afterwards; the text that holds now is `Ship in June.`"""
+    mission = console.owner.remember("Ship before Easter.", tier="core", key="mission", reason="so").records[0]
+    propose(console, "Ship before Whitsun.")
+    console.owner.revise(mission.id, "Ship in June.", reason="later")
+    return mission
+
+
+def test_a_stale_proposal_shows_then_now_and_proposed(console, outdated):
+    with console.page("/review") as page:
+        page.get_by_role("option").get_by_text("stale", exact=True).wait_for()
+        changed = page.get_by_role("region", name="Changed since")
+        for text in ("Ship before Easter.", "Ship in June.", "Ship before Whitsun."):
+            changed.get_by_text(text).wait_for()
+        expect(page.get_by_role("button", name="Approve", exact=True)).to_have_count(0)
+        assert faults_of_access(page) == []
+
+
+def test_a_stale_proposal_is_edited_against_what_holds_now(console, outdated):
+    with console.page("/review") as page:
+        page.get_by_role("button", name="Edit against what holds now").click()
+        page.get_by_role("textbox").fill("Ship in June, before Whitsun.")
+        page.get_by_role("button", name="Approve as yours").click()
+        page.get_by_text("Nothing waits for you").wait_for()
+    assert texts(console) == ["Ship in June, before Whitsun."]
+
+
+def test_an_open_proposal_is_told_that_its_base_has_changed(console):
+    mission = console.owner.remember("Ship before Easter.", tier="core", key="mission", reason="so").records[0]
+    propose(console, "Ship before Whitsun.")
+    with console.page("/review") as page:
+        settle(page)
+        console.owner.revise(mission.id, "Ship in June.", reason="later")
+        page.get_by_role("region", name="Changed since").get_by_text("Ship in June.").wait_for()
+
+
+def test_decided_and_stale_proposals_are_listed(console, outdated):
+    propose(console, "Ship next year.")
+    rejected = next(each for each in console.owner.pending() if not each.stale)
+    console.owner.reject(rejected.id, reason="too late")
+    with console.page("/review") as page:
+        page.get_by_label("State").select_option("Rejected")
+        page.get_by_role("option", name="Ship next year.").wait_for()
+        heading(page, "too late")
+        page.get_by_label("State").select_option("Waiting")
+        page.get_by_role("option", name="Ship before Whitsun.").wait_for()
