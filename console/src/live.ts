@@ -8,6 +8,8 @@ import { enter, lapse, session } from "./session";
 export const commits = signal(0);
 /** Counts the changes of the review queue. */
 export const reviews = signal(0);
+/** Counts both: a commit may make a proposal stale. */
+export const queueMoves = signal(0);
 /** Whether changes arrive as they happen. */
 export const connected = signal(false);
 
@@ -39,35 +41,70 @@ export function following(signal: Signal<unknown>, took: () => number, run: () =
 const SOON = 120;
 const SLOWEST = 10_000;
 const AGAIN = 2_000;
-let lost = false;
+/** What the tabs of one browser tell each other; `join` asks whoever has the stream whether it is connected. */
+type News = "opened" | "commit" | "review" | "lost" | "join" | "connected";
+const NAME = "keepward events";
+const channel = new BroadcastChannel(NAME);
+/** The stream, in the one tab that has it. */
 let source: EventSource | null = null;
 let waiting: ReturnType<typeof setTimeout> | undefined;
+/** Ends the wait for the stream, or gives it to another tab; null while this page does not follow the store. */
+let leave: (() => void) | null = null;
+/** Whether this page was connected before: what happened since then it has not heard. */
+let known = false;
 
 /** Say that this page itself changed something, so that what it shows is read again at once. */
 export function changed(): void {
   commits.value += 1;
   reviews.value += 1;
+  queueMoves.value += 1;
+}
+
+function take(news: News): void {
+  switch (news) {
+    case "opened":
+      connected.value = online.value = true;
+      if (known) changed();
+      known = true;
+      break;
+    case "connected":
+      connected.value = online.value = known = true;
+      break;
+    case "commit":
+      commits.value += 1;
+      queueMoves.value += 1;
+      break;
+    case "review":
+      reviews.value += 1;
+      queueMoves.value += 1;
+      break;
+    case "lost":
+      connected.value = false;
+      break;
+    case "join":
+      if (source && connected.value) channel.postMessage("connected" satisfies News);
+  }
+}
+
+channel.addEventListener("message", (event: MessageEvent<News>) => {
+  if (leave) take(event.data);
+});
+
+/** Take in news of the stream, and tell the other tabs. */
+function tell(news: News): void {
+  take(news);
+  channel.postMessage(news);
 }
 
 function listen(): void {
   clearTimeout(waiting);
   source?.close();
   source = new EventSource("/memory/events?reviews=true");
-  source.addEventListener("open", () => {
-    connected.value = online.value = true;
-    // Whatever happened while nobody listened was not told.
-    if (lost) changed();
-    lost = false;
-  });
-  source.addEventListener("commit", () => {
-    commits.value += 1;
-  });
-  source.addEventListener("review", () => {
-    reviews.value += 1;
-  });
+  source.addEventListener("open", () => tell("opened"));
+  source.addEventListener("commit", () => tell("commit"));
+  source.addEventListener("review", () => tell("review"));
   source.addEventListener("error", () => {
-    connected.value = false;
-    lost = true;
+    tell("lost");
     source?.close();
     waiting = setTimeout(retry, AGAIN);
   });
@@ -75,22 +112,63 @@ function listen(): void {
 
 async function retry(): Promise<void> {
   const found = await ask(api.GET("/health"));
+  if (!source) return;
   if (!found.ok) {
     waiting = setTimeout(retry, AGAIN);
     return;
   }
   const still = await ask(api.GET("/memory/status"));
-  if (still.ok || !shut.value) listen();
+  if (source && (still.ok || !shut.value)) listen();
+}
+
+function stop(): void {
+  clearTimeout(waiting);
+  source?.close();
+  source = null;
+}
+
+/** Follow the store. A browser allows few connections to a server, so one tab has the stream and tells the others. */
+function join(): void {
+  if (leave) return;
+  // A page that is not from this machine and comes by plain HTTP has no locks: it listens while it is looked at.
+  if (!navigator.locks) return alone();
+  const giveUp = new AbortController();
+  leave = () => giveUp.abort();
+  channel.postMessage("join" satisfies News);
+  void navigator.locks
+    .request(NAME, { signal: giveUp.signal }, () => {
+      listen();
+      return new Promise<void>((done) => {
+        leave = () => {
+          stop();
+          done();
+        };
+      });
+    })
+    .catch(() => undefined);
+}
+
+function alone(): void {
+  const turn = () => {
+    if (document.hidden) stop();
+    else listen();
+  };
+  document.addEventListener("visibilitychange", turn);
+  leave = () => {
+    document.removeEventListener("visibilitychange", turn);
+    stop();
+  };
+  turn();
 }
 
 /** Listen for as long as there is a session. */
 export function followSession(): void {
   effect(() => {
     const { state } = session.value;
-    if (state === "open" || state === "reading") listen();
+    if (state === "open" || state === "reading") join();
     else {
-      clearTimeout(waiting);
-      source?.close();
+      leave?.();
+      leave = null;
       connected.value = false;
     }
   });

@@ -10,6 +10,8 @@ export interface Windowed<T> {
   total: number | undefined;
   /** The item at a place, if it was read. */
   at: (index: number) => T | undefined;
+  /** Whether the part of a place was read: an item that is missing there cannot be shown. */
+  read: (index: number) => boolean;
   /** The place of the first item that was read and passes a test; -1 where there is none. */
   find: (test: (item: T) => boolean) => number;
   /** Have a part read. */
@@ -94,5 +96,6 @@ export function useWindow<T>(
     }
     return -1;
   };
-  return { total, problem, need, reload, find, at: (index) => parts.get(Math.floor(index / SIZE))?.[index % SIZE] };
+  const has = (index: number) => parts.has(Math.floor(index / SIZE));
+  return { total, problem, need, reload, find, read: has, at: (index) => parts.get(Math.floor(index / SIZE))?.[index % SIZE] };
 }

@@ -87,3 +87,29 @@ def _failing(route):
 
 def _last(jobs):
     return next(each.last_at for each in jobs if each.name == "expire")
+
+
+def lede(page):
+    return page.locator("header, .page-head").filter(has=page.get_by_role("heading", level=1)).first
+
+
+def test_home_says_what_waits_before_that_all_is_well(console):
+    console.owner.remember("Ship the ordering app before Easter.", tier="core", key="mission", reason="so")
+    console.agent().remember("Ship before Whitsun.", tier="core", key="mission", reason="so")
+    with console.page("/") as page:
+        expect(lede(page)).to_contain_text("1 proposal waits for you")
+        expect(lede(page)).not_to_contain_text("all is well")
+
+
+def test_home_warns_of_a_settings_file_that_is_not_in_force(console):
+    with console.page("/") as page:
+        page.route("**/memory/settings", lambda route: _not_accepted(route))
+        page.reload()
+        shows(page, "To look at", "The settings file is not in force", "See what it says")
+
+
+def _not_accepted(route):
+    answer = route.fetch()
+    command = "keepward config --accept 9f"
+    file = {"path": "/srv/keepward.toml", "accepted": False, "named": False, "changed": False, "accept_with": command}
+    route.fulfill(response=answer, json={**answer.json(), "file": {**file, "loosens": {"policy.four_eyes": "false"}}})

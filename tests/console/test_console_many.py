@@ -60,7 +60,7 @@ def large(tmp_path_factory, browser):
 def test_a_queue_of_ten_thousand_is_scrolled_to_its_end_without_paging(large):
     with large.page("/review") as page:
         queue = page.get_by_role("listbox")
-        page.get_by_role("option").first.wait_for()
+        page.get_by_role("listbox").get_by_role("option").first.wait_for()
         queue.evaluate("(list) => list.scrollTo(0, list.scrollHeight)")
         last = page.get_by_role("option").filter(has_text="Guess 9999:")
         last.click()

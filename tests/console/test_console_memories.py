@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import struct
 import zlib
 
@@ -201,3 +202,23 @@ def test_each_is_for_everybody_and_no_wider_than_its_window(console, bakery, pla
     with console.page(place.format(**bakery), **settings) as page:
         page.get_by_text("Begin the rye").first.wait_for()
         assert (faults_of_access(page), scrolls_sideways(page)) == ([], False)
+
+
+@pytest.mark.parametrize("width", [761, 800, 960, 1024, 1100])
+def test_a_memory_is_readable_at_every_width(console, bakery, width):
+    with console.page("/memories", viewport={"width": width, "height": 800}) as page:
+        text = page.get_by_role("link", name="Rye dough")
+        text.wait_for()
+        assert text.bounding_box()["width"] >= 240
+        assert not scrolls_sideways(page)
+
+
+def test_a_damaged_memory_is_said_to_be_damaged(console, bakery):
+    with sqlite3.connect(console.owner.path) as db:
+        db.execute("UPDATE events SET payload = CAST('{}' AS BLOB) WHERE memory_id = ?", (bakery["rye"],))
+    with console.page("/memories") as page:
+        page.get_by_role("link", name="Refunds").wait_for()
+        row = page.get_by_role("listitem").filter(has_text="cannot be shown")
+        expect(row).to_contain_text("does not match its seal")
+        row.get_by_role("link", name="Integrity").click()
+        page.get_by_role("heading", name="Integrity", level=1).wait_for()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed: `make test-proof` does")
 from playwright.sync_api import expect
 
-from support.browser import NARROW
+from support.browser import NARROW, faults_of_access
 
 pytestmark = pytest.mark.proof
 
@@ -131,7 +133,7 @@ def test_nothing_is_approved_that_was_not_on_screen_for_a_moment(console):
         page.clock.resume()
         settle(page)
         page.keyboard.press("a")
-        page.get_by_text("Approved").first.wait_for()
+        page.get_by_text("Approved “").first.wait_for()
 
 
 def test_two_presses_of_a_key_do_not_approve_what_came_next(console):
@@ -288,7 +290,7 @@ def test_what_was_decided_on_a_stale_base_is_told(console):
         settle(page)
         console.owner.revise(mission.id, "Ship in June.", reason="later")
         page.keyboard.press("a")
-        page.get_by_text("stale").first.wait_for()
+        page.get_by_text(re.compile("is stale|has changed since")).first.wait_for()
     assert texts(console) == ["Ship in June."]
 
 
@@ -354,8 +356,57 @@ def test_evidence_is_opened_in_place(console):
 def test_a_reviewer_decides_on_a_phone(console):
     propose(console, "Ship before Whitsun.")
     with console.page("/review", viewport=NARROW, has_touch=True) as page:
-        page.get_by_role("option").first.tap()
+        page.get_by_role("listbox").get_by_role("option").first.tap()
         settle(page)
         page.get_by_role("button", name="Approve", exact=True).tap()
-        page.get_by_text("Approved").first.wait_for()
+        page.get_by_text("Approved “").first.wait_for()
     assert texts(console) == ["Ship before Whitsun."]
+
+
+@pytest.fixture
+def outdated(console):
+    """A proposal for the mission, which the owner changed afterwards; the text that holds now is `Ship in June.`"""
+    mission = console.owner.remember("Ship before Easter.", tier="core", key="mission", reason="so").records[0]
+    propose(console, "Ship before Whitsun.")
+    console.owner.revise(mission.id, "Ship in June.", reason="later")
+    return mission
+
+
+def test_a_stale_proposal_shows_then_now_and_proposed(console, outdated):
+    with console.page("/review") as page:
+        page.get_by_role("option").get_by_text("stale", exact=True).wait_for()
+        changed = page.get_by_role("region", name="Changed since")
+        for text in ("Ship before Easter.", "Ship in June.", "Ship before Whitsun."):
+            changed.get_by_text(text).wait_for()
+        expect(page.get_by_role("button", name="Approve", exact=True)).to_have_count(0)
+        assert faults_of_access(page) == []
+
+
+def test_a_stale_proposal_is_edited_against_what_holds_now(console, outdated):
+    with console.page("/review") as page:
+        page.get_by_role("button", name="Edit against what holds now").click()
+        page.get_by_role("textbox").fill("Ship in June, before Whitsun.")
+        page.get_by_role("button", name="Approve as yours").click()
+        page.get_by_text("Nothing waits for you").wait_for()
+    assert texts(console) == ["Ship in June, before Whitsun."]
+
+
+def test_an_open_proposal_is_told_that_its_base_has_changed(console):
+    mission = console.owner.remember("Ship before Easter.", tier="core", key="mission", reason="so").records[0]
+    propose(console, "Ship before Whitsun.")
+    with console.page("/review") as page:
+        settle(page)
+        console.owner.revise(mission.id, "Ship in June.", reason="later")
+        page.get_by_role("region", name="Changed since").get_by_text("Ship in June.").wait_for()
+
+
+def test_decided_and_stale_proposals_are_listed(console, outdated):
+    propose(console, "Ship next year.")
+    rejected = next(each for each in console.owner.pending() if not each.stale)
+    console.owner.reject(rejected.id, reason="too late")
+    with console.page("/review") as page:
+        page.get_by_label("State").select_option("Rejected")
+        page.get_by_role("option", name="Ship next year.").wait_for()
+        heading(page, "too late")
+        page.get_by_label("State").select_option("Waiting")
+        page.get_by_role("option", name="Ship before Whitsun.").wait_for()

@@ -176,3 +176,15 @@ def test_the_owner_adopts_the_edit_by_hand_that_was_looked_at(run, tmp_path, mon
     assert run(*adopt, "--as", "agent").code == 7
     assert run(*adopt).code == 0
     assert (run(*run_doctor, "--strict").code, run("identity", "--json").json["edited"]) == (0, False)
+
+
+def test_pending_marks_what_is_stale_and_shows_what_holds_now(run, held):
+    revised = run("revise", "mission", "Ship next week", "--reason", "news", "--as", "operator", "--json")
+    version = revised.json["version"]
+    shown = run("pending").out
+    assert "stale: what it would change has changed" in shown
+    assert "Ship next week (version 2" in shown
+    name = run("pending", "--json").json["proposals"][0]["id"]
+    assert f"keepward amend {name}" in " ".join(shown.split())
+    done = run("amend", name, "Ship next week, calmly", "--if-version", str(version), "--as", "operator")
+    assert (done.code, run("get", "mission", "--json").json["text"]) == (0, "Ship next week, calmly")

@@ -324,3 +324,16 @@ def test_a_reviewers_session_ends_with_their_token(world, reviewing):
     before = browser.get("/memory/status").status_code
     world.memory.revoke_token(token.id)
     assert (before, browser.get("/memory/status").status_code) == (200, 401)
+
+
+def test_a_stale_proposal_is_marked_and_edited_against_what_holds_now(world, agent):
+    name = held(agent)
+    world.memory.update_by_key("mission", "Ship next week", tier="core")
+    lists = ("/memory/quarantine", "/memory/queue")
+    listed = [world.owner.get(path).json()["items"][0] for path in lists]
+    listed.append(world.owner.get(f"/memory/quarantine/{name}").json())
+    assert [(each["state"], each["stale"]) for each in listed] == [("pending", True)] * 3
+    assert [each["current"][0]["text"] for each in listed] == ["Ship next week"] * 3
+    body = {"text": "Ship next week, in the summer", "if_version": listed[0]["current"][0]["version"]}
+    answer = world.owner.post(f"/memory/quarantine/{name}/amend", json=body, headers=tag_of(world.owner, name))
+    assert (answer.status_code, mission(world)) == (201, "Ship next week, in the summer")

@@ -129,13 +129,14 @@ function Newest({ query }: { query: Query }) {
       onRange={list.need}
       row={(at) => {
         const each = list.at(at);
-        return <Line id={each?.id ?? ""} text={each?.text} />;
+        return <Line id={each?.id ?? ""} text={each?.text} damaged={!each && list.read(at)} />;
       }}
     />
   );
 }
 
-function Line({ id, text }: { id: string; text: string | undefined }) {
+function Line({ id, text, damaged }: { id: string; text: string | undefined; damaged: boolean }) {
+  if (damaged) return <div class="activity-line bad" role="listitem">One memory cannot be shown: it does not match its seal.</div>;
   return (
     <div class="activity-line" role="listitem">
       {text === undefined ? <span class="bone" /> : <Link href={`/memories/${encodeURIComponent(id)}`} class="memory-link"><MemoryText text={text} limit={160} /></Link>}

@@ -10,6 +10,7 @@ import { screens } from "../screens";
 import { mayChange } from "../session";
 import { status, statusProblem } from "../status";
 import { Button } from "../parts/Button";
+import { counted } from "../parts/Contain";
 import { Copy } from "../parts/Copy";
 import { Meter } from "../parts/Meter";
 import { Page } from "../parts/Page";
@@ -33,6 +34,7 @@ export function Home() {
   const jobs = useGet(now ? "/memory/jobs" : null);
   const zone = -new Date().getTimezoneOffset();
   const activity = useGet(now ? "/memory/activity" : null, { params: { query: { days: DAYS, by: "author", zone, include_ended: true, below: true } } });
+  const settings = useGet(now && mayChange() ? "/memory/settings" : null);
   const audited = jobs.data?.items.find((each) => each.name === "integrity_audit");
   const receipt = useGet(audited?.last_receipt ? "/memory/receipts/{id}" : null, { params: { path: { id: audited?.last_receipt ?? "" } } }, reviews);
   const audit: Audit = receipt.data ? { at: receipt.data.at, faults: faultsOf(receipt.data) } : null;
@@ -40,10 +42,10 @@ export function Home() {
     return <Page title="Home">{statusProblem.value ? <Failed problem={statusProblem.value} /> : <Loading rows={6} />}</Page>;
   }
   const ready = checks.data && jobs.data;
-  const warnings = ready ? warningsOf({ checks: ready && checks.data!.items, jobs: jobs.data!.items, activity: activity.data, now: present.value }) : [];
+  const warnings = ready ? warningsOf({ checks: ready && checks.data!.items, jobs: jobs.data!.items, activity: activity.data, file: settings.data?.file ?? null, now: present.value }) : [];
   if (audit?.faults) warnings.unshift({ id: "audit", tone: "bad", text: `The last verification found ${audit.faults} faults`, help: "verify again to see which, then decide what to bring back", to: { path: "/integrity", title: "See them" }, command: "keepward verify" });
   return (
-    <Page title="Home" lede={ready ? verdict(warnings) : "looking…"} json="/memory/status">
+    <Page title="Home" lede={ready ? verdict(warnings, now.quarantine.depth) : "looking…"} json="/memory/status">
       <div class="tiles">
         <Waiting now={now} />
         <Memories now={now} counts={activity.data?.counts} />
@@ -70,11 +72,13 @@ function faultsOf(receipt: Schemas["AnyReceipt"]): number {
   return counts?.faults ?? 0;
 }
 
-function verdict(warnings: readonly Warning[]): string {
+function verdict(warnings: readonly Warning[], waiting: number): string {
   const bad = warnings.filter((each) => each.tone === "bad").length;
-  if (bad) return bad === 1 ? "one thing is wrong" : `${bad} things are wrong`;
-  if (!warnings.length) return "all is well";
-  return warnings.length === 1 ? "all is well, one thing to look at" : `all is well, ${warnings.length} things to look at`;
+  const parts = [];
+  if (bad) parts.push(bad === 1 ? "one thing is wrong" : `${bad} things are wrong`);
+  if (waiting) parts.push(`${counted(waiting, "proposal")} ${waiting === 1 ? "waits" : "wait"} for you`);
+  if (!bad && warnings.length) parts.push(warnings.length === 1 ? "one thing to look at" : `${warnings.length} things to look at`);
+  return parts.join(", ") || "all is well";
 }
 
 function exists(path: string): boolean {

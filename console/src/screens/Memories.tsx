@@ -285,11 +285,16 @@ function Body({ list, reading, cursor, selected, turn, asOf }: BodyProps) {
       onRange={list.need}
       row={(index) => {
         const each = list.at(index);
-        if (!each) return <div class="memory-row" role="listitem"><span class="bone" /></div>;
+        if (!each) return <div class="memory-row" role="listitem">{list.read(index) ? <Damaged /> : <span class="bone" />}</div>;
         return <Row each={each} reading={reading} on={index === cursor} chosen={selected.has(each.id)} turn={turn} asOf={asOf} />;
       }}
     />
   );
+}
+
+/** A memory that is left out of its page; which one it is, the note above the list says. */
+function Damaged() {
+  return <span class="memory-damaged bad">One memory cannot be shown: it does not match its seal. <Link href="/integrity">Integrity</Link></span>;
 }
 
 interface RowProps {

@@ -5,7 +5,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { api, ask } from "../api";
 import { useAddress } from "../address";
 import { useKeys } from "../keys";
-import { reviews } from "../live";
+import { queueMoves } from "../live";
 import { useWindow } from "../pages";
 import { mayDecide } from "../session";
 import { Button } from "../parts/Button";
@@ -21,7 +21,7 @@ import { approve } from "./review/decide";
 import { Detail } from "./review/Detail";
 import { BatchDialog, EditDialog, RejectDialog } from "./review/Dialogs";
 import { watched } from "./review/watched";
-import { editable, gist, headline, OTHERS, proposer, toneOf, type Proposal } from "./review/words";
+import { approvable, currentOf, editable, gist, headline, OTHERS, proposer, toneOf, type Proposal } from "./review/words";
 
 // Most that one call decides, and so most that are selected at once.
 const MOST = 200;
@@ -31,7 +31,8 @@ type Counts = Record<string, Record<string, number>>;
 
 export function Review() {
   const address = useAddress();
-  const filters = { proposer: address.get("proposer") || undefined, gate: address.get("gate") || undefined, tier: tierOf(address.get("tier")) };
+  const state = STATES.find(([name]) => name === address.get("state"))?.[0];
+  const filters = { state, proposer: address.get("proposer") || undefined, gate: address.get("gate") || undefined, tier: tierOf(address.get("tier")) };
   const name = JSON.stringify(filters);
   const facts = useRef<{ counts: Counts; oldest: string | null }>({ counts: {}, oldest: null });
   const list = useWindow<Proposal>(
@@ -41,7 +42,7 @@ export function Review() {
       if (found.ok) facts.current = { counts: found.data.counts, oldest: found.data.oldest_at };
       return found;
     },
-    reviews,
+    queueMoves,
   );
   const [chosen, setChosen] = useState<ReadonlyMap<string, Proposal>>(new Map());
   const [open, setOpen] = useState<Open | null>(null);
@@ -99,6 +100,7 @@ export function Review() {
   const approveOne = async (one: Proposal) => {
     if (busy) return;
     if (!one.may_approve) return say(OTHERS, { tone: "plain" });
+    if (one.stale) return say("It is stale: edit it against what holds now, or reject it", { tone: "plain" });
     if (!watched.value.has(one.digest)) return say("Not yet: look at it for a moment first", { tone: "plain" });
     setBusy(true);
     const done = await approve(one);
@@ -108,12 +110,12 @@ export function Review() {
   const meant = chosen.size ? [...chosen.values()] : item ? [item] : [];
   const act = {
     approve: () => {
-      const approvable = meant.filter((each) => each.may_approve);
-      if (chosen.size && approvable.length) setOpen({ what: "batch", items: approvable });
+      const ready = meant.filter(approvable);
+      if (chosen.size && ready.length) setOpen({ what: "batch", items: ready });
       else if (item) void approveOne(item);
     },
     edit: () => {
-      if (item?.may_approve && editable(item)) setOpen({ what: "edit", items: [item] });
+      if (item?.may_approve && editable(item) && (!item.stale || currentOf(item))) setOpen({ what: "edit", items: [item] });
     },
     reject: () => {
       if (meant.length) setOpen({ what: "reject", items: meant });
@@ -140,18 +142,21 @@ export function Review() {
     if (open) goOn(open.items);
     setOpen(null);
   };
-  const lede = total === undefined ? null : total ? <>{total.toLocaleString()} {total === 1 ? "waits" : "wait"}, the oldest since <Time at={facts.current.oldest} /></> : "nothing waits";
+  const ended = STATES.find(([name]) => name === state)?.[1];
+  const lede = total !== undefined && ended ? `${total.toLocaleString()} ${ended.toLowerCase()}` : total === undefined ? null : total ? <>{total.toLocaleString()} {total === 1 ? "waits" : "wait"}, the oldest since <Time at={facts.current.oldest} /></> : "nothing waits";
   return (
     <Page title="Review" lede={lede} json="/memory/queue" actions={<span class="soft small wide-only"><kbd>j</kbd> <kbd>k</kbd> move · <kbd>a</kbd> approve · <kbd>r</kbd> reject · <kbd>e</kbd> edit · <kbd>x</kbd> select · <kbd>?</kbd></span>}>
       {total === undefined ? (
         list.problem ? <Failed problem={list.problem} retry={list.reload} /> : <Loading rows={6} />
       ) : total === 0 && !at && !Object.values(filters).some(Boolean) ? (
         <div class="card">
+          <States address={address} />
           <Empty title="Nothing waits for you">What an agent may not decide alone comes here: a change of a core block, words from the web that give orders, less trust than there was.</Empty>
         </div>
       ) : (
         <div class={at ? "review at" : "review"}>
           <div class="card queue">
+            <States address={address} />
             <Filters counts={facts.current.counts} address={address} />
             {chosen.size ? (
               <div class="chosen">
@@ -163,9 +168,9 @@ export function Review() {
                 <Button small tone="quiet" onClick={() => setChosen(new Map())}>Clear</Button>
               </div>
             ) : null}
-            {total === 0 ? <Empty title="Nothing like that waits" /> : (
+            {total === 0 ? <Empty title={ended ? "There is none" : "Nothing like that waits"} /> : (
               <VirtualList
-                label="Proposals that wait"
+                label={ended ? `Proposals: ${ended.toLowerCase()}` : "Proposals that wait"}
                 role="listbox"
                 class="queue-rows"
                 count={total}
@@ -238,10 +243,26 @@ function Row({ item, on, chosen, onOpen, onToggle }: RowProps) {
         <MemoryText text={gist(item) || headline(item)} one />
         <div class="row-sub small soft">
           <span class="cut">{seen(proposer(item))} · {item.diff[0]?.after.tier}{item.diff[0]?.after.key ? <> <b>{seen(item.diff[0].after.key)}</b></> : null}</span>
+          {item.stale ? <Tag tone="warn" title="what it would change has changed since">stale</Tag> : null}
+          {item.state === "pending" ? null : <Tag>{item.state}</Tag>}
           {reason ? <Tag tone={toneOf(reason)} title={reason.detail}>{reason.code.replaceAll("_", " ")}</Tag> : null}
           {chosen ? <span class="unheard">, selected</span> : null}
         </div>
       </div>
+    </div>
+  );
+}
+
+/** What became of proposals, as the API calls it and as it is shown; without one they wait. */
+const STATES = [["approved", "Approved"], ["rejected", "Rejected"], ["stale", "Set aside as stale"], ["expired", "Expired"]] as const;
+
+function States({ address }: { address: ReturnType<typeof useAddress> }) {
+  return (
+    <div class="filters">
+      <select aria-label="State" value={address.get("state")} onChange={(event) => address.set({ state: event.currentTarget.value || null, at: null })}>
+        <option value="">Waiting</option>
+        {STATES.map(([name, title]) => <option key={name} value={name}>{title}</option>)}
+      </select>
     </div>
   );
 }

@@ -91,6 +91,7 @@ class Govern(Calls):
         *,
         digest: str | None = None,
         memory: str | None = None,
+        if_version: int | None = None,
         **fields: Unpack[ReplaceFields],
     ) -> Outcome:
         """Approve a proposal with changes of one's own to what it would store, which the gates judge again.
@@ -98,6 +99,9 @@ class Govern(Calls):
         Fields are those of ``revise``; ``memory`` says which is meant, where it would store several texts. New words
         are stored as the reviewer's, and the proposal is closed as approved with changes. What the gates refuse, or
         would hold for another reason than the proposal, is ``Refused``, and the proposal goes on waiting.
+
+        A proposal that is ``stale`` takes ``if_version``, the version of the memory in ``current``: the change is then
+        made to what that says.
         """
 
     @sends("review")

@@ -61,7 +61,11 @@ def pending(call: Call, state: str, limit: int | None, everything: bool) -> Answ
             screen.line("Nothing waits for review.", "dim")
         for each in data["proposals"]:
             show_proposal(screen, each)
-            if each["may_approve"]:
+            if each["stale"]:
+                for now in each["current"]:
+                    edit = f"keepward amend {each['id']} TEXT --if-version {now['version']}"
+                    screen.labelled("edit", edit, "bold")
+            elif each["may_approve"]:
                 screen.labelled("approve", f"keepward approve {each['id']}", "bold")
 
     several = f"{len(found):,} of them{cut}; `approve` and `reject --reason` take several ids at once"
@@ -72,6 +76,8 @@ def pending(call: Call, state: str, limit: int | None, everything: bool) -> Answ
 def show_proposal(screen: Screen, data: dict[str, Any]) -> None:
     """Print a proposal as its reviewer needs it: every field that changes, invisible characters written out."""
     screen.heading(f"{data['id']} · {data['state']}")
+    if data["stale"]:
+        screen.line("stale: what it would change has changed since it was proposed", "bold")
     screen.labelled("from", f"{data['proposer']}, {minute(data['created_at'])} UTC")
     screen.labelled("because", data["reason"])
     show_reasons(screen, "held by", data["reasons"])
@@ -91,6 +97,9 @@ def show_proposal(screen: Screen, data: dict[str, Any]) -> None:
                 screen.labelled(name, after, indent=2)
             else:
                 screen.change(name, before, after)
+    for each in data["current"]:
+        said = f"{each['text']} (version {each['version']}, {minute(each['updated_at'] or each['created_at'])} UTC)"
+        screen.labelled("now", said)
     if data["decided_by"]:
         screen.labelled("decided", f"{data['state']} by {data['decided_by']}: {data['decision']}")
     screen.ids(data, "digest")
@@ -122,6 +131,7 @@ def approve(call: Call, ids: tuple[str, ...], digest: str | None) -> Answer:
     NEW_TEXT,
     option("--digest", "The digest you saw; another one is not approved.", "HEX"),
     option("--memory", "Which one is meant, where it would store several texts.", "ID"),
+    option("--if-version", "Version of the memory that you saw, where it has changed since.", "N", "if_version"),
     *EDIT,
     CONSENT,
 )

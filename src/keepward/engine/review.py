@@ -21,7 +21,7 @@ Invariants
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -30,7 +30,7 @@ from keepward.engine.commit import Steps, Transaction, transact
 from keepward.engine.look import Overlay, judged
 from keepward.engine.session import Engine, Session
 from keepward.engine.traces import revived
-from keepward.engine.view import occupant, says_the_same, visible
+from keepward.engine.view import occupant, reaches, says_the_same, veiled, visible, withholds
 from keepward.errors import Conflict, InvalidInput, KeepwardError, NotFound, StaleVersion, Unauthorised
 from keepward.gates.content import scrub_secret
 from keepward.gates.detect.engine import Finding
@@ -67,7 +67,25 @@ def pending(session: Session, *, state: str = "pending") -> list[Waiting]:
 
     ``state`` is that of all of them, or ``all``.
     """
-    return [item for each in _queue(session, state) if (item := within_reach(session, each)) is not None]
+    within = [item for each in _queue(session, state) if (item := within_reach(session, each)) is not None]
+    return compared(session, within)
+
+
+def compared(session: Session, items: Sequence[Waiting]) -> list[Waiting]:
+    """Return proposals, those that wait compared with what their memories say now; see ``Waiting.stale``."""
+    open_items = [item for item in items if item.state == "pending"]
+    ids = sorted({name for item in open_items for name, version in item.base.items() if version})
+    newest = {each.id: each for each in session.store.records(session.tenant, ids).records} if ids else {}
+    return [_compared(session, item, newest) if item.state == "pending" else item for item in items]
+
+
+def _compared(session: Session, item: Waiting, newest: Mapping[str, Record]) -> Waiting:
+    if identity.is_edition(item):
+        return replace(item, stale=identity.outdated(session, item) is not None)
+    based = {name: newest.get(name) for name, version in item.base.items() if version}
+    moved = [each for name, each in based.items() if each and not says_the_same(session, each, item.base[name])]
+    shown = (veiled(each) if withholds(session, each) else each for each in moved if reaches(session, each.scope))
+    return replace(item, stale=bool(moved) or None in based.values(), current=tuple(shown))
 
 
 def within_reach(session: Session, item: Waiting) -> Waiting | None:
@@ -86,7 +104,7 @@ def proposal(session: Session, proposal_id: str) -> Waiting:
     """
     item = session.store.waiting(session.tenant, proposal_id)
     if item is not None and (seen := within_reach(session, as_read(session, item))) is not None:
-        return seen
+        return compared(session, [seen])[0]
     raise NotFound("there is no proposal by that id in this tenant; `keepward pending` lists them")
 
 
@@ -145,8 +163,13 @@ def approve(session: Session, proposal_id: str, *, digest: str | None = None) ->
         return _settled(session, lambda: transact(session, decide, _carry_out, beforehand=True))
 
 
-def _as_seen(session: Session, proposal_id: str, digest: str | None) -> tuple[Waiting, tuple[Step, ...]]:
-    """Return a proposal that the session may approve, and its steps as they follow what is stored now."""
+def _as_seen(
+    session: Session, proposal_id: str, digest: str | None, if_version: int | None = None
+) -> tuple[Waiting, tuple[Step, ...]]:
+    """Return a proposal that the session may approve, and its steps as they follow what is stored now.
+
+    With ``if_version`` they also follow the one memory that has changed since, at that version.
+    """
     item = _open(session, proposal_id)
     if digest is not None and digest != item.digest:
         raise Conflict("the proposal is not the one you saw; look at it again and decide on its present digest")
@@ -154,7 +177,33 @@ def _as_seen(session: Session, proposal_id: str, digest: str | None) -> tuple[Wa
         raise Conflict("the proposal does not match its digest and cannot be approved; run `keepward verify`")
     if not (session.policy.enabled and session.policy.capture):
         raise Conflict("memory is switched off by policy; the proposal goes on waiting")
+    if if_version is not None:
+        item = _rebased(session, item, if_version)
     return item, _following(item.steps, _unchanged(session, item))
+
+
+def _rebased(session: Session, item: Waiting, version: int) -> Waiting:
+    """Return a proposal of one change as if it had been made to this version of its memory, which is the newest.
+
+    Raises:
+        StaleVersion: it is not the newest.
+        InvalidInput: the proposal has several changes, or makes a new memory.
+    """
+    if len(item.steps) != 1 or (step := item.steps[0]).before is None or identity.is_edition(item):
+        raise InvalidInput("`if_version` goes with a proposal of one change to one memory; leave it out")
+    found = session.store.records(session.tenant, [step.after.id]).records
+    if not found or found[0].version != version:
+        raise StaleVersion("the memory has changed again since you looked: read the proposal again")
+    if found[0].status is not Status.ACTIVE:
+        status = found[0].status.value
+        raise Conflict(f"the memory is {status} by now; reject the proposal, or restore the memory first")
+    asked = {
+        each.name: getattr(step.after, each.name)
+        for each in fields(step.after)
+        if getattr(step.after, each.name) != getattr(step.before, each.name)
+    }
+    after = replace(found[0], **{**asked, "version": version + 1})
+    return replace(item, steps=(replace(step, before=found[0], after=after),), base={step.after.id: version})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,11 +239,19 @@ def _carry_out(transaction: Transaction, approval: _Approval) -> Committed:
 
 
 def amend(
-    session: Session, proposal_id: str, change: ask.Replace, *, digest: str | None = None, memory: str | None = None
+    session: Session,
+    proposal_id: str,
+    change: ask.Replace,
+    *,
+    digest: str | None = None,
+    memory: str | None = None,
+    if_version: int | None = None,
 ) -> Committed | Refused:
     """Approve a proposal with a change of one's own to what it would store; ``change`` names no memory.
 
-    ``memory`` says which one is meant, where a proposal would store several texts. See (6).
+    ``memory`` says which one is meant, where a proposal would store several texts. ``if_version`` is the version of
+    that memory that the reviewer saw, where it has changed since it was proposed: the change is made to that one, and
+    what the proposal does not change stays as it is now. See (6).
 
     Raises:
         Unauthorised, Conflict, StaleVersion: as ``approve``.
@@ -203,7 +260,7 @@ def amend(
     found: dict[str, tuple[Finding, ...]] = {}
 
     def decide(session: Session) -> _Approval:
-        item, steps = _as_seen(session, proposal_id, digest)
+        item, steps = _as_seen(session, proposal_id, digest, if_version)
         if identity.is_edition(item):
             raise InvalidInput(
                 "a new edition of the identity is approved or rejected as it is; propose words of your own instead"

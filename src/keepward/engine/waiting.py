@@ -19,7 +19,7 @@ from datetime import datetime
 from typing import Any
 
 from keepward.engine.read import search
-from keepward.engine.review import as_read, proposal, within_reach
+from keepward.engine.review import as_read, compared, proposal, within_reach
 from keepward.engine.session import Session
 from keepward.engine.view import handed_in, proven, reaches, veiled, withheld_from
 from keepward.errors import KeepwardError, Unauthorised
@@ -94,7 +94,7 @@ def queue(
     ]
     ids = [each.id for each in chosen[offset : offset + limit]]
     found = {each.id: each for each in session.store.proposals(session.tenant, ids)}
-    items = (within_reach(session, as_read(session, found[each])) for each in ids if each in found)
+    read = (within_reach(session, as_read(session, found[each])) for each in ids if each in found)
     counts = {
         "proposer": Counter(each.proposer for each in known),
         "gate": Counter(gate for each in known for gate in each.gates),
@@ -102,7 +102,7 @@ def queue(
         "op": Counter(op for each in known for op in each.ops),
     }
     return Queue(
-        items=tuple(item for item in items if item is not None),
+        items=tuple(compared(session, [item for item in read if item is not None])),
         offset=offset,
         total=len(chosen),
         counts={name: dict(sorted(each.items())) for name, each in counts.items()},

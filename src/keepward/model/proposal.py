@@ -51,6 +51,9 @@ class Waiting(Value):
     told: bool = False
     #: Whether whoever reads it may approve it: by their rights and the policy. It is of the reading, and is not kept.
     may_approve: bool = False
+    #: Whether a memory that it builds on has changed since; and what these memories say now. Not kept either.
+    stale: bool = False
+    current: tuple[Record, ...] = ()
 
 
 def digest_of(steps: tuple[Step, ...], base: dict[str, int]) -> str:
@@ -189,7 +192,7 @@ PROPOSAL_SCHEMA = 1
 def waiting_to_dict(item: Waiting) -> dict[str, Any]:
     """Return a proposal as JSON values; what its proposer could do beside the rights, and who reads it, is not kept."""
     packed = pack(item)
-    del packed["proposer"]["can"], packed["may_approve"]
+    del packed["proposer"]["can"], packed["may_approve"], packed["stale"], packed["current"]
     return {"v": PROPOSAL_SCHEMA, **packed}
 
 

@@ -95,13 +95,20 @@ class Amend(Request[Outcome]):
     values: ReplaceFields = EMPTY
     memory: Annotated[fields.Id, Limit("Which one is meant, where it would store several texts.")] | None = None
     digest: fields.Digest | None = None
+    if_version: (
+        Annotated[
+            int, Limit("Version of the memory that you saw, where it has changed since it was proposed.", minimum=1)
+        ]
+        | None
+    ) = None
 
     def run(self, session: Session) -> Outcome:
         from keepward.engine.review import amend
 
         given = {} if self.text is KEEP else {"text": self.text}
         change = arguments.change(Replace, {"id": "", **given, **self.values})
-        return amend(session, self.proposal_id, change, digest=self.digest, memory=self.memory)
+        seen: Any = {"digest": self.digest, "memory": self.memory, "if_version": self.if_version}
+        return amend(session, self.proposal_id, change, **seen)
 
 
 @verb("reject", "POST /memory/quarantine/{id}/reject", right="approve", answer="receipt_record")

@@ -22,6 +22,8 @@ type Facts = {
   checks: readonly Schemas["Check"][];
   jobs: readonly Schemas["JobState"][];
   activity: Schemas["Activity"] | undefined;
+  /** The settings file, where there is one and who looks may see it. */
+  file: Schemas["SettingsFile"] | null;
   now: number;
 };
 
@@ -33,12 +35,23 @@ const LATE = 36;
 const MANY = 20;
 const TIMES = 8;
 
-export function warningsOf({ checks, jobs, activity, now }: Facts): Warning[] {
+export function warningsOf({ checks, jobs, activity, file, now }: Facts): Warning[] {
   const without = checks.some((each) => each.name === "embedder" && !each.ok);
   // Without an embedder nothing can give them vectors.
   const wrong = checks.filter((each) => (!each.ok || each.warning) && !(without && each.name === "vectors"));
-  const found = [...wrong.map(ofCheck), ...jobs.flatMap((each) => ofJob(each, now)), ...(activity ? unusual(activity) : [])];
+  const found = [...wrong.map(ofCheck), ...jobs.flatMap((each) => ofJob(each, now)), ...(activity ? unusual(activity) : []), ...(file && !file.accepted ? [notInForce(file)] : [])];
   return found.sort((one, other) => Number(other.tone === "bad") - Number(one.tone === "bad"));
+}
+
+function notInForce(file: Schemas["SettingsFile"]): Warning {
+  return {
+    id: "settings",
+    tone: "warn",
+    text: "The settings file is not in force: nobody accepted it",
+    help: `read ${file.path} first; until it is accepted the safe defaults hold for what it loosens`,
+    to: { path: "/settings", title: "See what it says" },
+    command: file.accept_with ?? undefined,
+  };
 }
 
 function ofCheck(check: Schemas["Check"]): Warning {

@@ -2,7 +2,7 @@
 
 import type { Schemas } from "../../api";
 import { useGet } from "../../load";
-import { reviews } from "../../live";
+import { queueMoves } from "../../live";
 import { mayDecide } from "../../session";
 import { Button } from "../../parts/Button";
 import { MemoryText } from "../../parts/MemoryText";
@@ -12,7 +12,7 @@ import { Time } from "../../parts/Time";
 import { said, seen } from "../../parts/seen";
 import { Changes } from "./Changes";
 import { useWatched, watched } from "./watched";
-import { editable, headline, OTHERS, type Proposal } from "./words";
+import { approvable, currentOf, editable, headline, OTHERS, type Proposal } from "./words";
 
 interface Props {
   id: string;
@@ -26,7 +26,7 @@ interface Props {
 }
 
 export function Detail({ id, listed, ...acts }: Props) {
-  const found = useGet("/memory/quarantine/{id}", { params: { path: { id } } }, reviews);
+  const found = useGet("/memory/quarantine/{id}", { params: { path: { id } } }, queueMoves);
   const item = found.data ?? listed;
   if (!item) return <article class="card proposal"><Shown of={found} rows={6}>{() => null}</Shown></article>;
   return <One key={item.digest} item={item} stored={found.data?.shown} {...acts} />;
@@ -61,7 +61,8 @@ function One({ item, stored, busy, onApprove, onEdit, onReject, onBack }: Omit<P
             ))}
           </p>
         </section>
-        <div ref={what} class="stack"><Changes steps={item.diff} /></div>
+        {item.stale ? <Stale item={item} /> : null}
+        <div ref={what} class="stack">{item.stale ? null : <Changes steps={item.diff} />}</div>
         <dl class="facts">
           <dt>Said why</dt>
           <dd>{seen(item.reason)}</dd>
@@ -83,13 +84,35 @@ function One({ item, stored, busy, onApprove, onEdit, onReject, onBack }: Omit<P
       </div>
       {open && mayDecide() ? (
         <div class="proposal-acts">
-          {item.may_approve ? <Button tone="go" hint="a" busy={busy} aria-disabled={!read} onClick={() => onApprove(item)}>Approve</Button> : <span class="soft small">{OTHERS}</span>}
-          {item.may_approve && editable(item) ? <Button hint="e" busy={busy} onClick={() => onEdit(item)}>Edit and approve</Button> : null}
+          {approvable(item) ? <Button tone="go" hint="a" busy={busy} aria-disabled={!read} onClick={() => onApprove(item)}>Approve</Button> : item.may_approve ? null : <span class="soft small">{OTHERS}</span>}
+          {item.may_approve && editable(item) && (!item.stale || currentOf(item)) ? <Button hint="e" busy={busy} onClick={() => onEdit(item)}>{item.stale ? "Edit against what holds now" : "Edit and approve"}</Button> : null}
           <span class="spread" />
-          <Button tone="no" hint="r" busy={busy} onClick={() => onReject(item)}>Reject…</Button>
+          <Button tone="no" hint="r" busy={busy} onClick={() => onReject(item)}>{item.stale ? "Reject as outdated…" : "Reject…"}</Button>
         </div>
       ) : null}
     </article>
+  );
+}
+
+/** A stale proposal: what its memory said when it was made, what that says now, and what is proposed. */
+function Stale({ item }: { item: Proposal }) {
+  return (
+    <section class="stale" aria-label="Changed since">
+      <p><Tag tone="warn">stale</Tag> What it would change has changed since it was proposed.</p>
+      {item.diff.map((step) => {
+        const now = item.current.find((each) => each.id === step.id);
+        return (
+          <dl key={step.id} class="facts">
+            <dt>Then</dt><dd><MemoryText text={step.before?.text ?? ""} /></dd>
+            <dt>Now</dt>
+            <dd>
+              {now ? <><MemoryText text={now.text} /> <span class="soft small">version {now.version}, <Time at={now.updated_at ?? now.created_at} />{now.status === "active" ? "" : `, ${now.status}`}</span></> : <span class="faint">{item.current.length ? "as it was" : "it cannot be shown"}</span>}
+            </dd>
+            <dt>Proposed</dt><dd><MemoryText text={step.after.text ?? ""} /></dd>
+          </dl>
+        );
+      })}
+    </section>
   );
 }
 

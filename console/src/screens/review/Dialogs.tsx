@@ -11,7 +11,7 @@ import { seen } from "../../parts/seen";
 import { Changes } from "./Changes";
 import { amend, approveAll, reject } from "./decide";
 import { useWatched, watched } from "./watched";
-import { editable, headline, proposer, toneOf, type Proposal } from "./words";
+import { currentOf, editable, headline, proposer, toneOf, type Proposal } from "./words";
 
 interface Props {
   onClose: () => void;
@@ -68,13 +68,16 @@ export function RejectDialog({ items, onClose, onDone }: Props & { items: readon
 
 export function EditDialog({ item, onClose, onDone }: Props & { item: Proposal }) {
   const proposed = editable(item)?.after.text ?? "";
+  const now = item.stale ? currentOf(item) : undefined;
   const [text, setText] = useState(proposed);
   const [problem, setProblem] = useState<Problem | null>(null);
   const [busy, setBusy] = useState(false);
+  // Of a stale proposal the proposed words may be what is wanted, over what holds now.
+  const same = text === (now ? now.text : proposed);
   const send = async () => {
-    if (!text.trim() || text === proposed || busy) return;
+    if (!text.trim() || same || busy) return;
     setBusy(true);
-    const wrong = await amend(item, text);
+    const wrong = await amend(item, text, now?.version);
     setBusy(false);
     if (wrong) setProblem(wrong);
     else onDone();
@@ -85,7 +88,7 @@ export function EditDialog({ item, onClose, onDone }: Props & { item: Proposal }
       title={`Edit and approve: ${headline(item)}`}
       onClose={onClose}
       onSubmit={() => void send()}
-      foot={<><Button onClick={onClose}>Cancel</Button><Button type="submit" tone="go" busy={busy} disabled={!text.trim() || text === proposed}>Approve as yours</Button></>}
+      foot={<><Button onClick={onClose}>Cancel</Button><Button type="submit" tone="go" busy={busy} disabled={!text.trim() || same}>Approve as yours</Button></>}
     >
       <label class="field">
         <span>What is stored, as your own words</span>
@@ -100,8 +103,8 @@ export function EditDialog({ item, onClose, onDone }: Props & { item: Proposal }
           }}
         />
       </label>
-      <h3>Proposed, and yours</h3>
-      <Diff before={proposed} after={text} />
+      <h3>{now ? "What holds now, and yours" : "Proposed, and yours"}</h3>
+      <Diff before={now ? now.text : proposed} after={text} />
       {problem ? <p class="bad" role="alert">{seen(problem.detail)}</p> : null}
     </Dialog>
   );

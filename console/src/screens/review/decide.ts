@@ -21,12 +21,12 @@ export async function approve(item: Proposal): Promise<boolean> {
   return done.ok ? stored(`Approved ${named(item)}`, done.data) : failed(done.problem);
 }
 
-/** Store other words in place of the proposed ones, as the reviewer's own. */
-export async function amend(item: Proposal, text: string): Promise<Problem | null> {
+/** Store other words in place of the proposed ones, as the reviewer's own; `over` is the version that holds now, of a stale proposal. */
+export async function amend(item: Proposal, text: string, over?: number): Promise<Problem | null> {
   const done = await ask(
     api.POST("/memory/quarantine/{id}/amend", {
       params: { path: { id: item.id }, header: { "If-Match": tag(item) } },
-      body: { text },
+      body: over === undefined ? { text } : { text, if_version: over },
     }),
   );
   if (!done.ok) return done.problem;

@@ -44,6 +44,16 @@ function article(kind: string): string {
   return /^[aeiou]/.test(kind) ? `an ${kind}` : `a ${kind}`;
 }
 
+/** Return what the memory of a stale proposal says now; undefined where there is no such memory any more, or several. */
+export function currentOf(item: Proposal): Schemas["Memory"] | undefined {
+  return item.current.length === 1 ? item.current[0] : undefined;
+}
+
+/** Whether a proposal can be approved as it is. */
+export function approvable(item: Proposal): boolean {
+  return item.may_approve && !item.stale;
+}
+
 /** Return the words that a list shows of a proposal. */
 export function gist(item: Proposal): string {
   const step = item.diff.find((each) => each.after.text) ?? item.diff[0];
