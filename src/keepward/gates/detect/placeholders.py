@@ -7,13 +7,16 @@ value opens nothing. A documented format of a provider is never excused here.
 from __future__ import annotations
 
 import base64
+import bisect
 import functools
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from keepward.gates.detect.checks import digits, high_entropy
 from keepward.gates.detect.engine import Finding
 from keepward.gates.detect.tables import listed
+from keepward.gates.detect.text import occurs
 from keepward.model.patterns import regex
 
 #: Detectors of a place and not of a format: whatever is written there is found.
@@ -64,7 +67,7 @@ _READ_FOR_CERTAIN = regex(
 #: A name of code that ends as names of secrets do: ``shopSecretKey``.
 _NAMED = regex(r"[a-z]+(?:[A-Z][a-z]+)*(?:Secret|SecretKey|Password|Token)")
 #: A line of settings up to its value.
-_SETTING = regex(r"(?m:^)[ \t-]*[\w.]+[ \t]*[:=][ \t]*['\"]?\Z")
+_SETTING = regex(r"[ \t-]*[\w.]+[ \t]*[:=][ \t]*['\"]?\Z")
 #: A piece of a key block's body.
 _BODY = regex(r"[A-Za-z0-9+/=]{16,}")
 _CONSTANT = regex(r"[A-Z]+(?:_[A-Z]+)+")
@@ -78,7 +81,7 @@ _COMMAND = regex(
 _ERROR = regex(r"(?:\w+\.)*\w*(?:Error|Exception|Warning|Failure|Denied)")
 _DIGEST = regex(r"(?:sha\d{1,3}|md5|blake2b)[:-].*", re.IGNORECASE)
 _DIGEST_OF = regex(r"(?:sha\d{1,3}|md5|blake2b)[:-]\Z", re.IGNORECASE)
-_TEST_CODE = regex(
+_TEST_CODE = (
     r"\b(?:describe|context|it|test|specify)\(\s*['\"`]|\bdef test_|@pytest|@Test\b|func Test|\bexpect\(|\bassert"
     r"|\bmock|\bpage\.(?:fill|getBy)|\bcy\.|Factory\b|\bfixtures?\b|\bseeds?\b|monkeypatch|testcontainers|\bt\.Run\("
 )
@@ -115,45 +118,86 @@ _PUBLISHED = (
     "EixZaYVK1fsbw1ZfbX3OXePaWxn96p36WQoeG6Lruj3vj9y6Yq0Wq",
     ".vGA1O9wmRjrwAVXD98HNOgsNpDczlqm3Jq7KnEd1rVAGv3Fykk1a",
 )
-_FENCE = "```"
+_FENCE = regex("```")
 #: Characters of which a line of code holds one, and prose seldom.
 _CODE_SIGNS = frozenset("(){}[];=<>")
 #: Longer values are made by a generator.
 _LONGEST = 120
+#: Findings of one text that are looked at.
+_MOST = 100
+#: Characters around a value that are looked at, and those of its line before it.
+_NEAR, _LINE = 200, 2_000
 
 
-def stands_in(text: str, finding: Finding) -> bool:
-    """Whether what a detector found at a place of a text is no secret."""
-    value = text[finding.start : finding.end]
-    if not value:
-        return False
-    if any(part in value for part in _PUBLISHED):
+class _Sample:
+    """A text around findings; what is asked for many of them is worked out once."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    @functools.cached_property
+    def fences(self) -> list[int]:
+        """Places of the marks that open and close blocks of code."""
+        return [match.start() for match in _FENCE.finditer(self.text)]
+
+    @functools.cached_property
+    def is_test_code(self) -> bool:
+        """Whether the text holds the code of a test or of its data."""
+        return occurs(_TEST_CODE, self.text.encode("utf-8", "replace"))
+
+    def before(self, start: int, size: int) -> str:
+        """Return up to so many characters before a place."""
+        return self.text[max(0, start - size) : start]
+
+    def line_before(self, start: int) -> str:
+        """Return the line up to a place, of a long line its last part."""
+        return self.before(start, _LINE).rpartition("\n")[2]
+
+    def is_fenced(self, start: int) -> bool:
+        """Whether a place is in a fenced block of code."""
+        return bisect.bisect(self.fences, start - 1) % 2 == 1
+
+    def is_code(self, start: int) -> bool:
+        """Whether a place is fenced, between backticks, or on a line that begins as code does."""
+        line = self.line_before(start)
+        return self.is_fenced(start) or line.count("`") % 2 == 1 or _CODE_LINE.match(line) is not None
+
+
+def without_stand_ins(text: str, findings: Iterable[Finding]) -> list[Finding]:
+    """Drop what detectors found in a text that is no secret; in a flood of findings the first ones are looked at."""
+    sample = _Sample(text)
+    return [each for count, each in enumerate(findings) if count >= _MOST or not _stands_in(sample, each)]
+
+
+def _stands_in(sample: _Sample, finding: Finding) -> bool:
+    start, value = finding.start, sample.text[finding.start : finding.end]
+    if not value or any(part in value for part in _PUBLISHED):
         return True
     if finding.detector == "password_hash":
-        return is_counted(value) or _SHOWN.search(text, max(0, finding.start - 60), finding.start) is not None
+        return is_counted(value) or _SHOWN.search(sample.before(start, 60)) is not None
     if finding.detector == "private_key":
         return value[0] == "-" and not any(map(_is_mixed, _BODY.findall(value)))
     likely = finding.certainty == "likely"
     if len(value) > _LONGEST or not (likely or finding.detector in _OF_A_PLACE):
         return False
+    before = sample.before(start, 60)
+    unset = _UNSET.search(before) and (value[0] in "?+" or before[-1] in "?+")
+    if unset or _READ_FOR_CERTAIN.fullmatch(value) or _SYNTAX.fullmatch(value):
+        return True
     told = finding.detector == "told_secret"
-    if _READ_FOR_CERTAIN.fullmatch(value) or _SYNTAX.fullmatch(value):
-        return True
-    before = text[max(0, finding.start - 60) : finding.start]
-    if _UNSET.search(before) and (value[0] in "?+" or before[-1] in "?+"):
-        return True
-    code = not told or is_code(text, finding.start) or _LITERAL.search(before) is not None
+    literal = _LITERAL.search(before) is not None
+    code = not told or literal or sample.is_code(start)
     if is_made_up(value.split("&", 1)[0]) or any(each.fullmatch(value) for each in (_CONSTANT, _READ, _NAMED)):
-        return code or _is_set(text, finding.start)
+        return code or _SETTING.match(sample.line_before(start)) is not None
     if likely and code and (is_counted(value) or _ESCAPES.fullmatch(value) or len(set(value)) == 1):
         return True
-    if told:
-        if _LITERAL.search(before) and _is_test_value(text, value):
-            return True
-        if _is_digest(text, finding.start, value) or _EXAMPLE.search(text, max(0, finding.start - 24), finding.start):
-            return True
-        return names_code(value) or text.endswith(_FENCE, 0, finding.start) or _is_part_of_code(text, finding, value)
-    return finding.detector == "secret_assignment" and _is_test_value(text, value)
+    if (finding.detector == "secret_assignment" or (told and literal)) and _is_test_value(sample, value):
+        return True
+    if not told:
+        return False
+    if _is_digest(sample, start, value) or names_code(value) or _EXAMPLE.search(before):
+        return True
+    return before.endswith("```") or _is_part_of_code(sample, finding, value)
 
 
 @functools.cache
@@ -184,11 +228,6 @@ def _is_mixed(value: str) -> bool:
     return all(any(map(test, value)) for test in (str.islower, str.isupper, str.isdigit))
 
 
-def _is_set(text: str, start: int) -> bool:
-    """Whether a line of settings gives a value at a place: ``password: test``."""
-    return _SETTING.search(text, text.rfind("\n", 0, start) + 1, start) is not None
-
-
 def is_counted(value: str) -> bool:
     """Whether most of a value counts up or down, or follows the keyboard: ``0123456789abcdef``."""
     lowered, place, in_rows = value.lower(), 0, 0
@@ -203,14 +242,16 @@ def _in_a_row(part: str) -> bool:
     return len(part) <= 32 and any(part in row or part in row[::-1] for row in _ROWS)
 
 
-def _is_digest(text: str, start: int, value: str) -> bool:
+def _is_digest(sample: _Sample, start: int, value: str) -> bool:
     """Whether a value is a digest by the name before it, or a commit, a checksum or the id of a key of GnuPG."""
-    if _DIGEST_OF.search(text, max(0, start - 10), start):
+    before = sample.before(start, _NEAR)
+    if _DIGEST_OF.search(before[-10:]):
         return True
     if not _HEX.fullmatch(value) or len(value) not in {16, 40, 64}:
         return False
-    named = _SECRET_WORD.search(text, max(0, start - 24), start) is not None
-    return _GNUPG.search(text) is not None if len(value) == 16 else not named
+    if len(value) == 16:
+        return _GNUPG.search(sample.before(start, _LINE) + sample.text[start : start + _LINE]) is not None
+    return _SECRET_WORD.search(before[-24:]) is None
 
 
 def names_code(value: str) -> bool:
@@ -218,39 +259,22 @@ def names_code(value: str) -> bool:
     return any(pattern.fullmatch(value) for pattern in (_COMMAND, _ERROR, _DIGEST))
 
 
-def is_code(text: str, start: int) -> bool:
-    """Whether a place is in a fenced block of code, between backticks, or on a line that begins as code does."""
-    line = text.rfind("\n", 0, start) + 1
-    if text.count(_FENCE, 0, start) % 2 or _CODE_LINE.match(text, line, start):
-        return True
-    return text.count("`", line, start) % 2 == 1
-
-
-def _is_part_of_code(text: str, finding: Finding, value: str) -> bool:
+def _is_part_of_code(sample: _Sample, finding: Finding, value: str) -> bool:
     """Whether a value that is not random is a piece of a longer expression of code."""
-    if high_entropy(value) and digits(value) >= 3:
+    if (high_entropy(value) and digits(value) >= 3) or not sample.is_code(finding.start):
         return False
-    if not is_code(text, finding.start):
-        return False
-    line = text.rfind("\n", 0, finding.start) + 1
-    end = text.find("\n", finding.end)
-    around = text[line : finding.start] + text[finding.end : len(text) if end < 0 else end]
-    fenced = text.count(_FENCE, 0, finding.start) % 2 == 1
-    if not fenced:
+    before = sample.line_before(finding.start)
+    after = sample.text[finding.end : finding.end + _NEAR].partition("\n")[0]
+    if not sample.is_fenced(finding.start) and "`" in before:
         # Between backticks the span counts: `password` is a name, and `pw = get("x")` an expression.
-        first = text.rfind("`", line, finding.start) + 1
-        last = text.find("`", finding.end)
-        around = text[first : finding.start] + text[finding.end : len(text) if last < 0 else last]
-    return not around.lstrip().startswith(("#", "//", "--")) and not _CODE_SIGNS.isdisjoint(around)
+        before, after = before.rpartition("`")[2], after.partition("`")[0]
+    return not before.lstrip().startswith(("#", "//", "--")) and not _CODE_SIGNS.isdisjoint(before + after)
 
 
-def _is_test_value(text: str, value: str) -> bool:
+def _is_test_value(sample: _Sample, value: str) -> bool:
     """Whether somebody made up a value for a test: a short one with a word in it, in the code of a test."""
-    if len(value) > 24 or (high_entropy(value, least=12) and digits(value) >= 3) or not is_test_code(text):
+    if len(value) > 24 or not sample.is_test_code:
+        return False
+    if len(value) >= 16 and high_entropy(value) and digits(value) >= 3:
         return False
     return _LETTERS.search(value) is not None or _LETTERS.search(value.translate(_UNLEET)) is not None
-
-
-def is_test_code(text: str) -> bool:
-    """Whether a text holds the code of a test or of its data."""
-    return _TEST_CODE.search(text) is not None

@@ -170,8 +170,7 @@ def scan(given: str | Text) -> list[Finding]:
             findings.append(found)
     if not _split_pack()[1].silent(form.data.translate(None, _JUNK_BYTES)):
         findings += _split(form)
-    findings = [each for each in findings if not placeholders.stands_in(text.text, each)]
-    return settled(findings, len(text.text))
+    return settled(placeholders.without_stand_ins(text.text, findings), len(text.text))
 
 
 def _plain(text: Text, occurring: Collection[int] | None = None) -> Iterator[Finding]:
