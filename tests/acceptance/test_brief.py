@@ -48,7 +48,7 @@ RESULTS: dict[str, Callable[[Memory], Any]] = {
     "check": lambda mem: mem.doctor()[0],
     "queue": lambda mem: mem.queue(),
     "background": lambda mem: mem.background(mem.pending()[0].id),
-    "bisection": lambda mem: mem.bisect("ferry harbour", contains="Ferry"),
+    "bisection": lambda mem: mem.bisect("Which ferry leaves at 3:15?", contains="3:15"),
     "job": lambda mem: mem.jobs()[0],
     "run": lambda mem: mem.run_job("expire", force=True),
     "training": lambda mem: mem.train_reranker(),

@@ -115,7 +115,7 @@ def test_the_body_of_a_proposal_is_dropped_a_term_after_it_was_decided(owner, me
 
 def test_policy_says_how_long_a_decided_body_is_kept(opened, clock):
     with opened("own", policy=Policy(review_keep=timedelta(days=2)), actor=Actor.operator("olga")) as owner:
-        item = held(owner.remember(ORDER))
+        item = held(owner.acting_as(Actor.agent("claude")).remember(ORDER))
         owner.reject(item.id, reason="no")
         clock.move(days=3)
         owner.run_job("sweep_blobs", force=True)

@@ -46,7 +46,7 @@ def test_each_candidate_is_in_one_place_or_out_for_the_reason_of_the_receipt(fil
 
 
 def test_a_preview_says_what_waits_and_what_had_no_room(filled):
-    found = filled.preview(QUESTION, budget_tokens=160)
+    found = filled.preview(QUESTION, budget_tokens=160, include_weak=True)
     assert {"quarantine", "budget", "sensitive"} <= {each.code for each in found.candidates if each.section is None}
 
 

@@ -57,14 +57,14 @@ def test_nothing_is_put_in_where_nothing_bears_on_the_prompt(memory, seen):
 @pytest.mark.parametrize(
     ("prompt", "put_in"),
     [
-        ("How are banners, flyers and newsletters printed with tabs?", False),
-        ("Format banners, flyers and newsletters with tabs.", True),
+        ("How are banners, flyers and newsletters printed?", False),
+        ("Format banners, flyers and newsletters.", False),
+        ("What should I use for flyers and newsletters?", True),
     ],
 )
-def test_what_bears_weakly_is_put_in_with_a_task_and_not_with_a_question(memory, seen, prompt, put_in):
+def test_weak_preference_is_put_in_on_request_for_advice(memory, seen, prompt, put_in):
     memory.remember_many(["Ana prefers tabs over spaces", "The deploy target is db-7"])
-    (weak,) = memory.memory_block(prompt).sections[0].items
-    assert (weak.weak, "prefers tabs" in act(memory, event("prompt", prompt=prompt), seen)) == (True, put_in)
+    assert ("prefers tabs" in act(memory, event("prompt", prompt=prompt), seen)) is put_in
 
 
 def test_nothing_is_put_in_twice_in_one_session(memory, seen):

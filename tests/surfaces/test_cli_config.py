@@ -28,6 +28,7 @@ CHOSEN = {
     "text_limit": ("{core = 10}", {**Policy().text_limit, Tier.CORE: 10}),
     "scopes": ('["/"]', ("/",)),
     "ttl_by_kind": ('{event = "5d"}', {**Policy().ttl_by_kind, Kind.EVENT: timedelta(days=5)}),
+    "archive_unused": ('["event"]', ("event",)),
     "ttl_volatile": ('"2w"', timedelta(weeks=2)),
     "four_eyes": ("true", True),
     "ttl_working": ("3600", timedelta(hours=1)),

@@ -99,12 +99,6 @@ def test_a_log_that_is_cut_says_how_to_go_on(run, saved):
     assert run("log", "--limit", "1").out.splitlines()[-1] == "older ones: keepward log --before 2"
 
 
-def test_a_hit_that_a_name_led_to_is_shown_though_it_is_weak(run):
-    for text in ("Maria's manager is Tomasz Wilk", "Last year Wilk moved to Gdansk"):
-        run("remember", text, "--as", "operator")
-    assert "moved to Gdansk" in run("recall", "manager of Maria").out
-
-
 def test_context_prints_its_text_and_nothing_else_on_stdout(run, saved):
     told = run("context", "indentation", "--budget", "500", "--json").json["text"]
     assert run("context", "indentation", "--budget", "500").out.rstrip("\n") == told.rstrip("\n")

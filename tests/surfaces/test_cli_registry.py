@@ -60,7 +60,6 @@ OWN = {
     "remember": {"file", "media_type"},
     "revise": {"append"},
     "move": {"no_key"},
-    "context": {"include_weak"},
     "list": {"everything"},
     "pending": {"everything", "limit"},
     "erase": {"apply", "certificate", "lift"},

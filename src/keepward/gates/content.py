@@ -252,11 +252,11 @@ def injection(case: Case, view: View, policy: Policy) -> Verdict | None:
     if not (soft or is_turn(after)) and _calm(case, orders):
         return None
     everything = whole(case)
-    found = [
-        finding
-        for text in {after.text: Text(after.text), everything.text: everything}.values()
-        for finding in orders.scan(text, likely=soft or is_turn(after))
-    ]
+    body = Text(after.text)
+    found = list(orders.scan(body, likely=soft or is_turn(after)))
+    if everything.text != after.text:
+        # Names of fields and sources are no sentences: the model scores the text alone.
+        found += orders.scan(everything, likely=False)
     trusted = after.trust >= Trust.AGENT
     consulted = as_data(after) or is_source_text(after)
     certain = {finding.detector for finding in found if finding.certainty == "certain"}

@@ -194,7 +194,7 @@ def forget(memory: Memory, given: dict[str, Any]) -> Answer:
         "budget_tokens": whole(minimum=1, maximum=128_000),
         "purpose": text(enum=list(PURPOSES)),
         "include_sensitive": _SENSITIVE,
-        "include_weak": yes_no("Weak hits as well."),
+        "include_weak": yes_no(),
     },
     needs=("objective",),
     gives={
