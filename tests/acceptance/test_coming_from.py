@@ -49,6 +49,25 @@ def test_every_command_of_the_page_does_what_it_says(run: Callable[..., Any], tm
             assert (done["failed"], done["refused"], done["total"] > 0) == ([], 0, True)
 
 
+def test_the_command_that_vouches_for_an_imported_memory_lifts_its_trust(
+    run: Callable[..., Any], tmp_path: Path
+) -> None:
+    (tmp_path / "notes.md").write_text("# Notes\n\n- Ana drinks tea\n")
+    run("import", "notes.md")
+    memory = run("list")["memories"][0]
+    found = re.search(r"`keepward (revise ID [^`]*)`", PAGE)
+    assert found is not None
+    done = run(*(memory["id"] if word == "ID" else word for word in shlex.split(found[1])))
+    after = run("get", memory["id"])
+    assert (memory["trust"], done["outcome"], after["trust"], after["source"], after["text"]) == (
+        "import",
+        "committed",
+        "owner",
+        "operator",
+        memory["text"],
+    )
+
+
 def test_every_format_has_its_place_on_the_page() -> None:
     from keepward.interchange import FORMATS
 

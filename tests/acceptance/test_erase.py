@@ -6,6 +6,7 @@ import hashlib
 import json
 import sqlite3
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -166,7 +167,7 @@ def test_a_plan_is_void_once_a_context_has_held_its_target(owner, number):
 def test_a_commit_elsewhere_does_not_void_a_plan(owner, number):
     plan = owner.plan_erase([number])
     owner.remember("Deploys happen on Tuesdays", tier="archival")
-    assert owner.erase(plan.digest, [number]).plan == plan
+    assert owner.erase(plan.digest, [number]).plan.digest == plan.digest
 
 
 def test_a_reason_is_a_code_so_that_it_repeats_nothing(owner, number):
@@ -182,6 +183,64 @@ def test_a_summary_that_repeats_the_text_goes_and_one_of_its_own_words_is_listed
         {number: "named", copy.id: "copy"},
         (own.id,),
     )
+
+
+@pytest.fixture
+def ramipril(owner: Memory) -> tuple[str, str]:
+    """Ids of a message about Ana and of a fact that cites it and names no subject."""
+    message = kept(owner.remember("I take it each morning, says Ana", kind="event", subject="ana")).id
+    fact = kept(owner.remember("Ana takes Ramipril every morning", tier="archival", evidence=[message])).id
+    return message, fact
+
+
+def test_a_plan_shows_what_cites_an_erased_memory_with_its_text(owner, ramipril):
+    message, fact = ramipril
+    plan = owner.plan_erase(subject="ana")
+    shown = [(each.id, each.why, each.text) for each in plan.candidates]
+    assert (shown, [(each.id, each.text) for each in plan.targets]) == (
+        [(fact, "cites", "Ana takes Ramipril every morning")],
+        [(message, "I take it each morning, says Ana")],
+    )
+    assert all(text in str(plan) for text in ("Ana takes Ramipril every morning", "I take it each morning"))
+
+
+def test_include_citing_takes_citing_memories_along(owner, ramipril, tmp_path):
+    message, fact = ramipril
+    second = kept(owner.remember("A note on blood pressure", tier="archival", evidence=[fact])).id
+    plan = owner.plan_erase(subject="ana", include_citing=True)
+    done = owner.erase(plan.digest, subject="ana", include_citing=True)
+    assert ({each.id: each.why for each in plan.targets}, plan.candidates) == (
+        {message: "named", fact: "cites", second: "cites"},
+        (),
+    )
+    assert traces(tmp_path, ("ramipril", "blood pressure")) == []
+    assert {each.text for each in done.plan.targets} == {""}
+
+
+def test_include_citing_is_part_of_the_digest(owner, ramipril):
+    plan = owner.plan_erase(subject="ana", include_citing=True)
+    with pytest.raises(Conflict):
+        owner.erase(plan.digest, subject="ana")
+    assert [owner.get(name).status.value for name in ramipril] == ["active", "active"]
+
+
+def test_a_citing_memory_stays_when_it_is_not_taken_along(owner, ramipril):
+    erased(owner, subject="ana")
+    assert [owner.get(name).status.value for name in ramipril] == ["erased", "active"]
+
+
+def test_a_new_citing_memory_voids_the_plan(owner, ramipril):
+    plan = owner.plan_erase(subject="ana")
+    kept(owner.remember("Ana sleeps well", tier="archival", evidence=[ramipril[0]]))
+    with pytest.raises(Conflict):
+        owner.erase(plan.digest, subject="ana")
+
+
+def test_a_plan_withholds_sensitive_text_from_a_handle_without_that_right(owner, ramipril, entering):
+    kept(owner.remember("Ana has diabetes", evidence=[ramipril[0]], sensitivity="sensitive", consent=True))
+    eraser = entering(replace(Actor.operator("erin"), can=frozenset({"read", "erase"})))
+    shown = [each.text for each in eraser.plan_erase(subject="ana").candidates]
+    assert (len(shown), [text for text in shown if "diabetes" in text]) == (2, [])
 
 
 def test_a_memory_elsewhere_that_quotes_the_text_is_listed_for_a_person(owner, number):

@@ -394,3 +394,30 @@ def test_what_is_derived_takes_over_the_mark(owner: Memory, mem: Memory) -> None
     mem.context("supplier account")
     said = kept(mem.remember(ACCOUNT, tier="archival"))
     assert kept(owner.remember("In short: account 7", tier="archival", derived_from=[said.id])).heard is Trust.WEB
+
+
+def test_an_owner_vouches_for_an_import_by_naming_the_source(owner: Memory) -> None:
+    brought = kept(owner.remember("Ana drinks tea", tier="archival", source="import"))
+    lifted = kept(owner.revise(brought.id, source="operator", reason="checked"))
+    told = [(each.text, each.source, each.trust.label, each.version) for each in (brought, lifted)]
+    assert told == [("Ana drinks tea", "import", "import", 1), ("Ana drinks tea", "operator", "owner", 2)]
+
+
+def test_an_agent_that_names_a_source_vouches_for_nothing(owner: Memory, mem: Memory) -> None:
+    brought = kept(owner.remember("Ana drinks tea", tier="archival", source="import"))
+    outcome = mem.revise(brought.id, source="operator", reason="checked")
+    assert (outcome.outcome, codes(outcome), owner.get(brought.id)) == ("duplicate", {"unchanged"}, brought)
+
+
+@pytest.mark.parametrize("fields", [{"text": "Ana drinks tea"}, {"tags": ["drink"]}, {"importance": 0.7}])
+def test_a_revision_that_changes_nothing_says_so(owner: Memory, fields: dict[str, Any]) -> None:
+    made = kept(owner.remember("Ana drinks tea", tier="archival", tags=["drink"], importance=0.7))
+    outcome = owner.revise(made.id, **fields, reason="again")
+    assert (outcome.outcome, codes(outcome), outcome.commit) == ("duplicate", {"unchanged"}, None)
+    assert "nothing was changed" in str(outcome)
+    assert [each.record.version for each in owner.history(made.id)] == [1]
+
+
+def test_a_move_to_where_it_lies_says_that_nothing_changed(owner: Memory) -> None:
+    made = kept(owner.remember("Ana drinks tea", tier="archival"))
+    assert codes(owner.move(made.id, tier="archival", reason="tidy")) == {"unchanged"}

@@ -139,7 +139,7 @@ def test_switched_off_nothing_is_written_and_nothing_injected(opened: Callable[.
         kept(mem.remember("The ferry costs 4 euros", tier="archival"))
         head = mem.status()["head"]
     with opened("off", policy=replace(Policy(), enabled=False)) as mem:
-        assert refused(mem.remember("The crane is red")) == {"capture_off"}
+        assert refused(mem.remember("The crane is red")) == {"memory_off"}
         assert mem.context("what does the ferry cost").text == ""
         assert list(mem.recall("ferry")) == []
         assert mem.status()["head"] == head

@@ -34,6 +34,19 @@ def test_an_agent_writes_about_the_person_only_with_a_message_of_theirs_on_recor
     assert len(mem.pending()) == 1
 
 
+def test_a_user_proposes_the_human_block_with_a_message_an_agent_recorded(mem: Memory, owner: Memory) -> None:
+    mem.add([{"role": "user", "content": "I like tea", "id": "m1"}], session="s1")
+    said = mem.get("m1").id
+    about: dict[str, Any] = {"key": "human", "tier": "core", "evidence": [said]}
+    outcome = mem.remember("Ana likes tea", **about)
+    assert refused(outcome) == {"needs_user_evidence"}
+    assert "is enough when the user or the owner proposes" in outcome.reasons[0].detail
+    user = owner.acting_as(Actor.user("ana"))
+    assert "needs_user_evidence" in refused(user.remember("Ana likes tea", **about | {"evidence": ["m2"]}))
+    assert "needs_approval" in codes(user.remember("Ana likes tea", **about))
+    assert kept(owner.remember("Ana likes tea", **about)).evidence == (said,)
+
+
 @pytest.mark.promise("C89")
 def test_evidence_of_an_earlier_text_does_not_back_a_new_one(mem: Memory, owner: Memory) -> None:
     said = kept(owner.acting_as(Actor.user("ana")).remember("I like tea", kind="event")).id

@@ -51,6 +51,19 @@ def test_what_was_only_derived_is_shown_with_its_text(run, saved, tmp_path):
     assert "Format code with care" in run("erase", saved["id"]).out
 
 
+def test_plan_shows_texts_and_takes_citing_memories_along(run, saved):
+    fact = run("remember", "Ana takes Ramipril", "--evidence", saved["id"], "--json").json["id"]
+    shown = run("erase", saved["id"]).out
+    assert ("Ana prefers tabs" in shown, "Ana takes Ramipril" in shown, "--include-citing" in shown) == (
+        True,
+        True,
+        True,
+    )
+    digest = run("erase", saved["id"], "--include-citing", "--json").json["plan"]["digest"]
+    run("erase", saved["id"], "--include-citing", "--apply", digest)
+    assert run("get", fact, "--json").json["status"] == "erased"
+
+
 def test_a_backup_comes_back_as_a_store(run, saved):
     run("backup", "copy.db")
     made = run("restore-backup", "copy.db", "--to", "back.db", "--json").json

@@ -236,3 +236,9 @@ def test_access_and_date_are_given_at_the_terminal(run):
     asked = ("--access", "read_only", "--occurred-at", "2025-03-04", "--as", "operator")
     found = run("get", run("remember", "Ship on Friday", *asked, "--json").json["id"], "--json").json
     assert (found["access"], found["occurred_at"][:10]) == ("read_only", "2025-03-04")
+
+
+def test_revise_that_changes_nothing_says_so(run, saved):
+    told = run("revise", saved["id"], "--tag", "style", "--reason", "again", "--as", "operator")
+    assert (told.code, told.out.split()[0], "nothing was changed" in told.out) == (0, "unchanged", True)
+    assert "committed" not in told.out

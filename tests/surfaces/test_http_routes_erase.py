@@ -23,6 +23,20 @@ def test_a_plan_destroys_nothing(world, name):
     )
 
 
+def test_plan_lists_citing_memories_with_text_and_takes_them_along(world, name):
+    fact = world.memory.remember("Ana takes Ramipril", tier="archival", evidence=[name]).records[0].id
+    told = world.owner.post("/memory/erase/plan", json={"ids": [name]}).json()
+    chosen = {"ids": [name], "include_citing": True}
+    plan = world.owner.post("/memory/erase/plan", json=chosen).json()
+    done = world.owner.post("/memory/erase", json={**chosen, "digest": plan["digest"]})
+    assert (told["candidates"], done.status_code, world.memory.get(fact).status.value) == (
+        [{"id": fact, "why": "cites", "text": "Ana takes Ramipril"}],
+        200,
+        "erased",
+    )
+    assert "Ramipril" not in done.text
+
+
 @pytest.mark.promise("F14")
 def test_after_an_erasure_no_file_holds_the_text_and_the_certificate_says_so(world, name):
     done = erased(world, name)

@@ -160,6 +160,15 @@ def test_a_revision_names_the_version_it_saw(world, saved):
     assert [missing.status_code, right.status_code, stale.status_code] == [428, 201, 412]
 
 
+def test_a_revision_that_changes_nothing_says_so(world, saved):
+    name, tag = saved.headers["location"], saved.headers["etag"]
+    text = world.memory.get(saved.json()["id"]).text
+    answer = world.owner.patch(name, json={"text": text, "reason": "again"}, headers={"If-Match": tag})
+    told = answer.json()
+    assert (answer.status_code, told["outcome"], told["commit"]) == (200, "duplicate", None)
+    assert [each["code"] for each in told["reasons"]] == ["unchanged"]
+
+
 def test_a_revision_that_another_overtook_while_it_ran_is_refused(world, saved, monkeypatch):
     name = saved.json()["id"]
     real = Revise.run

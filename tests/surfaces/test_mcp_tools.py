@@ -292,3 +292,9 @@ def test_a_profile_that_is_not_there_names_those_that_are():
 
     with pytest.raises(InvalidInput, match="default, minimal"):
         profile("everything")
+
+
+def test_revise_that_changes_nothing_says_so(server):
+    made = remembered(server)
+    told = call(server, "revise", {"id": made["id"], "text": "Ana prefers tabs", "reason": "again"})
+    assert told.content[0].text.splitlines()[0] == "nothing was changed"

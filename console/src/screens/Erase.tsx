@@ -18,7 +18,7 @@ import { Typed } from "../parts/Typed";
 import { seen } from "../parts/seen";
 
 type Reason = keyof typeof REASONS;
-type Chosen = { ids?: string[]; subject?: string; source?: string; reason: Reason };
+type Chosen = { ids?: string[]; subject?: string; source?: string; reason: Reason; include_citing: boolean };
 
 const REASONS = {
   request: "somebody asked for it",
@@ -37,7 +37,8 @@ export function Erase() {
   const value = address.get(way);
   const reason = (address.get("reason") || "request") as Reason;
   const ids = address.get("ids").split(/[\s,]+/).filter(Boolean);
-  const chosen: Chosen | null = !value ? null : way === "ids" ? { ids, reason } : { [way]: value, ids: address.all("also"), reason };
+  const include_citing = address.get("citing") === "1";
+  const chosen: Chosen | null = !value ? null : way === "ids" ? { ids, reason, include_citing } : { [way]: value, ids: address.all("also"), reason, include_citing };
   const choose = (to: Way) => address.set({ way: to, ids: null, subject: null, source: null, also: null });
   return (
     <Page title="Erase" lede="for good: nothing brings it back" json="/memory/certificates">
@@ -60,6 +61,7 @@ export function Erase() {
                 {Object.entries(REASONS).map(([name, title]) => <option key={name} value={name}>{title}</option>)}
               </select>
             </label>
+            <label class="line"><input type="checkbox" checked={include_citing} onChange={(event) => address.set({ citing: event.currentTarget.checked ? "1" : null })} />Also erase memories that derive from it or cite it</label>
           </form>
           {chosen ? <Plan key={JSON.stringify(chosen)} chosen={chosen} onMore={(id) => address.set(way === "ids" ? { ids: [...ids, id].join(" ") } : { also: [...address.all("also"), id] })} /> : (
             <Empty title="Name what is to go">Then comes the plan: what would be destroyed and what would stay. Nothing is changed before you type its confirmation. To take something out of use and keep it, contain or forget it instead.</Empty>
@@ -101,7 +103,7 @@ function Plan({ chosen, onMore }: { chosen: Chosen; onMore: (id: string) => void
           <form class="stack" onSubmit={(event) => { event.preventDefault(); void run(); }}>
             <h2>What goes</h2>
             <ol class="plain-list boxed" aria-label="What goes">
-              {data.targets.slice(0, 200).map((each) => <li key={each.id}><Words id={each.id} /> <span class="faint small">{counted(each.versions, "version")} · {seen(each.why)}</span></li>)}
+              {data.targets.slice(0, 200).map((each) => <li key={each.id}><Words id={each.id} text={each.text} /> <span class="faint small">{counted(each.versions, "version")} · {seen(each.why)}</span></li>)}
               {data.targets.length > 200 ? <li class="soft">and {(data.targets.length - 200).toLocaleString()} more</li> : null}
             </ol>
             <p class="soft">
@@ -110,12 +112,12 @@ function Plan({ chosen, onMore }: { chosen: Chosen; onMore: (id: string) => void
               {" "}{counted(data.receipts.length, "receipt")} and {counted(data.proposals.length, "proposal")} are written anew without them.
             </p>
             <h2>What stays</h2>
-            {data.derived.length + data.quoting.length === 0 ? <p class="soft">Nothing that was made from it or quotes it.</p> : (
+            {data.candidates.length === 0 ? <p class="soft">Nothing that was made from it, cites it or quotes it.</p> : (
               <>
-                <p class="soft">Other memories were made from it or quote it. They say something of their own, so they stay unless you name them too.</p>
+                <p class="soft">Other memories were made from it, cite it or quote it. They say something of their own, so they stay unless you name them too.</p>
                 <ol class="plain-list boxed" aria-label="What stays">
-                  {[...data.derived, ...data.quoting].map((id) => (
-                    <li key={id} class="line"><Words id={id} /><span class="spread" /><Button small onClick={() => onMore(id)}>Erase it too</Button></li>
+                  {data.candidates.map((each) => (
+                    <li key={each.id} class="line"><Words id={each.id} text={each.text} /> <span class="faint small">{seen(each.why)}</span><span class="spread" /><Button small onClick={() => onMore(each.id)}>Erase it too</Button></li>
                   ))}
                 </ol>
               </>
@@ -138,11 +140,10 @@ function Plan({ chosen, onMore }: { chosen: Chosen; onMore: (id: string) => void
   );
 }
 
-function Words({ id }: { id: string }) {
-  const found = useGet("/memory/items/{id}", { params: { path: { id } } }, null);
+function Words({ id, text }: { id: string; text: string }) {
   return (
     <>
-      {found.data ? <MemoryText one text={found.data.text} /> : <span class="mono faint">{id}</span>}{" "}
+      <MemoryText one text={text} />{" "}
       <a class="mono small" href={`${BASE}/memories/${id}`}>{id.slice(0, 8)}</a>
     </>
   );

@@ -269,11 +269,14 @@ class Govern(Calls):
         subject: str | None = None,
         source: str | None = None,
         reason: Reason = "request",
+        include_citing: bool = False,
     ) -> ErasePlan:
         """Return what erasing these memories would destroy, under a digest; change nothing.
 
         ``subject`` and ``source`` take memories of the whole tenant; ``source`` is a reference in evidence, a
         foreign name, or the name of a source. ``reason`` is one of the codes of ``model.commit.REASONS``.
+        Memories that derive from one of these or cite it stay, and are listed as ``candidates`` with their text;
+        ``include_citing`` takes those along, for example a fact whose evidence is an erased message.
         """
 
     @sends("erase")
@@ -285,6 +288,7 @@ class Govern(Calls):
         subject: str | None = None,
         source: str | None = None,
         reason: Reason = "request",
+        include_citing: bool = False,
     ) -> Erased:
         """Carry out exactly the plan with this digest, given what it was planned for.
 

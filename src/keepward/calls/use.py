@@ -329,7 +329,9 @@ class Use(Talks):
         """Propose new text or fields for a memory; ``if_version`` makes a stale edit fail.
 
         Fields, all optional: ``category subject tags metadata source evidence confidence importance sensitivity ttl
-        consent``; what is left out stays, None empties.
+        consent``; what is left out stays, None empties. An owner who names a ``source`` without a text vouches for
+        the text as it stands: ``revise(id, source="operator", reason="checked")`` lifts an import's trust. What
+        changes nothing makes no version: the outcome is ``duplicate`` with the reason ``unchanged``.
         """
 
     @sends("write")

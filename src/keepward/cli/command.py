@@ -27,7 +27,7 @@ EXIT_CODES = {
     2: "the command line, a setting or an argument is wrong",
     3: "no such memory, commit, proposal or receipt",
     4: "a conflict, or the version named is no longer the newest",
-    5: "a gate refused the write; nothing was stored but the receipt",
+    5: "a gate refused the write; no memory was stored",
     6: "the write is held for review; approve it with `keepward approve ID`",
     7: "this principal may not do that",
     8: "the store is missing, locked, read-only, damaged, unknown to this machine or newer than this program",

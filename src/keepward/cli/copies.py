@@ -39,13 +39,14 @@ _SHOWN = 10
     option("--subject", "Every memory about this subject.", "NAME"),
     option("--source", "Every memory from this source, reference or foreign name.", "NAME"),
     option("--reason", "request, consent, retention, mistake, secret or other.", "WORD", default="request"),
+    option("--include-citing", "Also erase memories that derive from one of these or cite it as evidence."),
     APPLY,
     option("--certificate", "Print the certificate of an erasure that was made; one ID."),
     option("--lift", "Allow what an erased memory said to be remembered again; one ID."),
 )
 def erase(call: Call, ids: tuple[str, ...], apply: str | None, certificate: bool, lift: bool, **chosen: Any) -> Answer:
     """Destroy what memories said, everywhere it is kept, for good. First shows the plan, and changes nothing."""
-    more = apply or chosen["subject"] or chosen["source"] or (certificate and lift)
+    more = apply or any(chosen[name] for name in ("subject", "source", "include_citing")) or (certificate and lift)
     if (certificate or lift) and (len(ids) != 1 or more):
         raise InvalidInput("--certificate and --lift take one ID, of an erased memory, and nothing else")
     memory = call.memory("decide")
@@ -64,10 +65,8 @@ def erase(call: Call, ids: tuple[str, ...], apply: str | None, certificate: bool
         return Answer(data, _show_erased)
     plan = memory.plan_erase(ids, **chosen)
     data["plan"] = _plan_data(plan)
-    # A person decides about these, and has to see what they say.
-    texts = {name: memory.get(name).text for name in (*plan.derived, *plan.quoting)}
     talk = f"nothing was changed; erase it with the same arguments and --apply {plan.digest}"
-    return Answer(data, lambda screen, data: _show_plan(screen, data["plan"], texts), talk=(talk,))
+    return Answer(data, lambda screen, data: _show_plan(screen, data["plan"]), talk=(talk,))
 
 
 def _show_lifted(screen: Screen, data: dict[str, Any]) -> None:
@@ -82,15 +81,16 @@ def _plan_data(plan: Any) -> dict[str, Any]:
     return data_of(plan, "details", "artefacts", **counts, **more)
 
 
-def _show_plan(screen: Screen, plan: dict[str, Any], texts: dict[str, str]) -> None:
+def _show_plan(screen: Screen, plan: dict[str, Any]) -> None:
     screen.line(f"{memories(plan['targets'])} would be erased for good", "bold")
     for each in plan["targets"]:
         screen.labelled(each["why"], f"{each['id']}, {counted(each['versions'], 'version', 'versions')}")
+        screen.labelled("", each["text"])
     _show_counts(screen, plan)
-    for word in ("derived", "quoting"):
-        for name in plan[word]:
-            screen.labelled(word, f"{name} stays unless you name it too", "yellow")
-            screen.labelled("", texts[name][:200])
+    for each in plan["candidates"]:
+        how = "you name it too" if each["why"] == "quotes" else "you name it too or add --include-citing"
+        screen.labelled(each["why"], f"{each['id']} stays unless {how}", "yellow")
+        screen.labelled("", each["text"])
     screen.ids(plan, "digest")
 
 

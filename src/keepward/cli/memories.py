@@ -118,7 +118,7 @@ EDIT = (
     CATEGORY_OF_OWN,
     SUBJECT_OF_IT,
     option("--metadata", "A JSON object.", "JSON"),
-    option("--source", "Where the new text comes from.", "SOURCE"),
+    option("--source", "Where the text comes from; the owner may name it for a text that stays.", "SOURCE"),
     option("--evidence", "What backs it. Several times.", "REF", multiple=True),
     option("--confidence", "Is it true?", "0..1"),
     option("--importance", "Is it useful?", "0..1"),
@@ -256,6 +256,12 @@ def written(result: Outcome) -> Answer:
 def show_written(screen: Screen, data: dict[str, Any], *, indent: int = 0, brief: bool = False) -> None:
     """Print what became of a write, its reasons and its receipt; `brief` leaves out the ids to look it up by."""
     _, word, style, rest = _OUTCOMES[data["outcome"]]
+    codes = {each["code"] for each in data["reasons"]}
+    unkept = "memory_off" in codes
+    if "unchanged" in codes:
+        word, rest = "unchanged", "{id} v{version} stays as it is"
+    elif unkept:
+        rest = "nothing was stored, and no receipt was kept"
     # What is stored is not what was said: that belongs in the first line.
     told = "; ".join(filter(None, (rest.format(**data), redaction(data["redacted"]))))
     screen.labelled(word, told, style, indent=indent)
@@ -263,7 +269,7 @@ def show_written(screen: Screen, data: dict[str, Any], *, indent: int = 0, brief
         until = data["expires_at"] and f" · until {minute(data['expires_at'])} UTC"
         screen.labelled("", f"{sort_of(data)}{until or ''}", "dim", indent=indent)
     show_reasons(screen, "why", data["reasons"], indent=indent)
-    if not brief:
+    if not brief and not unkept:
         screen.ids(data, "proposal", "commit", "receipt", indent=indent)
 
 
@@ -470,10 +476,9 @@ def context(call: Call, objective: str, **asked: Any) -> Answer:
     data = compiled_data(call.memory().context(text_of(objective), **asked))
     parts = ", ".join(f"{each['name']} {each['tokens']}" for each in data["sections"]) or "nothing"
     left_out = len(data["excluded"]) + sum(data["unlisted"].values())
-    summary = (
-        f"{data['tokens']} tokens ({parts}); {left_out} left out; receipt {data['receipt']} "
-        f"(`keepward receipt {data['receipt']}` tells why)"
-    )
+    summary = f"{data['tokens']} tokens ({parts}); {left_out} left out"
+    if data["kept"]:
+        summary += f"; receipt {data['receipt']} (`keepward receipt {data['receipt']}` tells why)"
     return Answer(data, _show_text, talk=(summary, *data["notes"]))
 
 

@@ -7,14 +7,16 @@ Invariants
     content went. The chain stays whole; the content does not come back by any verb.
 (3) All of it is one transaction. What recall needs, uses, proposals, receipts, kept texts and what was learned go
     with it.
-(4) Verbatim copies go with what they copy. What was only derived from it, or quotes it, is listed for a person.
+(4) Verbatim copies go with what they copy. Memories that derive from it, cite it or quote it are candidates: they
+    stay unless they are named, or ``include_citing`` takes those along that derive from it or cite it.
 (5) What waits or was decided is a target as a memory is: by subject, source, session, lineage or its own words.
-(6) A plan holds no content, and the same state gives the same plan: only what it would touch is in its digest.
+(6) The same state gives the same plan. Its texts are for a person to read: they are in no digest, and the result of
+    an erasure has none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -38,7 +40,7 @@ from keepward.engine.traces import (
     unlearned,
 )
 from keepward.engine.undo import lifted
-from keepward.engine.view import closure, fetch, items_of
+from keepward.engine.view import WITHHELD, closure, fetch, items_of, withholds
 from keepward.errors import Conflict, InvalidInput, NotFound, StoreUnavailable
 from keepward.model.codec import canonical, decode_record, digest, pack
 from keepward.model.commit import (
@@ -54,13 +56,16 @@ from keepward.model.commit import (
     place_name,
     tombstone,
 )
-from keepward.model.journal import Erased, ErasePlan, Selection, Target
+from keepward.model.journal import Candidate, Erased, ErasePlan, Selection, Target
 from keepward.model.memory import Record, Status
 from keepward.model.proposal import Waiting
 from keepward.model.query import EVERYTHING, Feedback
+from keepward.model.trust import RESERVED
 from keepward.ports.store import Destruction
 from keepward.store.writer import Writer
 
+#: Most characters that a plan shows of a text.
+_SHOWN = 200
 _CHANGED = "what would be erased has changed since it was planned; look at the new plan"
 
 __all__ = ["ErasePlan", "Erased", "Selection", "erase", "plan", "replay"]
@@ -165,7 +170,15 @@ def _apply(
         raise Conflict(_CHANGED) from fault
     session.indexes.forget(session.tenant)
     session.engine.rerankers.forget(session.tenant)
-    return Erased(plan=plan, commit=stored.commit, receipt=stored.receipt)
+    return Erased(plan=_without_texts(plan), commit=stored.commit, receipt=stored.receipt)
+
+
+def _without_texts(plan: ErasePlan) -> ErasePlan:
+    return replace(
+        plan,
+        targets=tuple(replace(each, text="") for each in plan.targets),
+        candidates=tuple(replace(each, text="") for each in plan.candidates),
+    )
 
 
 def _bearer(session: Session, found: Gathered) -> Record:
@@ -278,13 +291,20 @@ def gather(session: Session, chosen: Selection, reason: str) -> Gathered:
     named, queued = _selected(session, chosen)
     proposed = _proposed(session, chosen, queued)
     copies: set[str] = set()
+    #: By id, why a memory is taken along.
+    along: dict[str, str] = {}
+    every = session.store.find(session.tenant, EVERYTHING, live_at=None, limit=None).records
     while True:
-        ids = named | copies
+        ids = named | copies | along.keys()
         histories = {name: [step.after for step in session.store.steps(session.tenant, name)] for name in sorted(ids)}
         held = [record for versions in proposed.values() for record in versions]
         held += editions_of(session, ids, queued)
         traces = traces_of([*(record for versions in histories.values() for record in versions), *held])
         lineage = set(closure(session, ids)) - ids
+        citing = _citing(every, histories, lineage) - ids - lineage
+        if chosen.include_citing and (lineage or citing):
+            along |= {**dict.fromkeys(citing, "cites"), **dict.fromkeys(lineage, "derived")}
+            continue
         seen = _pass(session, ids, lineage, traces)
         if seen.copies <= copies:
             break
@@ -292,10 +312,15 @@ def gather(session: Session, chosen: Selection, reason: str) -> Gathered:
     histories |= proposed
     beside = outside_the_journal(session, {*ids, *proposed}, traces, queued)
     blobs = _blobs(session, seen, beside)
+    why = {**dict.fromkeys(copies, "copy"), **along, **dict.fromkeys(named, "named")}
+    why |= dict.fromkeys(proposed, "proposed")
     targets = tuple(
-        Target(id=name, versions=0, why="proposed")
-        if name in proposed
-        else Target(id=name, versions=len(histories[name]), why="named" if name in named else "copy")
+        Target(
+            id=name,
+            versions=0 if name in proposed else len(histories[name]),
+            why=why[name],
+            text=_beginning(session, histories[name][-1]),
+        )
         for name in sorted({*ids, *proposed})
     )
     found = Gathered(
@@ -307,9 +332,51 @@ def gather(session: Session, chosen: Selection, reason: str) -> Gathered:
         queued=frozenset(queued),
     )
     derived, quoting = tuple(sorted(lineage)), tuple(sorted(seen.quoting - ids - lineage))
-    plan = replace(_NOTHING, reason=reason, blobs=blobs, targets=targets, derived=derived, quoting=quoting)
+    stay = {**dict.fromkeys(derived, "derived"), **dict.fromkeys(sorted(citing), "cites")}
+    stay = {**dict.fromkeys(quoting, "quotes"), **stay}
+    texts = {record.id: _beginning(session, record) for record in every if record.id in stay}
+    candidates = tuple(
+        Candidate(id=name, why=word, text=texts.get(name, ""))
+        for word in ("derived", "cites", "quotes")
+        for name in sorted(stay)
+        if stay[name] == word
+    )
+    plan = replace(
+        _NOTHING,
+        reason=reason,
+        blobs=blobs,
+        targets=targets,
+        candidates=candidates,
+        derived=derived,
+        quoting=quoting,
+    )
     found.plan = _planned(session.tenant, found, plan)
     return found
+
+
+def _citing(every: Sequence[Record], histories: Mapping[str, Sequence[Record]], lineage: set[str]) -> set[str]:
+    """Return the ids of memories that name one of these as evidence, or one that does, over any number of steps."""
+    cited_by: dict[str, set[str]] = {}
+    for record in every:
+        if record.status is Status.ERASED or record.scope == RESERVED:
+            continue
+        for name in (*record.evidence, *record.derived_from):
+            cited_by.setdefault(name, set()).add(record.id)
+    names = {record.id: record.aliases for record in every}
+    fresh = {*histories, *lineage}
+    fresh |= {alias for versions in histories.values() for record in versions for alias in record.aliases}
+    found: set[str] = set()
+    while fresh:
+        more = {name for cited in fresh for name in cited_by.get(cited, ())} - found
+        found |= more
+        fresh = {*more, *(alias for name in more for alias in names[name])}
+    return found
+
+
+def _beginning(session: Session, record: Record) -> str:
+    """Return what a plan shows of a memory: the first characters of its text, where the handle may read it."""
+    text = WITHHELD if withholds(session, record) else record.text
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
 
 
 def _planned(tenant: str, found: Gathered, plan: ErasePlan) -> ErasePlan:
@@ -324,9 +391,8 @@ def _planned(tenant: str, found: Gathered, plan: ErasePlan) -> ErasePlan:
         artefacts=tuple(sorted(beside.artefacts)),
         feedback=tuple(given.n for given in beside.feedback),
     )
-    packed = pack(plan)
+    packed = pack(_without_texts(plan))
     value = [tenant, *(packed[each.name] for each in fields(plan) if each.name != "digest")]
-    value[2] = [[each.id, each.versions, each.why] for each in plan.targets]
     return replace(plan, digest=digest("erase-plan", canonical(value)).hex())
 
 

@@ -373,9 +373,13 @@ def _spare(session: Session, tier: Tier) -> Record | None:
 
 
 def _recorded(session: Session, evidence: tuple[str, ...]) -> frozenset[str]:
-    """Return which references are user messages that this store recorded on the user's channel."""
+    """Return which references are recorded user messages that back what this handle proposes.
+
+    What a user's handle proposes is also backed by a user message that an agent recorded.
+    """
+    least = Trust.AGENT if session.actor.kind is ActorKind.USER else Trust.USER
     found = session.store.records(session.tenant, evidence).records
-    messages = [each for each in found if each.source in _USER_SOURCES and each.trust >= Trust.USER]
+    messages = [each for each in found if each.source in _USER_SOURCES and each.trust >= least]
     names = {name for record in messages for name in (record.id, *record.aliases)}
     return frozenset(names & set(evidence))
 

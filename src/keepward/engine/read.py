@@ -222,7 +222,8 @@ def search(
     at = at or stand(session, as_of)
     seq, now, name = at.seq, at.now, at.head
     if not (session.policy.enabled and session.policy.recall):
-        return Recall(hits=(), used=(), notes=("recall is switched off by policy",), head=name, now=now)
+        what = "recall" if session.policy.enabled else "memory"
+        return Recall(hits=(), used=(), notes=(f"{what} is switched off by policy",), head=name, now=now)
     asked, notes = _query(session.engine, query, now)
     notes = [*at.notes, *notes]
     allowed = _allowed(session.engine, filters, purpose, now, gated=gated)

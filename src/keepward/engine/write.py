@@ -50,6 +50,8 @@ from keepward.ports.store import Features
 
 #: From so many changes on they are judged before the transaction, which nobody else is to wait for.
 MANY = 20
+#: Why a change makes no version.
+_UNCHANGED = "nothing was changed: the memory already says and holds all of this"
 #: Where memory is switched off nothing is written.
 _NOWHERE: Any = None
 _Result = TypeVar("_Result")
@@ -374,17 +376,34 @@ def _judge(
     if stone is not None:
         return _refused(stone)
     after = judged.case.after
-    if judged.decision == "quarantine" and vouches(judged.case):
-        # What a person approves is vouched for by a person.
-        after = replace(after, trust=max(after.trust, Trust.USER), heard=None)
-    elif judged.decision == "quarantine" and before is not None and after.trust < before.trust:
-        # So are its fields; the text is nobody's but whose it was.
-        after = replace(after, trust=min(before.trust, max(after.trust, Trust.USER)))
+    if isinstance(change, Replace | Move) and before is not None and _is_unchanged(before, after):
+        result.decision, result.existing, result.confirms = "same", before, False
+        result.reasons = (Reason(gate="shape", code="unchanged", detail=_UNCHANGED),)
+        return result
+    if judged.decision == "quarantine":
+        after = _when_approved(judged.case, before)
     if view.spare is not None and makes_room(judged.case, view, session.policy):
         _add(draft, result, Archive(id=view.spare.id), view.spare, apply(Archive(id=view.spare.id), view.spare, frame))
     _take_vector(session.engine, change, after, draft.overlay)
     _add(draft, result, change, before, after)
     return result
+
+
+def _when_approved(case: Case, before: Record | None) -> Record:
+    """Return what an approval would store: a person vouches for a new text, or for the fields alone."""
+    after = case.after
+    if vouches(case):
+        return replace(after, trust=max(after.trust, Trust.USER), heard=None)
+    if before is not None and after.trust < before.trust:
+        # The text is nobody's but whose it was.
+        return replace(after, trust=min(before.trust, max(after.trust, Trust.USER)))
+    return after
+
+
+def _is_unchanged(before: Record, after: Record) -> bool:
+    """Whether a change leaves a memory as it is, but for the times of its last version and confirmation."""
+    same = {name: getattr(before, name) for name in ("version", "updated_at", "reinforced_at")}
+    return replace(after, **same) == before
 
 
 def _visible_step(session: Session, step: Step) -> Step:

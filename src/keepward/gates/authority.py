@@ -73,7 +73,10 @@ def _forbidden(case: Case, view: View, policy: Policy) -> Iterator[Reason]:
         if after.key not in policy.core_keys:
             yield _reason("unknown_block", f"core memory is kept in blocks: use a key of {', '.join(policy.core_keys)}")
         elif after.key == "human" and not actor.is_owner and not _has_user_evidence(case, view):
-            detail = "the human block needs as evidence the id of a user message that this store recorded"
+            detail = (
+                "the human block needs as evidence the id of a user message that the user's own handle recorded; "
+                "one that an agent recorded is enough when the user or the owner proposes the block"
+            )
             yield _reason("needs_user_evidence", detail)
     if not actor.is_owner and Access.READ_ONLY in _accesses(case, policy):
         yield _reason("read_only", f"this memory is read-only for a {actor.kind.value}")

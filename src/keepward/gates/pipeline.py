@@ -47,6 +47,13 @@ _FOR_REVERT = frozenset({"secrets", "authority", "capacity"})
 #: that none comes near it; what does is somebody's find.
 BUDGET = 1.0
 
+_CAPTURE_OFF = Reason(gate="policy", code="capture_off", detail="capture is switched off by policy")
+_MEMORY_OFF = Reason(
+    gate="policy",
+    code="memory_off",
+    detail="memory is switched off by policy: nothing was stored, and no receipt was kept",
+)
+
 Decision = Literal["allow", "quarantine", "refuse", "same"]
 _STRICTEST_FIRST: tuple[Decision, ...] = ("refuse", "same", "quarantine")
 
@@ -69,7 +76,7 @@ def judge(case: Case, view: View, policy: Policy, *, meter: Callable[[], float] 
     judged = Judged(case=case)
     if not (policy.enabled and policy.capture):
         judged.decision = "refuse"
-        judged.reasons.append(Reason(gate="policy", code="capture_off", detail="memory is switched off by policy"))
+        judged.reasons.append(_CAPTURE_OFF if policy.enabled else _MEMORY_OFF)
         return judged
     reasons: dict[str, tuple[Reason, ...]] = {}
     decisions: dict[str, Decision] = {}

@@ -314,7 +314,13 @@ def outcome(result: Outcome, news: Iterable[str] = ()) -> tuple[dict[str, Any], 
     full, news = result.to_dict(), list(news)
     data = filled(full, _WRITTEN) | {"reasons": reasons(result.reasons)}
     data |= filled({"notices": news, "redacted": list(result.redacted)})
-    lines = ["; ".join(filter(None, (_BECAME[result.outcome], redaction(result.redacted))))]
+    became, codes = _BECAME[result.outcome], {each.code for each in result.reasons}
+    unkept = "memory_off" in codes
+    if unkept:
+        became = "refused; nothing was stored, and no receipt was kept"
+    elif "unchanged" in codes:
+        became = "nothing was changed"
+    lines = ["; ".join(filter(None, (became, redaction(result.redacted))))]
     if result.outcome != "refused" and full["id"]:
         until = f", until {full['expires_at'][:16]} UTC" if full["expires_at"] else ""
         lines.append(f"memory {full['id']} version {full['version']} ({full['tier']} {full['kind']}{until})")
@@ -323,7 +329,7 @@ def outcome(result: Outcome, news: Iterable[str] = ()) -> tuple[dict[str, Any], 
     lines += [f"why: {each}" for each in data["reasons"]]
     if is_for_import(result):
         lines.append("send it in several calls, one fact each; a person keeps it whole with `keepward import FILE`")
-    return data, "\n".join([*lines, *news, f"receipt {full['receipt']}"])
+    return data, "\n".join([*lines, *news, *(() if unkept else (f"receipt {full['receipt']}",))])
 
 
 def reasons(found: Iterable[Reason]) -> list[str]:

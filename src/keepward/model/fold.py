@@ -356,7 +356,8 @@ def _replace(change: ask.Replace, before: Record, frame: Frame) -> Record:
     if change.ttl is not KEEP:
         after["expires_at"] = None if change.ttl is None else frame.now + change.ttl
         after["sliding_ms"] = None if before.sliding_ms is None else _millis(change.ttl)
-    if change.text is not KEEP:
+    if change.text is not KEEP or (change.source is not None and frame.actor.is_owner):
+        # An owner who names a source vouches for the text as it stands.
         after |= {
             "trust": _retrusted(before, frame, change.source),
             "heard": _heard(before, frame),

@@ -131,6 +131,8 @@ class Selection:
     subject: str | None = None
     #: A reference in evidence, a foreign name, a session, or the name of a source.
     source: str | None = None
+    #: Whether memories that cite one of these, over any number of steps, go as well.
+    include_citing: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,17 +142,33 @@ class Target:
     id: str
     #: 0 for what was only proposed.
     versions: int
-    #: ``named``, ``copy`` for one that says the same, ``proposed`` for one that no decision has made a memory.
+    #: ``named``, ``copy`` for one that says the same, ``proposed`` for one that no decision has made a memory,
+    #: ``derived`` or ``cites`` for one that was taken along.
     why: str
+    #: The beginning of its newest text, for a person to judge by; empty once it is erased.
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A memory that stays unless it is named, or taken along."""
+
+    id: str
+    #: ``derived`` from a target, ``cites`` a target as evidence, ``quotes`` what a target said.
+    why: str
+    #: The beginning of its newest text; empty in the result of an erasure.
+    text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErasePlan(Value):
-    """What an erasure would destroy; it holds no content."""
+    """What an erasure would destroy, with the beginning of each text; the result of an erasure holds no text."""
 
     #: Names this very plan; 64 hex digits.
     digest: str
     reason: str
+    #: Memories that a person decides about: derived ones, then citing ones, then quoting ones, each by id.
+    candidates: tuple[Candidate, ...] = ()
     #: By id.
     targets: tuple[Target, ...]
     #: Ids of memories made from a target that say something of their own: name those that are to go as well.

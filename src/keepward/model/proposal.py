@@ -134,7 +134,7 @@ class Quarantined(_Outcome):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refused(_Outcome):
-    """Nothing was stored but the receipt."""
+    """Nothing was stored but the receipt; with memory switched off the receipt is not kept either."""
 
     receipt: Receipt
     reasons: tuple[Reason, ...] = ()
@@ -154,7 +154,7 @@ class Refused(_Outcome):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Duplicate(_Outcome):
-    """The same is already remembered; the existing memory was confirmed."""
+    """The same is already remembered, or a change changes nothing; ``commit`` is there where that confirmed it."""
 
     record: Record
     receipt: Receipt

@@ -24,13 +24,16 @@ class Chosen(Request[R]):
     subject: fields.ReadLine | None = None
     source: Annotated[str, Limit(minLength=1, maxLength=512)] | None = None
     reason: Reason = "request"
+    include_citing: Annotated[bool, Limit("Also take memories that derive from one of these or cite it.")] = False
 
     def __init__(self, *, ids: Sequence[str] | str = (), **given: Any) -> None:
         super().__init__(ids=(ids,) if isinstance(ids, str) else ids, **given)
 
     def parameters(self, session: Session) -> dict[str, Any]:
         """Return which memories are meant as one."""
-        chosen = Selection(ids=tuple(self.ids), subject=self.subject, source=self.source)
+        chosen = Selection(
+            ids=tuple(self.ids), subject=self.subject, source=self.source, include_citing=self.include_citing
+        )
         given = super().parameters(session)
         return {"chosen": chosen, **{name: given[name] for name in given if name in {"digest", "reason"}}}
 

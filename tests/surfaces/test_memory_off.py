@@ -1,0 +1,73 @@
+"""With memory switched off by policy, every surface says that nothing was stored, and names no receipt."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from http_world import World
+from mcp_made import opened, served, talk
+
+from keepward import Policy
+
+
+@pytest.fixture
+def off(run, saved, monkeypatch):
+    """The command line on a store with one memory, with memory switched off since."""
+    monkeypatch.setenv("KEEPWARD_ENABLED", "false")
+    return run
+
+
+def test_remember_at_the_terminal_names_no_receipt(off):
+    told = off("remember", "The crane is red")
+    assert (told.code, "nothing was stored, and no receipt was kept" in told.out) == (5, True)
+    assert ("but the receipt" in told.out, "\nreceipt" in told.out) == (False, False)
+
+
+def test_context_at_the_terminal_names_no_receipt(off):
+    told = off("context", "indentation")
+    assert ("keepward receipt" in told.err, "memory is switched off by policy" in told.err) == (False, True)
+
+
+def test_recall_says_that_memory_is_off(off):
+    assert off("recall", "tabs", "--json").json["notes"] == ["memory is switched off by policy"]
+
+
+def test_add_and_import_say_that_no_receipt_was_kept(off, tmp_path):
+    (tmp_path / "notes.md").write_text("# Notes\n\n- The crane is red\n")
+    (tmp_path / "talk.json").write_text(json.dumps([{"role": "user", "content": "The crane is red"}]))
+    added, brought = off("add", str(tmp_path / "talk.json")), off("import", str(tmp_path / "notes.md"))
+    assert [" ".join(each.out.split()).count("no receipt was kept") for each in (added, brought)] == [1, 1]
+
+
+def test_hooks_claim_nothing_was_stored(off):
+    event = json.dumps({"session_id": "s", "prompt": "The crane is red", "cwd": "/"}).encode()
+    told = off("hook", "prompt", stdin=event)
+    assert (told.code, "receipt" in told.out, off("list", "--json").json["count"]) == (0, False, 1)
+
+
+def test_http_says_that_no_receipt_was_kept(tmp_path):
+    world = World(tmp_path, policy=Policy(enabled=False))
+    answer = world.owner.post("/memory/items", json={"text": "The crane is red"})
+    world.memory.close()
+    assert (answer.status_code, "no receipt was kept" in answer.text) == (422, True)
+
+
+def test_mcp_says_that_no_receipt_was_kept(tmp_path):
+    memory = opened(tmp_path, Policy(enabled=False))
+
+    async def remember(client):
+        return await client.call_tool("remember", {"text": "The crane is red"})
+
+    told = talk(served(memory), remember).content[0].text
+    memory.close()
+    assert told.splitlines()[0] == "refused; nothing was stored, and no receipt was kept"
+    assert not any(line.startswith("receipt ") for line in told.splitlines())
+
+
+def test_capture_off_alone_keeps_the_receipt(tmp_path):
+    memory = opened(tmp_path, Policy(capture=False))
+    outcome = memory.remember("The crane is red")
+    told = [each.detail for each in outcome.reasons], memory.receipt(outcome.receipt.id)["kind"]
+    memory.close()
+    assert told == (["capture is switched off by policy"], "refusal")
