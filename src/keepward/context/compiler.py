@@ -226,10 +226,13 @@ class _Assembly:
             over, movable = self._excess(tokens)
             if not movable:
                 return rendered, tokens
+            tail = False
             for place, entry in enumerate(sorted(movable, key=lambda entry: entry.eviction)):
-                # The last one that prices call for may stay: with a line its heading goes as well.
-                if place and over <= entry.cost:
+                # The last one that prices call for may stay: with a line its heading goes as well. Pinned memories and
+                # state go only where the text without the tail was counted and is too long.
+                if place and (over <= entry.cost or (tail and entry.section in _STABLE)):
                     break
+                tail = tail or entry.section in _TAIL
                 del self._kept[entry.key]
                 self._reasons[entry.key] = NO_ROOM
                 over -= entry.cost
