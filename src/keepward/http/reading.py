@@ -158,6 +158,9 @@ def _where(error: Mapping[str, Any]) -> str:
         part for part in error["loc"] if "[" not in str(part) and not str(part).startswith("constrained-")
     )
     parts = [str(part) if isinstance(part, int) or _NAME.fullmatch(str(part)) else "?" for part in place]
+    if error["type"] == "extra_forbidden" and re.search("[0-9]", parts[-1]):
+        # (6): a name with digits may be a value.
+        parts[-1] = "?"
     return ".".join(parts)
 
 
@@ -167,6 +170,8 @@ def _message(error: Mapping[str, Any]) -> str:
         return f"must be one of {context.get('expected_tags', 'the documented ones')}"
     if kind == "union_tag_not_found":
         return f"needs {context.get('discriminator', 'a name')} to say what it is"
+    if kind == "extra_forbidden":
+        return "there is no such field; leave it out"
     if _PLAIN.fullmatch(kind):
         return str(error["msg"]).removeprefix("Value error, ")
     return "is not usable here; see /docs"
