@@ -46,6 +46,8 @@ from keepward.store.tenant import State
 _ALIKE = 8
 _LEFT_OUT = "a row of %s does not match its seal and was left out: %s"
 _HANDED = "handed"
+#: States of receipts that may be compacted: those that say what was handed out, and other receipts of contexts.
+_WHOLE = (_HANDED, "whole")
 #: Stands around each text of a memory that stands, packed, as a text in the body of a proposal.
 _QUOTE = b'\\"'
 _TYPES: dict[str, Any] = {"feedback": Feedback, "tokens": Token, "jobs": JobRow, "blobs": Kept}
@@ -283,6 +285,11 @@ class DocumentReads(Snapshot):
         rows = self._documents(tenant, "documents_in", kind="receipts", state=_HANDED)
         return [each.json() for each in sorted(rows, key=lambda row: row.id) if each.id > after]
 
+    def whole_receipts(self, tenant: str, until: datetime, *, after: str, limit: int) -> list[dict[str, Any]]:
+        """Return receipts up to an instant that may be compacted and were not, by id, those above ``after``."""
+        asked = {"states": listed(_WHOLE), "until": to_micros(until), "after": after, "limit": limit}
+        return [each.json() for each in self._documents(tenant, "documents_whole", kind="receipts", **asked)]
+
     def queue(self, tenant: str, *, state: str | None = "pending", by: Actor | None = None) -> list[Waiting]:
         """Return proposals, oldest first, all or those of a principal; None means all states.
 
@@ -487,14 +494,17 @@ class DocumentWrites(DocumentReads):
         lent = receipt.kind in {"compile", "recall"} and "handed" in receipt.facts
         body = body_of(receipt.as_dict())
         at = to_micros(receipt.at)
-        document = Document(receipt.tenant, "receipts", receipt.id, _HANDED if lent else None, at, None, body)
+        state = _HANDED if lent else "whole" if receipt.kind == "compile" else None
+        document = Document(receipt.tenant, "receipts", receipt.id, state, at, None, body)
         self._put(document, new=True, anyway=True)
 
     def rewrite_receipt(self, tenant: str, receipt_id: str, body: Mapping[str, Any]) -> None:
         """Put what may stay of a receipt in its place."""
         row = self._db.run("document", tenant=tenant, kind="receipts", id=receipt_id).fetchone()
         if row is not None:
-            self._put(Document._make(row)._replace(body=body_of(body)))
+            old = Document._make(row)
+            state = None if "compacted_at" in body else old.state
+            self._put(old._replace(state=state, body=body_of(body)))
             return
         key = {"tenant": tenant, "low": receipt_id, "high": f"{receipt_id} "}
         _, seq, hashed, _, _ = self._db.run("commit_receipts_between", key).fetchone()
