@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import zlib
 from collections.abc import Callable
 from contextlib import closing
 from datetime import timedelta
@@ -94,9 +95,24 @@ def test_a_damaged_receipt_is_not_compacted(owner: Memory, clock: Any) -> None:
     name = owner.context(ASKED).receipt.id
     with closing(sqlite3.connect(owner.path)) as connection, connection:
         (body,) = connection.execute("SELECT body FROM documents WHERE id = ?", (name,)).fetchone()
-        bent = body.replace(b'"version":1', b'"version":2')
+        bent = zlib.compress(zlib.decompress(body).replace(b'"version":1', b'"version":2'))
         connection.execute("UPDATE documents SET body = ? WHERE id = ?", (bent, name))
     clock.move(days=91)
     with pytest.raises(Tampered):
         owner.receipt(name)
     assert (compact(owner), owner.verify().ok) == (0, False)
+
+
+@pytest.mark.parametrize("count", [300, 3_000])
+@pytest.mark.parametrize("budget", [2_000, 16_000])
+def test_a_receipt_takes_at_most_2_kb_and_150_bytes_a_candidate(owner: Memory, count: int, budget: int) -> None:
+    names = ("harbour", "pier", "ship", "crane", "depot")
+    texts = [f"The {names[n % 5]} number {n} of the harbour holds {n * 7} crates of tea" for n in range(count)]
+    owner.remember_many([{"text": text, "tier": "archival"} for text in texts])
+    receipt = owner.receipt(owner.context("which crates are in the harbour", budget_tokens=budget).receipt.id)
+    named = len(receipt["excluded"]) + sum(len(part["items"]) for part in receipt["sections"])
+    with closing(sqlite3.connect(owner.path)) as connection:
+        query = "SELECT length(body) FROM documents WHERE id = ?"
+        (size,) = connection.execute(query, (receipt["id"],)).fetchone()
+    assert named >= 30
+    assert size <= 2_000 + 150 * named

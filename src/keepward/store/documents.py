@@ -20,6 +20,7 @@ import heapq
 import hmac
 import json
 import logging
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
@@ -93,12 +94,22 @@ class Document(NamedTuple):
 def json_of(kind: str, body: bytes) -> dict[str, Any]:
     """Return the body of a document; Tampered where it is none."""
     try:
-        value = json.loads(body)
-    except ValueError as fault:
+        value = json.loads(inflated(body))
+    except (ValueError, zlib.error) as fault:
         raise Tampered(f"a row of {kind} is damaged; run `keepward verify`") from fault
     if not isinstance(value, dict):
         raise Tampered(f"a row of {kind} is damaged; run `keepward verify`")
     return value
+
+
+def deflated(body: bytes) -> bytes:
+    """Return the body of a receipt as it is kept: compressed, to about a fourth for a context."""
+    return zlib.compress(body, 6)
+
+
+def inflated(body: bytes) -> bytes:
+    """Return a body as JSON; that of a receipt may be compressed."""
+    return zlib.decompress(body) if body[:1] == b"x" else body
 
 
 def body_of(value: object) -> bytes:
@@ -493,6 +504,8 @@ class DocumentWrites(DocumentReads):
         """
         lent = receipt.kind in {"compile", "recall"} and "handed" in receipt.facts
         body = body_of(receipt.as_dict())
+        if receipt.kind in {"compile", "recall"}:
+            body = deflated(body)
         at = to_micros(receipt.at)
         state = _HANDED if lent else "whole" if receipt.kind == "compile" else None
         document = Document(receipt.tenant, "receipts", receipt.id, state, at, None, body)
@@ -504,7 +517,8 @@ class DocumentWrites(DocumentReads):
         if row is not None:
             old = Document._make(row)
             state = None if "compacted_at" in body else old.state
-            self._put(old._replace(state=state, body=body_of(body)))
+            told = body_of(body)
+            self._put(old._replace(state=state, body=deflated(told) if old.body[:1] == b"x" else told))
             return
         key = {"tenant": tenant, "low": receipt_id, "high": f"{receipt_id} "}
         _, seq, hashed, _, _ = self._db.run("commit_receipts_between", key).fetchone()
