@@ -234,6 +234,25 @@ class StoreSuite(ReadSuite, JobsSuite):
             writer.put_receipt(receipt)
         assert store.receipt(TENANT, receipt.id) == receipt.as_dict()
 
+    def test_old_receipts_of_contexts_are_compacted_once(self, store: Store, make: Maker) -> None:
+        lent = make.context(TENANT, "m")
+        lent = replace(lent, facts={**lent.facts, "handed": "tool"})
+        plain, other = make.context(TENANT, "n"), make.receipt(TENANT)
+        with store.write() as writer:
+            for receipt in (lent, plain, other):
+                writer.put_receipt(receipt)
+            until = make.now - timedelta(microseconds=1)
+            assert writer.whole_receipts(TENANT, until, after="", limit=9) == []
+            names = []
+            for _ in range(2):
+                (page,) = writer.whole_receipts(TENANT, make.now, after=(names or [""])[-1], limit=1)
+                names.append(page["id"])
+            assert names == sorted((lent.id, plain.id))
+            writer.rewrite_receipt(TENANT, lent.id, {**lent.as_dict(), "compacted_at": "now"})
+            (left,) = writer.whole_receipts(TENANT, make.now, after="", limit=9)
+        assert (left["id"], store.handed(TENANT, "")) == (plain.id, [])
+        assert store.verify(TENANT)[1] == []
+
     def test_a_receipt_is_written_once(self, store: Store, make: Maker) -> None:
         receipt = make.receipt(TENANT)
         with store.write() as writer:

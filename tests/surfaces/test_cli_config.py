@@ -35,6 +35,7 @@ CHOSEN = {
     "metadata_limit": ("100", 100),
     "structured_limit": ("1000", 1000),
     "pending_limit": ("7", 7),
+    "compact_receipts_after": ('"30d"', timedelta(days=30)),
     "review_keep": ('"4d"', timedelta(days=4)),
     "review_ttl": ('"3d"', timedelta(days=3)),
     "confidence_floor": ("{archival = 0.5}", {**Policy().confidence_floor, Tier.ARCHIVAL: 0.5}),

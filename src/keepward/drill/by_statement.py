@@ -10,6 +10,7 @@ Invariants
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -119,7 +120,9 @@ def _bend(stage: Stage, kind: str, name: str, word: str, bent: str) -> None:
     """Replace a word in the body of a document."""
     key = {"kind": kind, "id": name}
     ((body,),) = stage.target.rows("SELECT body FROM documents WHERE kind = :kind AND id = :id", key)
-    values = {**key, "body": bytes(body).replace(word.encode(), bent.encode())}
+    packed = kind == "receipts"
+    told = (zlib.decompress(body) if packed else bytes(body)).replace(word.encode(), bent.encode())
+    values = {**key, "body": zlib.compress(told) if packed else told}
     stage.target.execute("UPDATE documents SET body = :body WHERE kind = :kind AND id = :id", values)
 
 

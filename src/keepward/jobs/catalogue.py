@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from keepward.engine import blobs, review
 from keepward.engine.index import reindex, take_in, unembedded
 from keepward.engine.learned import standing, unseen
+from keepward.engine.receipts import compact_receipts
 from keepward.engine.session import Session
 from keepward.engine.training import train_reranker
 from keepward.engine.use import learn_importance
@@ -79,6 +80,10 @@ def _sweep(session: Session, tally: Tally, _: Callable[[], None]) -> None:
     tally.counts.update(blobs.sweep(session.engine, session.tenant), proposals=dropped)
 
 
+def _compact_receipts(session: Session, tally: Tally, keep_lease: Callable[[], None]) -> None:
+    tally.counts["receipts"] += compact_receipts(session, keep_lease)
+
+
 def _audit(session: Session, tally: Tally, _: Callable[[], None]) -> None:
     checked, found = session.store.verify(session.tenant)
     files, lost = blobs.check(session.engine, session.tenant)
@@ -122,6 +127,7 @@ _DONE: dict[str, Do] = {
     "reinforce": _reinforce,
     "train_reranker": _train,
     "sweep_blobs": _sweep,
+    "compact_receipts": _compact_receipts,
     "integrity_audit": _audit,
     "embed": _embed,
 }

@@ -32,6 +32,7 @@ SCHEDULES = {
     "reinforce": "01:00",
     "train_reranker": "04:30",
     "sweep_blobs": "05:00",
+    "compact_receipts": "05:15",
     "integrity_audit": "04:00",
     "embed": "05:30",
 }

@@ -162,6 +162,8 @@ class Policy:
     merge_after: timedelta = timedelta(days=7)
     merge_least: int = 3
     merge_most: int = 5
+    #: Age from which receipts of contexts are reduced to what a replay needs.
+    compact_receipts_after: timedelta = timedelta(days=90)
     #: Closeness in meaning, 0..1, that memories which state the same need to be merged.
     merge_cosine: float = 0.95
 

@@ -20,6 +20,7 @@ import heapq
 import hmac
 import json
 import logging
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
@@ -46,6 +47,8 @@ from keepward.store.tenant import State
 _ALIKE = 8
 _LEFT_OUT = "a row of %s does not match its seal and was left out: %s"
 _HANDED = "handed"
+#: States of receipts that may be compacted: those that say what was handed out, and other receipts of contexts.
+_WHOLE = (_HANDED, "whole")
 #: Stands around each text of a memory that stands, packed, as a text in the body of a proposal.
 _QUOTE = b'\\"'
 _TYPES: dict[str, Any] = {"feedback": Feedback, "tokens": Token, "jobs": JobRow, "blobs": Kept}
@@ -91,12 +94,22 @@ class Document(NamedTuple):
 def json_of(kind: str, body: bytes) -> dict[str, Any]:
     """Return the body of a document; Tampered where it is none."""
     try:
-        value = json.loads(body)
-    except ValueError as fault:
+        value = json.loads(inflated(body))
+    except (ValueError, zlib.error) as fault:
         raise Tampered(f"a row of {kind} is damaged; run `keepward verify`") from fault
     if not isinstance(value, dict):
         raise Tampered(f"a row of {kind} is damaged; run `keepward verify`")
     return value
+
+
+def deflated(body: bytes) -> bytes:
+    """Return the body of a receipt as it is kept: compressed, to about a fourth for a context."""
+    return zlib.compress(body, 6)
+
+
+def inflated(body: bytes) -> bytes:
+    """Return a body as JSON; that of a receipt may be compressed."""
+    return zlib.decompress(body) if body[:1] == b"x" else body
 
 
 def body_of(value: object) -> bytes:
@@ -282,6 +295,11 @@ class DocumentReads(Snapshot):
         """Return the receipts with an id above ``after`` that say that something of low trust was handed out."""
         rows = self._documents(tenant, "documents_in", kind="receipts", state=_HANDED)
         return [each.json() for each in sorted(rows, key=lambda row: row.id) if each.id > after]
+
+    def whole_receipts(self, tenant: str, until: datetime, *, after: str, limit: int) -> list[dict[str, Any]]:
+        """Return receipts up to an instant that may be compacted and were not, by id, those above ``after``."""
+        asked = {"states": listed(_WHOLE), "until": to_micros(until), "after": after, "limit": limit}
+        return [each.json() for each in self._documents(tenant, "documents_whole", kind="receipts", **asked)]
 
     def queue(self, tenant: str, *, state: str | None = "pending", by: Actor | None = None) -> list[Waiting]:
         """Return proposals, oldest first, all or those of a principal; None means all states.
@@ -486,15 +504,21 @@ class DocumentWrites(DocumentReads):
         """
         lent = receipt.kind in {"compile", "recall"} and "handed" in receipt.facts
         body = body_of(receipt.as_dict())
+        if receipt.kind in {"compile", "recall"}:
+            body = deflated(body)
         at = to_micros(receipt.at)
-        document = Document(receipt.tenant, "receipts", receipt.id, _HANDED if lent else None, at, None, body)
+        state = _HANDED if lent else "whole" if receipt.kind == "compile" else None
+        document = Document(receipt.tenant, "receipts", receipt.id, state, at, None, body)
         self._put(document, new=True, anyway=True)
 
     def rewrite_receipt(self, tenant: str, receipt_id: str, body: Mapping[str, Any]) -> None:
         """Put what may stay of a receipt in its place."""
         row = self._db.run("document", tenant=tenant, kind="receipts", id=receipt_id).fetchone()
         if row is not None:
-            self._put(Document._make(row)._replace(body=body_of(body)))
+            old = Document._make(row)
+            state = None if "compacted_at" in body else old.state
+            told = body_of(body)
+            self._put(old._replace(state=state, body=deflated(told) if old.body[:1] == b"x" else told))
             return
         key = {"tenant": tenant, "low": receipt_id, "high": f"{receipt_id} "}
         _, seq, hashed, _, _ = self._db.run("commit_receipts_between", key).fetchone()

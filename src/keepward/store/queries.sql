@@ -155,6 +155,11 @@ kind = CAST(:kind AS TEXT)
 -- Of one kind and state, by instant.
 {{whole_document}} WHERE tenant = :tenant AND {{of_kind}} AND state = :state ORDER BY at, id;
 
+-- documents_whole --
+-- Of one kind and some states up to an instant, the lowest ids above another.
+{{whole_document}} WHERE tenant = :tenant AND {{of_kind}} AND state IN (SELECT value FROM json_each(:states))
+   AND at <= :until AND id > :after ORDER BY id LIMIT :limit;
+
 -- documents_after --
 -- Of one kind with a state in a range, in its order.
 {{whole_document}} WHERE tenant = :tenant AND {{of_kind}} AND state > :after AND state < :before ORDER BY state;

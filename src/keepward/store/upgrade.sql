@@ -2,7 +2,8 @@
 -- and that seal.
 
 -- receipts --
-SELECT id, CASE WHEN kind IN ('compile', 'recall') AND instr(body, CAST('"handed":' AS BLOB)) > 0 THEN 'handed' END,
+SELECT id, CASE WHEN kind IN ('compile', 'recall') AND instr(body, CAST('"handed":' AS BLOB)) > 0 THEN 'handed'
+            WHEN kind = 'compile' THEN 'whole' END,
        at, NULL, body, tenant, id, kind, at, body, seal FROM receipts;
 
 -- proposals --
