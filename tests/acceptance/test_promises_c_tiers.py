@@ -267,7 +267,7 @@ def test_an_archived_fact_may_have_an_end(mem: Memory, clock: Any) -> None:
 
 @pytest.mark.promise("C20", "C22")
 def test_a_note_of_the_task_that_is_worth_keeping_is_moved_to_the_archive_without_its_term(mem: Memory) -> None:
-    note = kept(mem.remember("The blue key opens the shed"))
+    note = kept(mem.remember("The blue key opens the shed", tier="working"))
     kept(mem.move(note.id, tier="archival", reason="worth keeping"))
     assert mem.get(note.id).expires_at is None
     held(mem.move(note.id, tier="core", key="mission", reason="even more"))
