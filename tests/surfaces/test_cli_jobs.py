@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from keepward import Actor, Memory, Policy
 from keepward.model.job import SCHEDULES
 
 
@@ -68,3 +70,15 @@ def test_a_job_is_paused_and_resumed(run, saved):
     ran = run("jobs", "run", "expire", "--json").json["runs"][0]["outcome"]
     resumed = run("jobs", "resume", "expire", "--json").json["jobs"][0]
     assert (paused["paused"], ran, resumed["paused"]) == (True, "skipped", False)
+
+
+def test_a_compacted_receipt_says_so(run, saved):
+    receipt = run("context", "tabs or spaces", "--json").json["receipt"]
+    name = receipt["id"] if isinstance(receipt, dict) else receipt
+    when = datetime.now(UTC)
+    policy = Policy(compact_receipts_after=timedelta(0))
+    with Memory.open("keepward.db", actor=Actor.operator("olga"), embedder=None, policy=policy) as memory:
+        assert memory.run_job("compact_receipts").counts["receipts"] == 1
+    told = run("receipt", name, "--json").json
+    assert datetime.fromisoformat(told["compacted_at"]) >= when
+    assert told["compacted_at"] in run("receipt", name).out
