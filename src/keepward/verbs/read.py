@@ -31,6 +31,13 @@ LeastScore = Annotated[
     fields.Floor, Limit("Least score of a hit; without it all are returned, weak ones marked.", minimum=0, maximum=1)
 ]
 
+WRITTEN_SINCE, WRITTEN_UNTIL = Limit("Written from then on, whenever it happened."), Limit("Written before.")
+HAPPENED_SINCE = Limit(
+    "What it tells happened from then on, by `occurred_at`. An event without it happened when it was written; "
+    "another memory without it does not pass."
+)
+HAPPENED_UNTIL = Limit("What it tells happened before; as `occurred_since`.")
+
 
 class Filtered(Request[R]):
     """A request that narrows what it looks at; filters apply before limits."""
@@ -64,8 +71,10 @@ class Searched(Filtered[R]):
     as_of: fields.AsOf | None = None
     floor: LeastScore | None = None
     receipt: Annotated[bool, Limit("Keep a receipt that feedback can name.")] = False
-    since: Annotated[fields.When | None, Limit("Written from then on.")] = None
-    until: Annotated[fields.When | None, Limit("Written before.")] = None
+    since: Annotated[fields.When | None, WRITTEN_SINCE] = None
+    until: Annotated[fields.When | None, WRITTEN_UNTIL] = None
+    occurred_since: Annotated[fields.When | None, HAPPENED_SINCE] = None
+    occurred_until: Annotated[fields.When | None, HAPPENED_UNTIL] = None
     within: fields.Within | None = None
     where: fields.Where | None = None
 
@@ -148,8 +157,10 @@ class Browsed(Filtered[R]):
     statuses: fields.Statuses = NONE
     authors: fields.Authors = NONE
     text: fields.Part | None = None
-    since: Annotated[fields.When | None, Limit("Written from then on.")] = None
-    until: Annotated[fields.When | None, Limit("Written before.")] = None
+    since: Annotated[fields.When | None, WRITTEN_SINCE] = None
+    until: Annotated[fields.When | None, WRITTEN_UNTIL] = None
+    occurred_since: Annotated[fields.When | None, HAPPENED_SINCE] = None
+    occurred_until: Annotated[fields.When | None, HAPPENED_UNTIL] = None
     below: Annotated[bool, Limit("Also scopes below, for who may decide.")] = False
     within: fields.Within | None = None
     where: fields.Where | None = None
@@ -182,7 +193,7 @@ def _narrows(request: Any) -> bool:
 def _narrowing(request: Any) -> dict[str, Any]:
     """Return what narrows a list and a search alike: time, place and the memory's own fields."""
     within = None if request.within is None else scope_named(request.within)
-    instants = {name: instant(name, getattr(request, name)) for name in ("since", "until")}
+    instants = {name: instant(name, getattr(request, name)) for name in _INSTANTS}
     return {**instants, "within": within, "where": parse_where(request.where)}
 
 
@@ -201,7 +212,8 @@ _SEVERAL = {
 #: Arguments of ``find`` that make its answer one page with a total.
 _WINDOWED = (*("scopes", "sources", "trusts", "statuses", "authors", "text", "below", "ascending"),)
 #: Arguments that narrow a list and a search alike.
-_NARROWING = ("since", "until", "within", "where")
+_INSTANTS = ("since", "until", "occurred_since", "occurred_until")
+_NARROWING = (*_INSTANTS, "within", "where")
 
 
 @verb("find", "GET /memory/items", right="read", answer="items")
