@@ -12,7 +12,7 @@ from keepward.model.journal import Check, Version
 from keepward.model.memory import Record, as_read
 from keepward.model.query import Filter, Memories, Ranking
 from keepward.model.query import Recall as Found
-from keepward.model.value import plain_key
+from keepward.model.value import plain_key, plain_name
 from keepward.model.where import parse_where
 from keepward.verbs import NONE, Limit, Request, Wire, fields, verb
 from keepward.verbs.arguments import instant, scope_named
@@ -56,7 +56,7 @@ class Filtered(Request[R]):
         """Return the filter, kept to what the session may see."""
         from keepward.engine.read import own_and_shared
 
-        said = {name: getattr(self, name) for name in Filtered.names}
+        said = {name: _plain(name, getattr(self, name)) for name in Filtered.names}
         return own_and_shared(session, Filter(**said, **more))
 
 
@@ -170,8 +170,9 @@ class Browsed(Filtered[R]):
     def selection(self) -> Selection:
         from keepward.engine.browse import Selection
 
-        words = {each: getattr(self, each, None) for each in ("subject", "category", "session", "key", "job")}
-        several = {name: getattr(self, name) for name in _SEVERAL}
+        single = ("subject", "category", "session", "key", "job")
+        words = {each: _plain(each, getattr(self, each, None)) for each in single}
+        several = {name: _plain(name, getattr(self, name)) for name in _SEVERAL}
         return Selection(
             any_of={_SEVERAL[name]: each for name, each in several.items() if each}
             | {name: (each,) for name, each in words.items() if each is not None},
@@ -183,6 +184,15 @@ class Browsed(Filtered[R]):
             below=self.below,
             as_of=getattr(self, "as_of", None),
         )
+
+
+def _plain(name: str, value: Any) -> Any:
+    """Return names that are looked for as they are kept."""
+    if name in {"subject", "category", "session"} and value is not None:
+        return plain_name(value)
+    if name == "key" and value is not None:
+        return plain_key(value)
+    return tuple(map(plain_name, value)) if name == "tags" else value
 
 
 def _narrows(request: Any) -> bool:
