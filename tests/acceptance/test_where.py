@@ -178,3 +178,49 @@ def test_an_answer_that_found_nothing_among_something_names_no_other_scope(
 ) -> None:
     kept(owner.remember("The office is in Linz"))
     assert not any("below it" in note for found in (owner.find(key="k"), owner.recall("crane")) for note in found.notes)
+
+
+@pytest.fixture
+def told_of_spring(mem: Memory) -> Memory:
+    """A store of 1 January 2026, with memories that tell of the spring of 2025 and of no time."""
+    for name, kind, at in (
+        ("march", "event", "2025-03-14T09:00:00Z"),
+        ("april", "event", "2025-04-01T00:00:00Z"),
+        ("fact of march", "fact", "2025-03-31T23:59:59Z"),
+        ("event of now", "event", None),
+        ("fact of now", "fact", None),
+    ):
+        tier = "episodic" if kind == "event" else "archival"
+        kept(mem.remember(f"The {name} card of Ana", tier=tier, kind=kind, tags=[name], occurred_at=at))
+    return mem
+
+
+MARCH = {"occurred_since": "2025-03-01", "occurred_until": "2025-04-01"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "passing"),
+    [
+        (MARCH, "fact of march, march"),
+        ({"occurred_since": "2025-04-01"}, "april, event of now"),
+        ({"occurred_until": "2025-04-01"}, "fact of march, march"),
+        ({"since": "2025-03-01", "until": "2025-04-01"}, ""),
+        (MARCH | {"until": "2025-04-01"}, ""),
+        (MARCH | {"kinds": ["event"]}, "march"),
+    ],
+)
+def test_memories_are_narrowed_by_when_it_happened(told_of_spring: Memory, asked: dict[str, Any], passing: str) -> None:
+    mem = told_of_spring
+    for found in (
+        mem.find(**asked),
+        mem.find(**asked, as_of=mem.head),
+        [hit.memory for hit in mem.recall("the card of Ana", **asked)],
+        [hit.memory for hit in mem.recall("the card of Ana", **asked, as_of=mem.head)],
+    ):
+        assert ", ".join(sorted(tag for each in found for tag in each.tags)) == passing
+    assert mem.facets(of=["tag"], **asked).total == len([each for each in passing.split(", ") if each])
+
+
+def test_a_time_that_is_none_is_refused_by_its_name(mem: Memory) -> None:
+    with pytest.raises(InvalidInput, match="occurred_since is"):
+        mem.find(occurred_since="last spring")

@@ -182,3 +182,11 @@ def test_a_switch_is_printed_as_yes_or_no(run, saved):
     one = run("context", "tabs", "--include-sensitive", "--as", "operator", "--json").json["receipt"]
     shown = run("context-diff", one, other).out
     assert ("include_sensitive: yes / no" in shown, "True" in shown) == (True, False)
+
+
+def test_lists_and_recalls_are_narrowed_by_when_it_happened(run):
+    run("remember", "The ferry sank", "--occurred-at", "2025-03-14T09:00:00Z")
+    run("remember", "The ferry sails again")
+    for ask in (("list",), ("recall", "the ferry")):
+        told = run(*ask, "--occurred-since", "2025-03-01", "--occurred-until", "2025-04-01")
+        assert ("sank" in told.out, "again" in told.out) == (True, False)

@@ -53,6 +53,8 @@ class Filters(TypedDict, total=False):
     text: str | None
     since: datetime | str | None
     until: datetime | str | None
+    occurred_since: datetime | str | None
+    occurred_until: datetime | str | None
     below: bool
     within: str | None
     where: Mapping[str, Any] | str | None
@@ -91,6 +93,8 @@ class Use(Talks):
         receipt: bool = False,
         since: datetime | str | None = None,
         until: datetime | str | None = None,
+        occurred_since: datetime | str | None = None,
+        occurred_until: datetime | str | None = None,
         within: str | None = None,
         where: Mapping[str, Any] | str | None = None,
     ) -> Recall:
@@ -100,6 +104,8 @@ class Use(Talks):
         the query and is far from it in meaning.
         ``order`` is ``learned`` (by the reranker where one serves), ``fused`` or ``cosine``. With ``receipt`` a
         receipt is kept, for ``feedback`` to name.
+        ``since`` and ``until`` say when a memory was written, ``occurred_since`` and ``occurred_until`` when what it
+        tells happened; see ``find``.
         """
 
     @taking(recall)
@@ -126,6 +132,8 @@ class Use(Talks):
         text: str | None = None,
         since: datetime | str | None = None,
         until: datetime | str | None = None,
+        occurred_since: datetime | str | None = None,
+        occurred_until: datetime | str | None = None,
         below: bool = False,
         within: str | None = None,
         where: Mapping[str, Any] | str | None = None,
@@ -146,6 +154,11 @@ class Use(Talks):
         """Return the memories that pass all filters, newest first or in another order; ``tags`` match any.
 
         They are the first ``limit`` of those that pass; None is for all.
+
+        ``since`` and ``until`` say when a memory was written: from the one on and before the other. ``occurred_since``
+        and ``occurred_until`` say when what it tells happened, by its ``occurred_at``. An event without that happened
+        when it was written; another memory without it does not pass. For what happened in March 2025:
+        ``find(occurred_since="2025-03-01", occurred_until="2025-04-01")``.
 
         What is sensitive is among them for who may ask for it; the others are told by ``notes`` that there is some.
         ``withheld`` of the list names those that would have passed and do not hold. With an ``offset``, an order or

@@ -48,8 +48,10 @@ SORTS = (
     option("--tag", "With any of these. Several times.", "TAG", "tags", multiple=True),
 )
 WHERE = (
-    option("--since", "Written from then on.", "WHEN"),
+    option("--since", "Written from then on, whenever it happened.", "WHEN"),
     option("--until", "Written before.", "WHEN"),
+    option("--occurred-since", "Happened from then on.", "WHEN"),
+    option("--occurred-until", "Happened before.", "WHEN"),
     option("--within", "Of this scope and those below it alone.", "SCOPE"),
     option("--where", 'Whose metadata is so: \'{"stars": {"$gte": 4}}\'.', "JSON"),
 )

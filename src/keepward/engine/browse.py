@@ -51,8 +51,12 @@ class Selection:
     #: By facet, any of these values.
     any_of: Mapping[str, Sequence[str]] = field(default_factory=dict)
     text: str | None = None
+    #: When it was written: from one instant on and before another.
     since: datetime | None = None
     until: datetime | None = None
+    #: When what it tells happened; see ``Record.happened_at``.
+    occurred_since: datetime | None = None
+    occurred_until: datetime | None = None
     min_importance: float = 0.0
     include_ended: bool = False
     include_sensitive: bool = True
@@ -66,16 +70,24 @@ class Selection:
 
     @property
     def needs_content(self) -> bool:
-        return bool(self.text or self.where or self.min_importance)
+        return bool(self.text or self.where or self.min_importance or self.occurred_since or self.occurred_until)
 
     def accepts(self, record: Record, now: datetime) -> bool:
-        """Whether a memory passes what its content answers: text, own fields, and what its importance decays to."""
+        """Whether a memory passes what its content answers: text, own fields, decayed importance, when it happened."""
         part = (self.text or "").casefold()
         return (
             (not part or part in f"{record.text}\n{record.key or ''}".casefold())
             and meets(record.metadata, self.where)
             and (not self.min_importance or importance_at(record, now) >= round(self.min_importance, 4))
+            and self._happened(record)
         )
+
+    def _happened(self, record: Record) -> bool:
+        """Whether a memory tells of the time asked for; one that tells of no time does not."""
+        first, end, happened = self.occurred_since, self.occurred_until, record.happened_at
+        if happened is None:
+            return first is None and end is None
+        return (first is None or happened >= first) and (end is None or happened < end)
 
     def passed(self, record: Record, now: datetime) -> bool:
         """Whether a memory of an earlier state passes all filters."""

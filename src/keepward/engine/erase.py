@@ -61,6 +61,7 @@ from keepward.model.memory import Record, Status
 from keepward.model.proposal import Waiting
 from keepward.model.query import EVERYTHING, Feedback
 from keepward.model.trust import RESERVED
+from keepward.model.value import plain_name
 from keepward.ports.store import Destruction
 from keepward.store.writer import Writer
 
@@ -432,10 +433,13 @@ def _selected(session: Session, chosen: Selection) -> tuple[set[str], set[str]]:
 
 
 def _is_chosen(record: Record, chosen: Selection) -> bool:
-    names = {record.source, record.session, *record.evidence, *record.aliases}
-    return (chosen.subject is not None and record.subject == chosen.subject) or (
-        chosen.source is not None and chosen.source in names
-    )
+    """Whether a memory is of the chosen subject or source; names of before they were kept composed count alike."""
+    names = {plain_name(each) for each in (record.source, record.session, *record.evidence, *record.aliases) if each}
+    return (
+        chosen.subject is not None
+        and record.subject is not None
+        and plain_name(record.subject) == plain_name(chosen.subject)
+    ) or (chosen.source is not None and plain_name(chosen.source) in names)
 
 
 def _sides(item: Waiting) -> list[Record]:

@@ -98,7 +98,7 @@ def tells_preference(record: Record) -> bool:
 
 def _happened(record: Record) -> int | None:
     """Return when what an event tells happened, in microseconds since 1970; None for what has no date."""
-    happened = record.occurred_at or (record.created_at if record.kind is Kind.EVENT else None)
+    happened = record.happened_at
     return None if happened is None else to_micros(happened)
 
 

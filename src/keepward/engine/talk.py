@@ -29,7 +29,7 @@ from keepward.model.memory import Record, Status, Tier
 from keepward.model.patterns import regex
 from keepward.model.proposal import Outcome
 from keepward.model.talk import ROLES, Added, Fact, Message, Turn, message_of
-from keepward.model.value import to_micros
+from keepward.model.value import plain_name, to_micros
 
 #: Importance of what was noted by itself: nobody said that it matters.
 NOTED: Final = 0.4
@@ -66,6 +66,7 @@ def add(
     Raises:
         InvalidInput: one of them is no message; nothing was stored.
     """
+    conversation = None if conversation is None else plain_name(conversation)
     said = [_read(number, each) for number, each in enumerate(messages, 1)]
     spoken = [each for each in said if each.text and ROLES[each.role]]
     notes = list(_left_out(said))
@@ -137,7 +138,7 @@ def _events(
         "text": message.text,
         "kind": "event",
         "occurred_at": message.said_at,
-        "aliases": (message.id,) if message.id else (),
+        "aliases": (plain_name(message.id),) if message.id else (),
         "metadata": {"role": message.role},
     }
     try:

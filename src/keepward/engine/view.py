@@ -23,7 +23,7 @@ from keepward.model.journal import CommitView, Delivery
 from keepward.model.memory import WORD_LISTS, WORDS, Record, Sensitivity, Status
 from keepward.model.query import Filter
 from keepward.model.trust import SHARED, ActorKind, visible_from
-from keepward.model.value import plain_key
+from keepward.model.value import plain_key, plain_name
 from keepward.ports.store import PREFIX, Withheld
 
 #: Memories looked at that begin with the same letters of an id.
@@ -170,7 +170,8 @@ def see_readable(session: Session, record: Record, *, own: bool, newest: bool = 
 
 
 def _resolve(session: Session, memory_id: str, as_of: int | None) -> Record:
-    found = session.store.records(session.tenant, [memory_id], as_of=as_of)
+    names = list(dict.fromkeys((memory_id, plain_name(memory_id))))
+    found = session.store.records(session.tenant, names, as_of=as_of)
     if found.damaged:
         raise Tampered(f"memory {memory_id} does not match its seal and was not used; run `keepward verify`")
     if found.records and reaches(session, found.records[0].scope):

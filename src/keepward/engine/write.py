@@ -39,6 +39,7 @@ from keepward.model.change import (
     Replace,
     Supersede,
     operation,
+    with_plain_names,
 )
 from keepward.model.commit import Reason, Step
 from keepward.model.fold import Frame, apply, strengthened
@@ -295,6 +296,8 @@ def _fold(session: Session, change: Change, reason: str, draft: Draft) -> _Folde
         return _refused(*broken)
     if session.consent and isinstance(change, SAYING):
         change = replace(change, consent=True)
+    if isinstance(change, Insert | Replace):
+        change = with_plain_names(change)
     if isinstance(change, Insert | Move) and type(change.key) is str:
         change = replace(change, key=plain_key(change.key))
     if isinstance(change, Supersede):

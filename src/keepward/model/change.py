@@ -7,12 +7,12 @@ like are kept as given, so that the shape gate can refuse an unknown one with a 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Literal, TypedDict, get_args
 
 from keepward.model.memory import Access, ContentType, Kind, Sensitivity, Stability, Tier
-from keepward.model.value import Duration
+from keepward.model.value import Duration, plain_name
 
 #: Stands for "leave this field as it is" where None already means "empty".
 KEEP: Any = type("Keep", (), {"__repr__": lambda _: "KEEP", "__slots__": ()})()
@@ -175,6 +175,22 @@ class Replace:
     consent: bool = False
     #: Version the writer saw; another newest version makes the change stale.
     if_version: int | None = None
+
+
+_NAME_FIELDS = ("subject", "category", "session", "speaker")
+
+
+def with_plain_names(change: Insert | Replace) -> Insert | Replace:
+    """Return a change whose names, tags and aliases are as they are kept; see ``plain_name``."""
+    given: dict[str, Any] = {}
+    for name in (*_NAME_FIELDS, "tags", "aliases"):
+        value = getattr(change, name, None)
+        plain = plain_name(value) if isinstance(value, str) else value
+        if isinstance(value, tuple):
+            plain = tuple(dict.fromkeys(map(plain_name, value)))
+        if plain != value:
+            given[name] = plain
+    return replace(change, **given) if given else change
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

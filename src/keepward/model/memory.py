@@ -181,6 +181,11 @@ class Record(Value):
         return self.confidence if self.base_confidence is None else self.base_confidence
 
     @property
+    def happened_at(self) -> datetime | None:
+        """When what it tells happened: ``occurred_at``, else for an event when it was written; None for the rest."""
+        return self.occurred_at or (self.created_at if self.kind is Kind.EVENT else None)
+
+    @property
     def stored_importance(self) -> float:
         """Importance as it was when the memory was last changed, confirmed or learned from, 0..1."""
         return self.importance if self.base_importance is None else self.base_importance

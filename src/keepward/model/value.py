@@ -123,6 +123,11 @@ def plain_key(key: str) -> str:
     return key if key.isascii() and key == key.strip() else unicodedata.normalize("NFKC", key).strip()
 
 
+def plain_name(name: str) -> str:
+    """Return a name as it is kept and looked for: composed (NFC), so that "Zoë" is one name however it was typed."""
+    return name if name.isascii() else unicodedata.normalize("NFC", name)
+
+
 def unknown(what: str, given: Any, known: Collection[str]) -> str:
     """Return the sentence about a name that there is not: the one that was probably meant, and all there are."""
     return f"unknown {what}: {meant(given, known)}use one of {', '.join(map(str, known))}"

@@ -31,7 +31,9 @@ _CHANGES: Mapping[type[Any], str] = {Replace: "an edit", Append: "an addition", 
 #: The tenant of who names none.
 DEFAULT = "default"
 #: Arguments that are a text on the wire, and something else as well from Python: their verbs read them.
-_SEVERAL_FORMS = frozenset({"commit", "since", "until", "earlier", "later", "where"})
+_SEVERAL_FORMS = frozenset(
+    {"commit", "since", "until", "occurred_since", "occurred_until", "earlier", "later", "where"}
+)
 R = TypeVar("R")
 
 

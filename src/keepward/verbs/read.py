@@ -12,7 +12,7 @@ from keepward.model.journal import Check, Version
 from keepward.model.memory import Record, as_read
 from keepward.model.query import Filter, Memories, Ranking
 from keepward.model.query import Recall as Found
-from keepward.model.value import plain_key
+from keepward.model.value import plain_key, plain_name
 from keepward.model.where import parse_where
 from keepward.verbs import NONE, Limit, Request, Wire, fields, verb
 from keepward.verbs.arguments import instant, scope_named
@@ -30,6 +30,13 @@ Objective = Annotated[str, Limit("What the model is about to do.", maxLength=fie
 LeastScore = Annotated[
     fields.Floor, Limit("Least score of a hit; without it all are returned, weak ones marked.", minimum=0, maximum=1)
 ]
+
+WRITTEN_SINCE, WRITTEN_UNTIL = Limit("Written from then on, whenever it happened."), Limit("Written before.")
+HAPPENED_SINCE = Limit(
+    "What it tells happened from then on, by `occurred_at`. An event without it happened when it was written; "
+    "another memory without it does not pass."
+)
+HAPPENED_UNTIL = Limit("What it tells happened before; as `occurred_since`.")
 
 
 class Filtered(Request[R]):
@@ -49,7 +56,7 @@ class Filtered(Request[R]):
         """Return the filter, kept to what the session may see."""
         from keepward.engine.read import own_and_shared
 
-        said = {name: getattr(self, name) for name in Filtered.names}
+        said = {name: _plain(name, getattr(self, name)) for name in Filtered.names}
         return own_and_shared(session, Filter(**said, **more))
 
 
@@ -64,8 +71,10 @@ class Searched(Filtered[R]):
     as_of: fields.AsOf | None = None
     floor: LeastScore | None = None
     receipt: Annotated[bool, Limit("Keep a receipt that feedback can name.")] = False
-    since: Annotated[fields.When | None, Limit("Written from then on.")] = None
-    until: Annotated[fields.When | None, Limit("Written before.")] = None
+    since: Annotated[fields.When | None, WRITTEN_SINCE] = None
+    until: Annotated[fields.When | None, WRITTEN_UNTIL] = None
+    occurred_since: Annotated[fields.When | None, HAPPENED_SINCE] = None
+    occurred_until: Annotated[fields.When | None, HAPPENED_UNTIL] = None
     within: fields.Within | None = None
     where: fields.Where | None = None
 
@@ -148,8 +157,10 @@ class Browsed(Filtered[R]):
     statuses: fields.Statuses = NONE
     authors: fields.Authors = NONE
     text: fields.Part | None = None
-    since: Annotated[fields.When | None, Limit("Written from then on.")] = None
-    until: Annotated[fields.When | None, Limit("Written before.")] = None
+    since: Annotated[fields.When | None, WRITTEN_SINCE] = None
+    until: Annotated[fields.When | None, WRITTEN_UNTIL] = None
+    occurred_since: Annotated[fields.When | None, HAPPENED_SINCE] = None
+    occurred_until: Annotated[fields.When | None, HAPPENED_UNTIL] = None
     below: Annotated[bool, Limit("Also scopes below, for who may decide.")] = False
     within: fields.Within | None = None
     where: fields.Where | None = None
@@ -159,8 +170,9 @@ class Browsed(Filtered[R]):
     def selection(self) -> Selection:
         from keepward.engine.browse import Selection
 
-        words = {each: getattr(self, each, None) for each in ("subject", "category", "session", "key", "job")}
-        several = {name: getattr(self, name) for name in _SEVERAL}
+        single = ("subject", "category", "session", "key", "job")
+        words = {each: _plain(each, getattr(self, each, None)) for each in single}
+        several = {name: _plain(name, getattr(self, name)) for name in _SEVERAL}
         return Selection(
             any_of={_SEVERAL[name]: each for name, each in several.items() if each}
             | {name: (each,) for name, each in words.items() if each is not None},
@@ -174,6 +186,15 @@ class Browsed(Filtered[R]):
         )
 
 
+def _plain(name: str, value: Any) -> Any:
+    """Return names that are looked for as they are kept."""
+    if name in {"subject", "category", "session"} and value is not None:
+        return plain_name(value)
+    if name == "key" and value is not None:
+        return plain_key(value)
+    return tuple(map(plain_name, value)) if name == "tags" else value
+
+
 def _narrows(request: Any) -> bool:
     """Return whether a request narrows by time, place or the memory's own fields; an empty text counts as given."""
     return any(getattr(request, name) is not None for name in _NARROWING)
@@ -182,7 +203,7 @@ def _narrows(request: Any) -> bool:
 def _narrowing(request: Any) -> dict[str, Any]:
     """Return what narrows a list and a search alike: time, place and the memory's own fields."""
     within = None if request.within is None else scope_named(request.within)
-    instants = {name: instant(name, getattr(request, name)) for name in ("since", "until")}
+    instants = {name: instant(name, getattr(request, name)) for name in _INSTANTS}
     return {**instants, "within": within, "where": parse_where(request.where)}
 
 
@@ -201,7 +222,8 @@ _SEVERAL = {
 #: Arguments of ``find`` that make its answer one page with a total.
 _WINDOWED = (*("scopes", "sources", "trusts", "statuses", "authors", "text", "below", "ascending"),)
 #: Arguments that narrow a list and a search alike.
-_NARROWING = ("since", "until", "within", "where")
+_INSTANTS = ("since", "until", "occurred_since", "occurred_until")
+_NARROWING = (*_INSTANTS, "within", "where")
 
 
 @verb("find", "GET /memory/items", right="read", answer="items")
