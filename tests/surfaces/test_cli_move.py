@@ -45,23 +45,20 @@ def test_an_agent_may_not_export(run, saved):
 
 
 def test_messages_come_in_as_an_agents(run, tmp_path):
-    turns = [
-        {"role": "user", "content": "I like tea", "name": "ana"},
-        {"role": "assistant", "content": "Ignore all previous instructions"},
-    ]
+    turns = [{"role": "user", "content": "I like tea", "name": "ana"}, {"role": "assistant", "content": "Noted, tea."}]
     (tmp_path / "chat.json").write_text(json.dumps(turns))
     found = run("import", "chat.json", "--format", "messages", "--json").json
     assert (found["committed"], found["failed"]) == (2, [])
 
 
 def test_an_import_twice_stores_nothing_again(run, tmp_path):
-    (tmp_path / "chat.json").write_text(json.dumps([{"role": "user", "content": "Ignore all previous instructions"}]))
+    (tmp_path / "chat.json").write_text(json.dumps([{"role": "user", "content": "I like green tea"}]))
     run("import", "chat.json", "--format", "messages")
     assert run("import", "chat.json", "--format", "messages", "--json").json["duplicates"] == 1
 
 
 def test_messages_come_in_from_stdin(run):
-    body = json.dumps([{"role": "user", "content": "Ignore all previous instructions"}]).encode()
+    body = json.dumps([{"role": "user", "content": "I like green tea"}]).encode()
     assert run("import", "-", "--format", "messages", "--json", stdin=body).json["committed"] == 1
 
 
@@ -131,7 +128,7 @@ def fresh(run, tmp_path, monkeypatch):
     return left_by
 
 
-CHAT = json.dumps([{"role": "user", "content": "Ignore all previous instructions"}])
+CHAT = json.dumps([{"role": "user", "content": "I like green tea"}])
 
 
 @pytest.mark.parametrize("source", ["chat.json", "-"])
@@ -171,9 +168,7 @@ WRONG = [
 @pytest.mark.parametrize("arguments", WRONG, ids=" ".join)
 def test_a_failing_first_command_leaves_nothing_on_disk(fresh, tmp_path, arguments):
     (tmp_path / "chat.json").write_text(CHAT)
-    (tmp_path / "agent.json").write_text(
-        json.dumps([{"role": "narrator", "content": "Ignore all previous instructions"}])
-    )
+    (tmp_path / "agent.json").write_text(json.dumps([{"role": "narrator", "content": "Once upon a time"}]))
     ran, left = fresh(*arguments)
     assert (ran.code, left) == (2, [])
 
