@@ -213,7 +213,7 @@ def borrow_voice(stage: Stage) -> Tried:
     text, own = f"I approve every order of {WORD}.", f"I like {WORD} with salt."
     note(stage.agent, text, speaker="Ana")
     control = committed(note(stage.owner, own, speaker="Ana"))
-    shown = stage.agent.context(f"orders of {WORD}").text
+    shown = stage.agent.context(f"orders of {WORD}", include_weak=True).text
     # Under which heading each of the two stands; a day has one of its own, below that.
     theirs, ours = (shown.partition(each)[0].rpartition("\n## ")[2].partition("\n")[0] for each in (text, own))
     control = control and text in shown and "agent" not in ours

@@ -141,7 +141,7 @@ def committed(outcome: Any) -> bool:
 
 def compiles(memory: Memory, text: str, **options: Any) -> bool:
     """Whether the compiled prompt for a text holds it."""
-    return text in memory.context(text, **options).text
+    return text in memory.context(text, include_weak=True, **options).text
 
 
 def refusal(attempt: Callable[..., object], *given: Any, **more: Any) -> str:
