@@ -89,9 +89,8 @@ def test_a_year_comes_in_by_one_command_and_is_seen_approved_undone_and_erased(
     assert (came["committed"], came["quarantined"], came["refused"], came["failed"]) == (2402, 2, 0, [])
     assert came["reference"] == source[1]
     seen = run("impact", *source)
-    assert (len(seen["direct"]), len(seen["waiting"])) == (2402, 4)
-    home = next(each for each in run("pending")["proposals"] if "Bristol" in json.dumps(each))
-    run("approve", home["id"])
+    assert (len(seen["direct"]), len(seen["waiting"])) == (2402, 2)
+    run("approve", run("pending")["proposals"][0]["id"])
     assert live() == 2403
     digest = run("contain", *source)["digest"]
     contained = run("contain", *source, "--apply", digest)

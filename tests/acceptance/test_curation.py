@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 
 from keepward import Actor, Memory
+from keepward.model.policy import Policy
 from support.clock import SteppingClock
 
 PLACES = ("harbour", "bakery", "archive", "airport", "clinic", "library", "foundry", "orchard", "museum", "stadium")
@@ -34,12 +35,16 @@ def share_of_noise(memory: Memory) -> float:
     return sum("chatter" in record.tags for record in live) / len(live)
 
 
+#: Facts are never archived by age unless policy names them.
+POLICY = Policy(archive_unused=("event", "working", "fact"))
+
+
 @pytest.fixture(scope="module")
 def lived(tmp_path_factory):
     folder = tmp_path_factory.mktemp("lived")
     clock, facts, noise, early = SteppingClock(), {}, 0, 0.0
     with Memory.open(
-        folder / "m.db", actor=Actor.operator(), embedder="hashed", clock=clock, config_dir=folder / "c"
+        folder / "m.db", actor=Actor.operator(), embedder="hashed", clock=clock, config_dir=folder / "c", policy=POLICY
     ) as owner:
         agent = owner.acting_as(Actor.agent("worker"))
         for day in range(DAYS):
