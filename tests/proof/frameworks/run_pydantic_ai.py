@@ -69,7 +69,7 @@ async def recall(mem: Memory) -> None:
     assert len(await store.save(result)) == 2
     record = await store.read_record("monday")
     assert record is not None
-    hits = mem.recall("conversation monday", include_weak=True).hits
+    hits = mem.recall("conversation monday").hits
     assert all(each.memory.text for each in hits), hits
     assert "conversation:monday" not in mem.context("conversation monday", include_weak=True).text
     for save in (store.save(loaded), store.write_record(record, expected_revision="an older one")):
