@@ -175,6 +175,6 @@ def test_a_certain_order_in_a_tools_turn_is_held(memory):
     ("actor", "outcome"),
     [(Actor.agent("a"), "quarantined"), (Actor.user("ana"), "quarantined"), (Actor.operator("olga"), "committed")],
 )
-def test_a_certain_order_as_a_fact_is_held_from_all_but_the_owner(actor, outcome):
+def test_certain_injection_in_fact_is_quarantined_unless_owner_wrote_it(actor, outcome):
     with Memory.open(":memory:", embedder=None, actor=actor) as memory:
         assert memory.remember(ORDER).outcome == outcome

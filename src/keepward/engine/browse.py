@@ -378,7 +378,7 @@ def sources(session: Session, selection: Selection) -> Sources:
                 tally.memories.add(each.memory_id)
                 tally.writes, tally.last = tally.writes + 1, each.at
     lists = {
-        group: sorted((tally.told(name, rows) for name, tally in found.items()), key=lambda e: (-e.memories, e.name))
+        group: sorted((tally.summary(name, rows) for name, tally in found.items()), key=lambda e: (-e.memories, e.name))
         for group, found in origins.items()
     }
     return Sources(
@@ -402,7 +402,7 @@ class _Tally:
     writes: int = 0
     memories: set[str] = field(default_factory=set)
 
-    def told(self, name: str, rows: Mapping[str, ListedRow]) -> Origins:
+    def summary(self, name: str, rows: Mapping[str, ListedRow]) -> Origins:
         own = [rows[each] for each in self.memories if each in rows]
         return Origins(
             name=name,

@@ -183,7 +183,7 @@ def propose_facts(session: Session, stored: Sequence[Record], subject: str | Non
         fact
         for number, turn in enumerate(turns)
         if turn.role == "user" and stored[number].metadata.get("part", 1) == 1
-        for fact in _asked_to_remember(turn, number)
+        for fact in _remember_requests(turn, number)
     ]
     notes: list[str] = []
     if session.engine.extractor is not None:
@@ -226,7 +226,7 @@ def propose_facts(session: Session, stored: Sequence[Record], subject: str | Non
     return propose_each(session, proposals, reason="told in a talk", conversation=session_of), notes
 
 
-def _asked_to_remember(turn: Turn, number: int) -> Iterator[Fact]:
+def _remember_requests(turn: Turn, number: int) -> Iterator[Fact]:
     """Yield what the user asked to remember, as it was said; what is quoted, code or pasted is nobody's request."""
     typed = turn.text.find("\n") if len(turn.text) > LONGEST_TYPED else len(turn.text)
     masked = _NOT_TYPED.sub(lambda found: "\0" * len(found[0]), turn.text)

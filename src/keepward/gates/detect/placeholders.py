@@ -166,10 +166,10 @@ class _Sample:
 def without_stand_ins(text: str, findings: Iterable[Finding]) -> list[Finding]:
     """Drop what detectors found in a text that is no secret; in a flood of findings the first ones are looked at."""
     sample = _Sample(text)
-    return [each for count, each in enumerate(findings) if count >= _MOST or not _stands_in(sample, each)]
+    return [each for count, each in enumerate(findings) if count >= _MOST or not _is_placeholder(sample, each)]
 
 
-def _stands_in(sample: _Sample, finding: Finding) -> bool:
+def _is_placeholder(sample: _Sample, finding: Finding) -> bool:
     start, value = finding.start, sample.text[finding.start : finding.end]
     if not value or any(part in value for part in _PUBLISHED):
         return True
