@@ -187,7 +187,7 @@ _ADDRESSES: tuple[_Maker, ...] = tuple(
 )
 
 
-def _told(form: str, shape: Callable[[random.Random], str]) -> _Maker:
+def _credential(form: str, shape: Callable[[random.Random], str]) -> _Maker:
     def make(chance: random.Random) -> tuple[str, tuple[str, ...]]:
         value = shape(chance)
         return form.replace("PW", value), (value,)
@@ -204,23 +204,25 @@ def _noun(chance: random.Random) -> str:
 
 #: Passwords and codes of fifteen shapes, in plain sentences between the code.
 _TOLD: tuple[_Maker, ...] = (
-    _told("The password of the staging db is PW, use that for the dump.", lambda c: f"{_noun(c)}${_noun(c).lower()}"),
-    _told("My VPN password is PW and it still asks again.", lambda c: _run(c, _ALNUM, 11)),
-    _told("Login for the admin page: user root, password PW", lambda c: f"{_noun(c)}{c.randrange(10, 99)}!"),
-    _told("The wifi password at the office is PW", lambda c: f"{_noun(c)[:2]}0{_noun(c)[2:].lower()}77"),
-    _told("the root password is PW", lambda c: f"{_noun(c).lower()}{_noun(c)}{c.randrange(100, 999)}"),
-    _told("password for the grafana user: PW", lambda c: f"{_noun(c).lower()}{c.randrange(1000, 9999)}"),
-    _told("The passphrase of the signing key is PW", lambda c: "-".join(c.sample(_NOUNS, 5)).lower()),
-    _told("The keystore password is PW", lambda c: f"{_noun(c)}.{_noun(c).lower()}.{c.randrange(10, 99)}"),
-    _told("I set the db password to PW yesterday", lambda c: f"{_noun(c)}#{_noun(c)}9"),
-    _told("api key for the weather service: PW", lambda c: _run(c, _HEX, 32)),
-    _told(
+    _credential(
+        "The password of the staging db is PW, use that for the dump.", lambda c: f"{_noun(c)}${_noun(c).lower()}"
+    ),
+    _credential("My VPN password is PW and it still asks again.", lambda c: _run(c, _ALNUM, 11)),
+    _credential("Login for the admin page: user root, password PW", lambda c: f"{_noun(c)}{c.randrange(10, 99)}!"),
+    _credential("The wifi password at the office is PW", lambda c: f"{_noun(c)[:2]}0{_noun(c)[2:].lower()}77"),
+    _credential("the root password is PW", lambda c: f"{_noun(c).lower()}{_noun(c)}{c.randrange(100, 999)}"),
+    _credential("password for the grafana user: PW", lambda c: f"{_noun(c).lower()}{c.randrange(1000, 9999)}"),
+    _credential("The passphrase of the signing key is PW", lambda c: "-".join(c.sample(_NOUNS, 5)).lower()),
+    _credential("The keystore password is PW", lambda c: f"{_noun(c)}.{_noun(c).lower()}.{c.randrange(10, 99)}"),
+    _credential("I set the db password to PW yesterday", lambda c: f"{_noun(c)}#{_noun(c)}9"),
+    _credential("api key for the weather service: PW", lambda c: _run(c, _HEX, 32)),
+    _credential(
         "The licence key is PW", lambda c: "-".join(_run(c, string.ascii_uppercase + string.digits, 5) for _ in "abcd")
     ),
-    _told("The PIN of the YubiKey is PW", lambda c: str(c.randrange(100_000, 999_999))),
-    _told("export ADMIN_PASSWORD=PW", lambda c: _run(c, _ALNUM, 14)),
-    _told('api_secret = "PW"', lambda c: _run(c, _ALNUM, 40)),
-    _told("auth_token: PW", lambda c: _run(c, _LOWER, 36)),
+    _credential("The PIN of the YubiKey is PW", lambda c: str(c.randrange(100_000, 999_999))),
+    _credential("export ADMIN_PASSWORD=PW", lambda c: _run(c, _ALNUM, 14)),
+    _credential('api_secret = "PW"', lambda c: _run(c, _ALNUM, 40)),
+    _credential("auth_token: PW", lambda c: _run(c, _LOWER, 36)),
 )
 
 _AS_IT_IS = (

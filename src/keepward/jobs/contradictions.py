@@ -35,7 +35,7 @@ def contradictions(session: Session, filters: Filter, *, limit: int) -> Contradi
     pairs = []
     for pair in candidates(session, floor=FLOOR, limit=None):
         if pair.differs and not pair.same and pair.first.id in records and pair.second.id in records:
-            older, newer = sorted((records[pair.first.id], records[pair.second.id]), key=_told)
+            older, newer = sorted((records[pair.first.id], records[pair.second.id]), key=_date_order)
             pairs.append(Contradiction(older=older, newer=newer, differs=pair.differs, score=pair.score))
     return Contradictions(
         items=tuple(pairs[:limit]),
@@ -46,6 +46,6 @@ def contradictions(session: Session, filters: Filter, *, limit: int) -> Contradi
     )
 
 
-def _told(record: Record) -> tuple[object, ...]:
-    """Return when something was told, as far as anybody said."""
+def _date_order(record: Record) -> tuple[object, ...]:
+    """Return the sort key by which the older of two memories comes first."""
     return record.occurred_at or record.created_at, record.created_at, record.id

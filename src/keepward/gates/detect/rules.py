@@ -19,7 +19,7 @@ from keepward.gates.detect.tables import listed, read
 def load(name: str, table: str = "rule") -> tuple[Rule, ...]:
     """Return the rules of one table of a file, in its order."""
     tables = read(name)
-    return tuple(_MAKERS[table](row, tables) for row in tables[table])
+    return tuple(_rule(row, tables) for row in tables[table])
 
 
 def expanded(pattern: str, tables: Mapping[str, Any]) -> str:
@@ -69,8 +69,3 @@ def _part(part: str) -> str:
 def literals_of(words: Iterable[str]) -> tuple[str, ...]:
     """Return what stands in every text that holds one of the words."""
     return tuple(dict.fromkeys(max(word.replace("*", " ").split(), key=len) for word in words))
-
-
-_MAKERS: dict[str, Callable[[Any, Mapping[str, Any]], Rule]] = {
-    "rule": _rule,
-}
