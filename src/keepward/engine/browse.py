@@ -54,7 +54,7 @@ class Selection:
     #: When it was written: from one instant on and before another.
     since: datetime | None = None
     until: datetime | None = None
-    #: When what it tells happened; see ``Record.happened_at``.
+    #: Date of the event; see ``Record.happened_at``.
     occurred_since: datetime | None = None
     occurred_until: datetime | None = None
     min_importance: float = 0.0

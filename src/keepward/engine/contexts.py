@@ -375,7 +375,7 @@ def _read(
 
 
 def _until_full(session: Session, asked: Asked, at: Stand, room: int) -> Callable[[Sequence[Record]], int]:
-    """Return how many memories to read next, given those read last, until their texts take the room."""
+    """Return a function from the memories read last to how many to read next; 0 when their texts fill the room."""
     count = session.engine.counter.count
     least = session.policy.least_trust.get(asked.purpose, Trust.UNKNOWN)
     read = used = 0

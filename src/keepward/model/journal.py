@@ -131,7 +131,7 @@ class Selection:
     subject: str | None = None
     #: A reference in evidence, a foreign name, a session, or the name of a source.
     source: str | None = None
-    #: Whether memories that cite one of these, over any number of steps, go as well.
+    #: Whether memories that cite an erased memory are erased too, directly or through other memories.
     include_citing: bool = False
 
 

@@ -182,7 +182,7 @@ class Record(Value):
 
     @property
     def happened_at(self) -> datetime | None:
-        """When what it tells happened: ``occurred_at``, else for an event when it was written; None for the rest."""
+        """Date of the event: ``occurred_at``, or when an event was written. None for a fact without ``occurred_at``."""
         return self.occurred_at or (self.created_at if self.kind is Kind.EVENT else None)
 
     @property

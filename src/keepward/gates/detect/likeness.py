@@ -70,7 +70,7 @@ def _compose(text: str) -> str:
     run = 0
     for mark in map(unicodedata.combining, text):
         run = run + 1 if mark else 0
-        # No language writes so many marks in a row, and to order them takes time quadratic in their number.
+        # No language writes so many accents in a row. Sorting them takes quadratic time.
         if run > 30:
             return text
     return _COMPOSABLE.sub(lambda part: unicodedata.normalize("NFKC", part[0]).translate(_UNIFIED), text)

@@ -41,7 +41,7 @@ class Noise:
     #: ``journal``: a mark of the running system, worth keeping for a while.
     #: ``empty_report``: a report that nothing happened, worth keeping nowhere.
     code: Code
-    #: The phrase that decided; with several, the first journal mark in the text.
+    #: The phrase that made the text noise; of several the first one in the text.
     phrase: str
 
 

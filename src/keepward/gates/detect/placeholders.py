@@ -229,7 +229,7 @@ def _is_mixed(value: str) -> bool:
 
 
 def is_counted(value: str) -> bool:
-    """Whether most of a value counts up or down, or follows the keyboard: ``0123456789abcdef``."""
+    """Whether most characters follow the one before, in the alphabet or on a keyboard: ``0123456789abcdef``."""
     lowered, place, in_rows = value.lower(), 0, 0
     while place < len(lowered):
         size = next((n for n in range(len(lowered) - place, 5, -1) if _in_a_row(lowered[place : place + n])), 0)
