@@ -12,6 +12,7 @@ from context_made import NOW, POLICY, alike, block, event, found, ids, inputs, r
 from keepward.context import Compiled, compile_context
 from keepward.context.sections import Candidate
 from keepward.errors import ContextTooSmall
+from keepward.model.memory import Stability
 
 TEN = "one two three four five six seven eight nine"
 
@@ -131,3 +132,17 @@ def test_of_equal_ones_of_one_instant_the_better_ranked_stays(first: str) -> Non
     names = sorted("ab", reverse=first == "b")
     equal = [Candidate(record=record(name, f"{name} {'word ' * 20}"), score=0.5) for name in names]
     assert ids(compile_context(inputs(recalled=equal, budget_tokens=45)), "recalled") == [first]
+
+
+@pytest.mark.parametrize("more", range(1, 120, 7))
+def test_recalled_line_never_pushes_out_a_pinned_one(more: int) -> None:
+    # The heading of the recalled line costs more than the line itself.
+    fixed = {
+        "core": [block("mission", f"Ship it. {TEN} {TEN} {TEN}")],
+        "pinned": [record("pinned", "Sign in.", stability=Stability.PERMANENT)],
+        "count": len,
+    }
+    bare = compile_context(inputs(**fixed))
+    recalled = found(record("recalled", "Tea."))
+    full = compile_context(inputs(**fixed, recalled=recalled, budget_tokens=bare.tokens + more))
+    assert full.prefix_digest == bare.prefix_digest
