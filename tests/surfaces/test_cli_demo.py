@@ -140,7 +140,7 @@ def test_a_learned_ranking_serves_in_the_furnished_store(furnished):
 @pytest.mark.slow
 def test_a_page_of_the_web_reached_contexts_of_the_furnished_store(furnished):
     found = furnished.impact(source="https://nut-trade.example/krume")
-    assert (len(found.direct), len(found.derived), len(found.contexts) > 3) == (3, 1, True)
+    assert (len(found.direct), len(found.derived), len(found.contexts) >= 1) == (3, 1, True)
 
 
 @pytest.mark.slow
