@@ -38,7 +38,6 @@ from keepward.gates.verdict import (
     as_data,
     aside,
     is_source_text,
-    is_turn,
     mapped,
     named,
     reasons_of,
@@ -249,11 +248,11 @@ def injection(case: Case, view: View, policy: Policy) -> Verdict | None:
     del view, policy
     after = case.after
     soft = softly_worded_counts(after)
-    if not (soft or is_turn(after)) and _calm(case, orders):
+    if not soft and _calm(case, orders):
         return None
     everything = whole(case)
     body = Text(after.text)
-    found = list(orders.scan(body, likely=soft or is_turn(after)))
+    found = list(orders.scan(body, likely=soft))
     if everything.text != after.text:
         # Names of fields and sources are no sentences: the model scores the text alone.
         found += orders.scan(everything, likely=False)
@@ -266,12 +265,11 @@ def injection(case: Case, view: View, policy: Policy) -> Verdict | None:
     if held:
         said = "the text reads like an instruction to the model ({}); a person has to decide"
         return Quarantine(reasons=tuple(_order(code, said.format(code)) for code in sorted(held)))
-    marked = {finding.detector for finding in found} if is_turn(after) else certain
-    if not (marked and consulted and trusted):
+    if not (certain and consulted and trusted):
         return None
     heard = min(after.heard or Trust.DOCUMENT, Trust.DOCUMENT)
     said = "the content reads like an instruction to the model ({}); it is kept as what a document says"
-    reasons = tuple(_order(f"labelled_{code}", said.format(code)) for code in sorted(marked))
+    reasons = tuple(_order(f"labelled_{code}", said.format(code)) for code in sorted(certain))
     return Rewrite(after=replace(after, heard=heard), reasons=reasons)
 
 

@@ -71,11 +71,14 @@ class KeepwardStorage:
         limit: int = 10,
         min_score: float = 0.0,
     ) -> list[tuple[MemoryRecord, float]]:
-        """Return what bears on the text of a vector, best first, with its relevance from 0 to 1."""
+        """Return what bears on the text of a vector, nearest first, with its cosine from 0 to 1."""
         handle, text = self._at(scope_prefix), self.embedder.text_of(query_embedding)
         asked: dict[str, Any] = {"within": handle.scope, "kinds": KINDS, "where": metadata_filter or None}
-        hits = handle.recall(text, **asked, tags=categories or (), limit=limit).hits
-        return [(self._record(each.memory), each.score) for each in hits if each.score >= min_score]
+        # CrewAI compares scores with thresholds for cosines.
+        hits = handle.recall(text, **asked, tags=categories or (), limit=limit, order="cosine").hits
+        # Words alone never count as equal in meaning. An equal text is.
+        scored = [(each.memory, 1.0 if each.memory.text == text else each.score) for each in hits]
+        return [(self._record(memory), score) for memory, score in scored if score >= min_score]
 
     def delete(
         self,

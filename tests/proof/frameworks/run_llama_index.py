@@ -45,7 +45,7 @@ async def main(mem: Memory, step: str) -> None:
         last = await chat(
             mem, "monday", "Remember that I prefer tabs over spaces.", "What is the time?", "Thank you for the answer."
         )
-        assert last == "Noted."
+        assert last == "Use tabs."
         with warnings.catch_warnings(record=True) as said:
             await chat(mem, "tuesday", ORDER, "What is the time?", "Thank you for the answer.")
         assert any(issubclass(each.category, GateWarning) for each in said), said

@@ -13,7 +13,6 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, Text
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from keepward import Memory
-from keepward.integrations import NotStored
 from keepward.integrations.pydantic_ai import KeepwardConversationStore, KeepwardToolset
 
 PASSWORD = "the database password is Tr0ub4dor&3x!"
@@ -50,12 +49,11 @@ async def remember(mem: Memory) -> None:
     assert tampered is not None
     assert tampered.messages == result.all_messages()
     tampered.messages.append(ModelRequest.user_text_prompt(PASSWORD))
-    try:
-        await store.save(tampered)
-    except NotStored:
-        pass
-    else:
-        raise AssertionError("what reads like a password was saved")
+    await store.save(tampered)
+    saved = await store.load("monday")
+    assert saved is not None
+    assert len(saved.messages) == len(tampered.messages)
+    assert PASSWORD not in str(saved.messages), "a password was saved"
 
 
 async def recall(mem: Memory) -> None:

@@ -60,9 +60,11 @@ with Memory.open("memory.db", scope="/app") as mem:
         assert "stored" in answered, answered
         answered = run(mem, "Go on", ("add_memory", f'{{"entries": ["{ORDER}"]}}'))
         assert "it is held until a person decides" in answered, answered
-        run(mem, "I prefer dark mode.")
+        run(mem, "Remember that I prefer dark mode.")
     else:
         sent = run(mem, "How should Ana indent: tabs or spaces?")
         assert "Ana prefers tabs over spaces" in sent
-        assert "Ana prefers dark mode" in run(mem, "Which mode does Ana prefer: dark or light?")
-        assert "I prefer dark mode." in [each.text for each in mem.find(session="monday", kinds=["event"])]
+        assert "I prefer dark mode" in run(mem, "Which mode does Ana prefer: dark or light?")
+        assert "Remember that I prefer dark mode." in [
+            each.text for each in mem.find(session="monday", kinds=["event"])
+        ]
