@@ -21,6 +21,7 @@ LEFT_OUT = {
     "test_recall_does_not_refresh_access_time": "reading writes nothing",
     "test_percent_underscore_and_backslash": "half a name of a scope is none",
     "test_private_record_without_source": "it saves a text that tells a key, which is held",
+    "test_batch_consolidation_deduplicates_against_storage": "its embedder gives all texts one vector; ours compares texts",
     "test_lancedb_list_records_exceeding_scan_cap": "52,000 records, each through the gates, to pass a limit of LanceDB",
 }
 #: Stores that are open, by folder.
