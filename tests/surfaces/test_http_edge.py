@@ -270,3 +270,20 @@ def test_with_tls_in_front_any_host_is_served(options):
 ])  # fmt: skip
 def test_the_link_names_the_server_as_a_browser_reaches_it(options, url):
     assert ServerOptions(**options).url == url
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        [("Content-Length", "2"), ("Transfer-Encoding", "chunked")],
+        [("Content-Length", "2"), ("Content-Length", "2")],
+        [("Transfer-Encoding", "chunked"), ("Transfer-Encoding", "chunked")],
+        [("Transfer-Encoding", "gzip, chunked")],
+        [("Transfer-Encoding", "identity")],
+    ],
+)
+def test_a_body_whose_length_is_said_twice_ends_the_connection(stage, owner, said):
+    headers = [*owner.items(), ("Content-Type", "application/json"), *said]
+    answer = stage.client.post("/memory/items", headers=headers, content=b"{}")
+    assert (answer.status_code, answer.json()["code"]) == (400, "bad_request")
+    assert answer.headers["connection"] == "close"
