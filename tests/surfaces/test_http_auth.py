@@ -296,3 +296,12 @@ def test_a_path_beside_the_api_takes_a_token_and_no_session(stage):
 
 def test_a_path_beside_the_api_acts_as_the_bearer_of_its_token(stage):
     assert handle_of(stage.serving, Headers(stage.token("claude"))).actor.label == "agent:claude"
+
+
+def test_links_of_reviewers_evict_neither_the_owners_nor_each_others(stage):
+    owners = stage.client.post("/session/link", headers=stage.owner).json()["url"]
+    other = stage.client.post("/session/link", headers=stage.token(rights="reviewer")).json()["url"]
+    reviewer = stage.token(rights="reviewer")
+    own = [stage.client.post("/session/link", headers=reviewer).json()["url"] for _ in range(10)]
+    codes = [url.partition("#code=")[2] for url in (owners, other, own[0], own[-1])]
+    assert [stage.client.post("/session", json={"code": code}).status_code for code in codes] == [200, 200, 401, 200]

@@ -46,6 +46,8 @@ CSRF = "Keepward-Csrf"
 #: Seconds that a session lasts, and wrong codes in a minute.
 SESSION_TERM = 12 * 3600
 GUESSES = 10
+#: Characters of the secret of a code; a reviewer's code goes on with ``-`` and the id of the token.
+_CODE_LENGTH = 32
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _CALLER = "keepward.caller"
 
@@ -64,7 +66,7 @@ class Sessions:
     """The one-time codes and the sessions. ``random`` gives that many random bytes."""
 
     #: Of each code the id of the reviewer's token that asked for it; the empty text where it is the owner's.
-    CODES = Kind(name="link", of=str, seconds=600, most=8)
+    CODES = Kind(name="link", of=str, seconds=600, most=4_096, most_each=8)
     OPEN = Kind(name="session", of=Session, seconds=SESSION_TERM, most=64)
     WRONG = Kind(name="wrong code", of=tuple[float, ...], seconds=60, renewed=True, most=1)
 
@@ -74,8 +76,9 @@ class Sessions:
     def issue(self, credential: str = "") -> str:
         """Return a new one-time code: of the owner's, or of a reviewer's token by its id."""
         # 192 bits: as safe as 256 for ten minutes, and the link fits a line.
-        code = self._secret(24)
-        self._state.change(self.CODES, _hash(code), lambda _: credential)
+        secret = self._secret(24)
+        code = f"{secret}-{credential}" if credential else secret
+        self._state.change(self.CODES, _hash(code), lambda _: credential, owner=credential)
         return code
 
     def wait(self) -> float:
@@ -86,7 +89,7 @@ class Sessions:
     def redeem(self, code: str) -> str | None:
         """Use up a code; return whose it is, None for one that does not hold, however many were wrong before it (3)."""
         held: list[str | None] = []
-        self._state.change(self.CODES, _hash(code), held.append)
+        self._state.change(self.CODES, _hash(code), held.append, owner=code[_CODE_LENGTH:].removeprefix("-"))
         if held[0] is None and not self.wait():
             self._state.change(self.WRONG, "", lambda wrong: (*self._wrong(wrong), self._state.now()))
         return held[0]
