@@ -273,3 +273,18 @@ def test_a_socket_of_another_user_is_not_asked(runtime, monkeypatch):
     with local.listening(path, lambda *_: "planted"):
         monkeypatch.setattr("keepward.hooks.quick.os.getuid", lambda: own + 1)
         assert asked(path, b"prompt claude\n{}") is None
+
+
+def test_the_log_of_hooks_is_its_users_alone(hook):
+    log = Path(os.environ["KEEPWARD_HOME"]) / "hook.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.write_text("of an earlier release\n")
+    log.chmod(0o644)
+    hook("prompt", data="no event")
+    assert len(log.read_text().splitlines()) == 2
+    assert log.stat().st_mode & 0o777 == 0o600
+
+
+def test_an_event_over_4_mb_is_left_out_with_a_line_in_the_log(hook):
+    assert hook("prompt", prompt="x" * (4 << 20)).code == 0
+    assert "an event is at most 4 MB" in log_of_hooks()
