@@ -31,7 +31,7 @@ import json
 import logging
 import signal
 import threading
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -380,8 +380,9 @@ def serve_stdio(memory: Memory, profile: Profile, *, name: str, reviewer: Memory
     async def run() -> None:
         writable, messages = anyio.create_memory_object_stream[Any](0)
         async with stdio_server() as (incoming, outgoing), anyio.create_task_group() as group:
-            group.start_soon(_pass_on, incoming, writable, outgoing.send)
-            await server.run(messages, outgoing, server.create_initialization_options())
+            answers = _AnswerStream(outgoing)
+            group.start_soon(_pass_on, incoming, writable, answers)
+            await server.run(messages, answers, server.create_initialization_options())
             group.cancel_scope.cancel()
 
     if threading.current_thread() is threading.main_thread():
@@ -390,13 +391,58 @@ def serve_stdio(memory: Memory, profile: Profile, *, name: str, reviewer: Memory
     anyio.run(run)
 
 
-async def _pass_on(
-    incoming: AsyncIterable[Any], messages: ObjectSendStream[Any], send: Callable[[SessionMessage], Awaitable[None]]
-) -> None:
-    """Pass on what comes in. A call that cannot be read is answered, for whoever sent it waits (9)."""
+class _AnswerStream:
+    """The stream of answers, which knows the calls that wait for one."""
+
+    def __init__(self, stream: ObjectSendStream[SessionMessage]) -> None:
+        self._stream = stream
+        #: Ids of calls that wait for an answer, and of questions that wait for the client's.
+        self._calls, self._questions = set[Any](), set[Any]()
+        self._changed = anyio.Event()
+
+    def note(self, message: Any) -> None:
+        """Note a message of the client."""
+        match message:
+            case types.JSONRPCRequest():
+                self._calls.add(message.id)
+            case types.JSONRPCResponse() | types.JSONRPCError():
+                self._questions.discard(message.id)
+            case types.JSONRPCNotification(method="notifications/cancelled", params=dict() as params):
+                self._calls.discard(params.get("requestId"))
+
+    async def send(self, item: SessionMessage) -> None:
+        await self._stream.send(item)
+        if isinstance(item.message, types.JSONRPCRequest):
+            self._questions.add(item.message.id)
+        else:
+            self._calls.discard(getattr(item.message, "id", None))
+        self._changed.set()
+
+    async def all_sent(self) -> None:
+        """Wait until each call has its answer, but for those that ask the client, who can say nothing more."""
+        while len(self._calls) > len(self._questions):
+            self._changed = anyio.Event()
+            await self._changed.wait()
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+    async def __aenter__(self) -> _AnswerStream:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+
+async def _pass_on(incoming: AsyncIterable[Any], messages: ObjectSendStream[Any], answers: _AnswerStream) -> None:
+    """Pass on what comes in. A call that cannot be read is answered, for whoever sent it waits (9).
+
+    At the end of the input the calls that were read get their answers before the server ends.
+    """
     async with messages:
         async for item in incoming:
             if not isinstance(item, ValidationError):
+                answers.note(getattr(item, "message", None))
                 await messages.send(item)
                 continue
             try:
@@ -405,7 +451,8 @@ async def _pass_on(
             except (LookupError, TypeError, ValueError):
                 continue
             fault = types.ErrorData(code=types.PARSE_ERROR, message="this cannot be read: send well-formed Unicode")
-            await send(SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=number, error=fault)))
+            await answers.send(SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=number, error=fault)))
+        await answers.all_sent()
 
 
 PATH = "/mcp"
