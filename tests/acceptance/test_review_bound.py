@@ -27,7 +27,7 @@ def waiting(mem: Memory, owner: Memory) -> Waiting:
 
 
 @pytest.mark.promise("Z24", "D5")
-@pytest.mark.parametrize("name", ["olga", "Olga", " olga", "ｏｌｇａ"])
+@pytest.mark.parametrize("name", ["olga", "Olga", " olga", "ｏｌｇａ", "оlgа", "o\u034flga", "0lga", "ólga"])
 def test_a_proposer_does_not_approve_by_another_spelling_of_its_name(owner: Memory, entering: Enter, name: str) -> None:
     item = held(owner.remember("maybe so", tier="archival", confidence=0.1))
     second = entering(Actor.operator(name), policy=Policy(four_eyes=True))

@@ -5,7 +5,7 @@ Invariants
 (2) What is derived has the least trust of its parents and of its writer.
 (3) Two principals are the same when their credential is, or their kind and name are, however they were opened.
 (4) Whether one may approve what another proposed is asked more strictly: a name is no evidence, so neither another
-    class under the same name nor another name without a credential makes a second person.
+    class under the same name nor another name without a credential makes a second person, nor a name that looks alike.
 (5) A scope is ``/`` or ``/a/b``: segments of letters, digits, ``.``, ``_``, ``-``, never ``.`` or ``..``. A reader at a
     path sees that path and its ancestors, decided on whole paths: ``/agents/or`` does not see ``/agents/orion``.
 (6) A token is ``kw_`` and 256 random bits in base 62; the store keeps its SHA-256 alone. Actor, tenant and scope of its
@@ -23,6 +23,7 @@ from datetime import datetime
 from enum import IntEnum, StrEnum
 
 from keepward.errors import InvalidInput
+from keepward.model.letters import skeleton
 from keepward.model.value import Value, meant
 
 
@@ -166,7 +167,7 @@ class Actor:
 
     def could_be(self, other: Actor) -> bool:
         """Whether nothing but a name or a class tells both apart (4)."""
-        if self.is_same(other) or _plain(self.name) == _plain(other.name):
+        if self.is_same(other) or skeleton(self.name) == skeleton(other.name):
             return True
         people = self.kind is other.kind is ActorKind.OPERATOR
         return people and self.credential is None and other.credential is None

@@ -24,8 +24,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, compress, repeat
 from typing import Any, NamedTuple
 
-from keepward.gates.detect.tables import once, read
-from keepward.model.patterns import regex
+from keepward.gates.detect.tables import once
+from keepward.model.patterns import regex, table
 
 #: Decoded runs of one text.
 _MOST_HIDDEN = 64
@@ -260,7 +260,7 @@ class _Letters:
     """Letters that pass for Latin ones, and those with marks that decomposition leaves alone."""
 
     def __init__(self) -> None:
-        tables = read("letters")
+        tables = table("keepward.model", "letters.toml")
         alike: dict[str, str] = dict(zip(tables["lookalikes"], tables["lookalikes_as"], strict=True))
         self.alike = frozenset(alike)
         self.latin_or_alike = self.alike | frozenset(map(chr, range(128)))
