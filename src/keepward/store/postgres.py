@@ -299,11 +299,14 @@ class Postgres:
             connection.execute(statement)
 
     def check(self) -> Iterator[tuple[str, str]]:
-        """Yield tables without row-level security, indexes that are not there, and candidates that are missing."""
+        """Yield tables without row-level security, their parts too, lost indexes, and candidates that are missing."""
         with self.reading() as db:
             query = """
-                SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace(current_schema()) AND relkind = 'p'
-                   AND NOT (relrowsecurity AND relforcerowsecurity) ORDER BY relname"""
+                SELECT relname FROM pg_class AS c WHERE relnamespace = to_regnamespace(current_schema())
+                   AND relkind IN ('p', 'r') AND (relkind = 'p' OR relispartition)
+                   AND NOT (relrowsecurity AND relforcerowsecurity AND ARRAY['own'] = ARRAY(
+                       SELECT CAST(polname AS TEXT) FROM pg_policy WHERE polrelid = c.oid))
+                 ORDER BY relname"""
             for (name,) in db.execute(query).fetchall():
                 yield f"schema {name}", "its row-level security is off"
             query = "SELECT indexname FROM pg_indexes WHERE schemaname = current_schema()"
