@@ -51,6 +51,8 @@ class Planning:
     embedder: Embedder | None = None
     #: Versions of memories that this job has asked a person about, by memory id; see (3).
     asked: Mapping[str, int] = field(default_factory=dict)
+    #: Sources of the memories in those proposals.
+    proposed_sources: frozenset[str] = frozenset()
     #: Proposals of this job that wait.
     waiting: int = 0
 
