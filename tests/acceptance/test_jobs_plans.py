@@ -636,6 +636,28 @@ def test_a_context_does_not_repeat_messages_in_their_summary(owner: Memory, mem:
     assert summary.id in {each.id for each in context.excluded}
 
 
+@pytest.mark.parametrize(
+    ("fields", "archived"),
+    [
+        ({"kind": "event", "stability": "stable"}, True),
+        ({"tier": "working", "ttl": "400d"}, True),
+        ({"kind": "fact"}, False),
+        ({"kind": "rule", "evidence": ["log:1"], "confidence": 0.9}, False),
+    ],
+    ids=str,
+)
+def test_age_archives_events_and_notes_but_no_fact_or_rule(
+    opened: Callable[..., Memory], clock: Any, fields: dict[str, Any], archived: bool
+) -> None:
+    with opened("default", actor=Actor.operator("olga"), policy=Policy()) as owner:
+        name = kept(owner.acting_as(Actor.agent()).remember("Always check the bilge pump at dawn", **fields)).id
+        for what in DECK:
+            kept(owner.remember(f"The {what} is made of oak", tier="archival"))
+        clock.move(days=300)
+        owner.run_job("decay_archival", force=True)
+        assert state(owner, name) is (Status.ARCHIVED if archived else Status.ACTIVE)
+
+
 # --- consolidate
 
 

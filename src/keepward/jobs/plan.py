@@ -158,7 +158,9 @@ def faded(on: Planning) -> list[Record]:
     What was used within its half-life is of use, however little its numbers say.
     """
     low = [
-        each for each in on.live(Tier.ARCHIVAL, Tier.WORKING) if confidence_at(each, on.now) < on.policy.fade_confidence
+        each
+        for each in on.live(Tier.ARCHIVAL, Tier.EPISODIC, Tier.WORKING)
+        if confidence_at(each, on.now) < on.policy.fade_confidence
     ]
     used = on.reader.usage(on.tenant, [each.id for each in low])
 
