@@ -4,7 +4,7 @@ Invariants
 (1) A pure function of ``Inputs``; the order of the given sequences does not matter, but for ``recalled``.
 (2) The text never counts more than the budget; core is always in, or there is an error.
 (3) Every given memory is in exactly one section or excluded for exactly one reason. The same words with the same key,
-    speaker and day come in once.
+    speaker and day come in once, and no summary comes in where its sources may.
 (4) Nothing is rendered that does not hold at ``now``, or that was not screened; a memory is screened at most once.
 (5) When room is short, recalled memories go first, then working, then pinned and state. Of the recalled ones the less
     relevant goes first; of about equally relevant memories archival goes before episodic, and within a tier the lowest
@@ -29,6 +29,8 @@ from keepward.model.memory import Kind, Tier
 
 #: Why most of what stays out does.
 NO_ROOM = reason("budget", "there was no room for it")
+#: Why a summary stays out where its sources may come in.
+SUMMED_UP = reason("repeat", "memories that it sums up were recalled")
 #: The largest budget, in tokens.
 MOST_TOKENS = 128_000
 #: Most memories of a kind: pinned rules, and recalled summaries.
@@ -107,7 +109,15 @@ class _Assembly:
                 self._reasons[entry.key] = reason("cap", f"a context pins the {RULE_CAP} newest rules")
         self._take([entry for entry in stable if entry.key not in self._reasons])
         self._take([entry for entry in self._entries if entry.section == "working"])
-        recalled = [entry for entry in self._entries if entry.section == "recalled"]
+        ids = {entry.record.id for entry in self._entries}
+        recalled = []
+        for entry in self._entries:
+            if entry.section != "recalled":
+                continue
+            if entry.record.kind is Kind.SUMMARY and not ids.isdisjoint(entry.record.derived_from):
+                self._reasons[entry.key] = SUMMED_UP
+            else:
+                recalled.append(entry)
         band, best = -1, 0.0
         for entry in recalled:
             # A band begins with the best that is left and holds those that score at least ``ALIKE`` of it.

@@ -51,6 +51,8 @@ class Planning:
     embedder: Embedder | None = None
     #: Versions of memories that this job has asked a person about, by memory id; see (3).
     asked: Mapping[str, int] = field(default_factory=dict)
+    #: Sources of the memories in those proposals.
+    proposed_sources: frozenset[str] = frozenset()
     #: Proposals of this job that wait.
     waiting: int = 0
 
@@ -156,7 +158,9 @@ def faded(on: Planning) -> list[Record]:
     What was used within its half-life is of use, however little its numbers say.
     """
     low = [
-        each for each in on.live(Tier.ARCHIVAL, Tier.WORKING) if confidence_at(each, on.now) < on.policy.fade_confidence
+        each
+        for each in on.live(Tier.ARCHIVAL, Tier.EPISODIC, Tier.WORKING)
+        if confidence_at(each, on.now) < on.policy.fade_confidence
     ]
     used = on.reader.usage(on.tenant, [each.id for each in low])
 

@@ -364,6 +364,9 @@ def _planning(engine: Engine, tenant: str, job: str, queue: Sequence[Waiting] = 
         summarizer=engine.summarizer,
         embedder=engine.embedder,
         asked={memory_id: version for item in queue for memory_id, version in item.base.items()},
+        proposed_sources=frozenset(
+            name for item in queue for step in item.steps if step.op == "insert" for name in step.after.derived_from
+        ),
         waiting=sum(1 for item in queue if item.state == "pending"),
     )
 

@@ -4,12 +4,13 @@ Invariants
 (1) A group is of one scope, subject, sensitivity and class of origin, so that nothing crosses these, and nothing
     that nobody vouched for drags down what somebody did.
 (2) What is derived holds no longer than the first of its sources would, and is no surer than the least sure of
-    them is by now. It is committed together with the archiving of its sources, or not at all.
+    them is by now. It is committed together with the archiving of its volatile sources, or not at all. Stable events
+    stay active; a summary that only quotes them is volatile.
 (3) Without a model every sentence stands in a source, word for word, and in their order; nothing is added but who
     spoke. Where all sources fit they stand in full; else each has its say before any has a second one.
 (4) Of a thread of more than ``thread_length`` working notes half of that, the newest, stay as they are. Of a session's
-    passing events at least ``summary_least`` are summed up, at most the oldest ``summary_most`` at a time, and of three
-    at most one gives an event of its own. So a second run finds nothing.
+    events at least ``summary_least`` are summed up, at most the oldest ``summary_most`` at a time, and of three
+    volatile ones at most one gives an event of its own. No event is in two summaries. So a second run finds nothing.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from keepward.jobs.plan import Ask, Plan, Planning, lapsed
 from keepward.model.change import Archive, Change, Insert
 from keepward.model.commit import Reason
 from keepward.model.memory import Kind, Record, Sensitivity, Stability, Tier, confidence_at, importance_at, share
+from keepward.model.query import Filter
 from keepward.model.trust import Trust
 from keepward.model.value import to_micros
 from keepward.retrieval.analyze import terms
@@ -59,19 +61,25 @@ def compact(on: Planning) -> Plan:
 
 
 def summarize(on: Planning) -> Plan:
-    """Ask for one summary a portion of a session's passing events, and events of other days that they tell of."""
-    events = [
-        record
-        for record in on.live(Tier.EPISODIC)
-        if record.kind is Kind.EVENT and record.session and record.stability is Stability.VOLATILE
-    ]
+    """Ask for one summary a portion of a session's events, and events of other days that volatile ones tell of."""
+    events = [each for each in on.live(Tier.EPISODIC) if each.kind is Kind.EVENT and each.session]
+    summaries = Filter(scopes=(), kinds=(Kind.SUMMARY.value,), include_sensitive=True)
+    written = on.reader.find(on.tenant, summaries, live_at=None, limit=None).records if events else ()
+    done = on.proposed_sources.union(*(each.derived_from for each in written))
     parts: list[tuple[Ask, tuple[Reason, ...]]] = []
-    for group in groups([each for each in events if is_source(on, each)], lambda each: (each.session or "",)):
+    fresh = [each for each in events if each.id not in done and is_source(on, each)]
+    for group in groups(fresh, lambda each: (each.session or "",)):
         for part in portions(group, on.policy.summary_least, on.policy.summary_most):
             of = _named_after(part[0].session, "A session")
             why = "summed up the oldest of a session"
-            parts.append(summed_up(on, part, of=of, reason=why, extracted=_events(on, part)))
+            leaving = [each for each in part if not _stays(each)]
+            parts.append(summed_up(on, part, of=of, reason=why, extracted=_events(on, leaving)))
     return Plan.of(parts)
+
+
+def _stays(source: Record) -> bool:
+    """Whether an event stays active after it is in a summary."""
+    return source.tier is Tier.EPISODIC and source.stability is not Stability.VOLATILE
 
 
 def is_source(on: Planning, record: Record) -> bool:
@@ -129,14 +137,16 @@ def _fitting(sources: list[Record]) -> list[Record]:
 def summed_up(
     on: Planning, sources: Sequence[Record], *, of: str, reason: str, extracted: Sequence[Insert] = ()
 ) -> tuple[Ask, tuple[Reason, ...]]:
-    """Return an ask that puts a summary in place of its sources, and what is to be said of how it was made."""
+    """Return an ask that puts a summary in place of its volatile sources, and what is to be said of how it was made."""
     first, last = _happened(sources[0]), _happened(sources[-1])
     span = f"{first:%Y-%m-%d %H:%M}" if first == last else f"{first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M}"
     heading = f"{of}, {span} UTC, {len(sources)} in all:"
     body, reasons = _body(on, sources, on.policy.text_limit[sources[0].tier] - len(heading) - 1)
-    summary = _derived(on, sources, f"{heading}\n{body}")
+    # A quote says nothing that its sources do not say. Where they stay, it is needed for a few days only.
+    brief = all(_stays(each) for each in sources) and not any(each.code == "model" for each in reasons)
+    summary = _derived(on, sources, f"{heading}\n{body}", **({"stability": Stability.VOLATILE.value} if brief else {}))
     # The sources go first: what the gates compare the summary with is what will stand beside it.
-    archives = [Archive(id=each.id, if_version=each.version) for each in sources]
+    archives = [Archive(id=each.id, if_version=each.version) for each in sources if not _stays(each)]
     changes: tuple[Change, ...] = (*archives, summary, *extracted)
     return Ask(changes=changes, reason=reason, whole=True, session=summary.session), reasons
 
