@@ -445,3 +445,22 @@ def test_an_edit_of_one_block_is_taken_as_it_is_documented(world):
 def test_an_edit_of_a_target_without_a_reason_names_the_field(world):
     answer = world.owner.post("/memory/edit", json={"target": "core:mission", "content": "Ship"})
     assert (answer.status_code, answer.json()["detail"]) == (422, "body.reason: Field required")
+
+
+def test_an_alias_never_answers_for_a_key(world, agent):
+    world.owner.put("/memory/keys/rent", json={"text": "The rent account is DE-4711"})
+    page = {"text": "The rent account is EVIL-99", "source": "web", "aliases": ["rent"]}
+    for path, body in (
+        ("/memory/items", page),
+        ("/memory/edit", {"reason": "x", "changes": [{"op": "insert", **page}]}),
+        ("/memory/keys/page", page),
+    ):
+        answer = agent.request("PUT" if "keys" in path else "POST", path, json=body)
+        assert (answer.status_code, answer.json()["reasons"][0]["code"]) == (422, "taken_alias")
+    row = json.dumps([{"id": "rent", "text": "The rent account is EVIL-99"}])
+    lines = [json.loads(line) for line in agent.post("/memory/import?format=records", content=row).text.splitlines()]
+    assert lines[0]["outcome"] == "committed"
+    assert "not kept as aliases" in str(lines[-1])
+    for path in ("items/rent", "items/rent/history", "blame/rent"):
+        assert "EVIL" not in world.owner.get(f"/memory/{path}").text
+    assert world.owner.get("/memory/items/rent").json()["text"] == "The rent account is DE-4711"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -27,7 +27,7 @@ from keepward.context.sections import (
 from keepward.model.commit import Reason
 from keepward.model.compiled import Mask
 from keepward.model.memory import Record, Sensitivity, Status, Tier, confidence_at, is_textless
-from keepward.model.trust import Trust
+from keepward.model.trust import SOURCES, Trust
 
 #: In which order what is not recalled stands in its section.
 ORDER: dict[str, Callable[[Record], Any]] = {
@@ -75,7 +75,7 @@ class Entry:
         self.key = self.record.id, self.record.version
 
     @property
-    def eviction(self) -> tuple[int, int, int, float, float, int, datetime, str, int]:
+    def eviction(self) -> tuple[int, int, int, bool, float, float, int, datetime, str, int]:
         """Sort key: what is evicted first comes first, see the compiler's invariant on a lack of room."""
         record = self.record
         section, band, tier, rank = 0, 0, 0, 0
@@ -85,7 +85,9 @@ class Entry:
             section, band, tier, rank = 2, self.band, _CLASS[record.tier], self.rank
         # The rank knows what was written later; instants and ids of what was written at once are by chance.
         tie = -rank, record.updated_at or record.created_at, record.id, record.version
-        return -section, -band, -tier, self.confidence, self.strength, *tie
+        # Of what is there whatever is asked, the words of people stay longest.
+        person = section < 2 and record.trust >= Trust.USER
+        return -section, -band, -tier, person, self.confidence, self.strength, *tie
 
 
 def folded(record: Record, body: str) -> str:
@@ -151,12 +153,17 @@ def _finite(value: float) -> float:
 
 
 def _sureness(record: Record, now: datetime) -> float:
-    """Return confidence, 0..1, faded by whole days since it was confirmed.
+    """Return confidence, 0..1, faded by whole days since it was confirmed; a claimed one counts as its source's.
 
     Within a day nothing is surer for being newer: else, of memories that are about equally relevant, the minutes
     between two writes would decide, and the seconds until the question.
     """
     days = (now - record.reinforced_at) // _DAY
+    source = SOURCES.get(record.source or "", SOURCES["unknown"])
+    if record.trust < Trust.USER:
+        # A source that an agent is not trusted with gives it no more than its own.
+        default = source.confidence if source.trust <= record.trust else SOURCES["assistant"].confidence
+        record = replace(record, confidence=min(record.confidence, default))
     return confidence_at(record, record.reinforced_at + days * _DAY if days > 0 else record.reinforced_at)
 
 

@@ -37,10 +37,14 @@ HEADING = {
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 _BREAK = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
-_PAD = "[ \t\xa0\xad\u1680\u180e\u2000-\u200f\u202a-\u202f\u205f-\u2064\u3000\ufeff]*"
+#: Blanks, quote marks, and every character that Unicode lets a reader ignore.
+_PAD = (
+    "[> \t\xa0\xad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200f\u202a-\u202f\u205f-\u206f\u3000"
+    "\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]*"
+)
 _END = rf"(?=[ \t]*(?:\Z|[{_BREAK}]))"
 _STRUCTURE = (
-    r"#|```|~~~"
+    r"[#＃]|</?h[1-6]\b|```|~~~"
     rf"|=+{_END}|-+{_END}|\*\*\*+{_END}|___+{_END}"
     r"|\[(?:identity|rule|fact|state|event|summary|document|erased)\b"
     r"|(?i:system|assistant|user|human|developer|tool)[ \t]{0,3}[:：]"

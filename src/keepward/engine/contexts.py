@@ -134,7 +134,21 @@ def compiled(session: Session, objective: str, which: Which, asked: Asked) -> tu
     gathered = _gather(session, objective, asked)
     if which != "memory_block":
         refuse_without_core(gathered.withheld, asked.without)
-    return gathered.inputs, _COMPILERS[which](gathered.inputs), gathered
+    compiled = _COMPILERS[which](gathered.inputs)
+    return (
+        gathered.inputs,
+        compiled,
+        replace(gathered, notes=(*gathered.notes, *_fallen_out(gathered.inputs, compiled))),
+    )
+
+
+def _fallen_out(inputs: Inputs, compiled: Compiled) -> list[str]:
+    """Return a note on what people wrote that had no room, though it is there whatever is asked."""
+    lasting = (*inputs.pinned, *inputs.state, *inputs.working)
+    people = {each.id for each in lasting if each.trust >= Trust.USER}
+    lost = [each.id for each in compiled.excluded if each.reason.code == NO_ROOM.code and each.id in people]
+    named = ", ".join(lost[:NAMED])
+    return [f"no room for {len(lost)} memories that a person wrote, raise the budget: {named}"] if lost else []
 
 
 def text_at(session: Session, objective: str, seq: int, *, purpose: str = "answer") -> str:

@@ -42,7 +42,7 @@ from keepward.model.value import from_micros
 
 
 def blame(session: Session, name: str) -> Blame:
-    """Return the origins of a memory's values; ``name`` is its id, an alias, or a key seen from the handle's scope.
+    """Return the origins of a memory's values; ``name`` is its id, a key or an alias, seen from the handle's scope.
 
     Raises:
         NotFound: neither a memory nor a key of this name is within reach.

@@ -23,17 +23,19 @@ from typing import Any
 from keepward.engine.features import text_digest, words
 from keepward.engine.session import Engine, Session
 from keepward.engine.traces import revived
-from keepward.engine.view import fetch, occupant, reaches, says_the_same, see_readable
+from keepward.engine.view import MOST_ALIKE, fetch, occupant, reaches, says_the_same, see_readable
 from keepward.errors import Conflict, InvalidInput, NotFound, StaleVersion
 from keepward.gates import pipeline
 from keepward.gates.detect.engine import Finding
 from keepward.gates.detect.likeness import Form
+from keepward.gates.detect.text import Text
 from keepward.gates.verdict import Case, View, texts
 from keepward.model import change as ask
 from keepward.model.memory import ContentType, Kind, Record, Status, Tier, importance_at
 from keepward.model.query import Filter
-from keepward.model.trust import ActorKind, Trust
-from keepward.ports.store import Features, Likely
+from keepward.model.trust import ActorKind, Trust, visible_from
+from keepward.model.value import plain_key
+from keepward.ports.store import PREFIX, Features, Likely
 from keepward.retrieval.units import GIVEN
 from keepward.store.reads import CANDIDATES, SHARED, Reader
 from keepward.store.rows import place_of
@@ -116,6 +118,8 @@ def echoes(
     return (*earlier, *old)
 
 
+#: What an id, or the beginning of one that may stand for it, looks like.
+_ID = re.compile(rf"[0-9a-f-]{{{PREFIX},36}}")
 _KIND = re.compile(r"[a-z][a-z_]{0,40}")
 _MARKER = re.compile(r"\[[A-Z_]+\]")
 
@@ -316,6 +320,8 @@ def look(session: Session, change: ask.Change, before: Record | None, after: Rec
         seen["user_evidence"] = _recorded(session, after.evidence)
     if isinstance(change, ask.Move | ask.Restore):
         _key_is_free(session, after, overlay)
+    if isinstance(change, ask.Insert | ask.Move):
+        seen["taken"] = _taken_names(session, before, after, overlay)
     if isinstance(change, ask.Supersede):
         seen["successor"] = overlay.records.get(change.by) or fetch(session, change.by, own=True)
     if isinstance(change, ask.Restore):
@@ -329,6 +335,42 @@ def look(session: Session, change: ask.Change, before: Record | None, after: Rec
     known = overlay.ahead.get(after.id, ((), True))[1]
     past = echoes(session, revised, after, overlay, known=known)
     return View(**seen, neighbours=near, echoes=past, forms=overlay.forms)
+
+
+def _taken_names(session: Session, before: Record | None, after: Record, overlay: Overlay) -> frozenset[str]:
+    """Return new aliases, and a new key, by which another memory goes that the handle sees.
+
+    An alias is compared with keys whatever its case and look-alike letters; both are compared with ids.
+    """
+    forms = {each: _forms(each) for each in after.aliases if before is None or each not in before.aliases}
+    scopes = {each for each in (*visible_from(session.scope), *visible_from(after.scope)) if reaches(session, each)}
+    if forms:
+        holders = session.store.keyed(session.tenant, {form for each in forms.values() for form in each}, scopes)
+        holders += [(key, held) for (scope, key), held in overlay.keys.items() if scope in scopes]
+        keys = {key for key, held in holders if held != after.id}
+    taken = {name for name, spelled in forms.items() if not spelled.isdisjoint(keys)}
+    if after.key is not None and (before is None or before.key != after.key):
+        forms[after.key] = {after.key}
+    taken |= {
+        name for name, spelled in forms.items() if any(_begins_an_id(session, form, after.id) for form in spelled)
+    }
+    return frozenset(taken)
+
+
+def _forms(alias: str) -> set[str]:
+    """Return the keys that an alias may be taken for."""
+    plain = plain_key(alias)
+    folded = Text(plain).normal.text
+    return {form for each in (plain, folded) for form in (each, each.casefold(), each.upper(), each.title())}
+
+
+def _begins_an_id(session: Session, name: str, own: str) -> bool:
+    """Whether a name is the id of another memory that the handle sees, or its first 8 or more characters."""
+    if not _ID.fullmatch(name):
+        return False
+    begun = session.store.beginning(session.tenant, name, limit=MOST_ALIKE)
+    seen = session.store.records(session.tenant, [each for each in begun if each != own])
+    return any(reaches(session, record.scope) for record in seen.records)
 
 
 def _key_is_free(session: Session, after: Record, overlay: Overlay) -> None:

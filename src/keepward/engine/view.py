@@ -143,8 +143,8 @@ def without_reason(view: CommitView) -> CommitView:
 def fetch(session: Session, memory_id: str, *, as_of: int | None = None, own: bool = False) -> Record:
     """Return the newest record of a memory that the handle reaches and may read.
 
-    ``memory_id`` is its id, an alias, its key as seen from the handle's scope, or the first 8 or more characters
-    of its id, tried in this order. ``own`` also gives a sensitive memory to the one who wrote it, to change it unread.
+    ``memory_id`` is its id, its key as seen from the handle's scope, the first 8 or more characters of its id, or an
+    alias, tried in this order. ``own`` also gives a sensitive memory to the one who wrote it, to change it unread.
 
     Raises:
         NotFound: no such memory within reach.
@@ -172,10 +172,12 @@ def see_readable(session: Session, record: Record, *, own: bool, newest: bool = 
 def _resolve(session: Session, memory_id: str, as_of: int | None) -> Record:
     names = list(dict.fromkeys((memory_id, plain_name(memory_id))))
     found = session.store.records(session.tenant, names, as_of=as_of)
-    if found.damaged:
-        raise Tampered(f"memory {memory_id} does not match its seal and was not used; run `keepward verify`")
-    if found.records and reaches(session, found.records[0].scope):
-        return found.records[0]
+    within = [record for record in found.records if reaches(session, record.scope)]
+    if by_id := next((record for record in within if record.id in names), None):
+        return by_id
+    damaged = f"memory {memory_id} does not match its seal and was not used; run `keepward verify`"
+    if not {*names}.isdisjoint(found.damaged):
+        raise Tampered(damaged)
     ended: list[Record] = []
     # The nearest scope wins, as in a context.
     for scope in sorted(visible_from(session.scope), key=lambda each: (-len(each), each)):
@@ -187,14 +189,19 @@ def _resolve(session: Session, memory_id: str, as_of: int | None) -> Record:
         begun = session.store.records(
             session.tenant, session.store.beginning(session.tenant, memory_id, limit=MOST_ALIKE), as_of=as_of
         )
-        within = [record for record in begun.records if reaches(session, record.scope)]
-        if len(within) > 1:
+        alike = [record for record in begun.records if reaches(session, record.scope)]
+        if len(alike) > 1:
             raise InvalidInput("more than one memory begins so; give more of its id")
-        if within:
-            return within[0]
+        if alike:
+            return alike[0]
     if ended:
         last = max(ended, key=lambda record: (record.updated_at or record.created_at, record.id))
         raise NotFound(f"what stood under that key is {last.status.value}: name it by its id, {last.id}")
+    # Anybody who writes chooses aliases, so every other name comes first.
+    if within:
+        return within[0]
+    if found.damaged:
+        raise Tampered(damaged)
     raise NotFound("there is no memory by that id or key here; check the id, the tenant and the scope")
 
 

@@ -14,6 +14,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import fields as fields_of
+from dataclasses import replace
 from datetime import timedelta
 from operator import attrgetter
 from typing import Any
@@ -47,6 +48,9 @@ _STABILITY = {
     Kind.RULE: ({Stability.STABLE, Stability.PERMANENT}, "a rule is stable or permanent"),
     Kind.IDENTITY: ({Stability.PERMANENT}, "an identity is permanent"),
 }
+#: Code of the reason on which an imported memory goes without a name of the file.
+ALIAS_LEFT_OUT = "alias_left_out"
+_TAKEN = "an alias is the name of a core block, or the key or id of another memory: leave it out"
 _reason = reasons_of("shape")
 _lines, _lists = attrgetter(*_LINES), attrgetter(*_LISTS)
 
@@ -121,6 +125,16 @@ def _metadata_too_long(most: int) -> Reason:
 def shape(case: Case, view: View, policy: Policy) -> Verdict | None:
     """Refuse what breaks a rule of form; hold a rule that lacks evidence or confidence."""
     problems = list(_problems(case, policy))
+    clashing = _clashing_aliases(case, view, policy)
+    kept = case
+    if clashing and case.after.source == "import":
+        # A file's own id is an extra name here, which the memory can do without.
+        aliases = tuple(each for each in case.after.aliases if each not in clashing)
+        kept = replace(case, after=replace(case.after, aliases=aliases))
+    elif clashing:
+        problems.append(_reason("taken_alias", _TAKEN))
+    if case.after.key in view.taken:
+        problems.append(_reason("bad_key", "the id of another memory begins so: use another key"))
     if isinstance(case.change, (*ask.SAYING, ask.Promote)):
         problems += _sizes(case, policy)
     if problems:
@@ -133,8 +147,11 @@ def shape(case: Case, view: View, policy: Policy) -> Verdict | None:
         return Refuse(reasons=(_reason("identity_text", detail),))
     weak = tuple(_weak_rule(case, policy))
     if weak:
-        return Quarantine(reasons=weak)
-    return _defaults_told(case)
+        return Quarantine(reasons=weak, after=None if kept is case else kept.after)
+    told = _defaults_told(kept)
+    if kept is case:
+        return told
+    return Rewrite(after=kept.after, reasons=(_reason(ALIAS_LEFT_OUT, _TAKEN), *(told.reasons if told else ())))
 
 
 def _problems(case: Case, policy: Policy) -> Iterator[Reason]:
@@ -178,8 +195,20 @@ def _takes_a_blocks_name(case: Case, policy: Policy) -> bool:
         return False
     if before is not None and (before.key, before.tier) == (after.key, after.tier):
         return False
-    name = Text(after.key).normal.text.casefold().replace("-", "_").replace(" ", "_").strip("_:.")
-    return name in {*CORE_BLOCKS, *policy.core_keys}
+    return _names_a_block(after.key, policy)
+
+
+def _names_a_block(name: str, policy: Policy) -> bool:
+    plain = Text(name).normal.text.casefold().replace("-", "_").replace(" ", "_").strip("_:.")
+    return plain in {*CORE_BLOCKS, *policy.core_keys}
+
+
+def _clashing_aliases(case: Case, view: View, policy: Policy) -> set[str]:
+    """Return new aliases by which something else goes: a core block, or another memory by its key or id."""
+    if not isinstance(case.change, ask.Insert):
+        return set()
+    fresh = {*case.after.aliases}.difference(case.before.aliases if case.before else ())
+    return {each for each in fresh if each in view.taken or _names_a_block(each, policy)}
 
 
 def _unknown_scope(case: Case, policy: Policy) -> Iterator[Reason]:
@@ -256,7 +285,7 @@ def _weak_rule(case: Case, policy: Policy) -> Iterator[Reason]:
         yield _reason("rule_below_floor", f"a rule needs a confidence of {policy.rule_floor:g} or more")
 
 
-def _defaults_told(case: Case) -> Verdict | None:
+def _defaults_told(case: Case) -> Rewrite | None:
     change, after = case.change, case.after
     if not isinstance(change, ask.Insert) or change.ttl is not None or after.expires_at is None or case.before:
         return None

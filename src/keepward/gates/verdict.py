@@ -71,6 +71,8 @@ class View:
     personal: Mapping[str, tuple[Finding, ...]] = field(default_factory=dict)
     #: Text of the identity document, to recognise it when it is pasted as a memory.
     identity_text: str | None = None
+    #: New aliases, and a new key, by which another memory goes.
+    taken: frozenset[str] = frozenset()
     #: Whether it is a new edition of that document which is proposed, and no memory.
     edition: bool = False
 

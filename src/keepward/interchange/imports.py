@@ -29,6 +29,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from keepward.engine.parts import Unusable
 from keepward.errors import InvalidInput
+from keepward.gates.shape import ALIAS_LEFT_OUT
 from keepward.interchange import chats, graphs, legacy, markdown, messages, notes, stores, vault
 from keepward.interchange.archive import Bundle, bundled
 from keepward.interchange.known import Known
@@ -419,6 +420,7 @@ class Intake:
             self._result(item.number, outcome, reasons)
             self.counts[outcome] += 1
             self.counts["alike"] += outcome == "duplicate"
+            self.counts["unnamed"] += any(each.code == ALIAS_LEFT_OUT for each in reasons)
             if outcome == "refused":
                 self.refusals.append((item.number, "; ".join(reason.detail for reason in reasons) or "refused"))
 
@@ -472,6 +474,8 @@ class Intake:
         if self.masked:
             named = ", ".join(f"{kind.replace('_', ' ')} in {count}" for kind, count in sorted(self.masked.items()))
             yield f"replaced by a marker: {named}"
+        if self.counts["unnamed"]:
+            yield "old ids that are the name of a core block, a key or an id here were not kept as aliases"
         if self.counts["alike"]:
             yield f"{self.counts['alike']} say what another memory says already and were not stored beside it"
         for what, sentence in (

@@ -6,9 +6,10 @@ from collections import defaultdict
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from keepward.errors import NotFound
+from keepward.errors import InvalidInput, NotFound
 from keepward.interchange.reading import Item
 from keepward.model.memory import Record, Status
+from keepward.model.value import plain_name
 
 if TYPE_CHECKING:
     from keepward.memory import Memory
@@ -47,8 +48,10 @@ class Known:
 
     def by_name(self, name: str, scope: str | None) -> Record | None:
         """Return the memory that a file's own name stands for, as seen from a scope; None where there is none."""
-        with suppress(NotFound):
-            return self._from(scope or self._mem.scope).get(name)
+        with suppress(NotFound, InvalidInput):
+            found = self._from(scope or self._mem.scope).get(name)
+            # A key here is no name of the file's.
+            return found if plain_name(name) in {found.id, *found.aliases} else None
         return None
 
     def meets(self, item: Item) -> bool:
@@ -67,9 +70,10 @@ class Known:
             return True
         if self._empty or not (aliases or session):
             return False
-        found = None
-        with suppress(NotFound):
-            found = self._of_session(view, item, session) if session is not None else view.get(aliases[0])
+        if session is None:
+            found = self.by_name(aliases[0], item.fields.get("scope"))
+        else:
+            found = self._of_session(view, item, session)
         if found is None:
             if aliases and session is not None and aliases[0] in self._by_alias:
                 item.fields["aliases"] = aliases[1:]

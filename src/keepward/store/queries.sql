@@ -293,6 +293,11 @@ SELECT {{record_columns}},
  WHERE r.tenant = :tenant AND r.key = :key AND {{passes}}
  ORDER BY r.arrival DESC;
 
+-- keyed --
+SELECT key, id FROM records
+ WHERE tenant = :tenant AND key IN (SELECT value FROM json_each(:keys))
+   AND scope IN (SELECT value FROM json_each(:scopes));
+
 -- find_session --
 -- The same of one session, which has an index too.
 {{record_row}}

@@ -112,6 +112,10 @@ class MemoryReads(Snapshot):
         """Return ids of memories that begin with a text, in their order."""
         return [name for (name,) in self._run("memories_by_prefix", tenant, **between(prefix), limit=limit)]
 
+    def keyed(self, tenant: str, keys: Collection[str], scopes: Collection[str]) -> list[tuple[str, str]]:
+        """Return (key, id) of every memory that has or had one of these keys in one of these scopes."""
+        return self._run("keyed", tenant, keys=listed(keys), scopes=listed(scopes))
+
     def children(self, tenant: str, ids: Sequence[str]) -> list[str]:
         """Return ids of memories derived directly from any of these, sorted."""
         return [name for (name,) in self._run("children", tenant, ids=listed(ids))]
