@@ -3,13 +3,13 @@
 Invariants
 (1) Nothing is unpacked to disk: a member is read where it lies.
 (2) An archive that could harm its reader is refused whole, before anything of it is used: a name that leads out of it,
-    a member that unpacks to more than it may, encryption, damage.
+    more bytes than it may give, encryption, damage. What comes out is counted; sizes that it claims are not believed.
 (3) Links are not followed, and what is hidden is not entered; both are said.
 """
 
 from __future__ import annotations
 
-import lzma
+import copy
 import os
 import stat
 import zipfile
@@ -20,18 +20,19 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import IO
+from typing import IO, Any, cast
 
 from keepward.errors import InvalidInput
-from keepward.interchange.reading import DOCUMENT_LIMIT, ZIP, Source, checked, opened
+from keepward.interchange.reading import TOTAL_LIMIT, ZIP, Source, checked, opened
 
 #: Endings of files that are looked into.
 _READ = frozenset({".json", ".jsonl", ".af", ".md", ".markdown", ".mdown", ".mkd"})
-#: Files in one folder or archive, bytes that its members may unpack to in all, and to how many times their size each.
-_MOST, _UNPACKED, _RATIO = 100_000, 4 * DOCUMENT_LIMIT, 250
-_PIECE = 1 << 20
+#: Files in one folder or archive; bytes of an archive's list of files, and of one read.
+_MOST, _LISTING, _PIECE = 100_000, 8_000_000, 1 << 20
+#: What members may be packed with: these unpack in steps of any size.
+_METHODS = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
 #: What the readers of archives raise where one is damaged.
-_DAMAGED = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, RuntimeError, ValueError)
+_DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -60,12 +61,27 @@ def bundled(target: str | Path | IO[str] | IO[bytes]) -> Iterator[Bundle]:
             return
         source.stream.seek(0)
         try:
-            archive = zipfile.ZipFile(source.stream)
+            archive = zipfile.ZipFile(cast("IO[bytes]", _Steps(source.stream)))
             found = _archive(archive, source.name)
         except _DAMAGED as fault:
             raise InvalidInput(f"{source.name} is a damaged archive; fetch it again") from fault
         with archive:
             yield found
+
+
+@dataclass(slots=True)
+class _Steps:
+    """The stream of an archive; ``zipfile`` reads a list of files at once, so a longer one is refused here."""
+
+    stream: IO[bytes]
+
+    def read(self, size: int = _LISTING) -> bytes:
+        if size > _LISTING:
+            raise InvalidInput(f"its list of files is longer than {_LISTING // 10**6} MB; import a part of it")
+        return self.stream.read(size)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
 
 
 def _folder(folder: Path) -> Bundle:
@@ -97,7 +113,6 @@ def _file(path: Path, inside: str) -> Iterator[Source]:
 
 def _archive(archive: zipfile.ZipFile, name: str) -> Bundle:
     found, kept = Bundle(name=name, many=True), list[zipfile.ZipInfo]()
-    size = 0
     for info in archive.infolist():
         inside = PurePosixPath(info.filename.replace("\\", "/"))
         rooted = inside.is_absolute() or PureWindowsPath(info.filename).drive
@@ -113,21 +128,27 @@ def _archive(archive: zipfile.ZipFile, name: str) -> Bundle:
             continue
         if info.flag_bits & 1:
             raise InvalidInput(f"{name} is encrypted; unpack it and import the folder")
+        if info.compress_type not in _METHODS:
+            raise InvalidInput(f"{name} is packed in another way than deflate; unpack it and import the folder")
         kept.append(info)
-        size += info.file_size
         found.left["files whose name another one has as well"] += inside.as_posix() in found.files
-        swollen = info.file_size > _PIECE and info.file_size > _RATIO * info.compress_size
-        if swollen or info.file_size > DOCUMENT_LIMIT or size > _UNPACKED:
-            raise InvalidInput(
-                f"{name} unpacks to far more than its size; nothing was imported. Is it what you expect?"
-            )
         found.files[inside.as_posix()] = partial(_member, archive, info, inside.as_posix())
         _counted(found)
+    came = 0
     for info in kept:
-        # All of it is unpacked once, so that damage shows before anything is stored.
-        with archive.open(info) as member:
-            while member.read(_PIECE):
-                pass
+        # All of it is unpacked once, so that damage shows before anything is stored. `zipfile` stops at the size that
+        # is claimed, so another one is named.
+        more = copy.copy(info)
+        more.file_size = TOTAL_LIMIT + 1
+        began = came
+        with archive.open(more) as member:
+            while came <= TOTAL_LIMIT and (piece := member.read(_PIECE)):
+                came += len(piece)
+        if came > TOTAL_LIMIT:
+            limit = f"{TOTAL_LIMIT // 10**6} MB"
+            raise InvalidInput(f"{name} unpacks to more than {limit}; unpack it and import the folder")
+        if came - began != info.file_size:
+            raise InvalidInput(f"{name} claims a size that is not that of {info.filename}; nothing was imported")
     return found
 
 

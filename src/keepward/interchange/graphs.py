@@ -35,10 +35,10 @@ def is_server_memory(value: Any) -> bool:
 
 def plan_server_memory(source: Source, mem: Memory) -> Plan:
     """Read entities with their observations, and relations; what is said twice counts once."""
-    limit, rows = mem.policy.text_limit[Tier.ARCHIVAL], list(records(source, "entities", "relations"))
+    limit, (total, rows) = mem.policy.text_limit[Tier.ARCHIVAL], records(source, "entities", "relations")
 
     def entries() -> Iterator[Item | Flaw]:
-        for number, row in rows:
+        for number, row in rows():
             try:
                 if isinstance(row, Unusable):
                     raise row
@@ -50,7 +50,7 @@ def plan_server_memory(source: Source, mem: Memory) -> Plan:
             except (Unusable, AttributeError, TypeError):
                 yield Flaw(number=number, reason="it is no entity and no relation: a name or a type is missing")
 
-    return Plan(total=len(rows), entries=entries())
+    return Plan(total=total, entries=entries())
 
 
 def _graph_items(row: dict[str, Any], limit: int) -> list[dict[str, Any]]:
@@ -76,11 +76,11 @@ def is_zep(value: Any) -> bool:
 
 def plan_zep(source: Source, mem: Memory) -> Plan:
     """Read episodes and the facts that hold."""
-    limits, rows = mem.policy.text_limit, list(records(source, "episodes", "edges", "facts"))
+    limits, (total, rows) = mem.policy.text_limit, records(source, "episodes", "edges", "facts")
     places, left = Counter[str](), Counter[str]()
 
     def entries() -> Iterator[Item | Flaw]:
-        for number, row in rows:
+        for number, row in rows():
             if not isinstance(row, dict):
                 yield Flaw(number=number, reason="an episode is an object")
             elif "fact" in row:
@@ -100,7 +100,7 @@ def plan_zep(source: Source, mem: Memory) -> Plan:
                 given = {"name": row.get("uuid"), "category": row.get("source_description") or None}
                 yield from noted(number, limits[Tier.ARCHIVAL], row.get("content"), kind="document", when=when, **given)
 
-    return Plan(total=len(rows), entries=entries(), left=left)
+    return Plan(total=total, entries=entries(), left=left)
 
 
 def _spoken(row: dict[str, Any]) -> dict[str, Any]:

@@ -33,7 +33,7 @@ from keepward.gates.shape import ALIAS_LEFT_OUT
 from keepward.interchange import chats, graphs, legacy, markdown, messages, notes, stores, vault
 from keepward.interchange.archive import Bundle, bundled
 from keepward.interchange.known import Known
-from keepward.interchange.reading import SQLITE, Flaw, Item, Plan, Source, parse
+from keepward.interchange.reading import SQLITE, Flaw, Item, Plan, Source, few_enough, parse
 from keepward.memory import session_of
 from keepward.model.commit import Reason
 from keepward.model.memory import Record, Status, Tier
@@ -266,7 +266,10 @@ def _plan_of(
     def planned(inside: str) -> Plan:
         source = stack.enter_context(bundle.files[inside]())
         source = replace(source, beside=beside, keep=keep, session=session)
-        return IMPORTERS[chosen[inside]].plan(source, mem)
+        plan = IMPORTERS[chosen[inside]].plan(source, mem)
+        if chosen[inside] != "vault":
+            few_enough(inside, plan.total)
+        return plan
 
     if not bundle.many:
         return planned(next(iter(chosen)))

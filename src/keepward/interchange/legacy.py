@@ -36,37 +36,34 @@ def plan(source: Source, mem: Memory) -> Plan:
     """Read the newest live version of each memory, in the order of their lines."""
     source.checked_lines()
     newest: dict[str, tuple[int, int]] = {}
-    flaws: dict[int, str] = {}
     deleted: set[str] = set()
-    lines = 0
+    lines = flaws = 0
     for number, value in source.values():
         lines += 1
         try:
             row = _row(value)
             version = _version(row)
-        except Unusable as fault:
-            flaws[number] = str(fault)
+        except Unusable:
+            flaws += 1
             continue
         if version >= newest.get(row["id"], (0, 0))[0]:
             newest[row["id"]] = (version, number)
             (deleted.add if row.get("deleted_at") else deleted.discard)(row["id"])
     wanted = {number for name, (_, number) in newest.items() if name not in deleted}
-    left = {"earlier versions": lines - len(flaws) - len(newest), "deleted memories": len(deleted)}
-    entries = _entries(source, wanted, flaws, frozenset(mem.policy.core_keys))
-    return Plan(total=len(wanted) + len(flaws), entries=entries, left=Counter(left))
+    left = {"earlier versions": lines - flaws - len(newest), "deleted memories": len(deleted)}
+    entries = _entries(source, wanted, frozenset(mem.policy.core_keys))
+    return Plan(total=len(wanted) + flaws, entries=entries, left=Counter(left))
 
 
-def _entries(
-    source: Source, wanted: set[int], flaws: dict[int, str], core_keys: frozenset[str]
-) -> Iterator[Item | Flaw]:
+def _entries(source: Source, wanted: set[int], core_keys: frozenset[str]) -> Iterator[Item | Flaw]:
     for number, value in source.values():
-        if number in flaws:
-            yield Flaw(number=number, reason=flaws[number])
-        elif number in wanted:
-            try:
-                yield _item(number, _row(value), core_keys)
-            except Unusable as fault:
-                yield Flaw(number=number, reason=str(fault))
+        try:
+            row = _row(value)
+            _version(row)
+            if number in wanted:
+                yield _item(number, row, core_keys)
+        except Unusable as fault:
+            yield Flaw(number=number, reason=str(fault))
 
 
 def _row(row: Any) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from urllib.parse import unquote
 from keepward.engine.parts import Unusable, numbered
 from keepward.errors import InvalidInput
 from keepward.interchange.notes import ID, front_matter, plan_note
-from keepward.interchange.reading import Flaw, Item, Plan, Source, well_formed
+from keepward.interchange.reading import Flaw, Item, Plan, Source, few_enough, well_formed
 from keepward.model.memory import Tier
 from keepward.model.talk import instant_of
 
@@ -52,6 +52,7 @@ def looks_like(text: str, suffix: str) -> bool:
 
 def plan(source: Source, mem: Memory) -> Plan:
     whole = source.text()
+    few_enough(source.name, whole.count("\n"))
     properties, body = front_matter(whole)
     if isinstance(properties.get(ID), str):
         return plan_note(properties, body.removeprefix("\n").removesuffix("\n"), mem)
@@ -66,8 +67,8 @@ def plan(source: Source, mem: Memory) -> Plan:
         raise InvalidInput(f"{source.name} holds no list item and no paragraph")
     limit = mem.policy.text_limit[Tier.ARCHIVAL]
     left = {"comments": comments, "lines that only name another file": len(reader.blocks) - len(blocks)}
-    entries = [entry for block in blocks for entry in _entries(block, source, properties, limit)]
-    return Plan(total=len(entries), entries=iter(entries), left=Counter(left))
+    entries = (entry for block in blocks for entry in _entries(block, source, properties, limit))
+    return Plan(total=len(blocks), entries=entries, left=Counter(left))
 
 
 @dataclass(slots=True, kw_only=True)

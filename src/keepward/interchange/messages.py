@@ -86,13 +86,17 @@ def _rows(source: Source) -> tuple[Iterable[tuple[int, Any]], int, bool]:
     """Return lines or items with their numbers, how many messages there are, and whether in several talks."""
     if not _is_document(source):
         return source.values(), source.checked_lines(), True
-    document = source.document()
-    listed = document if isinstance(document, list) else [document]
-    if not isinstance(document, list) and not looks_like(document):
-        raise InvalidInput("not a list of messages: each is an object with role and content")
-    many = sum(isinstance(row, dict) and isinstance(row.get("messages"), list) for row in listed) > 1
-    total = sum(len(row["messages"]) if looks_like(row) and "messages" in row else 1 for row in listed)
-    return enumerate(listed, 1), total, many
+    listed, total, talks = source.first() == "[", 0, 0
+    try:
+        for _, row in source.elements():
+            if not listed and not looks_like(row):
+                raise InvalidInput("not a list of messages: each is an object with role and content")
+            inner = isinstance(row, dict) and isinstance(row.get("messages"), list)
+            talks += inner
+            total += len(row["messages"]) if inner else 1
+    except Unusable as fault:
+        raise source.unreadable(fault) from fault
+    return source.elements(), total, talks > 1
 
 
 def _is_document(source: Source) -> bool:

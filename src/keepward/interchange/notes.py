@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import fields as fields_of
 from pathlib import Path
@@ -64,15 +64,15 @@ def plan_records(source: Source, mem: Memory) -> Plan:
 
     Parents come before what was made from them, in whatever order the file names them.
     """
-    rows, left = _parents_first(records(source, "items", "memories")), Counter[str]()
+    (total, rows), left = records(source, "items", "memories"), Counter[str]()
 
     def entries() -> Iterator[Item | Flaw]:
-        for number, row in rows:
+        for number, row in _parents_first(rows):
             each = _entry(number, row, mem, left)
             if each is not None:
                 yield each
 
-    return Plan(total=len(rows), entries=entries(), left=left)
+    return Plan(total=total, entries=entries(), left=left)
 
 
 def plan_note(properties: Mapping[str, Any], text: str, mem: Memory) -> Plan:
@@ -112,6 +112,8 @@ _OF_THE_STORE = frozenset(
     }
 )
 _READ = frozenset({*CARRIED, *_FALSE, *_TRUE, *_SET, *_WHEN, *_ENDS, *_PARENTS, *_VECTOR, *_MODEL, *_OF_THE_STORE, ID})
+#: How often a file is read for parents that come after what was made from them.
+_PASSES = 16
 #: How many names of fields are listed among those left out, and what is listed as a name.
 _NAMED, _NAME = 20, re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,39}")
 
@@ -201,26 +203,26 @@ def _count_left(row: Mapping[str, Any], left: Counter[str]) -> None:
         left["fields `created_at`"] += 1
 
 
-def _parents_first(rows: list[tuple[int, Any]]) -> list[tuple[int, Any]]:
-    """Return rows in their order, each behind those that it was made from."""
-    by_name = {
-        row["id"]: (number, row) for number, row in rows if isinstance(row, dict) and isinstance(row.get("id"), str)
-    }
-    found: dict[int, Any] = {}
-    for number, row in rows:
-        path = [(number, row)]
-        while path:
-            at, each = path[-1]
-            waits = _parents(each) if isinstance(each, dict) else ()
-            open_ids = {place for place, _ in path}
-            ahead = (by_name[name] for name in waits if name in by_name)
-            following = next((one for one in ahead if one[0] not in found and one[0] not in open_ids), None)
-            if following is not None:
-                path.append(following)
+def _parents_first(read: Callable[[], Iterator[tuple[int, Any]]]) -> Iterator[tuple[int, Any]]:
+    """Yield rows in passes over their file, each behind those that it was made from.
+
+    In the last pass come those whose parents are made from themselves, or stand in too deep a row of descent.
+    """
+    numbers = {row["id"]: number for number, row in read() if isinstance(row, dict) and isinstance(row.get("id"), str)}
+    done: set[int] = set()
+    for last in (*[False] * (_PASSES - 1), True):
+        waits = False
+        for number, row in read():
+            if number in done:
+                continue
+            at = {numbers.get(name, number) for name in (_parents(row) if isinstance(row, dict) else ())}
+            if last or done.issuperset(at - {number}):
+                done.add(number)
+                yield number, row
             else:
-                found.setdefault(at, each)
-                path.pop()
-    return list(found.items())
+                waits = True
+        if not waits:
+            return
 
 
 def front_matter(text: str) -> tuple[dict[str, Any], str]:

@@ -1,7 +1,7 @@
 """Reading foreign files: bytes to lines, JSON values and items, with a plain reason for whatever cannot be read.
 
 Invariants
-(1) A file is read in passes over a seekable source; no pass holds more of a JSONL file than one line.
+(1) A file is read in passes over a seekable source; no pass holds more of it than one row, see ``ROW_LIMIT``.
 (2) What cannot be read is an error with a place and a reason, and never looks like an empty file: ``Unusable`` of a
     line, an item or a value, ``InvalidInput`` of a file.
 (3) A value that was read holds no NaN, no number beyond 64 bits, no NUL and no lone surrogate.
@@ -30,11 +30,13 @@ from keepward.errors import InvalidInput
 from keepward.model.talk import instant_of
 from keepward.store.forks import spare
 
-#: Longest line of a JSONL file; largest file that is read as one JSON or Markdown document, and largest stream that
-#: cannot be read twice; in bytes.
-LINE_LIMIT = 16 * 1024 * 1024
-DOCUMENT_LIMIT = 512 * 1024 * 1024
-STREAM_LIMIT = DOCUMENT_LIMIT
+#: Most bytes of one row: a line of JSONL, an item of a JSON list, a row of SQLite, or a file that is one text.
+ROW_LIMIT = 20_000_000
+#: Most bytes that an archive, a SQLite file, or a stream that cannot be read twice gives in all.
+TOTAL_LIMIT = 100_000_000
+#: Most items of one file, and most values in one JSON text (each comma and bracket counts, also within a text).
+ITEM_LIMIT = 500_000
+VALUE_LIMIT = 2_000_000
 #: How archives and SQLite files begin; anything else with a NUL at its beginning is not read.
 ZIP, SQLITE = b"PK\x03\x04", b"SQLite format 3\0"
 _PIECE = 1 << 20
@@ -71,9 +73,6 @@ class Source:
         """The ending in lower case, such as ``.md``."""
         return PurePath(self.name).suffix.lower()
 
-    def size(self) -> int:
-        return self.stream.seek(0, io.SEEK_END)
-
     def first(self) -> str:
         """Return the first character that is not blank, or nothing when it is no ASCII."""
         self.stream.seek(0)
@@ -92,18 +91,18 @@ class Source:
 
         One pass at a time: a new one, or any other read, ends the one before.
 
-        A line that is not UTF-8 or longer than ``LINE_LIMIT`` is an ``Unusable`` in its place.
+        A line that is not UTF-8 or longer than ``ROW_LIMIT`` is an ``Unusable`` in its place.
         """
         self.stream.seek(0)
         number = 0
-        while raw := self.stream.readline(LINE_LIMIT + 1):
+        while raw := self.stream.readline(ROW_LIMIT + 1):
             number += 1
             if number == 1:
                 raw = raw.removeprefix(_BOM)
-            if len(raw) > LINE_LIMIT and not raw.endswith(b"\n"):
+            if len(raw) > ROW_LIMIT and not raw.endswith(b"\n"):
                 while raw and not raw.endswith(b"\n"):
-                    raw = self.stream.readline(LINE_LIMIT)
-                yield number, Unusable(f"the line is longer than {LINE_LIMIT // 2**20} MiB")
+                    raw = self.stream.readline(ROW_LIMIT)
+                yield number, Unusable(f"the line is longer than {ROW_LIMIT // 10**6} MB")
                 continue
             try:
                 text = raw.decode().rstrip("\r\n")
@@ -113,9 +112,14 @@ class Source:
             if text.strip():
                 yield number, text
 
-    def values(self) -> Iterator[tuple[int, Any]]:
-        """Yield (line number, value) of each line read as JSON; what cannot be read is an ``Unusable`` in its place."""
-        for number, line in self.lines():
+    def values(self, most: int | None = None) -> Iterator[tuple[int, Any]]:
+        """Yield (line number, value) of each line read as JSON; what cannot be read is an ``Unusable`` in its place.
+
+        Raises:
+            InvalidInput: there are more lines than ``most``, by default ``ITEM_LIMIT``.
+        """
+        for count, (number, line) in enumerate(self.lines()):
+            few_enough(self.name, count, most)
             try:
                 yield number, line if isinstance(line, Unusable) else parse(line)
             except Unusable as fault:
@@ -160,18 +164,23 @@ class Source:
             except json.JSONDecodeError as fault:
                 if ended:
                     raise Unusable(f"not valid JSON behind item {number}: it seems damaged or cut") from fault
+                if len(text) - at > ROW_LIMIT:
+                    raise Unusable(f"item {number + 1} is longer than {ROW_LIMIT // 10**6} MB") from fault
                 # As much again as is there, so that a long item is not tried once for each piece.
                 piece = self.stream.read(max(_PIECE, len(text) - at))
                 try:
                     text, at, ended = text[at:] + decode(piece, not piece), 0, not piece
                 except UnicodeDecodeError as wrong:
                     raise Unusable(f"not UTF-8 text behind item {number}") from wrong
+                _simple_enough(text)
             except RecursionError as fault:
                 raise Unusable(f"item {number + 1} is nested too deeply") from fault
             else:
                 number, at, mark = number + 1, end, ","
+                few_enough(self.name, number)
                 yield number, value
-        if text[at + 1 :].strip() or self.stream.read().strip():
+        pieces = iter(lambda: self.stream.read(_PIECE), b"")
+        if text[at + 1 :].strip() or any(piece.strip() for piece in pieces):
             raise Unusable("something follows the end of the list")
 
     def checked_lines(self) -> int:
@@ -193,14 +202,28 @@ class Source:
         return count
 
     def text(self) -> str:
-        if self.size() > DOCUMENT_LIMIT:
-            limit = f"{DOCUMENT_LIMIT // 2**20} MiB"
-            raise InvalidInput(f"{self.name} is larger than {limit}: convert it to JSONL, one object a line")
         self.stream.seek(0)
+        data = self.stream.read(ROW_LIMIT + 1)
+        if len(data) > ROW_LIMIT:
+            limit = f"{ROW_LIMIT // 10**6} MB"
+            raise InvalidInput(f"{self.name} is one text of more than {limit}: split it, or make it JSONL")
         try:
-            return self.stream.read().removeprefix(_BOM).decode()
+            return data.removeprefix(_BOM).decode()
         except UnicodeDecodeError as fault:
             raise InvalidInput(f"{self.name} is not UTF-8 text (byte {fault.start}); save it as UTF-8") from fault
+
+
+def few_enough(name: str, count: int, most: int | None = None) -> None:
+    """See that a file has no more items than one import takes."""
+    most = ITEM_LIMIT if most is None else most
+    if count > most:
+        raise InvalidInput(f"{name} holds more than {most} items: split it, and import its parts")
+
+
+def _simple_enough(text: str) -> None:
+    """See that a JSON text has so few values that their objects fit in memory: three bytes may make a list of 60."""
+    if len(text) > VALUE_LIMIT and sum(map(text.count, ",[{")) > VALUE_LIMIT:
+        raise Unusable(f"it holds more than {VALUE_LIMIT} values")
 
 
 @contextmanager
@@ -209,7 +232,7 @@ def opened(target: str | Path | IO[str] | IO[bytes]) -> Iterator[Source]:
 
     Raises:
         InvalidInput: no such file, a folder, unreadable, empty, not in UTF-8, a store that this process has open, or a
-            stream beyond ``STREAM_LIMIT``.
+            stream beyond ``TOTAL_LIMIT``.
     """
     path = Path(target) if isinstance(target, str | Path) else None
     if path is None:
@@ -236,8 +259,8 @@ def _held(stream: Any, held: io.BytesIO, name: str) -> io.BytesIO:
     try:
         while piece := stream.read(_PIECE):
             held.write(piece.encode("utf-8", "surrogatepass") if isinstance(piece, str) else piece)
-            if held.tell() > STREAM_LIMIT:
-                limit = f"{STREAM_LIMIT // 2**20} MiB"
+            if held.tell() > TOTAL_LIMIT:
+                limit = f"{TOTAL_LIMIT // 10**6} MB"
                 raise InvalidInput(f"{name} is a stream of more than {limit}: save it to a file and import that")
     except (OSError, UnicodeDecodeError) as fault:
         raise InvalidInput(f"cannot read {name} to its end") from fault
@@ -263,6 +286,7 @@ def checked(source: Source) -> Source:
 
 def parse(text: str, *, pairs: Callable[[list[tuple[str, Any]]], Any] | None = None) -> Any:
     """Return the value of one JSON text; ``pairs`` makes an object of its names and values."""
+    _simple_enough(text)
     try:
         value = json.loads(
             text, parse_constant=_no_constant, parse_int=_whole, parse_float=_finite, object_pairs_hook=pairs
@@ -277,20 +301,28 @@ def parse(text: str, *, pairs: Callable[[list[tuple[str, Any]]], Any] | None = N
     return value
 
 
-def records(source: Source, *names: str) -> list[tuple[int, Any]]:
-    """Return (number from 1, value) of the items of a list, of an object's lists of these names, or one a line."""
+def records(source: Source, *names: str) -> tuple[int, Callable[[], Iterator[tuple[int, Any]]]]:
+    """Return how many items there are, and what yields (number from 1, value) of each in a pass over the file.
+
+    They are those of a list, of an object's lists of these names, or one a line.
+    """
     first = next((value for _, value in itertools.islice(source.values(), _PROBE) if isinstance(value, dict)), None)
     if source.first() != "[" and first is not None and not any(isinstance(first.get(name), list) for name in names):
-        source.checked_lines()
-        return list(source.values())
-    found: list[Any] = []
-    try:
+        return source.checked_lines(), source.values
+
+    def read() -> Iterator[tuple[int, Any]]:
+        numbers = itertools.count(1)
         for _, value in source.elements():
             lists = [value[name] for name in names if isinstance(value, dict) and isinstance(value.get(name), list)]
-            found += itertools.chain(*lists) if lists else [value]
+            for each in itertools.chain(*lists) if lists else (value,):
+                number = next(numbers)
+                few_enough(source.name, number)
+                yield number, each
+
+    try:
+        return sum(1 for _ in read()), read
     except Unusable as fault:
         raise source.unreadable(fault) from fault
-    return list(enumerate(found, 1))
 
 
 def listed(value: Any) -> list[Any]:

@@ -40,11 +40,11 @@ def is_mem0(value: Any) -> bool:
 
 def plan_mem0(source: Source, mem: Memory) -> Plan:
     """Read the active memories that hold, and relations; the run of each is in its metadata."""
-    limit, rows = mem.policy.text_limit[Tier.ARCHIVAL], records(source, "results", "memories", "relations")
-    left: Counter[str] = Counter()
+    total, rows = records(source, "results", "memories", "relations")
+    limit, left = mem.policy.text_limit[Tier.ARCHIVAL], Counter[str]()
 
     def entries() -> Iterator[Item | Flaw]:
-        for number, row in rows:
+        for number, row in rows():
             if not isinstance(row, dict):
                 yield Flaw(number=number, reason="a memory is an object")
             elif isinstance(row.get("relationship"), str):
@@ -74,7 +74,7 @@ def plan_mem0(source: Source, mem: Memory) -> Plan:
                     **({} if left_of is None else {"ttl": left_of.total_seconds()}),
                 )
 
-    return Plan(total=len(rows), entries=entries(), left=left)
+    return Plan(total=total, entries=entries(), left=left)
 
 
 def _left_of(day: Any, now: datetime) -> timedelta | str | None:
@@ -161,10 +161,10 @@ def _within(text: Any, name: str) -> str:
 
 def plan_langgraph(source: Source, mem: Memory) -> Plan:
     """Read the items of a store that hold, each below the handle's scope."""
-    rows, limit, left = _rows(source), mem.policy.text_limit[Tier.ARCHIVAL], Counter[str]()
+    total, limit, left = sum(1 for _ in _rows(source)), mem.policy.text_limit[Tier.ARCHIVAL], Counter[str]()
 
     def entries() -> Iterator[Item | Flaw]:
-        for number, (prefix, key, value, expires) in enumerate(rows, 1):
+        for number, (prefix, key, value, expires) in enumerate(_rows(source), 1):
             try:
                 ends = None if expires is None else parse_instant(str(expires).replace(" ", "T", 1))
                 if ends is not None and ends <= mem.now:
@@ -181,7 +181,7 @@ def plan_langgraph(source: Source, mem: Memory) -> Plan:
                     number=number, reason=str(fault) if isinstance(fault, Unusable) else "its time or name is damaged"
                 )
 
-    return Plan(total=len(rows), entries=entries(), left=left)
+    return Plan(total=total, entries=entries(), left=left)
 
 
 def _stored(
@@ -209,13 +209,13 @@ def _stored(
     }
 
 
-def _rows(source: Source) -> list[tuple[Any, ...]]:
-    from keepward.store.foreign import read_table
+def _rows(source: Source) -> Iterator[tuple[Any, ...]]:
+    from keepward.interchange.foreign import rows_in, tables_in
 
     if not source.begins(SQLITE):
         raise InvalidInput(f"{source.name} is no SQLite file")
-    tables, rows = read_table(source.stream, source.path, "store", ("prefix", "key", "value", "expires_at"))
+    tables = tables_in(source.stream, source.path, ("store", "checkpoints"))
     if "store" not in tables:
-        kind = "holds checkpoints of a LangGraph graph and no store" if "checkpoints" in tables else "holds no store"
+        kind = "holds checkpoints of a LangGraph graph and no store" if tables else "holds no store"
         raise InvalidInput(f"{source.name} {kind}: there is no table of that name in it")
-    return rows
+    return rows_in(source.stream, source.path, "store", ("prefix", "key", "value", "expires_at"))

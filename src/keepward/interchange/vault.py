@@ -19,6 +19,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -354,7 +355,7 @@ def _commits(source: Source) -> Iterator[tuple[Head, Commit, list[Event], list[i
     numbers: list[int] = []
     lines: list[dict[str, Any]] = []
     opening: dict[str, Any] = {}
-    for number, line in source.values():
+    for number, line in source.values(most=sys.maxsize):
         try:
             if isinstance(line, Unusable):
                 raise line

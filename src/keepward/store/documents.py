@@ -45,6 +45,8 @@ from keepward.store.sql import LAST, Session, Snapshot, between
 from keepward.store.tenant import State
 
 _ALIKE = 8
+#: Most bytes of a receipt.
+_LONGEST_BODY = 64_000_000
 _LEFT_OUT = "a row of %s does not match its seal and was left out: %s"
 _HANDED = "handed"
 #: States of receipts that may be compacted: those that say what was handed out, and other receipts of contexts.
@@ -109,7 +111,13 @@ def deflated(body: bytes) -> bytes:
 
 def inflated(body: bytes) -> bytes:
     """Return a body as JSON; that of a receipt may be compressed."""
-    return zlib.decompress(body) if body[:1] == b"x" else body
+    if body[:1] != b"x":
+        return body
+    reader = zlib.decompressobj()
+    found = reader.decompress(body, _LONGEST_BODY)
+    if not reader.eof:
+        raise zlib.error("the body is cut, or larger than any receipt")
+    return found
 
 
 def body_of(value: object) -> bytes:

@@ -1,10 +1,13 @@
 """Archives and folders that are hostile, damaged or strange: a clear error, and nothing lost."""
 
+import bz2
 import json
 import os
 import stat
+import struct
 import time
 import zipfile
+import zlib
 
 import pytest
 
@@ -33,10 +36,81 @@ def test_an_archive_with_a_name_that_leads_out_of_it_is_refused(mem, tmp_path, n
     assert held(mem) == set()
 
 
-def test_an_archive_that_unpacks_to_far_more_than_its_size_is_refused_unread(mem, tmp_path):
-    path = foreign.zipped(tmp_path / "bomb.zip", {"conversations.json": "[" + " " * 4_000_000 + "]"})
-    with pytest.raises(InvalidInput, match="unpacks to far more"):
+def peak_of(action):
+    """Return the most memory in MB that a call took beyond what was there, and its error."""
+    import tracemalloc
+
+    tracemalloc.start()
+    try:
+        with pytest.raises(InvalidInput) as refused:
+            action()
+        return tracemalloc.get_traced_memory()[1] / 1e6, str(refused.value)
+    finally:
+        tracemalloc.stop()
+
+
+def lying(path, packed, method, claimed):
+    """Write an archive of one member that claims to be ``claimed``, whatever its packed bytes give."""
+    head = struct.pack("<5H3L", 63, 0, method, 0, 33, zlib.crc32(claimed), len(packed), len(claimed))
+    local = b"PK\3\4" + head + struct.pack("<2H", 4, 0) + b"a.md" + packed
+    listed = b"PK\1\2\x3f\0" + head + struct.pack("<5H2L", 4, 0, 0, 0, 0, 0, 0) + b"a.md"
+    end = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 1, 1, len(listed), len(local), 0)
+    path.write_bytes(local + listed + end)
+    return path
+
+
+def deflated(data):
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    return packer.compress(data) + packer.flush()
+
+
+def test_an_archive_packed_otherwise_than_by_deflate_is_refused(mem, tmp_path):
+    path = lying(tmp_path / "a.zip", bz2.compress(NOTE.encode() + b" " * 50_000_000), 12, NOTE.encode())
+    peak, told = peak_of(lambda: load(mem, path))
+    assert ("another way than deflate" in told, peak < 10, held(mem)) == (True, True, set())
+
+
+@pytest.mark.parametrize("more", [1, 50_000_000])
+def test_an_archive_that_gives_more_than_it_claims_is_refused(mem, tmp_path, more):
+    path = lying(tmp_path / "a.zip", deflated(NOTE.encode() + b" " * more), 8, NOTE.encode())
+    peak, told = peak_of(lambda: load(mem, path))
+    assert (told.startswith("a.zip"), peak < 10, held(mem)) == (True, True, set())
+
+
+def test_an_archive_that_unpacks_to_more_than_may_come_is_refused(mem, tmp_path, monkeypatch):
+    monkeypatch.setattr("keepward.interchange.archive.TOTAL_LIMIT", 5_000_000)
+    path = foreign.zipped(tmp_path / "bomb.zip", {f"{n}.md": NOTE + " " * 1_000_000 for n in range(6)})
+    with pytest.raises(InvalidInput, match="unpacks to more than 5 MB"):
         load(mem, path)
+    assert held(mem) == set()
+
+
+def test_a_long_list_of_files_is_refused_unread(mem, tmp_path, monkeypatch):
+    monkeypatch.setattr("keepward.interchange.archive._LISTING", 1_000)
+    path = foreign.zipped(tmp_path / "a.zip", {f"{n}.md": NOTE for n in range(100)})
+    with pytest.raises(InvalidInput, match="list of files"):
+        load(mem, path)
+
+
+def test_a_json_of_too_many_values_is_refused(mem, put):
+    path = put("a.json", '[{"messages": [' + "[]," * 2_100_000 + "[]]}]")
+    peak, told = peak_of(lambda: load(mem, path))
+    assert ("values" in told, peak < 60) == (True, True)
+
+
+def test_a_store_of_large_rows_is_refused_and_not_held(mem, tmp_path, monkeypatch):
+    monkeypatch.setattr("keepward.interchange.foreign.TOTAL_LIMIT", 5_000_000)
+    rows = [("a", str(n), {"text": "y" * 1_000_000}, None) for n in range(20)]
+    foreign.langgraph_store(tmp_path / "s.db", rows)
+    peak, told = peak_of(lambda: load(mem, tmp_path / "s.db"))
+    assert ("more than 5 MB" in told, peak < 8, held(mem)) == (True, True, set())
+
+
+def test_a_row_of_a_store_has_a_largest_size(mem, tmp_path, monkeypatch):
+    monkeypatch.setattr("keepward.interchange.foreign.ROW_LIMIT", 1_000_000)
+    foreign.langgraph_store(tmp_path / "s.db", [("a", "b", {"text": "y" * 2_000_000}, None)])
+    with pytest.raises(InvalidInput, match="too large"):
+        load(mem, tmp_path / "s.db")
 
 
 def test_of_two_files_of_one_name_the_last_is_read_and_that_is_said(mem, tmp_path):
