@@ -127,7 +127,8 @@ def reranker_status(session: Session, seq: int) -> dict[str, Any]:
     return {
         "version": active.version,
         "serving": active.weights is not None and unfit is None,
-        **{name: active.facts.get(name, 0) for name in ("held_out", "pairs", "gain", "from_agents")},
+        **{name: active.facts.get(name, 0) for name in ("held_out", "pairs")},
+        **{name: active.facts.get(name, 0.0) for name in ("gain", "from_agents")},
         "feedback": session.store.feedback_count(session.tenant),
         "unseen": unseen_feedback(session, active),
         "agents_at_most": session.policy.agent_feedback_share,
