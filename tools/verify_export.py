@@ -18,8 +18,6 @@ Invariants
 from __future__ import annotations
 
 import argparse
-import base64
-import binascii
 import hashlib
 import json
 import re
@@ -34,9 +32,6 @@ FIRST = ("id", "version", "tier", "kind", "key", "scope", "text", "status")
 #: What a line shows and a payload leaves out when it is so.
 IMPLIED = {"key": None, "status": "active"}
 REST = ("op", "seq", "n", "salt", "seal")
-#: Where the record stands that names the weights of the learned reranker, and how weights are named.
-RERANKER = ("/.keepward", "reranker")
-NAME = re.compile(r"[0-9a-f]{64}\Z")
 COMMIT = ("id", "at", "kind", "actor_kind", "events")
 LINKS = ("prev", "hash")
 #: A place whose content an erasure destroyed: `seq.n` of an event, `seq` of a commit's own content.
@@ -175,36 +170,7 @@ def payload_of(line: Line) -> bytes | None:
 
 def fields_of(line: Line, *, opening: bool, beginning: bool) -> tuple[str, ...]:
     record = ("id", "version", "erased") if "erased" in line else (*FIRST, "payload" if "payload" in line else "more")
-    weights = ("weights",) if "weights" in line else ()
-    return (*record, *REST, *weights, *(("commit",) if opening else ()), *(("export",) if beginning else ()))
-
-
-def named_by(payload: bytes | None) -> str | None:
-    """Return the SHA-256 in hex of the weights that a record names; None for a record that names none."""
-    record = {} if payload is None else json.loads(payload)
-    if (record.get("scope"), record.get("key")) != RERANKER:
-        return None
-    try:
-        told = json.loads(record.get("metadata") or "{}")
-    except (TypeError, ValueError):
-        raise Fault("what it says of the reranker is damaged") from None
-    name = told.get("weights") if isinstance(told, dict) else None
-    require(name is None or (isinstance(name, str) and NAME.match(name)), "its weights have no name")
-    return name
-
-
-def weights_of(line: Line, name: str | None) -> None:
-    """Check the weights that a line carries, which must be those that its record names."""
-    text = of(line, "weights", str)
-    try:
-        packed = base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        raise Fault("its weights are damaged") from None
-    require(base64.b64encode(packed).decode() == text, "its weights are not written as an export writes them")
-    require(hashlib.sha256(packed).hexdigest() == name, "its weights are not those that it names")
-
-
-# --- one commit
+    return (*record, *REST, *(("commit",) if opening else ()), *(("export",) if beginning else ()))
 
 
 def micros(text: str) -> int:
@@ -265,9 +231,6 @@ class Journal:
         #: Places without content, and those that erasures name, with the number of the last that does.
         self.gone: set[str] = set()
         self.named: dict[str, int] = {}
-        #: Weights of the learned reranker that were named, and those that are in the file.
-        self.reranked: set[str] = set()
-        self.carried: set[str] = set()
         #: Hash of each commit by number.
         self.heads: dict[int, bytes] = {}
 
@@ -311,22 +274,12 @@ class Journal:
             require(len(binary(line, "salt")) == 0, "its content was erased and its salt was not")
         else:
             require(opens(binary(line, "salt", 16), payload) == seal, "its content does not open its commitment")
-        self.weights(line, named_by(payload))
         expected = self.versions.get(memory, 0) + 1
         require(version == expected, f"version {expected} of the memory is due and version {version} stands here")
         self.versions[memory] = version
         header = {"memory": memory, "n": due[1], "op": line["op"], "payload_commit": seal.hex(), "version": version}
         self.events.append(digest("event", canonical(header)))
         self.lines += 1
-
-    def weights(self, line: Line, name: str | None) -> None:
-        fresh = name is not None and name not in self.reranked
-        require("weights" not in line or fresh, "it carries weights and is not the first to name them")
-        if "weights" in line:
-            weights_of(line, name)
-            self.carried.add(str(name))
-        if name is not None:
-            self.reranked.add(name)
 
     def close(self) -> None:
         opening = self.opening
@@ -391,8 +344,6 @@ def report(journal: Journal, known: tuple[int, str] | None) -> Iterator[str]:
     yield "chain       every commit names the hash of the one before and matches its own"
     opened = journal.lines - journal.erased
     yield f"commitments {opened} of {journal.lines} contents open theirs, {journal.erased} were erased"
-    if journal.reranked:
-        yield f"reranker    {len(journal.carried)} of {len(journal.reranked)} named weights are here, with their hashes"
     yield f"versions    {len(journal.versions)} memories, each from version 1 on"
     yield f"head        {name(journal.seq, journal.prev)}, as the first line promises"
     if known is None:

@@ -1,4 +1,4 @@
-"""Long trainings: progress, interruptions, erasures meanwhile; and how far the feedback of agents counts."""
+"""Trainings: erasures meanwhile, and how far the feedback of agents counts."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from outcomes import brought_back
 from test_feedback import START, THINGS, WORLD, asked, first, taught
 
 from keepward import Actor, InvalidInput, Memory, Policy
-from keepward.engine import training
 from keepward.errors import Conflict
+from keepward.interchange import write_vault
+from keepward.retrieval import reranker
 from support.clock import SteppingClock
 
 OLGA = Actor.operator("olga")
@@ -40,21 +42,16 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def owner(
-    made: Path, tmp_path: Path, opened: Callable[..., Memory], clock: Any, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Memory]:
+def owner(made: Path, tmp_path: Path, opened: Callable[..., Memory], clock: Any) -> Iterator[Memory]:
     shutil.copytree(made, tmp_path, dirs_exist_ok=True)
     clock.move(hours=2)
-    # Lengths at which this little feedback makes a long training.
-    monkeypatch.setattr(training, "QUERIES", 8)
-    monkeypatch.setattr(training, "RECEIPTS", 8)
     with opened("said", actor=OLGA) as memory:
         yield memory
 
 
 @pytest.fixture(scope="module")
 def whole(made: Path, tmp_path_factory: pytest.TempPathFactory) -> str | None:
-    """Name of the weights of a training in one go, without checkpoints."""
+    """Name of the weights of a training on what people said alone."""
     folder = tmp_path_factory.mktemp("whole")
     shutil.copytree(made, folder, dirs_exist_ok=True)
     clock = SteppingClock(START + timedelta(hours=2))
@@ -62,51 +59,10 @@ def whole(made: Path, tmp_path_factory: pytest.TempPathFactory) -> str | None:
         return memory.train_reranker().version
 
 
-def stopped(memory: Memory, share: float) -> None:
-    """Begin a training and interrupt it once such a share of it is done."""
-
-    def stop(done: int, total: int) -> None:
-        if done >= share * total:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        memory.train_reranker(on_progress=stop)
-
-
 def kept(memory: Memory) -> list[str]:
     with closing(sqlite3.connect(f"file:{memory.path}?mode=ro", uri=True)) as db:
         query = "SELECT id FROM documents WHERE kind = 'artefacts' ORDER BY id"
         return [name.partition("/")[0] for (name,) in db.execute(query)]
-
-
-# --- progress
-
-
-def test_progress_only_grows_and_ends_at_its_total(owner: Memory) -> None:
-    told: list[tuple[int, int]] = []
-    owner.train_reranker(on_progress=lambda done, total: told.append((done, total)))
-    assert [done for done, _ in told] == sorted(done for done, _ in told)
-    assert {total for _, total in told} == {told[-1][0]}
-
-
-def test_progress_is_told_while_it_reads_embeds_and_learns(owner: Memory) -> None:
-    told: list[int] = []
-    owner.train_reranker(on_progress=lambda done, total: told.append(3 * done // total))
-    assert set(told) >= {0, 1, 2}
-
-
-# --- interruptions
-
-
-@pytest.mark.parametrize("share", [0.4, 0.75, 0.9])
-def test_an_interrupted_training_keeps_nothing_and_the_next_one_begins_anew(
-    owner: Memory, whole: str | None, share: float
-) -> None:
-    before = (owner.head, [hit.memory.id for hit in owner.recall(asked("atlas"))])
-    stopped(owner, share)
-    assert (owner.head, [hit.memory.id for hit in owner.recall(asked("atlas"))]) == before
-    assert (kept(owner), owner.recall(asked("atlas")).reranker) == ([], None)
-    assert owner.train_reranker().version == whole
 
 
 def test_a_training_that_finds_nothing_new_changes_nothing(owner: Memory) -> None:
@@ -126,27 +82,25 @@ def erased(memory: Memory, thing: str = "billing") -> str:
 
 
 @pytest.mark.promise("F14")
-@pytest.mark.parametrize("share", [0.0, 0.75, 1.0])
 def test_a_training_during_which_something_is_erased_keeps_nothing(
-    owner: Memory, opened: Callable[..., Memory], share: float
+    owner: Memory, opened: Callable[..., Memory], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    done_once: list[str] = []
+    train = reranker.train
 
-    def erase_once(done: int, total: int) -> None:
-        if done >= share * total and not done_once:
-            with opened("said", actor=OLGA) as other:
-                done_once.append(erased(other))
+    def erase_and_train(*given: Any, **how: Any) -> Any:
+        with opened("said", actor=OLGA) as other:
+            erased(other)
+        return train(*given, **how)
 
+    monkeypatch.setattr(reranker, "train", erase_and_train)
     with pytest.raises(Conflict, match="train it again"):
-        owner.train_reranker(on_progress=erase_once)
+        owner.train_reranker()
     assert ("reranker" in kept(owner), owner.status()["reranker"]["version"]) == (False, None)
 
 
 def test_after_it_a_training_learns_from_what_is_left(owner: Memory) -> None:
-    stopped(owner, 0.9)
     erased(owner)
-    done = owner.train_reranker()
-    assert done.serving
+    assert owner.train_reranker().serving
 
 
 # --- policy
@@ -220,14 +174,14 @@ def test_an_agent_cannot_choose_which_feedback_of_people_is_held_out(opened: Cal
 
 
 def test_a_persons_word_on_a_receipt_stands_against_an_agents(owner: Memory) -> None:
-    from keepward.engine.training import Progress, examples
+    from keepward.engine.reranker import examples
 
     shown = owner.recall(asked("atlas"), limit=3, receipt=True)
     ids = [hit.memory.id for hit in shown]
     owner.feedback(shown.receipt or "", used=ids[:1], ignored=ids[1:2])
     owner.acting_as(Actor.agent("scout")).feedback(shown.receipt or "", used=ids[1:], ignored=ids[:1])
-    spoken = [each for each in examples(owner._session, Progress()) if each.receipt == shown.receipt]
-    assert [(each.bounded, each.pairs) for each in spoken] == [(False, 1)]
+    spoken = [each for each in examples(owner._session) if each.receipt == shown.receipt]
+    assert [(each.from_agent, each.pairs) for each in spoken] == [(False, 1)]
 
 
 def test_status_says_how_far_agents_count_and_how_far_they_did(owner: Memory) -> None:
@@ -240,3 +194,14 @@ def test_status_says_how_far_agents_count_and_how_far_they_did(owner: Memory) ->
 def test_a_share_is_from_nothing_to_all() -> None:
     with pytest.raises(InvalidInput, match="agent_feedback_share"):
         Policy(agent_feedback_share=1.5)
+
+
+def test_a_restored_export_ranks_plainly_until_it_is_trained(owner: Memory, tmp_path: Path, clock: Any) -> None:
+    assert owner.train_reranker().serving
+    write_vault(owner, tmp_path / "vault.jsonl")
+    with Memory.open(tmp_path / "there.db", actor=OLGA, clock=clock, config_dir=tmp_path / "other", **GIVEN) as there:
+        notes = brought_back(there, tmp_path / "vault.jsonl").notes
+        assert any("no learned weights" in note for note in notes)
+        assert "missing" in there.status()["reranker"]["error"]
+        assert there.run_job("train_reranker").commits
+        assert there.status()["reranker"]["error"] is None

@@ -58,23 +58,6 @@ def test_training_on_what_an_agent_said_says_how_a_person_can_count(run, saved, 
     assert "--as operator" in run("train", "--json").json["why"]
 
 
-def test_training_reports_its_progress_while_somebody_looks(run, saved, monkeypatch):
-    from contextlib import contextmanager
-
-    from keepward.cli import screen as cli_screen
-
-    asked = []
-
-    @contextmanager
-    def progress(what, *, quiet):
-        asked.append((what, quiet))
-        yield None
-
-    monkeypatch.setattr(cli_screen, "progress", progress)
-    run("train")
-    assert asked == [("training", False)]
-
-
 def test_an_agent_may_not_train(run, saved):
     assert run("train", "--as", "agent:x").code == 7
 

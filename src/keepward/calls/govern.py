@@ -336,11 +336,8 @@ class Govern(Calls):
     # --- upkeep
 
     @sends("upkeep")
-    def train_reranker(self, *, on_progress: Callable[[int, int], None] | None = None) -> Training:
-        """Train the reranker from all feedback, for the owner alone; it serves only where it proves better.
-
-        ``on_progress`` is called with (done, total); over HTTP once, at the end.
-        """
+    def train_reranker(self) -> Training:
+        """Train the reranker from all feedback, for the owner alone; it serves only where it proves better."""
 
     @sends("upkeep")
     def touch(self, memory_ids: Sequence[str]) -> int:

@@ -267,9 +267,8 @@ def _show_adoption(screen: Screen, data: dict[str, Any]) -> None:
 def export(call: Call, path: str, markdown: bool) -> Answer:
     """Write every version of every memory of the tenant as JSON lines, or what holds now as a folder of notes."""
     from keepward.interchange import write_notes, write_vault
-    from keepward.interchange.exports import Tally
 
-    tally, memory, piped = Tally(), call.memory("decide"), path == "-"
+    memory, piped = call.memory("decide"), path == "-"
     if piped and markdown:
         raise InvalidInput("--markdown takes a folder: keepward export FOLDER --markdown")
     if piped and call.as_json:
@@ -281,21 +280,18 @@ def export(call: Call, path: str, markdown: bool) -> Answer:
         told = f"{counted(count, 'note', 'notes')}, tenant {memory.tenant}"
         talk = ["not in it: earlier versions, what no longer holds, and the bytes of blobs"]
     else:
-        count = write_vault(memory, sys.stdout if piped else target, tally=tally)
+        count = write_vault(memory, sys.stdout if piped else target)
         told = f"{counted(count, 'line', 'lines')}, tenant {memory.tenant}, head {head}"
-        told += f", weights of the reranker: {len(tally.weights)}" if tally.weights else ""
-        talk = [*([told] if piped else []), "not in it: the review queue, receipts, feedback and counts of use"]
+        talk = [
+            *([told] if piped else []),
+            "not in it: the review queue, receipts, feedback, learned weights and counts of use",
+        ]
     data = {
         "path": None if piped else path,
         "lines": count,
         "head": head,
         "tenant": memory.tenant,
-        "weights": len(tally.weights),
-        "lost_weights": sorted(tally.lost),
     }
-    if tally.lost:
-        lost = f"weights of the reranker that the journal names and that could not be read: {len(tally.lost)}"
-        talk.append(f"{lost}; `keepward verify` says more")
     return Answer(data, lambda screen, _: None if piped else screen.line(f"{path}: {told}"), talk=tuple(talk))
 
 

@@ -610,8 +610,7 @@ def feedback(call: Call, **said: Any) -> Answer:
 @command()
 def train(call: Call) -> Answer:
     """Train the reranker from feedback, in one commit; it serves only where it orders held-out feedback better."""
-    with call.progress("training") as report:
-        return Answer(data_of(call.memory("decide").train_reranker(on_progress=report)), _show_training)
+    return Answer(data_of(call.memory("decide").train_reranker()), _show_training)
 
 
 def _show_training(screen: Screen, data: dict[str, Any]) -> None:

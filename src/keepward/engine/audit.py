@@ -8,9 +8,10 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from keepward.engine import blobs, identity, learned
+from keepward.engine import blobs, identity
 from keepward.engine.index import from_database
 from keepward.engine.read import replica_notes, seq_of
+from keepward.engine.reranker import reranker_status
 from keepward.engine.session import Session
 from keepward.engine.view import commit_of, reaches, readable, veiled, withheld_from
 from keepward.engine.waiting import ran_out, waiting_rows
@@ -199,7 +200,7 @@ def status(session: Session) -> dict[str, Any]:
         # Drafts live in their author's process and leave nothing behind; what can be stuck is the queue.
         "stuck_drafts": sum(now - made > STUCK for made in waiting),
         "blocks": _blocks(session),
-        "reranker": learned.facts(session, head.seq),
+        "reranker": reranker_status(session, head.seq),
     }
 
 

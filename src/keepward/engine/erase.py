@@ -23,7 +23,8 @@ from typing import Any
 from keepward.engine.blobs import ref_in, refs_of
 from keepward.engine.commit import store_steps
 from keepward.engine.identity import editions_of
-from keepward.engine.learned import CARRIED, KEY
+from keepward.engine.own import RERANKER
+from keepward.engine.reranker import stopped, training_data_to_remove
 from keepward.engine.session import Engine, Session
 from keepward.engine.traces import (
     CERTIFICATE,
@@ -35,9 +36,7 @@ from keepward.engine.traces import (
     marks_of,
     remains,
     speaks,
-    stopped,
     traces_of,
-    unlearned,
 )
 from keepward.engine.undo import lifted
 from keepward.engine.view import WITHHELD, closure, fetch, items_of, withholds
@@ -125,9 +124,9 @@ def _apply(
     if bearer is not None:
         # Only versions of memories that live on lose content: one of them carries the commit, unchanged.
         steps.append(Step(op="redact", before=bearer, after=replace(bearer, version=bearer.version + 1)))
-    learned = stopped(session, [name for kind, name in plan.artefacts if kind == KEY])
-    if learned is not None:
-        steps.append(learned)
+    weights = [name for kind, name in plan.artefacts if kind == RERANKER]
+    if weights and (step := stopped(session)) is not None:
+        steps.append(step)
     places = [*plan.versions, *((seq, OWN) for seq in plan.details)]
 
     def destroy(writer: Writer) -> None:
@@ -151,6 +150,8 @@ def _apply(
             not writer.drop_blob(session.tenant, ref) and writer.has_blob(session.tenant, ref) for ref in plan.blobs
         ):
             raise Conflict(_CHANGED)
+        for name in weights:
+            writer.put_artefact(session.tenant, RERANKER, name, "")
         writer.put_artefact(session.tenant, COUNTS, steps[0].after.id, counts(plan))
 
     for name in ids:
@@ -170,7 +171,7 @@ def _apply(
     except Conflict as fault:
         raise Conflict(_CHANGED) from fault
     session.indexes.forget(session.tenant)
-    session.engine.rerankers.forget(session.tenant)
+    session.engine.rerankers.clear()
     return Erased(plan=_without_texts(plan), commit=stored.commit, receipt=stored.receipt)
 
 
@@ -233,7 +234,7 @@ def replay(session: Session, entries: Sequence[dict[str, Any]]) -> int:
 
 
 #: Kept texts that hold no words: what this module writes, and what was learned.
-_NO_TEXTS = frozenset({COUNTS, CERTIFICATE, KEY, CARRIED})
+_NO_TEXTS = frozenset({COUNTS, CERTIFICATE, RERANKER})
 
 
 @dataclass(slots=True)
@@ -538,8 +539,8 @@ def outside_the_journal(session: Session, ids: set[str], traces: Traces, queued:
         fresh = cleaned(body, ids, names, documents, traces)
         if fresh is not body:
             receipts[body["id"]] = fresh
-    feedback, weights = unlearned(session, ids, showing, kept)
-    artefacts += [(KEY, name) for name in weights]
+    feedback, weights = training_data_to_remove(session, ids, showing, kept)
+    artefacts += [(RERANKER, name) for name in weights]
     return Beside(receipts=receipts, proposals=proposals, artefacts=artefacts, feedback=feedback)
 
 

@@ -15,8 +15,8 @@ from typing import Any
 
 from keepward.context.render import Artefact, Fetch, pieces
 from keepward.context.render import replay as render_again
-from keepward.engine import learned
 from keepward.engine.contexts import Asked, compiled, held_in, sources
+from keepward.engine.reranker import reranker_status
 from keepward.engine.review import pending
 from keepward.engine.session import Session, note_handed
 from keepward.engine.view import COMPILED, reaches, receipt_of_read, veiled, visible, withholds
@@ -164,7 +164,7 @@ def explained_recall(session: Session, recall: Recall, orders: Mapping[str, Reca
     from keepward.retrieval.fusion import adds
 
     ranks = {name: {hit.memory.id: hit.rank for hit in found} for name, found in orders.items()}
-    told = learned.facts(session, session.store.head(session.tenant).seq)
+    told = reranker_status(session, session.store.head(session.tenant).seq)
     ranked = (
         Ranked(
             id=hit.memory.id,

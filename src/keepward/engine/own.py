@@ -22,6 +22,9 @@ from keepward.store.reads import Reader
 if TYPE_CHECKING:
     from keepward.engine.session import Session
 
+#: Key of the record that names the learned weights, and kind of the documents that hold them.
+RERANKER = "reranker"
+
 
 def own_records(store: Reader, tenant: str, key: str) -> list[Record]:
     """Return the records under a key; one that a rollback has withdrawn is not archived."""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, cast
 
 from keepward.engine.features import usual_request, vectors_of
 from keepward.engine.index import from_database, unembedded
-from keepward.engine.learned import Standing, unfit
+from keepward.engine.reranker import ActiveReranker, active_reranker
 from keepward.engine.session import Engine, Session
 from keepward.engine.view import (
     GRANT,
@@ -327,15 +327,15 @@ def _apart(lacking: int, model: str | None, *, past: bool) -> str:
     return told if past else f"{told} until `keepward reindex` has run"
 
 
-def _reranker(session: Session, asked: Query, seq: int) -> tuple[Standing | None, list[str]]:
+def _reranker(session: Session, asked: Query, seq: int) -> tuple[ActiveReranker | None, list[str]]:
     """Return the reranker that orders a query at a commit, or None and what it could not do."""
-    stands = session.engine.rerankers.at(session.store, session.tenant, seq)
-    if stands.fault is not None:
-        return None, [f"the learned reranker was left out: {stands.fault}; run `keepward doctor`"]
-    if not stands.serves:
+    active = active_reranker(session, seq)
+    if active.fault is not None:
+        return None, [f"the learned reranker was left out: {active.fault}; run `keepward doctor`"]
+    if active.weights is None:
         return None, []
-    why = unfit(stands, asked.vector_model)
-    return (stands, []) if why is None else (None, [f"the learned reranker was left out: {why}"])
+    unfit = active.unfit(asked.vector_model)
+    return (active, []) if unfit is None else (None, [f"the learned reranker was left out: {unfit}"])
 
 
 def _query(engine: Engine, text: str, now: datetime) -> tuple[Query, list[str]]:

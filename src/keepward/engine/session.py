@@ -13,10 +13,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from keepward.engine.index import Indexes
-from keepward.engine.learned import Rerankers
 from keepward.errors import Unauthorised
 from keepward.model.fold import Frame
 from keepward.model.memory import Record
@@ -27,6 +26,9 @@ from keepward.ports.models import Embedder, Extractor, Redactor, Summarizer, Tok
 from keepward.ports.world import BlobStore, Clock, Document, ErasureList, IdSource
 from keepward.store.store import Store
 from keepward.store.writer import Writer
+
+if TYPE_CHECKING:
+    from keepward.engine.reranker import ActiveReranker
 
 _log = logging.getLogger(__name__)
 
@@ -85,7 +87,8 @@ class Engine:
     handed: dict[str, Handed] = field(default_factory=dict)
     #: What the queue is filtered by, by tenant, with the tenant's writes when it was read; see ``waiting``.
     queues: dict[str, tuple[int, dict[str, Any]]] = field(default_factory=dict)
-    rerankers: Rerankers = field(default_factory=Rerankers)
+    #: Rerankers at a few commits, by tenant and commit number.
+    rerankers: dict[tuple[str, int], ActiveReranker] = field(default_factory=dict)
     #: Remembers erasures outside of the store; None where this machine has no place for it.
     erasures: ErasureList | None = None
     #: Wakes maintenance.

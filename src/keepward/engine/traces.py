@@ -7,24 +7,21 @@ Invariants
 (3) Recognising what was erased takes the key of this machine. A text is recognised when it is equal under the declared
     normalisation, whatever the scope and whoever says it; a memory also by a foreign name or reference.
 (4) Feedback that names an erased memory loses the name and keeps its number, so that what is held out stays so.
-    Weights that may have learned from one go, whether they serve or not, and so do those that came with an import.
+    All learned weights go where feedback names an erased memory, or is on a receipt that shows one.
 (5) A certificate holds no content. Its ``commit`` holds all that the hash of the erasing commit covers, so that whoever
     has a copy of the journal can check with a SHA-256 library alone that it was made; see docs/journal.md.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from keepward.engine.learned import CARRIED, KEY, standing
-from keepward.engine.own import own_step
+from keepward.engine.own import RERANKER
 from keepward.engine.session import Engine, Session
 from keepward.engine.view import fetch, items_of
 from keepward.errors import Conflict, NotFound
@@ -38,14 +35,12 @@ from keepward.model.commit import (
     CommitDetails,
     Event,
     Reason,
-    Step,
     decode_details,
     mark,
     parse_place,
 )
 from keepward.model.journal import ErasePlan, Erasure
 from keepward.model.memory import CORE_BLOCKS, WORD_LISTS, WORDS, Record, Status
-from keepward.model.query import Feedback
 from keepward.model.value import to_micros
 
 if TYPE_CHECKING:
@@ -223,61 +218,6 @@ def _value(name: str, value: Any, ids: Collection[str], traces: Traces, *, own: 
     return value
 
 
-#: Stands in the record of the reranker from then on.
-WHY = "an erasure took the weights that had learned from it; run `keepward train` to learn anew from what is left"
-
-
-def unlearned(
-    session: Session, ids: Collection[str], receipts: Collection[str], kept: Collection[tuple[str, str, str]]
-) -> tuple[tuple[Feedback, ...], list[str]]:
-    """Return what has to go of what was learned from memories: feedback as it is to be, and names of weights, sorted.
-
-    ``receipts`` are the ids of those that show one, ``kept`` the kept texts as (kind, version, text).
-    """
-    log = session.store.feedback(session.tenant)
-    touched = [given.n for given in log if given.receipt in receipts or _names(given, ids)]
-    fresh = []
-    for given in (each for each in log if _names(each, ids)):
-        used, ignored = (tuple(name for name in side if name not in ids) for side in (given.used, given.ignored))
-        fresh.append(replace(given, used=used, ignored=ignored))
-    carried = {name for kind, name, _ in kept if kind == CARRIED}
-    weights = [
-        name
-        for kind, name, text in kept
-        if kind == KEY and (name in carried or (touched and _seen(name, text) >= min(touched)))
-    ]
-    return tuple(sorted(fresh, key=lambda given: given.n)), sorted(weights)
-
-
-def _names(given: Feedback, ids: Collection[str]) -> bool:
-    return any(name in ids for name in (*given.used, *given.ignored))
-
-
-def _seen(name: str, text: str) -> float:
-    """Return the number of the last feedback that weights have seen; endless when that cannot be told."""
-    from keepward.retrieval.rerank import unpack
-
-    try:
-        return unpack(base64.b64decode(text, validate=True), name=name).seen
-    except (binascii.Error, ValueError):
-        return float("inf")
-
-
-def stopped(session: Session, weights: Collection[str]) -> Step | None:
-    """Return the change after which these weights serve no more; None when no training ever named weights."""
-    stands = standing(session.store, session.tenant)
-    before = stands.record
-    if before is None or not weights:
-        return None
-    told = dict(stands.told)
-    told["erased"] = sorted({*told.get("erased", ()), *weights})
-    text = before.text
-    if told.get("weights") in weights:
-        told |= {"weights": None, "serving": False, "why": WHY, "seen": 0, "held_out": 0, "pairs": 0, "gain": 0.0}
-        text = "The learned reranker was erased and does not serve."
-    return own_step(session, before, KEY, text, told)
-
-
 def marks_of(key: bytes, tenant: str, records: Iterable[Record], names: Iterable[str] = ()) -> tuple[str, ...]:
     """Return the marks of versions of a memory: their texts, their foreign names, and further references, sorted."""
     found = {mark(key, tenant, "name", name.encode()) for name in names}
@@ -362,7 +302,7 @@ LIMITS = (
 
 def counts(plan: ErasePlan) -> str:
     """Return, as JSON text, how much beside the journal an erasure cleans."""
-    weights = sum(1 for kind, _ in plan.artefacts if kind == KEY)
+    weights = sum(1 for kind, _ in plan.artefacts if kind == RERANKER)
     found = {name: len(getattr(plan, name)) for name in ("receipts", "proposals", "feedback", "blobs")}
     return json.dumps({**found, "documents": len(plan.artefacts) - weights, "weights": weights})
 

@@ -4,28 +4,24 @@ Invariants
 (1) A file under its final name is whole, see ``durable``.
 (2) The export ends at the head that was newest when it began, however much is written meanwhile.
 (3) A journal that does not hold is not exported as if it did.
-(4) Weights of the reranker stand in the first line that names them; what is named and not there is counted.
-(5) Importing is never restoring: an export is restored by an owner who saw its core blocks and gives the digest of
+(4) Importing is never restoring: an export is restored by an owner who saw its core blocks and gives the digest of
     exactly that; what an import brings passes the gates as new text, whoever imports it.
-(6) An export takes the place of an earlier export, and of nothing else that holds anything.
+(5) An export takes the place of an earlier export, and of nothing else that holds anything.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, TextIO
 
 from keepward import durable
 from keepward.engine.blobs import ref_in
-from keepward.engine.learned import keep_carried, named_in, text_of
 from keepward.errors import Conflict, InvalidInput, NotFound, StoreUnavailable, Tampered, Unauthorised
 from keepward.interchange import vault
 from keepward.interchange.imports import recognise
 from keepward.interchange.reading import Source, opened
-from keepward.memory import session_of
 from keepward.model.codec import canonical, decode_record, digest
 from keepward.model.commit import Commit, Event, Head, recompute
 from keepward.model.copies import AdoptedBlock, ExportPlan, RestoredExport
@@ -41,24 +37,13 @@ if TYPE_CHECKING:
 _LONGEST_LINE = 1 << 24
 
 
-@dataclass(slots=True, kw_only=True)
-class Tally:
-    """What an export holds beside its lines."""
-
-    #: Blobs that lines refer to.
-    refs: set[str] = field(default_factory=set)
-    #: Names of weights of the reranker that came with it, and of those that were named and could not be read.
-    weights: set[str] = field(default_factory=set)
-    lost: set[str] = field(default_factory=set)
-
-
-def write_vault(mem: Memory, target: str | Path | TextIO, *, blobs: bool = True, tally: Tally | None = None) -> int:
+def write_vault(mem: Memory, target: str | Path | TextIO, *, blobs: bool = True) -> int:
     """Write every version of every memory of the tenant, oldest first; return the number of lines.
 
     A path is replaced in one step and is readable by its owner alone; a stream is left open. An empty
     tenant gives no lines. ``blobs``: the content that lines refer to goes to a folder beside a path, see
-    ``vault``; a stream holds the references alone. What else it holds is counted in ``tally``. Not in it are
-    the review queue, receipts, feedback and counts of use.
+    ``vault``; a stream holds the references alone. Not in it are the review queue, receipts, feedback, learned
+    weights and counts of use.
 
     Raises:
         Unauthorised: the handle is not the owner's; an export holds every scope.
@@ -68,10 +53,10 @@ def write_vault(mem: Memory, target: str | Path | TextIO, *, blobs: bool = True,
     """
     if not mem.actor.is_owner:
         raise Unauthorised("an export holds every scope of the tenant: open the store as its owner")
-    tally, count = tally or Tally(), 0
+    refs, count = set[str](), 0
     if not isinstance(target, str | Path):
         plain = (getattr(target, "encoding", None) or "utf-8").lower().replace("-", "") != "utf8"
-        for line in _lines(mem, tally):
+        for line in _lines(mem, refs):
             # A terminal that cannot show every letter gets them escaped, and not an error half way.
             target.write((json.dumps(json.loads(line), separators=(",", ":")) if plain else line) + "\n")
             count += 1
@@ -80,19 +65,19 @@ def write_vault(mem: Memory, target: str | Path | TextIO, *, blobs: bool = True,
     _check_replaceable(path)
     try:
         with durable.replacing(path) as out:
-            for line in _lines(mem, tally):
+            for line in _lines(mem, refs):
                 out.write(f"{line}\n".encode())
                 count += 1
             # First, so that a file under its final name never waits for what it refers to.
             if blobs:
-                vault.write_blobs(mem, path, tally.refs)
+                vault.write_blobs(mem, path, refs)
     except OSError as fault:
         raise StoreUnavailable(f"cannot write {path.name}: {fault.strerror or 'output error'}") from fault
     return count
 
 
 def _check_replaceable(path: Path) -> None:
-    """Make sure that an export may take the place of what is at a path; see (6)."""
+    """Make sure that an export may take the place of what is at a path; see (5)."""
     if id_file(path).exists():
         # Its blobs lie where those of an export would.
         raise InvalidInput(f"{path.name} is a store; name another file for the export")
@@ -110,7 +95,7 @@ def _check_replaceable(path: Path) -> None:
         raise InvalidInput(f"{path.name} is there already and is no export; move it away, or name another file")
 
 
-def _lines(mem: Memory, tally: Tally) -> Iterator[str]:
+def _lines(mem: Memory, refs: set[str]) -> Iterator[str]:
     newest = mem.log(limit=1)
     if not newest:
         return
@@ -121,9 +106,11 @@ def _lines(mem: Memory, tally: Tally) -> Iterator[str]:
             raise Tampered(f"commit {commit.seq} does not match its hash; run `keepward verify`")
         for event in events:
             first = commit if event.n == 0 else None
-            weights = None if event.payload is None else _weights_in(mem, event.payload, tally)
+            ref = None if event.payload is None else ref_in(event.payload)
+            if ref is not None:
+                refs.add(ref)
             heads = export if first and commit.seq == 1 else None
-            fields = vault.event_fields(event, first, len(events), heads, weights, _touched(mem, event))
+            fields = vault.event_fields(event, first, len(events), heads, _touched(mem, event))
             yield vault.event_line(fields)
         if commit.seq == head.seq:
             if commit.hash != head.hash:
@@ -142,22 +129,6 @@ def _touched(mem: Memory, event: Event) -> int | None:
         return None
     moved = read.version == made.version and read.expires_at != made.expires_at
     return to_micros(read.expires_at) if moved and read.expires_at else None
-
-
-def _weights_in(mem: Memory, payload: bytes, tally: Tally) -> str | None:
-    """Return the weights that a payload is the first to name, if they are there; count what it refers to."""
-    ref, name = ref_in(payload), named_in(payload)
-    if ref is not None:
-        tally.refs.add(ref)
-    if name is None or name in tally.weights | tally.lost:
-        return None
-    session = session_of(mem, owners="reading the weights of the reranker")
-    text, erased = text_of(session.store, session.tenant, name)
-    if text is not None:
-        tally.weights.add(name)
-    elif not erased:
-        tally.lost.add(name)
-    return text
 
 
 def plan_restore_export(mem: Memory, target: str | Path | IO[str] | IO[bytes]) -> ExportPlan:
@@ -229,7 +200,6 @@ def _planned(mem: Memory, source: Source) -> tuple[ExportPlan, Memory, vault.Sur
         live=len(newest),
         core=tuple(sorted(blocks, key=lambda each: (each.scope, each.key or "", each.text))),
         blobs=len(found.blobs),
-        weights=len(found.weights),
     )
     return plan, place, found
 
@@ -241,18 +211,13 @@ def _restored(
     for ref in sorted(found.blobs):
         # Before the journal: what refers to them is stored only when they are there.
         beside.take(place, ref)
-    for name, text in vault.weights(source, found):
-        keep_carried(session_of(place, owners="keeping the weights of a reranker"), name, text)
     commits = _counted(vault.journal(source, found.head), found.lines, report)
     head = place.restore_journal(commits, ends=vault.ends(source, place.now))
     if head != found.head:
         raise Tampered("the restored journal does not end in the head of the file; run `keepward verify`")
     notes = [f"the whole history was restored; the head is {head.name}", *beside.notes()]
-    if found.weights:
-        notes.append(f"weights of the learned reranker came with it: {len(found.weights)}")
-    lacking = place.status()["reranker"]["error"]
-    if lacking:
-        notes.append(f"the learned reranker does not serve here: {lacking}; recall is in the plain order")
+    if place.status()["reranker"]["error"]:
+        notes.append("an export has no learned weights: recall is in the plain order; run `keepward train`")
     if place is not mem:
         notes.append(f"the file is of tenant {found.tenant} and was restored there")
     return RestoredExport(tenant=found.tenant, head=head.name, versions=found.lines, notes=tuple(notes))

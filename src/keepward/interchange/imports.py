@@ -499,8 +499,6 @@ def _vault_plan(source: Source, mem: Memory) -> Plan:
     wanted = frozenset(found.newest.values())
     newest = [(record.is_live(now), record.scope == RESERVED) for _, record in vault.records(source, wanted)]
     live, own = sum(holds for holds, _ in newest), sum(reserved for _, reserved in newest)
-    if found.weights:
-        told.append("the learned reranker was left out: it goes with its history alone")
     folder = source.path and vault.folder_of(source.path)
     beside = vault.Sidecar(folder=folder) if source.keep else None
     left = Counter({notes.ENDED: len(wanted) - live - own})

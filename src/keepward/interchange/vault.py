@@ -28,7 +28,6 @@ from typing import TYPE_CHECKING, Any
 
 from keepward import durable
 from keepward.engine.blobs import files_of, reachable, ref_in
-from keepward.engine.learned import checked, named_in
 from keepward.engine.parts import Unusable
 from keepward.errors import InvalidInput, KeepwardError
 from keepward.interchange.reading import Source, opened, parse, strings
@@ -62,20 +61,17 @@ def event_fields(
     commit: Commit | None,
     events: int = 0,
     export: dict[str, Any] | None = None,
-    weights: str | None = None,
     touched: int | None = None,
 ) -> dict[str, Any]:
     """Return the fields of one event's line.
 
     ``commit`` is given for the first event of a commit, which has ``events`` events in all; ``export``
-    for the first line of the file; ``weights`` for the first that names these weights of the reranker; ``touched`` is
-    when the version ends, in microseconds since 1970, where touches have moved the end of its sliding term.
+    for the first line of the file; ``touched`` is when the version ends, in microseconds since 1970, where touches have
+    moved the end of its sliding term.
     """
     line = _record_fields(event)
     line |= {"op": event.op, "seq": event.seq, "n": event.n}
     line |= {"salt": event.salt.hex(), "seal": event.payload_commit.hex()}
-    if weights is not None:
-        line["weights"] = weights
     if touched is not None:
         line["touched"] = touched
     if commit is not None:
@@ -171,20 +167,6 @@ def event_of(line: dict[str, Any], seq: int, n: int) -> Event:
     )
 
 
-def weights_in(line: dict[str, Any], payload: bytes | None) -> tuple[str, str] | None:
-    """Return name and text of the weights that a line carries, None where it carries none."""
-    if "weights" not in line:
-        return None
-    name = None if payload is None else named_in(payload)
-    try:
-        if name is None:
-            raise ValueError("it names no weights")
-        checked(name, line["weights"])
-    except (ValueError, TypeError) as fault:
-        raise Unusable("the weights of the reranker are not those that the line names: the file was changed") from fault
-    return name, line["weights"]
-
-
 def commit_of(opening: dict[str, Any], tenant: str, seq: int, prev: bytes, events: list[Event]) -> Commit:
     """Return the commit of these events, which must follow the hash ``prev``."""
     gone = opening.get("erased") is True
@@ -207,9 +189,6 @@ def commit_of(opening: dict[str, Any], tenant: str, seq: int, prev: bytes, event
         raise Unusable(f"commit {seq} does not match its hash: the file was changed")
     return commit
 
-
-#: Weights of the reranker that a line names: by their name, with its number, and whether it carries them.
-Carried = tuple[str, int, bool]
 
 _MOST_NAMED = 5
 _SHORTEST_SECRET = 8
@@ -235,8 +214,6 @@ class Survey:
     newest: dict[str, int] = field(default_factory=dict)
     #: Blobs that any version refers to.
     blobs: set[str] = field(default_factory=set)
-    #: Line number of the weights of the reranker that the file carries, by their name, in order.
-    weights: dict[str, int] = field(default_factory=dict)
 
 
 def survey(source: Source) -> Survey:
@@ -245,21 +222,14 @@ def survey(source: Source) -> Survey:
     found: Survey | None = None
     last = Head(seq=0, hash=EMPTY_HASH)
     clean: set[str] = set()
-    named: set[str] = set()
     try:
-        for head, commit, events, numbers, carried in _commits(source):
+        for head, commit, events, numbers in _commits(source):
             for number, event in zip(numbers, events, strict=True):
                 _screen(number, event.payload, faults, clean)
                 _check_record(number, event, faults)
             _screen(numbers[0], commit.payload, faults, clean)
             found = found or Survey(tenant=commit.tenant, head=head)
             found.lines += len(events)
-            for name, number, here in carried:
-                if here and name in named:
-                    raise Unusable(f"line {number}: it carries weights and is not the first to name them")
-                named.add(name)
-                if here:
-                    found.weights[name] = number
             found.blobs |= {ref for each in events if each.payload and (ref := ref_in(each.payload)) is not None}
             found.newest |= {event.memory_id: number for number, event in zip(numbers, events, strict=True)}
             last = Head(seq=commit.seq, hash=commit.hash)
@@ -282,7 +252,7 @@ def journal(source: Source, head: Head) -> Iterator[tuple[Commit, list[Event]]]:
     """Yield the commits of a surveyed file; ``head`` is the one found then."""
     last = Head(seq=0, hash=EMPTY_HASH)
     try:
-        for _, commit, events, _, _ in _commits(source):
+        for _, commit, events, _ in _commits(source):
             yield commit, events
             last = Head(seq=commit.seq, hash=commit.hash)
     except Unusable as fault:
@@ -314,23 +284,14 @@ def ends(source: Source, now: datetime) -> dict[str, dict[int, int]]:
     return found
 
 
-def weights(source: Source, found: Survey) -> Iterator[tuple[str, str]]:
-    """Yield name and text of the weights that a surveyed file carries; their place in it is looked up, not judged."""
-    for _, line in _picked(source, frozenset(found.weights.values())):
-        carried = weights_in(line, payload_of(line))
-        if carried is not None:
-            yield carried
-
-
 def _picked(source: Source, wanted: frozenset[int]) -> Iterator[tuple[int, dict[str, Any]]]:
     for number, text in source.lines() if wanted else ():
         if number in wanted and not isinstance(text, Unusable):
             yield number, parse(text)
 
 
-def _unchanged(lines: list[dict[str, Any]], numbers: list[int], commit: Commit, events: list[Event]) -> list[Carried]:
-    """Check that lines say what their hashes cover and nothing else; return the weights that they name."""
-    found = []
+def _check_lines(lines: list[dict[str, Any]], numbers: list[int], commit: Commit, events: list[Event]) -> None:
+    """Check that lines say what their hashes cover and nothing else."""
     for number, line, event in zip(numbers, lines, events, strict=True):
         first = commit if event.n == 0 else None
         export = line.get("export") if first and commit.seq == 1 else None
@@ -338,17 +299,12 @@ def _unchanged(lines: list[dict[str, Any]], numbers: list[int], commit: Commit, 
         slides = touched is not None and event.payload is not None and "sliding_ms" in json.loads(event.payload)
         if touched is not None and not (slides and type(touched) is int and abs(touched) < _LAST):
             raise Unusable(f"line {number}: it has the end of a sliding term and no such term")
-        if line != event_fields(event, first, len(events), export, line.get("weights"), touched):
+        if line != event_fields(event, first, len(events), export, touched):
             raise Unusable(f"line {number}: a field was changed")
-        carried = weights_in(line, event.payload)
-        name = None if event.payload is None else named_in(event.payload)
-        if name is not None:
-            found.append((name, number, carried is not None))
-    return found
 
 
-def _commits(source: Source) -> Iterator[tuple[Head, Commit, list[Event], list[int], list[Carried]]]:
-    """Yield the promised head, verified commits, their events, the numbers of their lines, and the weights named."""
+def _commits(source: Source) -> Iterator[tuple[Head, Commit, list[Event], list[int]]]:
+    """Yield the promised head, verified commits, their events, and the numbers of their lines."""
     tenant, head = "", Head(seq=0, hash=EMPTY_HASH)
     prev, seq = EMPTY_HASH, 0
     events: list[Event] = []
@@ -371,11 +327,11 @@ def _commits(source: Source) -> Iterator[tuple[Head, Commit, list[Event], list[i
             if len(events) < opening["events"]:
                 continue
             commit = commit_of(opening, tenant, seq, prev, events)
-            carried = _unchanged(lines, numbers, commit, events)
+            _check_lines(lines, numbers, commit, events)
         except (KeyError, TypeError, ValueError, AttributeError, KeepwardError) as fault:
             said = str(fault) if isinstance(fault, Unusable | KeepwardError) else "a field is missing or damaged"
             raise Unusable(said if said.startswith("line ") else f"line {number}: {said}") from fault
-        yield head, commit, events, numbers, carried
+        yield head, commit, events, numbers
         prev, events, numbers, lines = commit.hash, [], [], []
     if events:
         raise Unusable(f"the file was cut: commit {seq} lacks {opening['events'] - len(events)} of its lines")

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 
 from keepward.engine import blobs, review
 from keepward.engine.index import reindex, take_in, unembedded
-from keepward.engine.learned import standing, unseen
 from keepward.engine.receipts import compact_receipts
+from keepward.engine.reranker import read_reranker, train_reranker, unseen_feedback
 from keepward.engine.session import Session
-from keepward.engine.training import train_reranker
 from keepward.engine.use import learn_importance
 from keepward.errors import KeepwardError
 from keepward.jobs.consolidate import consolidate
@@ -66,7 +65,8 @@ def _reinforce(session: Session, tally: Tally, _: Callable[[], None]) -> None:
 
 
 def _train(session: Session, tally: Tally, _: Callable[[], None]) -> None:
-    if not unseen(session.store, session.tenant, standing(session.store, session.tenant)):
+    active = read_reranker(session.store, session.tenant, session.store.head(session.tenant).seq)
+    if active.fault is None and not unseen_feedback(session, active):
         tally.skipped = "there is no feedback that was not learned from"
         return
     found = train_reranker(session)

@@ -15,7 +15,7 @@ WARNING = (
 
 
 #: What a new store does not take over, in words.
-NOT_CARRIED = "receipts, tokens, the review queue, feedback and counts of use"
+NOT_CARRIED = "receipts, tokens, the review queue, feedback, learned weights and counts of use"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,7 +179,6 @@ class ExportPlan:
     #: Core blocks that hold now, by scope and key.
     core: tuple[AdoptedBlock, ...]
     blobs: int
-    weights: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from keepward.model.trust import Trust
 from keepward.ports.store import Profile
-from keepward.retrieval import fusion, rerank, vectors
+from keepward.retrieval import fusion, reranker, vectors
 from keepward.retrieval.advice import is_advice_or_task, requests_action
 from keepward.retrieval.analyze import ASKS, PREFERENCE, adds_qualifier, term_hash, terms
 from keepward.retrieval.answers import asks_name, time_terms
@@ -262,7 +262,7 @@ class Index:
         allowed: Allowed,
         limit: int,
         *,
-        weights: rerank.Weights | None = None,
+        weights: reranker.RerankerWeights | None = None,
         by_cosine: bool = False,
         texts: Texts | None = None,
     ) -> list[Scored]:
@@ -295,7 +295,7 @@ class Index:
         found.parts["fused"] = found.total
         if by_cosine and found.near.compared.any():
             found.total = found.near.cosine
-        places = self._best(found, limit if weights is None else max(limit, rerank.DEPTH))
+        places = self._best(found, limit if weights is None else max(limit, reranker.MIN_CANDIDATES))
         if weights is not None:
             self._learn(found, weights, places, allowed.now)
             places = self._in_order(found, places)
@@ -421,25 +421,25 @@ class Index:
             weak &= ~compared | (near.cosine[places] < below)
         return np.asarray(weak, dtype=np.bool_)
 
-    def _learn(self, found: _Found, weights: rerank.Weights, places: Places, now: int) -> None:
+    def _learn(self, found: _Found, weights: reranker.RerankerWeights, places: Places, now: int) -> None:
         """Add what the weights say of these candidates; 0 for the others."""
         rows, query = found.near.rows[places], found.query
         near = np.zeros(len(rows))
         if query.vector is not None and weights.model is not None and query.vector_model == weights.model:
-            toward = weights.towards(query.vector)
+            toward = weights.query_direction(query.vector)
             first, known, store = self._first(weights.model, len(toward), rows)
             if store is not None and known.any():
                 cosines = store.cosines(toward.astype(np.float32), first[known]).astype(np.float64)
                 near[known] = rounded(cosines * float(np.sqrt(np.dot(toward, toward))))
-        facts = rerank.facts_of(
-            [found.parts[name][places] for name in rerank.PARTS[:4]],
+        features = reranker.features_of(
+            [found.parts[name][places] for name in reranker.FEATURES[:4]],
             happened=self._columns["created_at"][rows],
             now=now,
             importance=self._columns.importance(rows, now),
             trust=self._columns["trust"][rows],
         )
         found.parts["learned"] = np.zeros(len(found.total))
-        found.parts["learned"][places] = weights.change(near, facts)
+        found.parts["learned"][places] = weights.score_deltas(near, features)
         found.total = rounded(found.total + found.parts["learned"])
 
     def _hits(self, found: _Found, places: Places, most: float) -> list[Scored]:

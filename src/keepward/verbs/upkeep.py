@@ -48,7 +48,7 @@ class Touch(Request[int]):
 class TrainReranker(Request[Training]):
     """Train the reranker from all feedback, for the owner alone; it serves only where it proves better."""
 
-    function = "engine.training:train_reranker"
+    function = "engine.reranker:train_reranker"
     owner = "training the reranker"
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from keepward.retrieval.learn import HELD_OUT, LEAST_PAIRS, Example, Lots, judge, train
-from keepward.retrieval.rerank import PARTS, Weights, name_of
+from keepward.retrieval.reranker import FEATURES, HOLD_OUT_EVERY, MIN_PAIRS, Example, RerankerWeights, judge, train
 
 DIM = 32
 
 
-def example(n: int, *, helpful: bool = True, shown: int = 4, bounded: bool = False, receipt: str = "") -> Example:
+def example(n: int, *, helpful: bool = True, shown: int = 4, from_agent: bool = False, receipt: str = "") -> Example:
     """Memories whose use follows one direction, where the fused score says the opposite."""
     draws = np.random.default_rng(n)
     vectors = draws.normal(size=(shown, DIM)).astype(np.float32)
@@ -22,18 +21,16 @@ def example(n: int, *, helpful: bool = True, shown: int = 4, bounded: bool = Fal
     used[0 if helpful else n * 2_654_435_761 % 97 % shown] = True
     vectors[0, 0] = 0.6
     query = draws.normal(size=DIM).astype(np.float32)
-    facts = np.zeros((shown, len(PARTS)))
-    facts[:, PARTS.index("cosine")] = -used.astype(np.float64) if helpful else draws.normal(size=shown)
+    facts = np.zeros((shown, len(FEATURES)))
+    facts[:, FEATURES.index("cosine")] = -used.astype(np.float64) if helpful else draws.normal(size=shown)
     return Example(
-        n=n,
-        held_out=n % HELD_OUT == 0 and not bounded,
-        bounded=bounded,
+        held_out=n % HOLD_OUT_EVERY == 0 and not from_agent,
+        from_agent=from_agent,
         receipt=receipt or f"receipt {n}",
         query=query / np.linalg.norm(query),
         vectors=vectors,
-        known=np.ones(shown, dtype=np.bool_),
-        fused=0.2 * facts[:, PARTS.index("cosine")],
-        facts=facts,
+        fused=0.2 * facts[:, FEATURES.index("cosine")],
+        features=facts,
         used=used,
     )
 
@@ -42,8 +39,8 @@ def lessons(count: int, **how: bool) -> list[Example]:
     return [example(n, **how) for n in range(1, count + 1)]
 
 
-def learned(told: list[Example], seed: int = 0) -> Weights:
-    return train(told, model="m", dim=DIM, seed=seed)[0]
+def learned(told: list[Example]) -> RerankerWeights:
+    return train(told, model="m", dim=DIM, share=0.25)[0]
 
 
 @pytest.mark.promise("Z42")
@@ -59,43 +56,27 @@ def test_feedback_at_random_does_not_serve() -> None:
 
 
 def test_untrained_weights_gain_nothing_and_do_not_serve() -> None:
-    found = judge(train([], model="m", dim=DIM)[0], lessons(60))
+    found = judge(learned([]), lessons(60))
     assert (found.gain, found.serves) == (0.0, False)
-
-
-def test_a_step_is_taken_for_every_five_feedbacks_learned_from() -> None:
-    told = [each for each in lessons(80) if not each.held_out][:20]
-    assert learned(told).steps == 4
-
-
-def test_what_is_held_out_teaches_nothing() -> None:
-    told = lessons(40)
-    apart = [each if not each.held_out else example(each.n + 1_000 * HELD_OUT) for each in told]
-    apart = [Example(**{**_fields(each), "n": n}) for n, each in enumerate(apart, start=1)]
-    assert name_of(learned(told).pack()) == name_of(learned(apart).pack())
 
 
 def _fields(each: Example) -> dict[str, object]:
     return {name: getattr(each, name) for name in Example.__slots__}
 
 
-def test_the_same_feedback_and_seed_give_the_same_bytes() -> None:
-    assert learned(lessons(40)).pack() == learned(lessons(40)).pack()
-
-
-def test_another_seed_gives_other_weights() -> None:
-    assert learned(lessons(40)).pack() != learned(lessons(40), seed=1).pack()
+def test_the_same_feedback_gives_the_same_bytes() -> None:
+    assert learned(lessons(40)).dump() == learned(lessons(40)).dump()
 
 
 def test_too_few_held_out_pairs_do_not_let_it_serve() -> None:
     found = judge(learned(lessons(16)), lessons(16))
-    assert found.pairs < LEAST_PAIRS
+    assert found.pairs < MIN_PAIRS
     assert (found.serves, "it takes" in found.why) == (False, True)
 
 
 def test_no_feedback_gives_weights_that_change_nothing() -> None:
     none = learned([])
-    assert (none.steps, bool(none.parts.any()), none.left.shape[1]) == (0, False, 0)
+    assert (bool(none.features.any()), none.left.shape[1]) == (False, 0)
 
 
 def test_without_vectors_the_parts_alone_are_learned() -> None:
@@ -103,13 +84,12 @@ def test_without_vectors_the_parts_alone_are_learned() -> None:
         Example(**{**_fields(each), "query": np.zeros(0, np.float32), "vectors": np.zeros((4, 0), np.float32)})
         for each in lessons(60)
     ]
-    told = [Example(**{**_fields(each), "known": np.zeros(4, dtype=np.bool_)}) for each in told]
-    assert judge(train(told, model=None, dim=0)[0], told).serves
+    assert judge(train(told, model=None, dim=0, share=0.25)[0], told).serves
 
 
 def test_a_memory_without_a_vector_is_compared_by_its_parts_alone() -> None:
     told = lessons(60)
-    blind = [Example(**{**_fields(each), "known": np.zeros(4, dtype=np.bool_)}) for each in told]
+    blind = [Example(**{**_fields(each), "vectors": np.zeros((4, DIM), np.float32)}) for each in told]
     assert not learned(blind).left.any()
 
 
@@ -122,7 +102,7 @@ def voices(people: int, agents: int, *, first: int = 1) -> list[Example]:
     for _n in range(people):
         told.append(example(first + len(told)))
         for _ in range(agents):
-            said = example(first + len(told), bounded=True)
+            said = example(first + len(told), from_agent=True)
             told.append(Example(**{**_fields(said), "used": ~said.used}))
     return told
 
@@ -141,64 +121,33 @@ def test_without_a_bound_they_would() -> None:
 
 
 def test_agents_alone_teach_nothing() -> None:
-    told = [example(n, bounded=True) for n in range(1, 60)]
-    assert train(told, model="m", dim=DIM, share=0.25)[0].steps == 0
-
-
-def test_agents_add_at_most_their_share_of_steps() -> None:
-    told = voices(60, 10)
-    people = [each for each in told if not each.bounded]
-    alone = train(people, model="m", dim=DIM, share=0.25)[0].steps
-    assert train(told, model="m", dim=DIM, share=0.25)[0].steps <= round(alone / 0.75) + 1
+    told = [example(n, from_agent=True) for n in range(1, 60)]
+    assert not learned(told).features.any()
 
 
 def test_what_agents_say_is_never_judged_on() -> None:
     told = voices(60, 10)
-    assert judge(learned(told), told).feedbacks == sum(each.held_out for each in told if not each.bounded)
+    assert judge(learned(told), told).feedbacks == sum(each.held_out for each in told if not each.from_agent)
 
 
-def lots(people: int, agents: list[str], share: float = 0.25) -> Lots:
-    made = Lots(share=share)
-    for place in range(people):
-        made.add(place, receipt=f"p{place}", bounded=False)
-    for place, receipt in enumerate(agents, start=people):
-        made.add(place, receipt=receipt, bounded=True)
-    return made
+def agents_share(people: int, receipts: list[str]) -> float:
+    said = [example(n, from_agent=True, receipt=receipt) for n, receipt in enumerate(receipts, start=1)]
+    told = [*(each for each in lessons(2 * people) if not each.held_out)][:people]
+    return train([*told, *said], model="m", dim=DIM, share=0.25)[1]
 
 
-def drawn(made: Lots) -> list[int]:
-    return [place for step in range(200) for place, _ in made.draw(0, step, 16)]
+def test_agents_together_weigh_at_most_their_share() -> None:
+    assert agents_share(30, [f"r{n}" for n in range(500)]) == 0.25
 
 
-def test_a_share_is_one_of_the_whole_and_not_of_what_people_say() -> None:
-    assert lots(30, [f"r{n}" for n in range(500)]).weight == 10.0
+def test_agents_that_say_little_weigh_as_much_as_they_say() -> None:
+    assert agents_share(98, ["r1", "r2"]) == 0.02
 
 
-def test_agents_that_say_little_count_no_more_than_they_say() -> None:
-    assert lots(300, ["r1", "r2"]).weight == 2.0
+def test_a_receipt_that_agents_speak_of_often_weighs_as_one() -> None:
+    assert agents_share(98, [*["often"] * 50, "once"]) == 0.02
 
 
-def test_draws_keep_to_the_share() -> None:
-    places = drawn(lots(30, [f"r{n}" for n in range(500)]))
-    assert 0.22 < sum(place >= 30 for place in places) / len(places) < 0.28
-
-
-def test_a_receipt_that_agents_speak_of_often_is_drawn_as_one() -> None:
-    places = [place for place in drawn(lots(300, [*["often"] * 50, "once"])) if place >= 300]
-    assert 0.3 < places.count(350) / len(places) < 0.7
-
-
-def test_a_feedback_that_names_many_memories_is_drawn_as_often_as_another() -> None:
-    told = [example(1, shown=400), example(2)]
-    found = Lots(share=0.25, buffer=10_000)
-    for place, each in enumerate(told):
-        found.add(place, receipt=each.receipt, bounded=False)
-    assert 0.4 < drawn(found).count(0) / 3200 < 0.6
-
-
-def test_a_flood_of_agents_does_not_push_people_out_of_the_buffer() -> None:
-    made = Lots(share=0.25, buffer=10)
-    made.add(0, receipt="p", bounded=False)
-    for place in range(1, 500):
-        made.add(place, receipt=f"r{place}", bounded=True)
-    assert 0 in drawn(made)
+def test_what_is_held_out_teaches_nothing() -> None:
+    told = lessons(40)
+    assert learned(told).dump() == learned([each for each in told if not each.held_out]).dump()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import struct
+import json
 from typing import Any
 
 import numpy as np
@@ -10,11 +10,10 @@ import pytest
 from entries_made import profile
 
 from keepward.ports.store import Profile
-from keepward.retrieval import analyze, rerank
+from keepward.retrieval import analyze
 from keepward.retrieval.fusion import MAX_SCORE
 from keepward.retrieval.index import Allowed, Index, Query
-from keepward.retrieval.learn import train
-from keepward.retrieval.rerank import PARTS, Weights, name_of, recency, unpack
+from keepward.retrieval.reranker import FEATURES, RerankerWeights, load, recency, train
 
 ALL = Allowed(scopes=None, now=0)
 DIM = 64
@@ -25,14 +24,14 @@ def vector(seed: int) -> np.ndarray:
     return made / np.linalg.norm(made)
 
 
-def weights(**given: Any) -> Weights:
+def weights(**given: Any) -> RerankerWeights:
     draws = np.random.default_rng(7)
     arrays = {
         "left": draws.normal(size=(DIM + 1, 3)).astype(np.float32),
         "right": draws.normal(size=(3, DIM)).astype(np.float32),
-        "parts": draws.normal(size=len(PARTS)).astype(np.float32),
+        "features": draws.normal(size=len(FEATURES)).astype(np.float32),
     }
-    return Weights(**{"model": "m", **arrays, **given})
+    return RerankerWeights(**{"model": "m", **arrays, **given})
 
 
 def entries(count: int) -> list[Profile]:
@@ -68,7 +67,7 @@ def ranked(index: Index, limit: int = 20, **how: Any) -> list[tuple[str, float]]
 @pytest.mark.promise("E30")
 def test_untrained_weights_leave_the_fused_order_and_its_scores_as_they_are() -> None:
     index = index_of(300)
-    assert ranked(index, weights=train([], model="m", dim=DIM)[0]) == ranked(index)
+    assert ranked(index, weights=train([], model="m", dim=DIM, share=0.25)[0]) == ranked(index)
 
 
 @pytest.mark.promise("E30")
@@ -88,7 +87,9 @@ def test_a_score_with_weights_is_the_fused_one_and_what_was_learned() -> None:
     index = index_of(30)
     query = Query(text="harbour", terms=("harbour",), vector=vector(1_000_000), vector_model="m")
     plain = {scored.id: scored.score for scored in index.search(query, ALL, 30)}
-    small = weights(left=np.zeros((DIM + 1, 3), dtype=np.float32), parts=np.full(len(PARTS), 0.01, dtype=np.float32))
+    small = weights(
+        left=np.zeros((DIM + 1, 3), dtype=np.float32), features=np.full(len(FEATURES), 0.01, dtype=np.float32)
+    )
     learned = index.search(query, ALL, 30, weights=small)
     assert [each.score for each in learned] == [
         pytest.approx(max(0.0, plain[each.id] + each.parts["learned"] / MAX_SCORE), abs=2e-6) for each in learned
@@ -101,12 +102,12 @@ def test_scores_with_weights_are_never_negative() -> None:
 
 def test_vectors_of_another_model_take_no_part_in_what_was_learned() -> None:
     index = index_of(30)
-    parts = np.zeros(len(PARTS), dtype=np.float32)
-    assert ranked(index, weights=weights(model="other", parts=parts)) == ranked(index)
+    none = np.zeros(len(FEATURES), dtype=np.float32)
+    assert ranked(index, weights=weights(model="other", features=none)) == ranked(index)
 
 
 def test_what_is_learned_is_centred_so_that_scores_do_not_drift_as_a_whole() -> None:
-    change = weights().change(np.arange(10.0), np.ones((10, len(PARTS))))
+    change = weights().score_deltas(np.arange(10.0), np.ones((10, len(FEATURES))))
     assert abs(change.sum()) < 1e-5
 
 
@@ -114,7 +115,7 @@ def test_the_direction_of_a_query_is_its_product_with_the_matrix_and_the_row_und
     held = weights()
     query = vector(3)
     full = np.append(query, 1.0) @ (held.left.astype(np.float64) @ held.right.astype(np.float64))
-    assert np.allclose(held.towards(query), full, atol=1e-6)
+    assert np.allclose(held.query_direction(query), full, atol=1e-6)
 
 
 def test_an_own_vector_is_the_first_unit_of_its_memory() -> None:
@@ -133,30 +134,20 @@ def test_now_is_recent_and_ten_years_ago_is_not() -> None:
 
 
 def test_weights_come_back_from_their_bytes_as_they_were() -> None:
-    packed = weights(seed=3, steps=4, seen=5).pack()
-    assert unpack(packed, name=name_of(packed)).pack() == packed
+    data = weights().dump()
+    assert load(data).dump() == data
 
 
 def test_weights_without_vectors_come_back_too() -> None:
-    packed = train([], model=None, dim=0)[0].pack()
-    assert unpack(packed, name=name_of(packed)).dim == 0
+    data = train([], model=None, dim=0, share=0.25)[0].dump()
+    assert load(data).right.shape == (0, 0)
 
 
 @pytest.mark.promise("Z43")
-@pytest.mark.parametrize("at", [0, 4, 8, 40, -1])
-def test_one_changed_byte_is_not_loaded(at: int) -> None:
-    packed = bytearray(weights().pack())
-    name = name_of(bytes(packed))
-    packed[at] ^= 1
-    with pytest.raises(ValueError, match="not those that were committed"):
-        unpack(bytes(packed), name=name)
-
-
-@pytest.mark.promise("Z43")
-def test_weights_cut_short_or_of_another_layout_or_not_finite_are_not_loaded() -> None:
-    packed = weights().pack()
-    other = packed[:4] + struct.pack("<B", rerank.LAYOUT + 1) + packed[5:]
-    endless = weights(parts=np.full(len(PARTS), np.nan, dtype=np.float32)).pack()
-    for broken in (packed[:-4], packed[:6], b"", other, endless):
+def test_weights_cut_short_or_for_other_features_or_not_finite_are_not_loaded() -> None:
+    data = weights().dump()
+    endless = weights(features=np.full(len(FEATURES), np.nan, dtype=np.float32)).dump()
+    other = data.replace(*(json.dumps(each)[1:-1].encode("utf-32-le") for each in ("recency", "recenty")))
+    for broken in (data[:-40], data[:6], b"", other, endless):
         with pytest.raises(ValueError, match="weights"):
-            unpack(broken, name=name_of(broken))
+            load(broken)
