@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import anyio
 import pytest
 from http_stage import BASE, JSON, Stage, router
 from starlette.testclient import TestClient
@@ -11,6 +12,7 @@ from starlette.testclient import TestClient
 from keepward.http.reading import Problem
 from keepward.http.server import create_app
 from keepward.http.serving import Answered, Answers, Rates, Serving
+from keepward.http.slots import CALL, COSTLY, Slots
 from keepward.state import LocalState
 
 
@@ -295,3 +297,55 @@ def test_of_two_servers_that_share_their_state_either_knows_a_session_and_its_en
     written = beside.post("/memory/items", json={"text": "Ana likes tea"}, headers=csrf).status_code
     beside.delete("/session", headers=csrf)
     assert (written, browser.get("/memory/status").status_code) == (201, 401)
+
+
+@pytest.mark.parametrize("work", [CALL, COSTLY], ids=lambda work: work.name)
+def test_calls_over_a_tokens_share_wait_and_are_answered(work):
+    async def run():
+        slots, done = Slots(), []
+
+        async def call():
+            released = await slots.take(work, "claude")
+            done.append(slots.held(work))
+            await anyio.lowlevel.checkpoint()
+            released()
+
+        async with anyio.create_task_group() as group:
+            for _ in range(20):
+                group.start_soon(call)
+        return len(done), max(done) <= work.token, slots.held(work)
+
+    assert anyio.run(run) == (20, True, 0)
+
+
+def test_a_free_slot_goes_to_the_token_that_holds_fewest():
+    async def run():
+        slots, order = Slots(), []
+        taken = [await slots.take(COSTLY, f"t{n // 2}") for n in range(4)]
+
+        async def call(token):
+            await slots.take(COSTLY, token)
+            order.append(token)
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(call, "t0")
+            await anyio.wait_all_tasks_blocked()
+            group.start_soon(call, "late")
+            await anyio.wait_all_tasks_blocked()
+            taken[0]()
+            await anyio.wait_all_tasks_blocked()
+            taken[2]()
+        return order
+
+    assert anyio.run(run) == ["late", "t0"]
+
+
+def test_agents_together_leave_slots_to_the_owner():
+    async def run():
+        slots = Slots()
+        for n in range(COSTLY.agents):
+            await slots.take(COSTLY, f"t{n}")
+        await slots.take(COSTLY, "ana", owner=True)
+        return slots.held(COSTLY)
+
+    assert anyio.run(run) == COSTLY.agents + 1

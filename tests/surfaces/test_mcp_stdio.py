@@ -198,3 +198,13 @@ def test_without_the_sdk_there_is_one_line_that_says_how_to_get_it(tmp_path, env
         2,
         'keepward: this needs the extra `mcp`: pip install "keepward[mcp]"',
     )
+
+
+@pytest.mark.slow
+def test_every_call_before_the_end_of_input_is_answered(tmp_path, environment):
+    calls = b"".join(
+        message("tools/call", n, name="remember", arguments={"text": f"Fact {n} of {n * n}", "tier": "archival"})
+        for n in range(2, 42)
+    )
+    code, answers, _ = start(tmp_path, environment, HELLO + calls)
+    assert (code, sorted(json.loads(line)["id"] for line in answers)) == (0, list(range(1, 42)))

@@ -49,7 +49,11 @@ def hook(call: Call, event: str, client: str, name: str | None) -> None:
 
 
 def _answer(call: Call, what: str, client: str, agent: str) -> str:
-    data = sys.stdin.read()
+    data = sys.stdin.read(quick.LARGEST + 1)
+    if len(data.encode()) > quick.LARGEST:
+        from keepward.errors import InvalidInput
+
+        raise InvalidInput(quick.TOO_LARGE)
     end = quick.connected(str(_socket(call, agent)), quick.LIMIT)
     answer = quick.ask(end, f"{what} {client}\n{data}".encode()) if end else None
     if answer is not None:

@@ -29,6 +29,7 @@ EVENTS = ("start", "prompt", "compact", "end")
 LIMIT = 8.0
 #: Bytes of an event.
 LARGEST = 4 << 20
+TOO_LARGE = "an event is at most 4 MB; this one was left out"
 #: Bytes that the log may have before it begins anew.
 _LOG = 256 << 10
 _OPTIONS = ("--client", "--name", "--db", "--tenant", "--scope", "--embedder", "--config")
@@ -42,7 +43,10 @@ def answered(arguments: Sequence[str], environ: Mapping[str, str]) -> bool:
     end = None if path is None else connected(path, LIMIT)
     if end is None:
         return False
-    data = sys.stdin.buffer.read()
+    data = sys.stdin.buffer.read(LARGEST + 1)
+    if len(data) > LARGEST:
+        note(environ, f"{arguments[0]}: {TOO_LARGE}")
+        return True
     try:
         answer = ask(end, f"{arguments[0]} {_options(arguments).get('--client', 'claude')}\n".encode() + data)
     except TimeoutError:
@@ -119,7 +123,7 @@ def whole(end: socket.socket) -> bytes:
         parts.append(part)
         size += len(part)
         if size > LARGEST:
-            raise ValueError("an event is at most 4 MB")
+            raise ValueError(TOO_LARGE)
     return b"".join(parts)
 
 
@@ -132,10 +136,18 @@ def note(environ: Mapping[str, str], line: str) -> None:
     try:
         log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         is_full = log.exists() and log.stat().st_size > _LOG
-        with log.open("w" if is_full else "a", encoding="utf-8") as out:
+        with open(log, "w" if is_full else "a", encoding="utf-8", opener=_private) as out:
             out.write(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {' '.join(line.split())[:500]}\n")
     except OSError:
         return
+
+
+def _private(path: str, flags: int) -> int:
+    """Open a file that only this user reads, also one that others could read until now."""
+    handle = os.open(path, flags, 0o600)
+    if hasattr(os, "fchmod"):
+        os.fchmod(handle, 0o600)
+    return handle
 
 
 def _options(arguments: Sequence[str]) -> dict[str, str]:
