@@ -88,7 +88,7 @@ class Sessions:
         return self._state.change(kind, _hash(secret), new, owner=owner)
 
     def _of(self, kind: Kind, secret: str) -> tuple[Kind, str]:
-        """Return where a code or session is: a reviewer's begins with a digest of its token's id, an owner's does not."""
+        """Return where a code or session is; a reviewer's begins with a digest of its token's id."""
         owner = secret[: -32 if kind is self.CODES else -43]
         return (self.OTHERS[kind.name] if owner else kind), owner
 
