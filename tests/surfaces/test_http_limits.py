@@ -363,8 +363,8 @@ def test_a_body_framed_in_two_ways_is_refused_and_its_connection_closed(stage):
 @pytest.mark.parametrize(("who", "status"), [("agent", 503), ("owner", 200)])
 def test_a_call_of_an_agent_that_only_reads_has_a_deadline(tmp_path, monkeypatch, who, status):
     world = World(tmp_path)
-    for n in range(4):
-        world.memory.remember(f"Fact {n} about tea", tier="archival")
+    for text in ("The kettle is blue", "The launch bird is the heron"):
+        world.memory.remember(text, tier="archival")
     client = {"agent": world.bearer(), "owner": world.owner}[who]
 
     def slow(*given, **options):
@@ -373,7 +373,7 @@ def test_a_call_of_an_agent_that_only_reads_has_a_deadline(tmp_path, monkeypatch
 
     real = inquire.text_at
     monkeypatch.setattr(inquire, "text_at", slow)
-    answer = client.post("/memory/bisect", json={"query": "tea", "contains": "Fact 3"})
+    answer = client.post("/memory/bisect", json={"query": "launch bird", "contains": "heron"})
     world.memory.close()
     assert (answer.status_code, answer.json().get("code")) == (status, "took_too_long" if status == 503 else None)
 
