@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 
+import anyio
 import pytest
 from http_stage import BASE, JSON, Stage, router
+from http_world import World, _scope
 from starlette.testclient import TestClient
 
+from keepward.engine import inquire
 from keepward.http.reading import Problem
 from keepward.http.server import create_app
 from keepward.http.serving import Answered, Answers, Rates, Serving
+from keepward.http.slots import CALL, COSTLY, STREAM, Slots
 from keepward.state import LocalState
 
 
@@ -295,3 +300,113 @@ def test_of_two_servers_that_share_their_state_either_knows_a_session_and_its_en
     written = beside.post("/memory/items", json={"text": "Ana likes tea"}, headers=csrf).status_code
     beside.delete("/session", headers=csrf)
     assert (written, browser.get("/memory/status").status_code) == (201, 401)
+
+
+@pytest.mark.parametrize("work", [CALL, COSTLY], ids=lambda work: work.name)
+def test_calls_over_a_tokens_share_wait_and_are_answered(work):
+    async def run():
+        slots, done = Slots(), []
+
+        async def call():
+            released = await slots.take(work, "claude")
+            done.append(slots.held(work))
+            await anyio.lowlevel.checkpoint()
+            released()
+
+        async with anyio.create_task_group() as group:
+            for _ in range(20):
+                group.start_soon(call)
+        return len(done), max(done) <= work.token, slots.held(work)
+
+    assert anyio.run(run) == (20, True, 0)
+
+
+def test_a_free_slot_goes_to_the_token_that_holds_fewest():
+    async def run():
+        slots, order = Slots(), []
+        taken = [await slots.take(COSTLY, f"t{n // 2}") for n in range(4)]
+
+        async def call(token):
+            await slots.take(COSTLY, token)
+            order.append(token)
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(call, "t0")
+            await anyio.wait_all_tasks_blocked()
+            group.start_soon(call, "late")
+            await anyio.wait_all_tasks_blocked()
+            taken[0]()
+            await anyio.wait_all_tasks_blocked()
+            taken[2]()
+        return order
+
+    assert anyio.run(run) == ["late", "t0"]
+
+
+def test_agents_together_leave_slots_to_the_owner():
+    async def run():
+        slots = Slots()
+        for n in range(COSTLY.agents):
+            await slots.take(COSTLY, f"t{n}")
+        await slots.take(COSTLY, "ana", owner=True)
+        return slots.held(COSTLY)
+
+    assert anyio.run(run) == COSTLY.agents + 1
+
+
+def test_a_body_framed_in_two_ways_is_refused_and_its_connection_closed(stage):
+    headers = {**stage.owner, **JSON, "Content-Length": "2", "Transfer-Encoding": "chunked"}
+    answer = stage.client.post("/memory/items", content=b"{}", headers=headers)
+    assert (answer.status_code, answer.headers["connection"]) == (400, "close")
+
+
+@pytest.mark.parametrize(("who", "status"), [("agent", 503), ("owner", 200)])
+def test_a_call_of_an_agent_that_only_reads_has_a_deadline(tmp_path, monkeypatch, who, status):
+    world = World(tmp_path)
+    for text in ("The kettle is blue", "The launch bird is the heron"):
+        world.memory.remember(text, tier="archival")
+    client = {"agent": world.bearer(), "owner": world.owner}[who]
+
+    def slow(*given, **options):
+        world.ticks.now += 31
+        return real(*given, **options)
+
+    real = inquire.text_at
+    monkeypatch.setattr(inquire, "text_at", slow)
+    answer = client.post("/memory/bisect", json={"query": "launch bird", "contains": "heron"})
+    world.memory.close()
+    assert (answer.status_code, answer.json().get("code")) == (status, "took_too_long" if status == 503 else None)
+
+
+def test_a_server_without_a_free_worker_is_not_ready(stage, monkeypatch):
+    monkeypatch.setattr("keepward.http.server.READY_S", 0.05)
+    free, reading = threading.Event(), Serving.newest
+    monkeypatch.setattr(Serving, "newest", lambda *given: free.wait(5) and reading(*given))
+    answer = stage.client.get("/ready")
+    free.set()
+    assert (answer.status_code, "worker" in answer.json()["detail"], stage.client.get("/health").status_code) == (
+        503,
+        True,
+        200,
+    )
+
+
+def test_a_reader_that_takes_nothing_is_dropped_and_its_slot_is_free(tmp_path, monkeypatch):
+    monkeypatch.setattr("keepward.http.edge.SEND_S", 0.01)
+    world = World(tmp_path)
+
+    async def run():
+        async def receive():
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        async def send(message):
+            await anyio.sleep_forever()
+
+        headers = {"Authorization": world.owner.headers["Authorization"]}
+        with anyio.fail_after(10):
+            await world.app(_scope("GET", "/memory/events", headers), receive, send)
+
+    anyio.run(run)
+    held = world.serving.slots.held(STREAM)
+    world.memory.close()
+    assert held == 0

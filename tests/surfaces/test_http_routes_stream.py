@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
-import sys
 import threading
 from contextlib import suppress
-from types import SimpleNamespace
 
 import pytest
 from http_world import World, called, events_of, streamed
@@ -16,8 +13,9 @@ from starlette.requests import ClientDisconnect
 
 from keepward import Actor
 from keepward.http import streams
-from keepward.http.serving import IMPORTS
+from keepward.http.slots import IMPORT, STREAM
 from keepward.http.streams import AHEAD, Piped
+from keepward.state import principal_of
 from support import foreign
 
 
@@ -175,16 +173,10 @@ def test_what_is_wrong_with_a_header_is_said_in_the_words_of_the_api(world):
     assert answer.json()["errors"][0]["where"] == "header.Last-Event-ID"
 
 
-def test_a_server_keeps_so_many_streams_open_and_no_more(world, owner, monkeypatch):
-    monkeypatch.setattr(streams, "MOST", 0)
-    answer = world.owner.get("/memory/events")
-    assert (answer.status_code, answer.headers["retry-after"]) == (429, "5")
-
-
 def test_a_stream_that_ended_is_not_counted_any_more(world, owner):
     filled(world, 1)
     listened(world, owner, 1)
-    assert world.serving.streams == 0
+    assert world.serving.slots.held(STREAM) == 0
 
 
 def test_an_export_restores_into_another_server_with_its_head(world, tmp_path):
@@ -299,47 +291,40 @@ def test_an_import_is_held_in_memory_and_in_no_file(world, no_temporary_files):
     assert (told[-1]["summary"]["committed"], [each["outcome"] for each in told[:-1]]) == (2, ["committed"] * 2)
 
 
-def places(world):
-    """Return how many imports may be held at this moment."""
-    return world.serving.imports.qsize()
+def imports(world):
+    """Return how many imports are held at this moment."""
+    return sum(each.slots.held(IMPORT) for each in world.servings)
 
 
-def test_so_many_imports_are_held_at_a_time_and_no_more(world):
-    for _ in range(IMPORTS):
-        world.serving.imports.get(timeout=10)
-    answer = world.owner.post("/memory/import", content=messages("I like green tea"))
-    assert (answer.status_code, answer.headers["retry-after"], world.memory.find()) == (429, "5", [])
+def let_in(world, work, client, times=1):
+    """Take slots of a client's token in every server."""
+    handle = world.memory.holding(client.headers["Authorization"].removeprefix("Bearer "))
+    key, owner = principal_of(handle), handle.actor.is_owner
+    for serving in world.servings:
+        for _ in range(times):
+            asyncio.run(serving.slots.take(work, key, owner=owner))
 
 
-@pytest.mark.slow
-def test_an_import_that_the_collector_ends_in_the_midst_of_another_ones_beginning_is_no_longer_held(world):
-    async def body():
-        yield b"x"
+@pytest.mark.parametrize("work", [IMPORT, STREAM], ids=lambda work: work.name)
+def test_one_token_over_its_share_is_refused_and_others_are_not(world, work):
+    agent, other = world.bearer(), world.bearer("other")
+    let_in(world, work, agent, work.token)
+    statuses = [called_as(world, work, client) for client in (agent, other, world.owner)]
+    assert statuses == [429, 200, 200]
 
-    request = SimpleNamespace(app=world.app, stream=body)
 
-    def collect(frame, event, _):
-        # A lock of Python's has just been taken.
-        if event == "return" and frame.f_code.co_name == "__enter__" and frame.f_code.co_filename == threading.__file__:
-            sys.setprofile(None)
-            gc.collect()
+@pytest.mark.parametrize("work", [IMPORT, STREAM], ids=lambda work: work.name)
+def test_all_agents_together_leave_a_share_to_the_owner(world, work):
+    for n in range(work.agents // work.token):
+        let_in(world, work, world.bearer(f"agent{n}"), work.token)
+    assert [called_as(world, work, client) for client in (world.bearer("late"), world.owner)] == [429, 200]
 
-    def bring():
-        lost = [asyncio.run(streams.received(request))]
-        lost.append(lost)
-        del lost
-        sys.setprofile(collect)
-        bring_in = streams.received(request)
-        with suppress(StopIteration):
-            bring_in.send(None)
-        sys.setprofile(None)
 
-    bringing = threading.Thread(target=bring, daemon=True)
-    bringing.start()
-    bringing.join(10)
-    assert not bringing.is_alive()
-    gc.collect()
-    assert places(world) == IMPORTS
+def called_as(world, work, client):
+    if work is IMPORT:
+        return client.post("/memory/import", content=messages("hello there")).status_code
+    headers = {"Authorization": client.headers["Authorization"]}
+    return streamed(world, "/memory/events", headers, lambda sent: bool(sent))[0]
 
 
 @pytest.mark.parametrize(
@@ -347,14 +332,14 @@ def test_an_import_that_the_collector_ends_in_the_midst_of_another_ones_beginnin
 )
 def test_an_import_that_is_over_is_no_longer_held(world, body, query):
     world.owner.post(f"/memory/import{query}", content=body)
-    assert places(world) == IMPORTS
+    assert imports(world) == 0
 
 
 def test_an_import_whose_caller_goes_away_while_sending_stores_nothing_and_is_no_longer_held(world, owner):
     pieces = [{"type": "http.request", "body": messages("I like green tea").encode(), "more_body": True}]
     with suppress(ClientDisconnect):
         called(world, "/memory/import", owner, pieces)
-    assert (world.memory.find(), places(world)) == ([], IMPORTS)
+    assert (world.memory.find(), imports(world)) == ([], 0)
 
 
 def test_an_import_whose_caller_goes_away_before_the_answer_is_no_longer_held(world, owner, monkeypatch):
@@ -366,7 +351,10 @@ def test_an_import_whose_caller_goes_away_before_the_answer_is_no_longer_held(wo
 
     with suppress(OSError):
         called(world, "/memory/import", owner, [{"type": "http.request", "body": body, "more_body": False}], gone)
-    assert [world.serving.imports.get(timeout=10) for _ in range(IMPORTS)] == [None] * IMPORTS
+    for thread in threading.enumerate():
+        if thread.name == "keepward-pipe":
+            thread.join(10)
+    assert imports(world) == 0
 
 
 def test_what_fails_half_way_ends_the_answer_with_an_error_and_keeps_what_was_stored(world, monkeypatch):
@@ -393,7 +381,7 @@ def test_what_fails_half_way_ends_the_answer_with_an_error_and_keeps_what_was_st
 
 def test_a_pipe_hands_over_piece_by_piece_in_order():
     pieces = [str(n).encode() for n in range(3 * AHEAD)]
-    assert list(Piped(lambda put: [put(each) for each in pieces]).pieces()) == pieces
+    assert list(Piped(None, lambda put: [put(each) for each in pieces]).pieces()) == pieces
 
 
 def endless():
@@ -413,7 +401,7 @@ def endless():
 
 def test_a_pipe_tells_its_work_when_nobody_reads_any_more():
     work, told = endless()
-    reader = Piped(work).pieces()
+    reader = Piped(None, work).pieces()
     next(reader)
     reader.close()
     assert told.wait(10)
@@ -421,7 +409,7 @@ def test_a_pipe_tells_its_work_when_nobody_reads_any_more():
 
 def test_a_pipe_that_is_closed_before_anything_was_read_is_given_up():
     work, told = endless()
-    Piped(work).close()
+    Piped(None, work).close()
     assert told.wait(10)
 
 
@@ -430,7 +418,7 @@ def test_a_pipe_raises_what_failed_later_in_its_place():
         put(b"x")
         raise ZeroDivisionError
 
-    reader = Piped(work).pieces()
+    reader = Piped(None, work).pieces()
     assert next(reader) == b"x"
     with pytest.raises(ZeroDivisionError):
         next(reader)

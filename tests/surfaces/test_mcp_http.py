@@ -104,34 +104,32 @@ def test_the_path_is_answered_without_a_redirect(owner):
     assert answer.status_code == 200
 
 
-async def session(http, headers):
-    answer = await http.post("/mcp", json=INITIALIZE, headers={**ACCEPT, **headers})
-    return {"Mcp-Session-Id": answer.headers["mcp-session-id"], "MCP-Protocol-Version": "2025-11-25", **ACCEPT}
-
-
 @pytest.mark.promise("Z49")
-def test_a_session_is_not_there_for_another_token(owner):
-    mine, other = bearer(owner), bearer(owner, "other")
-
+def test_a_session_id_opens_nothing_without_a_token(owner):
     async def script(http):
-        opened_one = await session(http, mine)
-        return [
-            (await http.post("/mcp", json=LIST, headers={**opened_one, **who})).status_code for who in (other, mine)
-        ]
+        opened = await http.post("/mcp", json=INITIALIZE, headers={**ACCEPT, **bearer(owner)})
+        named = {"Mcp-Session-Id": "a" * 32, "MCP-Protocol-Version": "2025-11-25", **ACCEPT}
+        return "mcp-session-id" in opened.headers, (await http.post("/mcp", json=LIST, headers=named)).status_code
 
-    assert hosted(owner, script) == [404, 200]
+    assert hosted(owner, script) == (False, 401)
 
 
-def test_a_token_that_is_revoked_ends_its_session(owner):
+def test_a_token_that_is_revoked_opens_nothing_more(owner):
     issued = owner.create_token("claude")
-    headers = {"Authorization": f"Bearer {issued.secret}"}
+    headers = {**ACCEPT, "Authorization": f"Bearer {issued.secret}", "MCP-Protocol-Version": "2025-11-25"}
 
     async def script(http):
-        opened_one = await session(http, headers)
+        before = (await http.post("/mcp", json=LIST, headers=headers)).status_code
         owner.revoke_token(issued.token.id)
-        return (await http.post("/mcp", json=LIST, headers={**opened_one, **headers})).status_code
+        return before, (await http.post("/mcp", json=LIST, headers=headers)).status_code
 
-    assert hosted(owner, script) == 401
+    assert hosted(owner, script) == (200, 401)
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+def test_no_stream_stays_open_beside_the_calls(owner, method):
+    headers = {**ACCEPT, **bearer(owner), "MCP-Protocol-Version": "2025-11-25"}
+    assert hosted(owner, lambda http: http.request(method, "/mcp", headers=headers)).status_code == 405
 
 
 @pytest.mark.parametrize("era", ERAS)

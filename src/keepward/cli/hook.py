@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING
 
 from keepward.cli.call import Call
 from keepward.cli.command import argument, command, option
-from keepward.errors import InvalidInput
 from keepward.hooks import quick
 
 if TYPE_CHECKING:
@@ -51,7 +50,9 @@ def hook(call: Call, event: str, client: str, name: str | None) -> None:
 
 def _answer(call: Call, what: str, client: str, agent: str) -> str:
     data = sys.stdin.read(quick.LARGEST + 1)
-    if len(data.encode(errors="replace")) > quick.LARGEST:
+    if len(data.encode()) > quick.LARGEST:
+        from keepward.errors import InvalidInput
+
         raise InvalidInput(quick.TOO_LARGE)
     end = quick.connected(str(_socket(call, agent)), quick.LIMIT)
     answer = quick.ask(end, f"{what} {client}\n{data}".encode()) if end else None

@@ -45,7 +45,6 @@ def answered(arguments: Sequence[str], environ: Mapping[str, str]) -> bool:
         return False
     data = sys.stdin.buffer.read(LARGEST + 1)
     if len(data) > LARGEST:
-        end.close()
         note(environ, f"{arguments[0]}: {TOO_LARGE}")
         return True
     try:
@@ -137,12 +136,18 @@ def note(environ: Mapping[str, str], line: str) -> None:
     try:
         log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         is_full = log.exists() and log.stat().st_size > _LOG
-        flags = os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if is_full else os.O_APPEND)
-        with open(os.open(log, flags, 0o600), "a", encoding="utf-8") as out:
-            log.chmod(0o600)  # A log of an earlier release was readable by everybody.
+        with open(log, "w" if is_full else "a", encoding="utf-8", opener=_private) as out:
             out.write(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {' '.join(line.split())[:500]}\n")
     except OSError:
         return
+
+
+def _private(path: str, flags: int) -> int:
+    """Open a file that only this user reads, also one that others could read until now."""
+    handle = os.open(path, flags, 0o600)
+    if hasattr(os, "fchmod"):
+        os.fchmod(handle, 0o600)
+    return handle
 
 
 def _options(arguments: Sequence[str]) -> dict[str, str]:

@@ -20,8 +20,8 @@ import base64
 import hashlib
 import hmac
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from fastapi import Depends
@@ -46,8 +46,6 @@ CSRF = "Keepward-Csrf"
 #: Seconds that a session lasts, and wrong codes in a minute.
 SESSION_TERM = 12 * 3600
 GUESSES = 10
-#: Characters of the secret of a code; a reviewer's code goes on with ``-`` and the id of the token.
-_CODE_LENGTH = 32
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _CALLER = "keepward.caller"
 
@@ -66,8 +64,13 @@ class Sessions:
     """The one-time codes and the sessions. ``random`` gives that many random bytes."""
 
     #: Of each code the id of the reviewer's token that asked for it; the empty text where it is the owner's.
-    CODES = Kind(name="link", of=str, seconds=600, most=4_096, most_each=8)
+    CODES = Kind(name="link", of=str, seconds=600, most=8)
     OPEN = Kind(name="session", of=Session, seconds=SESSION_TERM, most=64)
+    #: Those of reviewers are kept apart, so many a token: they never evict an owner's.
+    OTHERS: Mapping[str, Kind] = {
+        "link": replace(CODES, name="reviewer link", most=1024, most_each=8),
+        "session": replace(OPEN, name="reviewer session", most=1024, most_each=16),
+    }
     WRONG = Kind(name="wrong code", of=tuple[float, ...], seconds=60, renewed=True, most=1)
 
     def __init__(self, state: State, random: Callable[[int], bytes]) -> None:
@@ -76,10 +79,18 @@ class Sessions:
     def issue(self, credential: str = "") -> str:
         """Return a new one-time code: of the owner's, or of a reviewer's token by its id."""
         # 192 bits: as safe as 256 for ten minutes, and the link fits a line.
-        secret = self._secret(24)
-        code = f"{secret}-{credential}" if credential else secret
-        self._state.change(self.CODES, _hash(code), lambda _: credential, owner=credential)
+        code = _owner_of(credential) + self._secret(24)
+        self._change(self.CODES, code, lambda _: credential)
         return code
+
+    def _change(self, kind: Kind, secret: str, new: Callable[[Any], Any]) -> Any:
+        kind, owner = self._of(kind, secret)
+        return self._state.change(kind, _hash(secret), new, owner=owner)
+
+    def _of(self, kind: Kind, secret: str) -> tuple[Kind, str]:
+        """Return where a code or session is; a reviewer's begins with a digest of its token's id."""
+        owner = secret[: -32 if kind is self.CODES else -43]
+        return (self.OTHERS[kind.name] if owner else kind), owner
 
     def wait(self) -> float:
         """Return the seconds until another code may be tried; 0 for now."""
@@ -89,7 +100,7 @@ class Sessions:
     def redeem(self, code: str) -> str | None:
         """Use up a code; return whose it is, None for one that does not hold, however many were wrong before it (3)."""
         held: list[str | None] = []
-        self._state.change(self.CODES, _hash(code), held.append, owner=code[_CODE_LENGTH:].removeprefix("-"))
+        self._change(self.CODES, code, held.append)
         if held[0] is None and not self.wait():
             self._state.change(self.WRONG, "", lambda wrong: (*self._wrong(wrong), self._state.now()))
         return held[0]
@@ -97,19 +108,21 @@ class Sessions:
     def _wrong(self, instants: tuple[float, ...] | None) -> tuple[float, ...]:
         return tuple(each for each in instants or () if each > self._state.now() - 60)
 
-    def open(self, credential: str | None) -> tuple[str, Session]:
-        """Return the name of a new session and the session, after a code was redeemed."""
-        name, session = self._secret(32), Session(credential, self._state.now() + SESSION_TERM)
-        self._state.change(self.OPEN, _hash(name), lambda _: session)
+    def open(self, credential: str | None, reviewer: str = "") -> tuple[str, Session]:
+        """Return the name of a new session and the session, after a code was redeemed, as ``redeem`` said whose."""
+        name = _owner_of(reviewer) + self._secret(32)
+        session = Session(credential, self._state.now() + SESSION_TERM)
+        self._change(self.OPEN, name, lambda _: session)
         return name, session
 
     def find(self, name: str) -> Session | None:
-        found: Session | None = self._state.get(self.OPEN, _hash(name))
+        kind, owner = self._of(self.OPEN, name)
+        found: Session | None = self._state.get(kind, _hash(name), owner=owner)
         return found
 
     def end(self, name: str) -> None:
         """End the session of a cookie, if it is one."""
-        self._state.change(self.OPEN, _hash(name), lambda _: None)
+        self._change(self.OPEN, name, lambda _: None)
 
     def remaining(self, session: Session) -> int:
         """Return the whole seconds that a session still lasts."""
@@ -126,6 +139,11 @@ def csrf_of(name: str) -> str:
 
 def _text(secret: bytes) -> str:
     return base64.urlsafe_b64encode(secret).rstrip(b"=").decode("ascii")
+
+
+def _owner_of(credential: str) -> str:
+    """Return what a reviewer's codes and sessions begin with; an owner's begin with nothing."""
+    return _hash(credential)[:16] if credential else ""
 
 
 def _hash(secret: str) -> str:

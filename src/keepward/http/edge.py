@@ -14,6 +14,8 @@ Invariants
 (6) ``HEAD`` is answered where ``GET`` is, by the same route, without a body.
 (7) Each request is counted and logged once, by its documented path. An unforeseen error is answered with 500 and
     logged by its type and place, without its message.
+(8) A reader that does not take 64 KB of an answer within ``SEND_S`` seconds is dropped.
+(9) A request with both Content-Length and Transfer-Encoding is refused, and its connection closed.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ import asyncio
 import logging
 import re
 import traceback
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
@@ -30,7 +32,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from keepward.http.reading import REQUEST, Problem
-from keepward.http.serving import LOOPBACK, ServerOptions, Serving, has_port
+from keepward.http.serving import LOOPBACK, RELEASED, ServerOptions, Serving, has_port
 from keepward.model.value import is_loopback
 
 logger = logging.getLogger("keepward.server")
@@ -60,6 +62,8 @@ FILES = ("/memory/import", "/memory/restore-export", "/memory/restore-export/pla
 _SLOW = 65_536
 #: Bytes that are read past of a body over its limit, and for how many seconds.
 _PAST, _LINGER = 64 << 20, 5
+#: Seconds in which a reader takes a piece of an answer, and bytes of a piece.
+SEND_S, _PIECE = 30.0, 65_536
 #: What is counted where the caller went away before its body was whole.
 GONE = 499
 #: Route of a request to a path that there is not.
@@ -107,11 +111,11 @@ class Edge:
         if not _clean(scope.get("raw_path") or b"") or not _clean(scope["query_string"]) or "\0" in scope["path"]:
             raise Problem(400, "bad_request", "the address holds NUL or is not UTF-8; send it percent-encoded")
         limit = self._limits.get(scope["path"], self._limit)
-        lengths, codings = headers.get(b"content-length", []), headers.get(b"transfer-encoding", [])
-        if len(lengths) + len(codings) > 1 or any(each.strip().lower() != "chunked" for each in codings):
-            detail = "the length of the body is said twice; send one Content-Length or one Transfer-Encoding: chunked"
+        if b"content-length" in headers and b"transfer-encoding" in headers:
+            # A proxy may have read the other of the two, and would take the rest of the body for a request.
+            detail = "a body has Content-Length or Transfer-Encoding, not both"
             raise Problem(400, "bad_request", detail, headers={"Connection": "close"})
-        announced = lengths[0] if lengths else "0"
+        announced = headers.get(b"content-length", ["0"])[0]
         if not (announced.isascii() and announced.isdigit()):
             raise Problem(400, "bad_request", "Content-Length is a whole number")
         if len(announced) > 18 or int(announced) > limit:
@@ -131,13 +135,13 @@ class _Exchange:
         self._began = edge.serving.monotonic()
         self._until = asyncio.get_running_loop().time() + edge.timeout
         self._limit = self._read = self._status = 0
-        self._whole = self._ended = False
+        self._whole = self._ended = self._slow = False
         #: What is wrong with the body; it takes the place of whatever a route makes of one half read.
         self._fault: Problem | None = None
 
     async def run(self) -> None:
         scope = self._scope
-        scope[REQUEST] = self._id
+        scope[REQUEST], scope[RELEASED] = self._id, ExitStack()
         try:
             if self._head:
                 scope["method"] = "GET"
@@ -146,11 +150,14 @@ class _Exchange:
             # Whoever asked has gone, so there is nobody to answer.
             self._status = self._status or GONE
         except Exception as fault:  # noqa: BLE001  (7)
+            if self._slow:
+                return
             _log_fault(fault)
             if not self._status:
                 detail = "something went wrong in the server; its log has the place. Nothing was lost."
                 await self._say(Problem(500, "internal", detail))
         finally:
+            scope[RELEASED].close()
             scope["method"] = "HEAD" if self._head else scope["method"]
             self._note()
 
@@ -211,7 +218,23 @@ class _Exchange:
                 # (6) What would go on for ever ends as if its reader had gone.
                 raise OSError("the answer to HEAD has no body")
             self._ended, message = True, {"type": "http.response.body", "body": b""}
-        await self._send(message)
+        body = memoryview(message.get("body", b""))
+        for start in range(0, max(len(body), 1), _PIECE):
+            piece = dict(message)
+            if message["type"] == "http.response.body":
+                last = start + _PIECE >= len(body)
+                more = not last or message.get("more_body", False)
+                piece |= {"body": bytes(body[start : start + _PIECE]), "more_body": more}
+            await self._send_in_time(piece)
+
+    async def _send_in_time(self, message: Message) -> None:
+        try:
+            async with asyncio.timeout(SEND_S):
+                await self._send(message)
+        except TimeoutError:
+            # (8) Its answer ends as if the reader had gone, and everything it held is released.
+            self._slow = True
+            raise ClientDisconnect from None
 
     def _note(self) -> None:
         """Count and log the request (7)."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cache
 from inspect import Parameter, Signature
@@ -33,7 +34,7 @@ from starlette.types import Scope
 
 from keepward import verbs
 from keepward.errors import KeepwardError
-from keepward.http import answers, schemas, streams, tending
+from keepward.http import answers, schemas, slots, streams, tending
 from keepward.http.answers import OVER_HTTP, Call
 from keepward.http.credentials import Caller, Handle, Writes, confirm, identify, serving_of
 from keepward.http.models import BODIES, body_of, typed
@@ -68,6 +69,16 @@ register_url_convertor("named", _Named())
 
 
 ERASE = "/memory/erase"
+_COSTLY = (
+    "bisect impact plan_contain contain contradictions merge_candidates verify watch_verify drill doctor replay "
+    "explain export rebuild reindex learn_importance train_reranker run_due run_job plan_erase"
+)
+#: What a call counts as, by operation; any other is a call.
+WORK: Mapping[str, slots.Work] = {
+    **dict.fromkeys(_COSTLY.split(), slots.COSTLY),
+    **dict.fromkeys(("import", "plan_restore_export", "restore_export"), slots.IMPORT),
+    "events": slots.STREAM,
+}
 #: Errors that are an answer; any other is the server's own to tell of, with its place.
 FORESEEN = (KeepwardError, HTTPException, RequestValidationError)
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
@@ -106,6 +117,8 @@ class PublicRoute(APIRoute):
             try:
                 if self.takes_token:
                     handle = (await identify(strict)).handle
+                    work = WORK.get(self.operation_id or "", slots.CALL)
+                    await serving_of(strict).admit(strict.scope, handle, work)
                     if not self.confirms:
                         await run_in_threadpool(confirm, handle)
                 check_query(strict, known)
@@ -449,7 +462,11 @@ def _add(made: APIRouter, verb: Verb, row: Row, *, confirms: bool) -> None:
         given = {name: value for name, value in sent.items() if name not in aside and value is not None}
         given |= sent["body"].given() if sent.get("body") is not None else {}
         beside = {name: sent.get(name) for name in ("received", *(row.beside or ()))}
-        return row.answer(Call(http=sent["http"], memory=sent["handle"], verb=verb, given=given, beside=beside))
+        call = Call(http=sent["http"], memory=sent["handle"], verb=verb, given=given, beside=beside)
+        # A streamed answer goes on after this returns; its slot limits it.
+        bounded = not verb.changes and WORK.get(verb.operation) is not slots.STREAM and not row.extra
+        with serving_of(call.http).limited(call.memory) if bounded else nullcontext():
+            return row.answer(call)
 
     async def receiving(**sent: Any) -> Response:
         received = await receives(sent["http"])

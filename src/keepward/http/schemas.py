@@ -313,7 +313,7 @@ def answered(
     if operation in _LINKS:
         found[status]["links"] = {name: _link(*words.split()) for name, words in _LINKS[operation].items()}
     # 422 is told of in any case: for a route that says nothing of it the framework describes a body that is never sent.
-    return found | problems_of(*sorted({400, 401, 403, 421, 422, 503, *problems} - found.keys()))
+    return found | problems_of(*sorted({400, 401, 403, 421, 422, 429, 503, *problems} - found.keys()))
 
 
 def _link(operation: str, *pairs: str) -> dict[str, Any]:

@@ -25,6 +25,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any
 
+import anyio
+import anyio.to_thread
 import uvicorn
 from fastapi import APIRouter, FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -33,6 +35,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Match, Route
+from starlette.types import Scope
 
 from keepward.config import Settings
 from keepward.errors import InvalidInput, KeepwardError
@@ -53,6 +56,7 @@ from keepward.http.routes import KeepwardRoute, PublicRoute
 from keepward.http.routes import routes as application_routes
 from keepward.http.schemas import problems_of
 from keepward.http.serving import ServerOptions, Serving
+from keepward.http.slots import CALL
 from keepward.http.telemetry import logging_to
 from keepward.memory import Memory
 from keepward.place import Place
@@ -105,6 +109,8 @@ class Link(BaseModel):
     url: str
 
 
+#: Seconds within which a worker has to become free, else the server is not ready.
+READY_S = 2.0
 public = APIRouter(route_class=PublicRoute, tags=["server"])
 private = APIRouter(route_class=KeepwardRoute, tags=["server"])
 
@@ -116,13 +122,17 @@ async def health() -> Healthy:
 
 
 @public.get("/ready", responses=problems_of(400, 403, 421, 503))
-def ready(request: Request) -> Healthy:
-    """Say whether calls are answered: the store can be read and the server is not about to stop."""
+async def ready(request: Request) -> Healthy:
+    """Say whether calls are answered: a worker is free, the store can be read, the server is not about to stop."""
     serving = serving_of(request)
     if serving.stopping.is_set():
         raise Problem(503, "store_unavailable", "the server is about to stop", headers={"Retry-After": "1"})
     try:
-        serving.newest(serving.memory.tenant)
+        with anyio.fail_after(READY_S):
+            await anyio.to_thread.run_sync(serving.newest, serving.memory.tenant, abandon_on_cancel=True)
+    except TimeoutError:
+        detail = f"no worker became free within {READY_S:g} seconds: other calls use all of them"
+        raise Problem(503, "store_unavailable", detail, headers={"Retry-After": "5"}) from None
     except KeepwardError as fault:
         detail = "the store cannot be read now; `keepward doctor` says why"
         raise Problem(503, "store_unavailable", detail, headers={"Retry-After": "1"}) from fault
@@ -171,7 +181,7 @@ def open_session(request: Request, body: Code) -> Response:
         raise Problem(401, "unauthenticated", detail, headers={"WWW-Authenticate": 'Bearer realm="keepward"'})
     # Only now: the owner's token is made where there is none, which a wrong code must not cause.
     handle = serving.bearer(credential) if credential else serving.owner()
-    name, session = serving.sessions.open(handle.actor.credential)
+    name, session = serving.sessions.open(handle.actor.credential, credential)
     caller = Caller(handle=handle, session=session, name=name)
     response = JSONResponse(_opened(serving, caller).model_dump())
     _set_cookie(serving, response, name, SESSION_TERM)
@@ -367,9 +377,11 @@ def build(
     def admit(handle: Memory) -> float:
         return 0.0 if handle.actor.is_owner else serving.rates.take(principal_of(handle))
 
+    async def enter(scope: Scope, handle: Memory) -> None:
+        await serving.admit(scope, handle, CALL)
+
     hooks: dict[str, Any] = {"authenticate": authenticate, "admit": admit, "body_limit": options.body_limit}
-    # Any server of a database may get the next call of a session.
-    hooks |= {"stateless": serving.shares is not None, "drafts": serving.drafts}
+    hooks |= {"enter": enter, "drafts": serving.drafts}
     routes = mcp.routes(memory, profile=options.mcp_profile, **hooks)
     app = create_app(memory, options=options, serving=serving, lifespan=lambda _: mcp.lifespan(routes))
     # Among the routes (6): a mount would answer the exact path with a redirect.
@@ -418,6 +430,8 @@ def prepare(app: FastAPI) -> Server:
         proxy_headers=False,
         lifespan="on",
         ws="none",
+        # One parser, whatever else is installed: it decides where a request ends.
+        http="h11",
         timeout_graceful_shutdown=PATIENCE,
         ssl_certfile=options.tls_cert,
         ssl_keyfile=options.tls_key,

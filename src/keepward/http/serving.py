@@ -22,25 +22,28 @@ import re
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import InitVar, dataclass, field, replace
 from itertools import islice
-from queue import SimpleQueue
 from typing import ParamSpec, TypeVar
 
 from starlette.concurrency import run_in_threadpool
+from starlette.types import Scope
 
+from keepward import deadline
 from keepward.config import ServerSettings, Settings
 from keepward.errors import InvalidInput, KeepwardError, StoreUnavailable
 from keepward.http.credentials import Sessions
 from keepward.http.reading import Problem
+from keepward.http.slots import Slots, Work
 from keepward.http.telemetry import Meters, Spans, meters, spans
 from keepward.memory import Memory, bearer_of, shared_state
 from keepward.model.state import Kind
 from keepward.model.trust import hash_of
 from keepward.model.value import is_loopback
 from keepward.place import Place
-from keepward.state import DRAFT, Drafts, LocalState, Shares, State
+from keepward.state import DRAFT, Drafts, LocalState, Shares, State, principal_of
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _EVERYWHERE = frozenset({"", "0.0.0.0", "::"})  # noqa: S104  to be refused without TLS, not bound
@@ -106,8 +109,10 @@ def has_port(name: str) -> bool:
 P = ParamSpec("P")
 R = TypeVar("R")
 
-#: Imports that are held in memory at a time, each of them up to the limit of its body.
-IMPORTS = 4
+#: Seconds that a call which only reads may take, of any token but an owner's.
+CALL_S = 30.0
+#: Where a request has what is released when it ends.
+RELEASED = "keepward.released"
 #: Commits that are looked through for an erasure before an answer is given again.
 LOOK_BACK = 5_000
 _HANDLES = Kind(name="handle", of=Memory, seconds=24 * 3600, renewed=True, most=1024)
@@ -243,13 +248,6 @@ def fingerprint(parts: Iterable[str | bytes | None]) -> bytes:
     return state.digest()
 
 
-def _places(count: int) -> SimpleQueue[None]:
-    places: SimpleQueue[None] = SimpleQueue()
-    for _ in range(count):
-        places.put(None)
-    return places
-
-
 @dataclass(slots=True, kw_only=True, eq=False)
 class Serving:
     """The store, the options, and what is remembered of callers."""
@@ -260,11 +258,8 @@ class Serving:
     random: Callable[[int], bytes] = secrets.token_bytes
     #: Set when the server begins to stop: streams end.
     stopping: threading.Event = field(default_factory=threading.Event)
-    #: An item for each import that may be held. Of the queues and locks, this one alone may be given an item by the
-    #: collector in the midst of another call.
-    imports: SimpleQueue[None] = field(default_factory=lambda: _places(IMPORTS))
-    #: Streams of events that are open.
-    streams: int = 0
+    #: How much each token does at this moment.
+    slots: Slots = field(default_factory=Slots)
     #: Where the server's state is instead of where the store's is: its database, or this process's memory.
     shared: InitVar[State | None] = None
     #: What the server was started with; None for one that a program has made of a memory alone.
@@ -301,6 +296,31 @@ class Serving:
         """Name of the session's cookie; servers of other stores, or of files on other ports, have another."""
         prefix = "__Host-" if self.options.secure else ""
         return f"{prefix}keepward-{self.shares.name if self.shares else self.options.port}"
+
+    async def admit(self, scope: Scope, handle: Memory, work: Work) -> None:
+        """Take a slot for a request; it is released when the request ends.
+
+        Raises:
+            Problem: 429, the token has no slot left.
+        """
+        released = await self.slots.take(work, principal_of(handle), owner=handle.actor.is_owner)
+        scope[RELEASED].callback(released)
+
+    @contextmanager
+    def limited(self, handle: Memory) -> Iterator[None]:
+        """Limit the time of a call that only reads, unless an owner makes it.
+
+        Raises:
+            Problem: 503, it took too long.
+        """
+        if handle.actor.is_owner:
+            yield
+            return
+        try:
+            with deadline.within(CALL_S, self.monotonic):
+                yield
+        except deadline.Passed as fault:
+            raise Problem(503, "took_too_long", str(fault), headers={"Retry-After": "60"}) from None
 
     async def reach(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Call what asks the state; in a thread where that waits for a database."""

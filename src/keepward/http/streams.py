@@ -23,7 +23,6 @@ import queue
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, suppress
-from functools import partial
 from typing import Annotated, Any
 
 from sse_starlette.event import ServerSentEvent
@@ -36,8 +35,8 @@ from starlette.types import Receive, Scope, Send
 from keepward.errors import KeepwardError, NotFound
 from keepward.http.answers import Call, failure, json_response, over_http, shape
 from keepward.http.credentials import serving_of
-from keepward.http.reading import Problem, etag_of_text, not_modified, seq_of
-from keepward.http.serving import Serving
+from keepward.http.reading import etag_of_text, not_modified, seq_of
+from keepward.http.serving import RELEASED, Serving
 from keepward.interchange import load, plan_restore_export, restore_export, write_vault
 from keepward.interchange.imports import Format, Result
 from keepward.memory import Memory, queue_mark
@@ -52,9 +51,8 @@ LOOK = 0.5
 HEARTBEAT = 15
 #: Seconds after which the head is looked at where the database tells of commits and has told of none.
 QUIET = 10
-#: Commits that are read in one go, and streams that one server keeps open.
+#: Commits that are read in one go.
 BATCH = 100
-MOST = 64
 #: Results that may wait for a slow reader.
 AHEAD = 64
 
@@ -144,9 +142,6 @@ def events(call: Call) -> Response:
     start = int(last) if last is not None else call.given.get("after")
     if start is not None and start > newest:
         raise NotFound("there is no such commit yet; the `head` of GET /memory/status begins with the newest")
-    if serving.streams >= MOST:
-        detail = "too many streams are open; close one, or ask for commits by number"
-        raise Problem(429, "rate_limited", detail, headers={"Retry-After": "5"})
     begin, reviews = newest if start is None else start, bool(call.given.get("reviews"))
     body = _commits(call.memory, serving, begin, reviews=reviews)
     return EventSourceResponse(
@@ -159,7 +154,6 @@ def events(call: Call) -> Response:
 
 
 async def _commits(memory: Memory, serving: Serving, seq: int, *, reviews: bool) -> AsyncIterator[ServerSentEvent]:
-    serving.streams += 1
     # A database tells of commits, and a proposal is none.
     news = _News(memory.tenant, serving, quiet=2 * LOOK if reviews else QUIET)
     mark: tuple[int, ...] | None = None
@@ -184,7 +178,6 @@ async def _commits(memory: Memory, serving: Serving, seq: int, *, reviews: bool)
                 await news.wait()
     finally:
         news.close()
-        serving.streams -= 1
 
 
 class _News:
@@ -250,14 +243,15 @@ class Gone(Exception):
 class Piped(StreamingResponse):
     """An answer of the pieces that some work hands over, in a thread of its own."""
 
-    def __init__(self, work: Callable[[Put], None]) -> None:
-        """Begin the work; return once there is a first piece, or none.
+    def __init__(self, call: Call | None, work: Callable[[Put], None]) -> None:
+        """Begin the work; return once there is a first piece, or none. The slot of the call is released at its end.
 
         Raises:
             Exception: whatever the work raised before its first piece; see (2).
         """
         self._pieces: queue.Queue[bytes | BaseException | None] = queue.Queue(AHEAD)
         self._gone = threading.Event()
+        self._released = ExitStack() if call is None else call.http.scope[RELEASED].pop_all()
         threading.Thread(target=self._run, args=(work,), name="keepward-pipe", daemon=True).start()
         self._first = self._next()
         super().__init__(self.pieces(), media_type=NDJSON)
@@ -290,7 +284,7 @@ class Piped(StreamingResponse):
             self.close()
 
     def _run(self, work: Callable[[Put], None]) -> None:
-        with suppress(Gone):
+        with self._released, suppress(Gone):
             try:
                 work(self._put)
                 self._put(None)
@@ -309,7 +303,7 @@ class Piped(StreamingResponse):
 Tell = Callable[[dict[str, Any]], None]
 
 
-def piped_lines(work: Callable[[Tell], None]) -> Piped:
+def piped_lines(call: Call, work: Callable[[Tell], None]) -> Piped:
     """Return an answer of the lines that some work tells; an error after the first of them is the last line."""
 
     def run(put: Put) -> None:
@@ -327,7 +321,7 @@ def piped_lines(work: Callable[[Tell], None]) -> Piped:
                 raise
             tell({"error": failure(fault)})
 
-    return Piped(run)
+    return Piped(call, run)
 
 
 class _Lines:
@@ -344,37 +338,17 @@ class _Lines:
 
 
 class Upload(io.BytesIO):
-    """The body of an import, and its place among those that the server holds; both end when it is closed."""
+    """The body of an import."""
 
     name = "upload"
-
-    def __init__(self, leave: Callable[[], None]) -> None:
-        super().__init__()
-        self._leave = leave
-
-    def close(self) -> None:
-        """Let go of the bytes and of the place."""
-        if not self.closed:
-            self._leave()
-        super().close()
 
 
 async def received(request: Request) -> Upload:
     """Read the body of a call that brings a file."""
-    places = serving_of(request).imports
-    try:
-        places.get_nowait()
-    except queue.Empty:
-        detail = "too many imports are under way; send this one again when one of them is over"
-        raise Problem(429, "rate_limited", detail, headers={"Retry-After": "5"}) from None
-    upload = Upload(partial(places.put, None))
-    try:
-        async for piece in request.stream():
-            upload.write(piece)
-        upload.seek(0)
-    except BaseException:
-        upload.close()
-        raise
+    upload = Upload()
+    async for piece in request.stream():
+        upload.write(piece)
+    upload.seek(0)
     return upload
 
 
@@ -383,18 +357,14 @@ def export(call: Call) -> Response:
         lines: Any = _Lines(put)
         write_vault(call.memory, lines)
 
-    return Piped(write)
+    return Piped(call, write)
 
 
 def bring_in(call: Call) -> Response:
     upload: Upload = call.beside["received"]
     how = {name: call.given.get(name) for name in ("format", "session", "facts", "subject", "dry_run")}
     upload.name = call.given.get("name") or upload.name
-    try:
-        return piped_lines(lambda tell: _import(call.memory, upload, how, tell))
-    except BaseException:
-        upload.close()
-        raise
+    return piped_lines(call, lambda tell: _import(call.memory, upload, how, tell))
 
 
 def _import(memory: Memory, upload: Upload, how: dict[str, Any], tell: Tell) -> None:

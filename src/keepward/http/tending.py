@@ -93,7 +93,7 @@ def watch_verify(call: Call) -> Response:
         found = call.memory.verify(on_progress=lambda done, total: tell({"done": done, "total": total}))
         tell({"result": shape(found)})
 
-    return piped_lines(work)
+    return piped_lines(call, work)
 
 
 def drill(call: Call) -> Response:
@@ -112,7 +112,7 @@ def drill(call: Call) -> Response:
         lines = attack(place, tenant=memory.tenant, policy=memory.policy, on_line=send)
         tell({"result": counts_of(lines) | {"checks": [plain.plain(each) for each in lines]}})
 
-    return piped_lines(work)
+    return piped_lines(call, work)
 
 
 def _owners(call: Call, what: str) -> None:

@@ -31,7 +31,8 @@ import json
 import logging
 import signal
 import threading
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -51,7 +52,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 from starlette.requests import Request
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
@@ -165,6 +166,8 @@ def decide(memory: Memory, reviewer: Memory, answer: Answer, decision: str) -> A
 
 
 logger = logging.getLogger(__name__)
+#: Seconds in which calls are still answered after the end of input.
+LAST_ANSWERS_S = 60
 
 Context = ServerRequestContext[Any, Any]
 Page = types.PaginatedRequestParams | None
@@ -379,9 +382,11 @@ def serve_stdio(memory: Memory, profile: Profile, *, name: str, reviewer: Memory
 
     async def run() -> None:
         writable, messages = anyio.create_memory_object_stream[Any](0)
-        async with stdio_server() as (incoming, outgoing), anyio.create_task_group() as group:
-            answers = _AnswerStream(outgoing)
-            group.start_soon(_pass_on, incoming, writable, answers)
+        answers, answered = anyio.create_memory_object_stream[Any](0)
+        async with stdio_server() as (incoming, outgoing), outgoing, anyio.create_task_group() as group:
+            calls = _Calls(writable, outgoing.send)
+            group.start_soon(calls.read, incoming)
+            group.start_soon(calls.write, answered)
             await server.run(messages, answers, server.create_initialization_options())
             group.cancel_scope.cancel()
 
@@ -391,68 +396,66 @@ def serve_stdio(memory: Memory, profile: Profile, *, name: str, reviewer: Memory
     anyio.run(run)
 
 
-class _AnswerStream:
-    """The stream of answers, which knows the calls that wait for one."""
+class _Calls:
+    """Passes messages on in both directions; after the end of input it waits until every call has its answer (9)."""
 
-    def __init__(self, stream: ObjectSendStream[SessionMessage]) -> None:
-        self._stream = stream
-        #: Ids of calls that wait for an answer, and of questions that wait for the client's.
-        self._calls, self._questions = set[Any](), set[Any]()
-        self._changed = anyio.Event()
+    def __init__(self, messages: ObjectSendStream[Any], send: Callable[[SessionMessage], Awaitable[None]]) -> None:
+        self._messages, self._send = messages, send
+        #: Ids of calls without an answer, and of questions to the client without one.
+        self._open: Counter[Any] = Counter()
+        self._asked: set[Any] = set()
+        self._ended, self._answered = False, anyio.Event()
 
-    def note(self, message: Any) -> None:
-        """Note a message of the client."""
-        match message:
-            case types.JSONRPCRequest():
-                self._calls.add(message.id)
-            case types.JSONRPCResponse() | types.JSONRPCError():
-                self._questions.discard(message.id)
-            case types.JSONRPCNotification(method="notifications/cancelled", params=dict() as params):
-                self._calls.discard(params.get("requestId"))
+    async def read(self, incoming: AsyncIterable[Any]) -> None:
+        """Pass on what comes in. A call that cannot be read is answered, for whoever sent it waits (9)."""
+        async with self._messages:
+            async for item in incoming:
+                if isinstance(item, ValidationError):
+                    await self._refuse(item)
+                    continue
+                message = getattr(item, "message", None)
+                match message:
+                    case types.JSONRPCRequest():
+                        self._open[message.id] += 1
+                    case types.JSONRPCNotification(method="notifications/cancelled"):
+                        # A call that the client gave up may stay without an answer.
+                        self._open.pop((message.params or {}).get("requestId"), None)
+                    case types.JSONRPCResponse() | types.JSONRPCError():
+                        self._asked.discard(message.id)
+                await self._messages.send(item)
+            self._ended = True
+            for number in tuple(self._asked):
+                await self._decline(number)
+            with anyio.move_on_after(LAST_ANSWERS_S):
+                while self._open.total():
+                    self._answered = anyio.Event()
+                    await self._answered.wait()
 
-    async def send(self, item: SessionMessage) -> None:
-        await self._stream.send(item)
-        if isinstance(item.message, types.JSONRPCRequest):
-            self._questions.add(item.message.id)
-        else:
-            self._calls.discard(getattr(item.message, "id", None))
-        self._changed.set()
+    async def write(self, outgoing: AsyncIterable[Any]) -> None:
+        """Pass on answers, and questions to the client; without input nobody can answer these any more."""
+        async for item in outgoing:
+            await self._send(item)
+            match item.message:
+                case types.JSONRPCResponse(id=number) | types.JSONRPCError(id=number):
+                    self._open -= Counter([number])
+                    self._answered.set()
+                case types.JSONRPCRequest(id=number) if self._ended:
+                    await self._decline(number)
+                case types.JSONRPCRequest(id=number):
+                    self._asked.add(number)
 
-    async def all_sent(self) -> None:
-        """Wait until each call has its answer, but for those that ask the client, who can say nothing more."""
-        while len(self._calls) > len(self._questions):
-            self._changed = anyio.Event()
-            await self._changed.wait()
+    async def _decline(self, number: Any) -> None:
+        fault = types.ErrorData(code=types.INTERNAL_ERROR, message="the client ended its input")
+        await self._messages.send(SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=number, error=fault)))
 
-    async def aclose(self) -> None:
-        await self._stream.aclose()
-
-    async def __aenter__(self) -> _AnswerStream:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
-
-
-async def _pass_on(incoming: AsyncIterable[Any], messages: ObjectSendStream[Any], answers: _AnswerStream) -> None:
-    """Pass on what comes in. A call that cannot be read is answered, for whoever sent it waits (9).
-
-    At the end of the input the calls that were read get their answers before the server ends.
-    """
-    async with messages:
-        async for item in incoming:
-            if not isinstance(item, ValidationError):
-                answers.note(getattr(item, "message", None))
-                await messages.send(item)
-                continue
-            try:
-                # Half a character, as of an emoji that was cut in two, is read here and not by the protocol.
-                number = json.loads(item.errors()[0]["input"])["id"]
-            except (LookupError, TypeError, ValueError):
-                continue
-            fault = types.ErrorData(code=types.PARSE_ERROR, message="this cannot be read: send well-formed Unicode")
-            await answers.send(SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=number, error=fault)))
-        await answers.all_sent()
+    async def _refuse(self, item: ValidationError) -> None:
+        try:
+            # Half a character, as of an emoji that was cut in two, is read here and not by the protocol.
+            number = json.loads(item.errors()[0]["input"])["id"]
+        except (LookupError, TypeError, ValueError):
+            return
+        fault = types.ErrorData(code=types.PARSE_ERROR, message="this cannot be read: send well-formed Unicode")
+        await self._send(SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=number, error=fault)))
 
 
 PATH = "/mcp"
@@ -465,13 +468,17 @@ AGENT = "mcp"
 Authenticate = Callable[[Request], "Memory"]
 
 
+#: Takes a slot for a request that was let in, or raises what the host application answers itself.
+Enter = Callable[[Scope, "Memory"], Awaitable[None]]
+
+
 class Endpoint:
     """The application behind `/mcp`."""
 
     def __init__(
-        self, profile: Profile, authenticate: Authenticate, admit: Admit | None, body_limit: int, stateless: bool
+        self, profile: Profile, authenticate: Authenticate, admit: Admit | None, body_limit: int, enter: Enter | None
     ) -> None:
-        self._authenticate, self._body_limit, self._stateless = authenticate, body_limit, stateless
+        self._authenticate, self._body_limit, self._enter = authenticate, body_limit, enter
         self._server = build(profile, _handle_of, admit=admit)
         self._manager: StreamableHTTPSessionManager | None = None
 
@@ -481,8 +488,7 @@ class Endpoint:
         self._manager = StreamableHTTPSessionManager(
             self._server,
             max_request_body_size=self._body_limit,
-            max_sessions=1_000,
-            stateless=self._stateless,
+            stateless=True,
             security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
         )
         try:
@@ -494,6 +500,10 @@ class Endpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._manager is None:
             raise RuntimeError("enter `lifespan(routes)` of keepward.mcp.server around the application")
+        if scope["method"] != "POST":
+            # Without sessions there is nothing to listen to and nothing to end.
+            await Response(status_code=405, headers={"Allow": "POST"})(scope, receive, send)
+            return
         try:
             handle = await anyio.to_thread.run_sync(self._known, Request(scope))
         except Unauthorised as fault:
@@ -503,6 +513,8 @@ class Endpoint:
         except KeepwardError as fault:
             await JSONResponse(turned_away(fault.code, str(fault)), 503)(scope, receive, send)
             return
+        if self._enter is not None:
+            await self._enter(scope, handle)
         inner = {**scope, _HANDLE: handle, "user": _user(handle)}
         await self._manager.handle_request(inner, receive, send)
 
@@ -520,17 +532,17 @@ def routes(
     authenticate: Authenticate | None = None,
     admit: Admit | None = None,
     body_limit: int = 1 << 20,
-    stateless: bool = False,
+    enter: Enter | None = None,
     drafts: Drafts | None = None,
 ) -> list[Route]:
     """Return the routes of the protocol, for a host application to add to its own.
 
     ``authenticate`` is called in a thread for each request; without it a bearer token is asked for and looked up.
-    What it raises beside a `KeepwardError` is left to the host. ``admit`` counts the changes of a handle. ``stateless``
-    begins no sessions, so that every call may come to another server; edits are begun in ``drafts``.
+    What it raises beside a `KeepwardError` is left to the host. ``admit`` counts the changes of a handle. ``enter`` may
+    turn a call away. There are no sessions: every call may come to another server; edits are begun in ``drafts``.
     """
     chosen = profiles.profile(profile, drafts) if isinstance(profile, str) else profile
-    endpoint = Endpoint(chosen, authenticate or _by_token(memory), admit, body_limit, stateless)
+    endpoint = Endpoint(chosen, authenticate or _by_token(memory), admit, body_limit, enter)
     return [Route(PATH, endpoint=endpoint)]
 
 

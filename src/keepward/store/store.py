@@ -27,6 +27,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from keepward import deadline
 from keepward.errors import Conflict, KeepwardError, NotAdopted, NotAStore, StoreUnavailable, Tampered
 from keepward.locks import Lock
 from keepward.model.codec import hidden
@@ -212,6 +213,7 @@ class Store(Reader):
 
     @contextmanager
     def _reading(self, tenant: str) -> Iterator[Session]:
+        deadline.check()
         self._admit()
         lent = getattr(self._shared, "lent", None)
         if lent is not None and lent[0] == tenant:
@@ -231,6 +233,7 @@ class Store(Reader):
 
     @contextmanager
     def _everywhere(self) -> Iterator[Session]:
+        deadline.check()
         self._admit()
         with self._connector.reading() as db:
             yield db
