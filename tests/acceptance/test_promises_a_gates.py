@@ -11,7 +11,19 @@ from typing import Any
 import pytest
 from outcomes import codes, held, kept, refused
 
-from keepward import Actor, Committed, Duplicate, Insert, InvalidInput, Memory, Outcome, Policy, Quarantined, Refused, Restore
+from keepward import (
+    Actor,
+    Committed,
+    Duplicate,
+    Insert,
+    InvalidInput,
+    Memory,
+    Outcome,
+    Policy,
+    Quarantined,
+    Refused,
+    Restore,
+)
 from keepward.gates.detect.noise import phrases
 from keepward.interchange import load
 
