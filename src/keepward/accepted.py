@@ -9,7 +9,7 @@ host that it is sent to.
 Invariants
 (1) A file that was found loosens nothing and sends nothing anywhere until its owner has accepted its digest; once it
     has changed it is accepted no more.
-(2) What is not known to tighten counts as loosening.
+(2) What is not known to tighten, and to leave the words of people in prompts, counts as loosening.
 (3) A key is sent to one host.
 """
 
@@ -24,16 +24,16 @@ from typing import Any
 from keepward import durable
 from keepward.model.memory import Access
 from keepward.model.policy import STRICTNESS, Policy
+from keepward.model.trust import Trust
 
 #: Names at the top of a file that loosen nothing, whatever they are.
-_HARMLESS = frozenset({"tenant", "scope", "maintenance"})
+_HARMLESS = frozenset({"scope", "maintenance"})
 _EMBEDDERS = frozenset({"auto", "minilm", "hashed", "none"})
 #: Settings of which less is tighter, and of which more is; each alone or by name.
 _LESS = frozenset(
     (
-        *("text_limit", "review_ttl", "max_items", "agent_feedback_share", "removal_share"),
-        *("block_budget", "pinned_budget", "working_budget", "retrieved_budget", "context_budget"),
-        *("enabled", "capture", "recall", "core_keys", "chat_approval"),
+        *("text_limit", "review_ttl", "agent_feedback_share", "removal_share"),
+        *("capture", "chat_approval"),
     )
 )
 _MORE = frozenset(("confidence_floor", "rule_floor", "least_trust", "four_eyes", "scopes", "memory_ethics"))
@@ -133,6 +133,9 @@ def _tighter(name: str, value: Any, default: Any) -> bool:
         usual = {key: default.get(key, Access.READ_WRITE) for key in value}
         return all(STRICTNESS.index(mine) <= STRICTNESS.index(usual[key]) for key, mine in value.items())
     if name not in _LESS | _MORE:
+        return False
+    if name == "least_trust" and max(value.values()) > Trust.USER:
+        # What a user said would leave the prompts.
         return False
     if isinstance(value, Mapping):
         return all(key in default and _within(name, mine, default[key]) for key, mine in value.items())

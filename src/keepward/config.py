@@ -16,6 +16,7 @@ import dataclasses
 import hashlib
 import json
 import os
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -33,6 +34,8 @@ from keepward.place import Place
 
 #: Looked for in the folder of the store.
 FILE_NAME = "keepward.toml"
+#: Longest settings file, in bytes.
+LONGEST_FILE = 1_048_576
 #: Name of the user's own store, in the data folder; and of one in the working folder, where this machine knows it.
 STORE_NAME = "keepward.db"
 _YES = frozenset({"1", "true", "yes", "on"})
@@ -226,8 +229,8 @@ def changed_since(settings: Settings) -> bool:
     if settings.file is None:
         return False
     try:
-        return hashlib.sha256(settings.file.read_bytes()).hexdigest() != settings.digest
-    except OSError:
+        return hashlib.sha256(read_file(settings.file)).hexdigest() != settings.digest
+    except (OSError, InvalidInput):
         return True
 
 
@@ -312,11 +315,25 @@ def _as_text(table: Mapping[str, Any], name: str) -> str:
     return _safe(json.dumps(value, ensure_ascii=True, default=str), 200)
 
 
+def read_file(path: Path) -> bytes:
+    """Return the content of a settings file. A pipe or a device could keep a command waiting for ever.
+
+    Raises:
+        InvalidInput: it is no regular file, or longer than 1 MB.
+        OSError: it cannot be read.
+    """
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        found = os.fstat(file.fileno())
+        if not stat.S_ISREG(found.st_mode) or found.st_size > LONGEST_FILE:
+            raise InvalidInput(f"{path.name} is no regular file of at most 1 MB; move it away, or name another")
+        return file.read(LONGEST_FILE)
+
+
 def _read(path: Path, *, required: bool) -> tuple[dict[str, Any], bytes | None]:
     import tomllib
 
     try:
-        raw = path.read_bytes()
+        raw = read_file(path)
         return tomllib.loads(raw.decode("utf-8-sig")), raw
     except FileNotFoundError as fault:
         if required:

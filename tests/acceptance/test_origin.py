@@ -42,7 +42,8 @@ def test_the_owner_approves_what_the_owner_proposed(owner: Memory) -> None:
 def test_where_policy_asks_for_four_eyes_the_owners_edit_waits_for_another_person(
     owner: Memory, entering: Enter, fields: dict[str, Any]
 ) -> None:
-    strict = entering(Actor.operator("olga"), policy=Policy(four_eyes=True))
+    olgas = owner.create_token("olga", rights="owner").secret
+    strict = entering(token=olgas, policy=Policy(four_eyes=True))
     item = held(strict.remember("Never deploy on a Friday", **fields))
     for same in (strict, entering(Actor.operator("petra"), policy=Policy(four_eyes=True))):
         with pytest.raises(Unauthorised, match="another person"):

@@ -6,11 +6,24 @@ import random
 import string
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from outcomes import codes, held, kept, refused
 
-from keepward import Committed, Duplicate, Insert, InvalidInput, Memory, Outcome, Policy, Quarantined, Refused, Restore
+from keepward import (
+    Actor,
+    Committed,
+    Duplicate,
+    Insert,
+    InvalidInput,
+    Memory,
+    Outcome,
+    Policy,
+    Quarantined,
+    Refused,
+    Restore,
+)
 from keepward.gates.detect.noise import phrases
 from keepward.interchange import load
 
@@ -262,6 +275,31 @@ def test_a_full_tier_makes_room_only_by_archiving_what_can_be_restored(opened: C
         assert mem.get(least.id).status.value == "archived"
         kept(mem.propose([Restore(id=least.id)], reason="needed after all"))
         assert "red crane" in {each.text for each in mem.find()}
+
+
+@pytest.mark.parametrize("when_full", ["refuse", "archive"])
+def test_a_full_tier_never_refuses_people(opened: Callable[..., Memory], when_full: Any) -> None:
+    policy = Policy(capacity={"archival": 2}, when_full=when_full)
+    with opened("full", actor=Actor.operator("olga"), policy=policy) as owner:
+        agent, ana = owner.acting_as(Actor.agent()), owner.acting_as(Actor.user("ana"))
+        flood = [agent.remember(f"crate {n} is on quay {n}", tier="archival") for n in range(3)]
+        assert (flood[2].outcome == "refused") == (when_full == "refuse")
+        rule = kept(owner.remember("Always ask Ana before a payment", tier="archival", kind="rule"))
+        for n in range(3):
+            kept(owner.remember(f"the owner says {n} twice", tier="archival"))
+            kept(ana.remember(f"my boat has {n} masts", tier="archival"))
+        kept(owner.forget(rule.id, reason="a mistake"))
+        kept(owner.restore(rule.id, reason="it holds after all"))
+        assert "Always ask Ana" in owner.context("payment").text
+
+
+@pytest.mark.parametrize("when_full", ["refuse", "archive"])
+def test_a_full_tier_takes_what_a_person_approves(opened: Callable[..., Memory], when_full: Any) -> None:
+    policy = Policy(capacity={"archival": 1}, when_full=when_full)
+    with opened("full", actor=Actor.operator("olga"), policy=policy) as owner:
+        item = held(owner.acting_as(Actor.agent()).remember("Ask Ana first", kind="rule", stability="permanent"))
+        kept(owner.remember("the crane is red", tier="archival"))
+        assert kept(owner.approve(item.id)).text == "Ask Ana first"
 
 
 @pytest.mark.promise("A51")

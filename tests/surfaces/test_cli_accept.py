@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from pathlib import Path
 
 import pytest
 
-from keepward import InvalidInput, Memory, Policy
-from keepward.config import ServerSettings, load
+from keepward import InvalidInput, Memory, Policy, accepted
+from keepward.config import ENVIRONMENT, ServerSettings, load
 
 LOOSE = '[policy.access]\ncore = "read_write"\n'
 
@@ -96,6 +97,17 @@ def test_texts_are_not_sent_to_a_host_that_was_not_accepted(run, monkeypatch):
 
 
 LOOSENING = [
+    'tenant = "acme"',
+    "[policy]\nenabled = false",
+    "[policy]\nrecall = false",
+    "[policy]\npinned_budget = 0",
+    "[policy]\nworking_budget = 0",
+    "[policy]\nretrieved_budget = 0",
+    "[policy]\ncontext_budget = 0",
+    "[policy]\nmax_items = 5",
+    "[policy.block_budget]\nmission = 0",
+    '[policy]\ncore_keys = ["mission"]',
+    '[policy.least_trust]\nanswer = "owner"',
     'actor = "operator"',
     'embedder = "http:https://mallory.example/v1#m"',
     'embedder = "sentence-transformers:mallory/model"',
@@ -124,7 +136,6 @@ LOOSENING = [
     '[server]\ntls_cert = "cert.pem"',
 ]
 TIGHTENING = [
-    'tenant = "acme"',
     'scope = "/agents/orion"',
     'actor = "agent:claude"',
     'embedder = "hashed"',
@@ -133,9 +144,6 @@ TIGHTENING = [
     '[policy.block_access]\nmission = "read_only"',
     "[policy.confidence_floor]\narchival = 0.5",
     "[policy]\nfour_eyes = true",
-    "[policy]\nenabled = false",
-    "[policy]\nmax_items = 5",
-    '[policy]\ncore_keys = ["mission"]',
     '[policy]\nscopes = ["/agents/orion"]',
     '[policy]\nmemory_ethics = [{name = "no health", pattern = "diagnos"}]',
     '[policy.least_trust]\nanswer = "agent"',
@@ -165,6 +173,71 @@ def test_what_tightens_holds_at_once(tmp_path, text):
         (),
         not text.startswith("["),
     )
+
+
+#: Each setting, by whether an unaccepted file may set it, at least to some values. A new one has to be declared here.
+MAY_TIGHTEN = {
+    *("scope", "actor", "embedder", "counter", "extractor", "maintenance"),
+    *("policy.capture", "policy.four_eyes", "policy.text_limit", "policy.scopes", "policy.review_ttl"),
+    *("policy.confidence_floor", "policy.rule_floor", "policy.access", "policy.block_access", "policy.least_trust"),
+    *("policy.agent_feedback_share", "policy.removal_share", "policy.chat_approval", "policy.memory_ethics"),
+    *("server.host", "server.port", "server.writes_per_minute", "server.body_limit", "server.blob_limit"),
+    *("server.import_limit", "server.mcp", "server.mcp_profile", "server.log_json"),
+}
+NEEDS_ACCEPTANCE = {
+    *("tenant", "identity", "user_file", "policy.enabled", "policy.recall", "policy.metadata_limit"),
+    *("policy.structured_limit", "policy.ttl_by_kind", "policy.ttl_volatile", "policy.ttl_working"),
+    *("policy.pending_limit", "policy.review_keep", "policy.core_keys", "policy.capacity", "policy.when_full"),
+    *("policy.duplicate_overlap", "policy.similarity_threshold", "policy.block_budget", "policy.pinned_budget"),
+    *("policy.working_budget", "policy.retrieved_budget", "policy.context_budget", "policy.max_items"),
+    *("policy.candidates", "policy.process_limit", "policy.mark_what_was_read", "policy.jobs"),
+    *("policy.archive_unused", "policy.fade_confidence", "policy.fade_importance", "policy.summary_least"),
+    *("policy.summary_most", "policy.thread_length", "policy.merge_after", "policy.merge_least", "policy.merge_most"),
+    *("policy.compact_receipts_after", "policy.merge_cosine"),
+    *("server.behind_proxy", "server.tls_cert", "server.tls_key", "server.allow_hosts", "server.allow_origins"),
+    "server.body_timeout",
+}
+
+
+def test_every_setting_is_declared_as_tightening_or_not():
+    known = {
+        *ENVIRONMENT,
+        "maintenance",
+        *(f"policy.{each.name}" for each in dataclasses.fields(Policy)),
+        *(f"server.{each.name}" for each in dataclasses.fields(ServerSettings)),
+    }
+    assert (known - MAY_TIGHTEN - NEEDS_ACCEPTANCE, MAY_TIGHTEN & NEEDS_ACCEPTANCE) == (set(), set())
+    may = {
+        *(accepted._HARMLESS | {"actor", "embedder", "counter", "extractor"}),
+        *(f"policy.{name}" for name in accepted._LESS | accepted._MORE | {"access", "block_access"}),
+        *("server.host", "server.mcp", "server.mcp_profile"),
+        *(f"server.{name}" for name in accepted._LIMITS | accepted._QUIET if name != "jobs"),
+    }
+    assert may == MAY_TIGHTEN
+
+
+def test_an_unaccepted_file_takes_no_rule_out_of_a_prompt(run):
+    said = ("--as", "operator", "--kind", "rule", "--stability", "permanent")
+    assert run("remember", "Always ask Ana before a payment", *said).code == 0
+    lay(
+        'tenant = "mallory"\n[policy]\nenabled = false\nrecall = false\npinned_budget = 0\nmax_items = 0\n'
+        'retrieved_budget = 0\ncontext_budget = 0\n[policy.least_trust]\nanswer = "owner"\n'
+    )
+    assert "Always ask Ana" in run("context", "may I pay").out
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.mkdir(), lambda path: path.symlink_to("/dev/zero")])
+def test_settings_that_are_no_regular_file_are_refused_at_once(run, make):
+    run("init")
+    make(Path("keepward.toml"))
+    ran = run("status")
+    assert (ran.code != 0, "keepward.toml" in ran.err) == (True, True)
+
+
+def test_a_settings_file_has_a_greatest_length(run):
+    run("init")
+    lay("#" * 2_000_000)
+    assert "1 MB" in run("status").err
 
 
 def test_a_key_is_sent_to_one_host(tmp_path, monkeypatch):

@@ -362,7 +362,7 @@ def config(call: Call, accept: str | None, release_key: bool) -> Answer:
     A file named with --config or KEEPWARD_CONFIG is your own choice and holds as it is.
     """
     from keepward import accepted
-    from keepward.config import KEYS, home
+    from keepward.config import KEYS, home, read_file
 
     if (accept or release_key) and not call.is_owner:
         raise Unauthorised("accepting settings takes the owner")
@@ -375,7 +375,7 @@ def config(call: Call, accept: str | None, release_key: bool) -> Answer:
             file = call.settings.file
             if file is None or call.settings.named:
                 raise InvalidInput("there is no settings file beside the store that needs to be accepted")
-            raw = file.read_bytes()
+            raw = read_file(file)
             if accept != accepted.digest_of(raw):
                 raise Conflict("the file is not the one that was shown; look at it again with `keepward config`")
             accepted.accept(place, file, raw)

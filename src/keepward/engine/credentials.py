@@ -20,7 +20,7 @@ from keepward.engine.session import Engine, Session
 from keepward.errors import InvalidInput, NotFound, StoreUnavailable, Unauthorised
 from keepward.gates.content import scrub_secret
 from keepward.model.commit import Receipt
-from keepward.model.trust import Actor, Issued, Rights, Token, capabilities, hash_of, secret_of
+from keepward.model.trust import AT_MACHINE, Actor, ActorKind, Issued, Rights, Token, capabilities, hash_of, secret_of
 from keepward.model.value import to_micros, unknown
 
 _log = logging.getLogger(__name__)
@@ -65,6 +65,7 @@ def create(
         tenant=tenant,
         scope=scope,
         created_by=session.actor.label,
+        made_with=session.actor.credential or AT_MACHINE,
         created_at=now,
         expires_at=expires_at,
     )
@@ -180,6 +181,35 @@ def confirm(engine: Engine, actor: Actor) -> None:
         return
     if known(engine, actor.credential).actor != actor:
         raise Unauthorised(REFUSED)
+
+
+def may_be_one_person(session: Session, proposer: Actor, approver: Actor) -> bool:
+    """Whether one of two actors made the token of the other, or one token made both, over any number of steps.
+
+    The owner at the machine of the store, without a token, gives tokens to different people and counts as each of
+    them. A token from before its maker was noted approves nothing; it counts as one of any owner with its maker's name.
+    """
+    theirs, mine = _makers(session, proposer), _makers(session, approver)
+    if not (theirs and mine):
+        return False
+    if ":" in mine[-1]:
+        return True
+    labels = {approver.label, *(each.actor.label for name in mine for each in session.store.tokens(name))}
+    shared = set(theirs) & set(mine)
+    return theirs[-1] in labels or mine[0] in theirs or theirs[0] in mine or bool(shared - {AT_MACHINE})
+
+
+def _makers(session: Session, actor: Actor) -> list[str]:
+    """Return an actor's token and those that it was made with, nearest first.
+
+    The last is ``AT_MACHINE``, or the maker's label where its token was not noted. An agent without a token has none.
+    """
+    if actor.credential is None:
+        return [AT_MACHINE] if actor.kind is ActorKind.OPERATOR else []
+    line = [actor.credential]
+    while found := session.store.tokens(line[-1]):
+        line.append(found[0].made_with or found[0].created_by)
+    return line
 
 
 def _owner(session: Session) -> None:

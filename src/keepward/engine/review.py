@@ -8,7 +8,8 @@ Invariants
 (3) A decision and its receipt are stored in one transaction, which also sees that nobody decided before: of
     two deciders one wins.
 (4) Who proposed does not approve: neither under another name or class of its own, nor by a handle that it gave out.
-    The owner's credential is a decision by itself and approves what it proposed, unless policy asks for four eyes.
+    The owner's credential is a decision by itself and approves what it proposed, unless policy asks for four eyes:
+    then a token counts as who made it.
 (5) Before it is stored it is judged once more, as its proposer's and on what is stored now: the approver's rights lend
     it nothing but the decision, and only what the gates would refuse stops it.
 (6) An amendment is an approval with words of the reviewer's own: bound to what was seen like any other, judged like a
@@ -27,6 +28,7 @@ from typing import Any, TypeVar
 
 from keepward.engine import identity
 from keepward.engine.commit import Steps, Transaction, transact
+from keepward.engine.credentials import may_be_one_person
 from keepward.engine.look import Overlay, judged
 from keepward.engine.session import Engine, Session
 from keepward.engine.traces import revived
@@ -34,6 +36,7 @@ from keepward.engine.view import occupant, reaches, says_the_same, veiled, visib
 from keepward.errors import Conflict, InvalidInput, KeepwardError, NotFound, StaleVersion, Unauthorised
 from keepward.gates.content import scrub_secret
 from keepward.gates.detect.engine import Finding
+from keepward.gates.detect.text import name_skeleton
 from keepward.gates.shape import REASON, ill_formed, oversized
 from keepward.gates.verdict import named, reasons_of
 from keepward.model import change as ask
@@ -41,6 +44,7 @@ from keepward.model.commit import Reason, Receipt, ReceiptKind, Step
 from keepward.model.fold import apply
 from keepward.model.memory import Record, Sensitivity, Status
 from keepward.model.proposal import Committed, Decided, ProposalState, Refused, Waiting, digest_of
+from keepward.model.trust import Actor
 
 #: The fields of a change that the gates look at.
 _GIVEN: dict[Any, tuple[str, ...]] = {
@@ -122,12 +126,19 @@ def _bar(session: Session, item: Waiting) -> str | None:
     if not session.actor.may_decide:
         return _NO_DECIDER
     decided = session.policy.decides(session.actor)
-    if not decided and any(item.proposer.could_be(actor) for actor in (session.actor, *session.via)):
+    if not decided and any(_may_be_proposer(session, item.proposer, actor) for actor in (session.actor, *session.via)):
         return (
-            "the proposer cannot approve its own proposal, nor can another of its name; another person has to, with "
-            "a token of their own: `keepward token create --rights reviewer --name NAME`"
+            "the proposer cannot approve its own proposal, nor can another whose name looks the same; another person "
+            "has to, with a token of their own: `keepward token create --rights reviewer --name NAME`. Under four eyes "
+            "a token counts as who made it: propose and approve with two tokens that were made at the machine"
         )
     return identity.objection(session.actor) if identity.is_edition(item) else None
+
+
+def _may_be_proposer(session: Session, proposer: Actor, actor: Actor) -> bool:
+    if proposer.could_be(actor) or name_skeleton(proposer.name) == name_skeleton(actor.name):
+        return True
+    return session.policy.four_eyes and may_be_one_person(session, proposer, actor)
 
 
 def _queue(session: Session, state: str) -> list[Waiting]:

@@ -6,8 +6,8 @@ Invariants
     memory it resembles.
 (2) An earlier value of a key, or a superseded memory, that is merely restated is an echo and revives nothing.
 (3) Events are occurrences: only the same event, by id or by text, session and instant, is a duplicate.
-(4) A full tier refuses what is least trusted, or makes room by archiving its least useful memory, as policy says. Core
-    never makes room.
+(4) A full tier refuses agents, or makes room by archiving its least useful memory, as policy says. It never refuses
+    people, so that no agent can lock them out. Core never makes room.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ _PASSING = (
     *("source", "trust", "heard", "confidence"),
 )
 _MAY_REAFFIRM = {ActorKind.OPERATOR, ActorKind.USER, ActorKind.SYSTEM}
+_PEOPLE = {ActorKind.OPERATOR, ActorKind.USER}
 _confidence, _duplicate, _capacity = map(reasons_of, ("confidence", "duplicate", "capacity"))
 
 
@@ -148,6 +149,8 @@ def capacity(case: Case, view: View, policy: Policy) -> Verdict | None:
         return Refuse(reasons=(_capacity("over_budget", detail),))
     arrives = case.before is None or isinstance(case.change, Restore) or case.before.tier is not after.tier
     limit = policy.capacity.get(after.tier)
+    if case.actor.kind in _PEOPLE or after.trust >= Trust.USER:
+        return None
     if not arrives or limit is None or view.counts.get(after.tier, 0) < limit or makes_room(case, view, policy):
         return None
     detail = f"the {after.tier.value} tier is full ({limit} memories): forget or archive one first"

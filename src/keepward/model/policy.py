@@ -105,7 +105,7 @@ class Policy:
     capacity: Mapping[Tier, int] = _frozen(
         **{Tier.WORKING: 1_000_000, Tier.EPISODIC: 1_000_000, Tier.ARCHIVAL: 1_000_000}
     )
-    #: What a full tier does: archive the least useful, or refuse.
+    #: What a full tier does when an agent writes: archive the least useful, or refuse. People always write.
     when_full: Literal["archive", "refuse"] = "archive"
 
     #: Share (0..1) of shared words from which another fact is named as similar.

@@ -315,6 +315,8 @@ def parse_tenant(name: str) -> str:
     return name
 
 
+#: In place of the maker's token: the owner made it at the machine of the store, without a token.
+AT_MACHINE = "machine"
 PREFIX = "kw_"
 #: 62 to the power of 43 is more than 2 to the power of 256.
 _LENGTH = 43
@@ -340,6 +342,8 @@ class Token(Value):
     created_at: datetime
     expires_at: datetime | None = None
     revoked_at: datetime | None = None
+    #: Id of the token that it was made with, ``AT_MACHINE`` where it was made without one; None where nobody noted it.
+    made_with: str | None = None
 
     @property
     def actor(self) -> Actor:
