@@ -215,7 +215,6 @@ def test_an_approval_by_the_proposer_turns_a_line_red(store, monkeypatch):
 
     monkeypatch.setattr(Principal, "may_decide", True)
     monkeypatch.setattr(Principal, "could_be", lambda *_: False)
-    monkeypatch.setattr("keepward.engine.review.name_skeleton", lambda _: object())
     assert lines(store, "self_approval")["self_approval"].status == "breached"
 
 
@@ -223,7 +222,6 @@ def test_names_that_are_told_apart_by_class_turn_a_line_red(store, monkeypatch):
     from keepward.model.trust import Actor as Principal
 
     monkeypatch.setattr(Principal, "could_be", Principal.is_same)
-    monkeypatch.setattr("keepward.engine.review.name_skeleton", lambda _: object())
     assert lines(store, "approve_by_name")["approve_by_name"].status == "breached"
 
 

@@ -83,3 +83,8 @@ def test_a_name_that_looks_the_same_approves_nothing(owner: Memory, entering: En
         pytest.skip("no token has such a name")
     refused(entering(token=token), item.id)
     kept(entering(token=owner.create_token("anna", rights="reviewer").secret).approve(item.id))
+
+
+def test_the_owner_at_the_machine_decides_about_its_agents(owner: Memory, entering: Enter) -> None:
+    item = held(entering(token=owner.create_token("planner").secret, policy=STRICT).remember("Sail on", **MISSION))
+    assert kept(entering(Actor.operator("olga"), policy=STRICT).approve(item.id)).text == "Sail on"

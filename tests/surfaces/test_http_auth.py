@@ -317,3 +317,10 @@ def test_links_of_one_reviewer_evict_none_of_anothers(stage):
         stage.client.post("/session/link", headers=rita)
     opened = stage.browser().post("/session", json={"code": link.partition("#code=")[2]})
     assert (opened.status_code, opened.json()["principal"]) == (200, "operator:rob")
+
+
+def test_a_narrow_token_writes_nothing_above_its_scope(stage):
+    narrow = stage.token("narrow", scope="/agents/narrow")
+    body = {"text": "The ferry leaves at nine", "tier": "archival", "scope": "/"}
+    answer = stage.client.post("/memory/items", headers=narrow, json=body)
+    assert (answer.status_code, "out_of_scope" in answer.text) == (403, True) or answer.status_code == 422

@@ -296,7 +296,7 @@ def _show_runs(screen: Screen, data: dict[str, Any]) -> None:
     argument("ID", "The token to revoke, by its id.", "target", needed=False),
     option("--name", "Who will bear the new token.", "NAME"),
     option("--rights", "agent, reviewer or owner.", "CLASS", default="agent"),
-    option("--can", "read, propose, sensitive, consent; a reviewer: read, approve, sensitive.", "LIST"),
+    option("--can", "read, propose, sensitive, consent, share; a reviewer: read, approve, sensitive.", "LIST"),
     option("--expires", "Such as 30d; without it, never.", "TERM"),
 )
 def token(
@@ -304,7 +304,8 @@ def token(
 ) -> Answer:
     """Make, list or revoke the tokens that agents and reviewers come with.
 
-    A new token is shown once and kept as a hash. It opens this --tenant and --scope and nothing above.
+    A new token is shown once and kept as a hash. It reads this --tenant at --scope, and what is shared above
+    it; it writes at --scope and below. With `share` it also writes above.
     """
     if action not in {"create", "list", "revoke"}:
         raise InvalidInput("token takes create, list, revoke")

@@ -221,8 +221,8 @@ def answer_for_a_key(stage: Stage) -> Tried:
 def crowd_out_a_rule(stage: Stage) -> Tried:
     rule = f"Always ask Mira before a payment for {WORD}."
     control = committed(note(stage.owner, rule, kind="rule", stability="permanent"))
-    for number in range(40):
-        text = f"Note {number} of {WORD}: shelf {number} holds jars and crates of all sizes."
+    for number in range(6):
+        text = f"Note {number} of {WORD}: shelf {number} holds " + f"jar {number} and crate {number * 7}, " * 16
         note(stage.agent, text, tier="working", kind="state", key=f"drill-shelf-{number}", confidence=1.0)
     shown = stage.owner.context(f"a payment for {WORD}", budget_tokens=400).text
     return Tried(rule in shown, control and f"of {WORD}: shelf" in shown, "compile: people's words leave last")

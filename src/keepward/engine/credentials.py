@@ -187,10 +187,11 @@ def may_be_one_person(session: Session, proposer: Actor, approver: Actor) -> boo
     """Whether one of two actors made the token of the other, or one token made both, over any number of steps.
 
     The owner at the machine of the store, without a token, gives tokens to different people and counts as each of
-    them. A token from before its maker was noted approves nothing; it counts as one of any owner with its maker's name.
+    them, though not as its agents, which are programs. A token from before its maker was noted approves nothing; it
+    counts as one of any owner with its maker's name.
     """
     theirs, mine = _makers(session, proposer), _makers(session, approver)
-    if not (theirs and mine):
+    if not (theirs and mine) or (mine == [AT_MACHINE] and proposer.kind is ActorKind.AGENT):
         return False
     if ":" in mine[-1]:
         return True

@@ -23,7 +23,7 @@ from typing import Any
 from keepward.engine.features import text_digest, words
 from keepward.engine.session import Engine, Session
 from keepward.engine.traces import revived
-from keepward.engine.view import MOST_ALIKE, fetch, occupant, reaches, says_the_same, see_readable
+from keepward.engine.view import MOST_ALIKE, fetch, occupant, reaches, says_the_same, see_readable, write_scope
 from keepward.errors import Conflict, InvalidInput, NotFound, StaleVersion
 from keepward.gates import pipeline
 from keepward.gates.detect.engine import Finding
@@ -440,7 +440,15 @@ def judged(
 
     The redactor is asked where there is something to note what it finds in: ``known``.
     """
-    case = Case(change=change, actor=session.actor, scope=session.scope, before=before, after=after, reason=reason)
+    case = Case(
+        change=change,
+        actor=session.actor,
+        scope=session.scope,
+        write_scope=write_scope(session),
+        before=before,
+        after=after,
+        reason=reason,
+    )
     view = look(session, change, before, after, overlay or Overlay())
     if known is not None:
         view = replace(view, personal=personal(session.engine, case, known))

@@ -36,7 +36,6 @@ from keepward.engine.view import occupant, reaches, says_the_same, veiled, visib
 from keepward.errors import Conflict, InvalidInput, KeepwardError, NotFound, StaleVersion, Unauthorised
 from keepward.gates.content import scrub_secret
 from keepward.gates.detect.engine import Finding
-from keepward.gates.detect.text import name_skeleton
 from keepward.gates.shape import REASON, ill_formed, oversized
 from keepward.gates.verdict import named, reasons_of
 from keepward.model import change as ask
@@ -136,7 +135,7 @@ def _bar(session: Session, item: Waiting) -> str | None:
 
 
 def _may_be_proposer(session: Session, proposer: Actor, actor: Actor) -> bool:
-    if proposer.could_be(actor) or name_skeleton(proposer.name) == name_skeleton(actor.name):
+    if proposer.could_be(actor):
         return True
     return session.policy.four_eyes and may_be_one_person(session, proposer, actor)
 

@@ -27,7 +27,7 @@ from keepward.engine.commit import Steps, Transaction, transact
 from keepward.engine.inquire import impact
 from keepward.engine.look import judged
 from keepward.engine.session import Session
-from keepward.engine.view import closure, commit_of, fetch, occupant, visible
+from keepward.engine.view import closure, commit_of, fetch, occupant, visible, write_scope
 from keepward.errors import Conflict, InvalidInput, Unauthorised
 from keepward.gates.authority import authority
 from keepward.gates.content import scrub_secret
@@ -330,7 +330,14 @@ def _digest(tenant: str, selector: Selector, items: tuple[Record, ...]) -> str:
 def _contained_step(session: Session, record: Record) -> Step:
     now = session.clock.now()
     after = replace(record, status=Status.ARCHIVED, version=record.version + 1, updated_at=now)
-    case = Case(change=Archive(id=record.id), actor=session.actor, scope=session.scope, before=record, after=after)
+    case = Case(
+        change=Archive(id=record.id),
+        actor=session.actor,
+        scope=session.scope,
+        write_scope=write_scope(session),
+        before=record,
+        after=after,
+    )
     if not (session.policy.enabled and session.policy.capture):
         raise Unauthorised("memory is switched off by policy; switch capture on to contain")
     verdict = authority(case, View(now=now), session.policy)

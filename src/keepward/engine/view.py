@@ -81,6 +81,16 @@ def see_below(session: Session, scope: str) -> None:
     )
 
 
+def write_scope(session: Session) -> str:
+    """Return the scope at and below which a handle may write: that of its token, unless it has the right ``share``."""
+    token = session.actor.credential
+    if token is None or session.actor.able("share"):
+        return SHARED
+    from keepward.engine.credentials import known
+
+    return known(session.engine, token).scope
+
+
 def withholds(session: Session, record: Record) -> bool:
     """Whether a handle may not read what a record says, since it is sensitive."""
     if record.sensitivity is not Sensitivity.SENSITIVE or record.status is Status.ERASED:

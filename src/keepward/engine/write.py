@@ -20,7 +20,7 @@ from keepward.engine.features import packed
 from keepward.engine.look import Overlay, before_of, look, look_ahead, newest, parents_of, personal
 from keepward.engine.session import Engine, Session, least_handed
 from keepward.engine.traces import revived
-from keepward.engine.view import reaches, veiled, withholds
+from keepward.engine.view import reaches, veiled, withholds, write_scope
 from keepward.errors import Conflict, InvalidInput, NotFound, Unauthorised
 from keepward.gates import pipeline
 from keepward.gates.authority import vouches
@@ -317,7 +317,15 @@ def _fold(session: Session, change: Change, reason: str, draft: Draft) -> _Folde
     objection = blobs.objection(session, before, after)
     if objection is not None:
         return _refused(objection)
-    case = Case(change=change, actor=session.actor, scope=session.scope, before=before, after=after, reason=reason)
+    case = Case(
+        change=change,
+        actor=session.actor,
+        scope=session.scope,
+        write_scope=write_scope(session),
+        before=before,
+        after=after,
+        reason=reason,
+    )
     return case, frame
 
 

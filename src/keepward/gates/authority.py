@@ -69,6 +69,10 @@ def _forbidden(case: Case, view: View, policy: Policy) -> Iterator[Reason]:
         if not _reaches(case.scope, side.scope):
             yield _reason("out_of_scope", "this handle does not reach that scope: open the store at that scope")
             break
+        if case.write_scope not in visible_from(side.scope):
+            detail = f"this token writes at {case.write_scope} and below: ask the owner for one that can `share`"
+            yield _reason("out_of_scope", detail)
+            break
     if after.tier is Tier.CORE:
         if after.key not in policy.core_keys:
             yield _reason("unknown_block", f"core memory is kept in blocks: use a key of {', '.join(policy.core_keys)}")

@@ -32,8 +32,9 @@ class Case:
 
     change: Change
     actor: Actor
-    #: Scope of the handle that asks.
+    #: Scope of the handle that asks, and the scope at and below which its credential may write.
     scope: str = "/"
+    write_scope: str = "/"
     #: The commit's reason and session are stored too, and are read by the content gates.
     before: Record | None
     #: What would be stored; a Rewrite puts another in its place for the gates that follow.

@@ -11,7 +11,7 @@ from keepward.model.patterns import table
 _BLANK = "\u115f\u1160\u3164\uffa0\u2800"
 #: After case is folded: digits and letters that fonts draw alike.
 _ALIKE = (("rn", "m"), ("vv", "w"))
-_DIGITS = str.maketrans("01|l", "oiii")
+_DIGITS = str.maketrans("01l", "oii")
 
 
 @cache
@@ -23,14 +23,13 @@ def _latin() -> dict[int, str]:
 
 
 def skeleton(name: str) -> str:
-    """Return a name as it looks: Latin letters, without case, accents and what is drawn as nothing.
+    """Return a name as it looks: Latin letters and digits alone, without case and accents.
 
     For comparing alone; it is no spelling of the name. Equal skeletons mean that a reader may take one for the other:
     ``skeleton("\u0430na\u200b") == skeleton("Ana")``. Letters are those of Unicode Technical Standard 39.
     """
     plain = unicodedata.normalize("NFKD", name).translate(_latin())
-    seen = "".join(each for each in plain if unicodedata.category(each)[0] in "LNPSZ" and each not in _BLANK)
-    folded = " ".join(seen.casefold().split()).translate(_DIGITS)
+    folded = "".join(each for each in plain if each.isalnum() and each not in _BLANK).casefold().translate(_DIGITS)
     for pair, one in _ALIKE:
         folded = folded.replace(pair, one)
-    return folded
+    return folded or name

@@ -67,14 +67,15 @@ class Rights(StrEnum):
     OWNER = "owner"
 
 
+#: What it is given by name alone: to ask for sensitive memories, to say that a person consented to keeping theirs, to
+#: write to the scopes above that of its token.
+EXTRA = frozenset({"sensitive", "consent", "share"})
 #: What a credential of each class can do. A token may be given less; reading is always among it.
 CAN: dict[Rights, frozenset[str]] = {
     Rights.AGENT: frozenset({"read", "propose"}),
     Rights.REVIEWER: frozenset({"read", "approve"}),
-    Rights.OWNER: frozenset({"read", "propose", "approve", "erase", "admin", "sensitive", "consent"}),
+    Rights.OWNER: frozenset({"read", "propose", "approve", "erase", "admin", *EXTRA}),
 }
-#: What it is given by name alone: to ask for sensitive memories, and to say that a person consented to keeping theirs.
-EXTRA = frozenset({"sensitive", "consent"})
 MAY_BE_GIVEN: dict[Rights, frozenset[str]] = {
     Rights.AGENT: CAN[Rights.AGENT] | EXTRA,
     Rights.REVIEWER: CAN[Rights.REVIEWER] | {"sensitive"},
@@ -107,7 +108,7 @@ class Actor:
 
     @classmethod
     def agent(cls, name: str = "agent", *, also: Iterable[str] = ()) -> Actor:
-        """An AI agent: reads and proposes; ``also`` gives it ``sensitive`` or ``consent``, see ``EXTRA``."""
+        """An AI agent: reads and proposes; ``also`` gives it rights of ``EXTRA``."""
         can = CAN[Rights.AGENT] | EXTRA.intersection(also) if also else None
         return cls(kind=ActorKind.AGENT, name=_named(name), rights=Rights.AGENT, can=can)
 
@@ -152,7 +153,7 @@ class Actor:
         return self.able("propose")
 
     def able(self, what: str) -> bool:
-        """Whether it can read, propose, approve, erase or admin, ask for what is sensitive, or give consent."""
+        """Whether it has a right: read, propose, approve, erase, admin, or one of ``EXTRA``."""
         given = CAN[self.rights] if self.can is None else self.can & MAY_BE_GIVEN[self.rights]
         if what in EXTRA and ("admin" in given or self.kind in {ActorKind.USER, ActorKind.JOB, ActorKind.SYSTEM}):
             # The owner may, whatever an older token lists; people ask for their own; programs work on everything.

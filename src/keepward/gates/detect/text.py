@@ -495,18 +495,3 @@ _DECODERS: dict[str, Callable[[str], Iterator[str]]] = {
     r"[01]{8}(?: [01]{8}){7,}": _binary,
     r"\d{2,3}(?:[ ,]{1,2}\d{2,3}){9,}": _decimal,
 }
-
-
-def name_skeleton(name: str) -> str:
-    """Return a name as it looks: names that could be mistaken for each other have one skeleton.
-
-    Invisible characters, accents, spaces and case are dropped; look-alike letters and digits turn Latin.
-    """
-    tables = read("letters")
-    latin = str.maketrans(
-        tables["lookalikes"] + tables["marked"] + "0135|", tables["lookalikes_as"] + tables["marked_as"] + "olesl"
-    )
-    found = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", name).translate(latin))
-    # Again in small letters, since the table has some letters in one case alone; a capital I looks like an l.
-    found = found.casefold().translate(latin).casefold().replace("i", "l")
-    return "".join(char for char in found if char.isalnum() and not invisible(char)) or name
