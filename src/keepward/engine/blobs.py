@@ -61,13 +61,13 @@ def put(session: Session, data: bytes, media_type: str | None) -> Blob:
     files, ref, now = files_of(session.engine), ref_of(raw), session.clock.now()
     blob = Blob(ref=ref, bytes=len(raw), media_type=named, active=active)
     fresh = Put(kind=session.actor.kind.value, name=session.actor.name, credential=session.actor.credential, at=now)
-    _not_erased(session.engine, session.tenant, ref)
+    _not_erased(session, ref)
     with reachable(), files.holding():
         new = Kept(tenant=session.tenant, blob=blob, at=now, puts=())
         kept = next(iter(session.store.blobs(session.tenant, ref)), new)
         files.keep(kept.place, raw)
         with session.store.write() as writer:
-            _not_erased(session.engine.inside(writer), session.tenant, ref)
+            _not_erased(session.inside(writer), ref)
             kept = next(iter(writer.blobs(session.tenant, ref)), kept)
             writer.put(replace(kept, puts=with_put(kept.puts, fresh, session.actor)))
     return kept.blob
@@ -213,8 +213,8 @@ def _without_secrets(data: bytes, media_type: str) -> None:
         )
 
 
-def _not_erased(engine: Engine, tenant: str, ref: str) -> None:
-    stone = stone_of(engine, tenant, (), (ref,))
+def _not_erased(session: Session, ref: str) -> None:
+    stone = stone_of(session, (), (ref,))
     if stone is not None:
         raise Conflict(f"this was erased and is not stored again: tombstone {stone}")
 

@@ -303,7 +303,7 @@ def _judge_amended(
     made = _change_of(replace(step, after=after))
     if change.consent and isinstance(made, ask.SAYING):
         made = replace(made, consent=True)
-    stone = revived(session.engine, session.tenant, after)
+    stone = revived(session, after)
     broken = (*oversized(after, session.policy), *(() if stone is None else (stone,)))
     if broken:
         return None, broken
@@ -520,9 +520,10 @@ def _still_fits(session: Session, item: Waiting, steps: Sequence[Step]) -> None:
                 raise _Ended(item, "stale", f"the key is held by memory {holder.id} by now")
         if after.blob is not None and not session.store.blobs(session.tenant, after.blob):
             raise _Ended(item, "stale", "what it refers to is no longer kept")
-        stone = revived(session.engine, session.tenant, after)
+        stone = revived(session, after)
         if stone is not None:
-            raise _Ended(item, "stale", stone.detail)
+            # Set aside with that reason, the proposal would tell its proposer, who may not see what was erased.
+            raise Conflict(f"{stone.detail}; reject the proposal")
         # What a detector has learnt since must not slip in through an old proposal.
         if any(scrub_secret(text) != text for _, text in named(after)):
             raise _Ended(item, "stale", "it holds what looks like a secret")
