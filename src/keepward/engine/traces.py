@@ -303,11 +303,13 @@ LIMITS = (
 )
 
 
-def counts(plan: ErasePlan) -> str:
-    """Return, as JSON text, how much beside the journal an erasure cleans."""
+def counts(plan: ErasePlan, queued: Iterable[str]) -> str:
+    """Return, as JSON text, how much beside the journal an erasure cleans, and the proposals that were erased."""
     weights = sum(1 for kind, _ in plan.artefacts if kind == RERANKER)
     found = {name: len(getattr(plan, name)) for name in ("receipts", "proposals", "feedback", "blobs")}
-    return json.dumps({**found, "documents": len(plan.artefacts) - weights, "weights": weights})
+    return json.dumps(
+        {**found, "documents": len(plan.artefacts) - weights, "weights": weights, "queued": sorted(queued)}
+    )
 
 
 def erasures(engine: Engine, tenant: str) -> list[tuple[Commit, list[Event]]]:
@@ -350,6 +352,7 @@ def entry(engine: Engine, commit: Commit, events: Sequence[Event]) -> dict[str, 
             held = (seq, made, {event.n: event.payload_commit for event in own})
         promise = held[1].commitment() if n == OWN and held[1] is not None else held[2][n]
         places.append([seq, n, promise.hex()])
+    kept = engine.store.artefact(commit.tenant, COUNTS, events[0].memory_id) if events else None
     return {
         "entry": "erasure",
         "store": engine.store.store_id,
@@ -359,6 +362,7 @@ def entry(engine: Engine, commit: Commit, events: Sequence[Event]) -> dict[str, 
         "at": to_micros(commit.at),
         "memories": sorted(event.memory_id for event in events if event.op == "erase"),
         "places": places,
+        "proposals": json.loads(kept).get("queued", []) if kept else [],
     }
 
 
