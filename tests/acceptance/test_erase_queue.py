@@ -99,6 +99,7 @@ def test_the_body_of_a_proposal_is_dropped_a_term_after_it_was_decided(owner, me
         owner.reject(item.id, reason="no")
     else:
         clock.move(days=30)
+        owner.run_job("sweep_blobs", force=True)
     clock.move(days=29, hours=23)
     owner.run_job("sweep_blobs", force=True)
     assert [len(each.steps) for each in owner.pending(state=None)] == [1]

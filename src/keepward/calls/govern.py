@@ -110,7 +110,7 @@ class Govern(Calls):
 
     @sends("review")
     def reopen(self, proposal_id: str, *, reason: str) -> Receipt:
-        """Put a rejected proposal back into the queue, where it waits as it did."""
+        """Put a rejected or expired proposal back into the queue, where it waits as it did."""
 
     def approve_many(self, ids: Iterable[str] | Mapping[str, str | None]) -> list[Decided]:
         """Approve each by id, or by id with the digest that was seen; each gets its own answer, in the order given."""

@@ -362,6 +362,8 @@ def _blob(found: Blob, word: str, path: str | None = None) -> Answer:
         screen.exact(data["ref"])
         if data["active"]:
             screen.labelled("careful", "active content: it may run when it is opened", "bold yellow")
+        for note in data["notes"]:
+            screen.labelled("secrets", note, "bold yellow")
         screen.labelled("file", data["path"])
 
     data = data_of(found, path=path, next=following)

@@ -152,7 +152,7 @@ def reject(call: Call, ids: tuple[str, ...], reason: str) -> Answer:
 
 @command(IDS, option("--reason", "Why; the receipt keeps it.", "TEXT", required=True))
 def reopen(call: Call, ids: tuple[str, ...], reason: str) -> Answer:
-    """Take rejections back: the proposals wait again, as they did."""
+    """Put rejected or expired proposals back: they wait again, as they did."""
     memory = call.memory("decide")
     return _decided(memory, ids, lambda name: _receipt_data(memory.reopen(name, reason=reason), "reopened"), "reopened")
 

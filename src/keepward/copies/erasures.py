@@ -277,6 +277,7 @@ def _is_entry(entry: dict[str, Any] | None) -> bool:
     try:
         for name, hint in (_COMMON | form).items():
             read_json(hint, entry.get(name))
+        read_json(list[str], entry.get("proposals", []))
     except StoreError:
         return False
     return True

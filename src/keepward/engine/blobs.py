@@ -5,7 +5,8 @@ Invariants
     proposal that waits. For everybody else they are not there, and are said so in the same words.
 (2) What is read is what was put: the hash is compared at every read, and bytes that differ are never returned.
 (3) A memory refers only to what its writer might read: a name alone, guessed or overheard, opens nothing.
-(4) A secret is never stored: bytes are scanned before the first of them is written. What was erased is not put again.
+(4) A secret is never stored: bytes, and what gzip and zip among them hold, are scanned before the first is written.
+    What could not be looked into is noted. What was erased is not put again.
 (5) A blob stays for as long as a version of a memory or a waiting proposal refers to it; then it goes, a day after it
     was last put. The row goes first, in a transaction that sees what refers to it; then the file.
 """
@@ -16,10 +17,12 @@ import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from keepward.engine.session import Engine, Session
 from keepward.engine.traces import stone_of
+from keepward.engine.unpack import unpacked
 from keepward.engine.view import reaches, withholds
 from keepward.errors import Conflict, InvalidInput, KeepwardError, NotFound, StoreUnavailable, Tampered, Unauthorised
 from keepward.model.blob import (
@@ -57,20 +60,20 @@ def put(session: Session, data: bytes, media_type: str | None) -> Blob:
         raise Conflict("memory is switched off by policy; nothing was stored")
     raw = _usable(data)
     named, active = settled(media_type, raw)
-    _without_secrets(raw, named)
+    notes = _without_secrets(raw, named)
     files, ref, now = files_of(session.engine), ref_of(raw), session.clock.now()
-    blob = Blob(ref=ref, bytes=len(raw), media_type=named, active=active)
+    blob = Blob(ref=ref, bytes=len(raw), media_type=named, active=active, notes=notes)
     fresh = Put(kind=session.actor.kind.value, name=session.actor.name, credential=session.actor.credential, at=now)
-    _not_erased(session.engine, session.tenant, ref)
+    _not_erased(session, ref)
     with reachable(), files.holding():
         new = Kept(tenant=session.tenant, blob=blob, at=now, puts=())
         kept = next(iter(session.store.blobs(session.tenant, ref)), new)
         files.keep(kept.place, raw)
         with session.store.write() as writer:
-            _not_erased(session.engine.inside(writer), session.tenant, ref)
+            _not_erased(session.inside(writer), ref)
             kept = next(iter(writer.blobs(session.tenant, ref)), kept)
             writer.put(replace(kept, puts=with_put(kept.puts, fresh, session.actor)))
-    return kept.blob
+    return replace(kept.blob, notes=notes)
 
 
 def about(session: Session, ref: str) -> Blob:
@@ -199,22 +202,25 @@ def _usable(data: object) -> bytes:
     return bytes(data)
 
 
-def _without_secrets(data: bytes, media_type: str) -> None:
+def _without_secrets(data: bytes, media_type: str) -> tuple[str, ...]:
+    """See that a content holds no secret; return what could not be looked into."""
     from keepward.gates.detect.secrets import secret_in
 
-    text = text_in(data)
-    if text is None and is_textual(media_type):
-        text = data.decode("latin-1")
-    found = secret_in(data, text)
-    if found is not None:
-        where = "" if found.line is None else f" in line {found.line}"
-        raise InvalidInput(
-            f"the content holds what looks like a secret ({found.detector}){where}: take it out; nothing was stored"
-        )
+    notes: list[str] = []
+    for inside, part in chain([("", data)], (("what is packed in ", each) for each in unpacked(data, notes))):
+        text = text_in(part)
+        if text is None and not inside and is_textual(media_type):
+            text = part.decode("latin-1")
+        found = secret_in(part, text)
+        if found is not None:
+            where = "" if found.line is None else f" in line {found.line}"
+            told = f"{inside}the content holds what looks like a secret ({found.detector}){where}"
+            raise InvalidInput(f"{told}: take it out; nothing was stored")
+    return tuple(dict.fromkeys(notes))
 
 
-def _not_erased(engine: Engine, tenant: str, ref: str) -> None:
-    stone = stone_of(engine, tenant, (), (ref,))
+def _not_erased(session: Session, ref: str) -> None:
+    stone = stone_of(session, (), (ref,))
     if stone is not None:
         raise Conflict(f"this was erased and is not stored again: tombstone {stone}")
 

@@ -152,7 +152,7 @@ def _apply(
             raise Conflict(_CHANGED)
         for name in weights:
             writer.put_artefact(session.tenant, RERANKER, name, "")
-        writer.put_artefact(session.tenant, COUNTS, steps[0].after.id, counts(plan))
+        writer.put_artefact(session.tenant, COUNTS, steps[0].after.id, counts(plan, found.queued))
 
     for name in ids:
         session.engine.uses.pop((session.tenant, name), None)
@@ -201,7 +201,8 @@ def _key(engine: Engine) -> bytes | None:
 
 
 def replay(session: Session, entries: Sequence[dict[str, Any]]) -> int:
-    """Carry out, on an older copy, the erasures of this tenant that it does not know; return how many places went.
+    """Carry out, on an older copy, the erasures of this tenant that it does not know; return how many places and
+    proposals went.
 
     ``entries`` are those of the list; one counts where a place still has the very content that was erased. What was
     lifted since is erased and refused no more.
@@ -218,11 +219,13 @@ def replay(session: Session, entries: Sequence[dict[str, Any]]) -> int:
         if details is not None and commit.commitment().hex() in promises:
             own[commit.seq] = remains(details)
             cells.setdefault((commit.seq, OWN), events[0].memory_id)
-    if not cells:
+    wanted = {name for entry in entries for name in (*entry["memories"], *entry.get("proposals", ()))}
+    asked = [item for item in session.store.queue(session.tenant, state=None) if item.steps]
+    queued = [item.id for item in asked if not wanted.isdisjoint({item.id, *(each.id for each in _sides(item))})]
+    if not cells and not queued:
         return 0
-    wanted = {name for entry in entries for name in entry["memories"]}
     found = session.store.records(session.tenant, sorted(wanted)).records
-    ids = tuple(sorted(record.id for record in found if record.status is not Status.ERASED))
+    ids = (*sorted(record.id for record in found if record.status is not Status.ERASED), *queued)
     empty = Gathered(seen=Seen(), beside=Beside(), traces=traces_of(()), histories={})
     gathered = gather(session, Selection(ids=ids), "other") if ids else empty
     seen = gathered.seen
@@ -230,7 +233,7 @@ def replay(session: Session, entries: Sequence[dict[str, Any]]) -> int:
     seen.details = own | seen.details
     gathered.plan = body = _planned(session.tenant, gathered, gathered.plan)
     _apply(session, gathered, bearer=None if ids else fetch(session, min(cells.values())), unmarked=allowed)
-    return len(body.versions) + len(body.details)
+    return len(body.versions) + len(body.details) + len(queued)
 
 
 #: Kept texts that hold no words: what this module writes, and what was learned.

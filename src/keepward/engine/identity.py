@@ -204,7 +204,7 @@ def _judge(session: Session, asked: _Asked, draft: Draft, found: dict[str, tuple
         # What stands in every prompt is no place for a text that would pass for an order from elsewhere.
         detail = "the identity takes no text that reads like an order to pass over others: say it plainly"
         result.decision, result.reasons = "refuse", (_injection("order_in_identity", detail), *result.reasons)
-    stone = revived(session.engine, session.tenant, judged.case.after)
+    stone = revived(session, judged.case.after)
     if stone is not None:
         return Judgement(decision="refuse", reasons=(stone,))
     if result.decision == "quarantine":

@@ -54,7 +54,7 @@ def look_ahead(session: Session, records: Sequence[Record], overlay: Overlay) ->
         return
     found = session.store.likely(session.tenant, fresh, session.clock.now())
     overlay.ahead = {record.id: each for (record, _), each in zip(fresh, found, strict=True)}
-    if revived(session.engine, session.tenant, *records) is None:
+    if revived(session, *records) is None:
         overlay.unburied = {record.id: record for record in records}
 
 

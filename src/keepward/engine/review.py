@@ -4,7 +4,8 @@ Invariants
 (1) An approval stores what was shown: it is bound to the digest of the steps and of the versions they build on.
     Where what they build on has been changed, nothing is stored and the item shows as stale. Bookkeeping is no
     change: the steps then follow the newest version, and keep what it has learnt.
-(2) Time alone only rejects.
+(2) Time alone only rejects. A clock may jump: what has expired is taken back like a rejection, and its body is kept
+    from when maintenance first found it so.
 (3) A decision and its receipt are stored in one transaction, which also sees that nobody decided before: of
     two deciders one wins.
 (4) Who proposed does not approve: neither under another name or class of its own, nor by a handle that it gave out.
@@ -16,7 +17,8 @@ Invariants
     write, stored as the reviewer's. What the gates refuse of it, or hold for a reason that the proposal does not have,
     is refused, and the proposal goes on waiting; where policy asks for four eyes, so is what authority would hold.
 (7) A rejection is taken back by whoever may decide, which decides nothing: the proposal waits as it did, under the
-    digest and until the day that it had. Its receipt and that of the rejection both stay.
+    digest and until the day that it had, or for a new term where that day is past. Its receipt and that of the
+    rejection both stay.
 """
 
 from __future__ import annotations
@@ -313,7 +315,7 @@ def _judge_amended(
     made = _change_of(replace(step, after=after))
     if change.consent and isinstance(made, ask.SAYING):
         made = replace(made, consent=True)
-    stone = revived(session.engine, session.tenant, after)
+    stone = revived(session, after)
     broken = (*oversized(after, session.policy), *(() if stone is None else (stone,)))
     if broken:
         return None, broken
@@ -361,7 +363,7 @@ def _settled(session: Session, attempt: Callable[[], _Result]) -> _Result:
     except _Ended as fault:
         _decide(session, fault.item, fault.state, fault.why)
         if fault.state == "expired":
-            raise Conflict("the proposal has expired; propose it again") from None
+            raise Conflict("the proposal has expired; `keepward reopen` puts it back, or propose it again") from None
         raise StaleVersion(f"the proposal is stale: {fault.why}; it was set aside, propose it again") from None
 
 
@@ -415,23 +417,25 @@ def _check_reason(reason: str, why: str) -> None:
 
 
 def reopen(session: Session, proposal_id: str, *, reason: str) -> Receipt:
-    """Put a rejected proposal back into the queue, as it was and until the day it had; see (7).
+    """Put a rejected or expired proposal back into the queue, as it was; see (7).
 
     Raises:
         Unauthorised: this handle may not decide.
-        Conflict: it is not rejected, its time is over, or what it proposed is no longer there.
+        Conflict: it is neither rejected nor expired, or what it proposed is no longer there.
         InvalidInput: no reason.
     """
     _check_reason(reason, "the receipt keeps why a decision was taken back")
-    item = _within_queue(session, proposal_id)
-    if item.state != "rejected":
-        raise Conflict(f"the proposal is {item.state}; only one that was rejected goes back into the queue")
+    item, now = _within_queue(session, proposal_id), session.clock.now()
+    state = as_read(session, item).state
+    if state not in {"rejected", "expired"}:
+        raise Conflict(f"the proposal is {state}; only one that was rejected or has expired goes back into the queue")
     if not item.steps:
         raise Conflict("what it proposed is no longer there; propose it again")
-    if item.expires_at <= session.clock.now():
-        raise Conflict("the proposal has expired; propose it again")
-    again = replace(item, state="pending", decided_by=None, decided_at=None, decision=None, told=False)
-    return _noted(session, again, "reopening", Reason(gate="review", code="reopened", detail=reason), was="rejected")
+    until = item.expires_at if item.expires_at > now else now + session.policy.review_ttl
+    again = replace(
+        item, state="pending", decided_by=None, decided_at=None, decision=None, told=False, expires_at=until
+    )
+    return _noted(session, again, "reopening", Reason(gate="review", code="reopened", detail=reason), was=item.state)
 
 
 def notices(session: Session) -> list[Waiting]:
@@ -449,23 +453,21 @@ def notices(session: Session) -> list[Waiting]:
 
 
 def drop_bodies(session: Session) -> int:
-    """Drop what was proposed and has been decided, or has run out, for longer than policy keeps it; return how many.
+    """Drop what was proposed and has been decided for longer than policy keeps it; return how many.
 
-    What stays of each is its digest, its state, and who decided.
+    What has run out counts as decided from now on: the clock may have jumped, and it can still be reopened (2). What
+    stays of each is its digest, its state, and who decided.
     """
-    latest = session.clock.now() - session.policy.review_keep
-
-    def due(item: Waiting) -> bool:
-        ended = item.expires_at if item.state == "pending" else item.decided_at
-        return bool(item.steps) and ended is not None and ended <= latest
-
-    old = [item for item in session.store.queue(session.tenant, state=None) if due(item)]
-    if old:
+    now = session.clock.now()
+    bodies = [item for item in session.store.queue(session.tenant, state=None) if item.steps]
+    over = [item for item in bodies if item.state == "pending" and item.expires_at <= now]
+    old = [item for item in bodies if item.decided_at and item.decided_at <= now - session.policy.review_keep]
+    if old or over:
         with session.store.write() as writer:
+            for item in over:
+                writer.put_waiting(replace(item, state="expired", decided_at=now), was="pending")
             for item in old:
-                state: ProposalState = "expired" if item.state == "pending" else item.state
-                bare = replace(item, state=state, reason=DROPPED, reasons=(), steps=())
-                writer.put_waiting(bare, was=item.state)
+                writer.put_waiting(replace(item, reason=DROPPED, reasons=(), steps=()), was=item.state)
     return len(old)
 
 
@@ -530,9 +532,10 @@ def _still_fits(session: Session, item: Waiting, steps: Sequence[Step]) -> None:
                 raise _Ended(item, "stale", f"the key is held by memory {holder.id} by now")
         if after.blob is not None and not session.store.blobs(session.tenant, after.blob):
             raise _Ended(item, "stale", "what it refers to is no longer kept")
-        stone = revived(session.engine, session.tenant, after)
+        stone = revived(session, after)
         if stone is not None:
-            raise _Ended(item, "stale", stone.detail)
+            # Set aside with that reason, the proposal would tell its proposer, who may not see what was erased.
+            raise Conflict(f"{stone.detail}; reject the proposal")
         # What a detector has learnt since must not slip in through an old proposal.
         if any(scrub_secret(text) != text for _, text in named(after)):
             raise _Ended(item, "stale", "it holds what looks like a secret")

@@ -5,7 +5,8 @@ Invariants
     where something was said about the memory itself; elsewhere "tea" would stand in too much.
 (2) What a receipt keeps of a context with an erased memory is no digest that a short text could be guessed from.
 (3) Recognising what was erased takes the key of this machine. A text is recognised when it is equal under the declared
-    normalisation, whatever the scope and whoever says it; a memory also by a foreign name or reference.
+    normalisation, by whoever sees the scope that it was erased in; a memory also by a foreign name or reference. For
+    everybody else a write is as any other: its answer tells nothing of what was erased.
 (4) Feedback that names an erased memory loses the name and keeps its number, so that what is held out stays so.
     All learned weights go where feedback names an erased memory, or is on a receipt that shows one.
 (5) A certificate holds no content. Its ``commit`` holds all that the hash of the erasing commit covers, so that whoever
@@ -23,7 +24,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from keepward.engine.own import RERANKER
 from keepward.engine.session import Engine, Session
-from keepward.engine.view import fetch, items_of
+from keepward.engine.view import fetch, items_of, reaches
 from keepward.errors import Conflict, NotFound
 from keepward.gates.detect.likeness import normalise
 from keepward.model.codec import hidden
@@ -230,26 +231,28 @@ def marks_of(key: bytes, tenant: str, records: Iterable[Record], names: Iterable
     return tuple(sorted(found))
 
 
-def revived(engine: Engine, tenant: str, *records: Record) -> Reason | None:
+def revived(session: Session, *records: Record) -> Reason | None:
     """Return why records must not be stored: an erasure named what they say; None when nothing stands against it."""
     if any(alias.startswith(MARK) for record in records for alias in record.aliases):
         return Reason(gate="erased", code="reserved", detail=f"names that begin with {MARK!r} are the store's own")
     names = {name for record in records for name in (*record.aliases, *record.evidence)}
     names |= {record.blob for record in records if record.blob is not None}
-    stone = stone_of(engine, tenant, records, names)
+    stone = stone_of(session, records, names)
     if stone is None:
         return None
     detail = f"this was erased and is not stored again: tombstone {stone}"
     return Reason(gate="erased", code="erased", detail=detail)
 
 
-def stone_of(engine: Engine, tenant: str, records: Iterable[Record], names: Iterable[str]) -> str | None:
-    """Return the id of a tombstone that stands against texts or names; None where none does, or no key tells."""
-    key = engine.erasures.key() if engine.erasures else None
+def stone_of(session: Session, records: Iterable[Record], names: Iterable[str]) -> str | None:
+    """Return the id of a tombstone that a handle sees and that stands against texts or names; None where none does."""
+    erasures, tenant = session.engine.erasures, session.tenant
+    key = erasures.key() if erasures else None
     if key is None:
         return None
-    found = engine.store.records(tenant, marks_of(key, tenant, records, names)).records
-    return min((record.id for record in found if record.status is Status.ERASED), default=None)
+    found = session.store.records(tenant, marks_of(key, tenant, records, names)).records
+    stones = (record.id for record in found if record.status is Status.ERASED and reaches(session, record.scope))
+    return min(stones, default=None)
 
 
 def unerased(engine: Engine, commits: Iterable[tuple[Commit, list[Event]]]) -> Iterator[tuple[Commit, list[Event]]]:
@@ -300,11 +303,13 @@ LIMITS = (
 )
 
 
-def counts(plan: ErasePlan) -> str:
-    """Return, as JSON text, how much beside the journal an erasure cleans."""
+def counts(plan: ErasePlan, queued: Iterable[str]) -> str:
+    """Return, as JSON text, how much beside the journal an erasure cleans, and the proposals that were erased."""
     weights = sum(1 for kind, _ in plan.artefacts if kind == RERANKER)
     found = {name: len(getattr(plan, name)) for name in ("receipts", "proposals", "feedback", "blobs")}
-    return json.dumps({**found, "documents": len(plan.artefacts) - weights, "weights": weights})
+    return json.dumps(
+        {**found, "documents": len(plan.artefacts) - weights, "weights": weights, "queued": sorted(queued)}
+    )
 
 
 def erasures(engine: Engine, tenant: str) -> list[tuple[Commit, list[Event]]]:
@@ -347,6 +352,7 @@ def entry(engine: Engine, commit: Commit, events: Sequence[Event]) -> dict[str, 
             held = (seq, made, {event.n: event.payload_commit for event in own})
         promise = held[1].commitment() if n == OWN and held[1] is not None else held[2][n]
         places.append([seq, n, promise.hex()])
+    kept = engine.store.artefact(commit.tenant, COUNTS, events[0].memory_id) if events else None
     return {
         "entry": "erasure",
         "store": engine.store.store_id,
@@ -356,6 +362,7 @@ def entry(engine: Engine, commit: Commit, events: Sequence[Event]) -> dict[str, 
         "at": to_micros(commit.at),
         "memories": sorted(event.memory_id for event in events if event.op == "erase"),
         "places": places,
+        "proposals": json.loads(kept).get("queued", []) if kept else [],
     }
 
 

@@ -81,6 +81,8 @@ class Draft:
     atomic: bool = True
     #: Why a person is to decide even where every gate would let it through.
     held: tuple[Reason, ...] = ()
+    #: Whether nothing is compared with what was erased: in a dry run of who may not decide, each text would be a guess.
+    blind: bool = False
     #: The least trust of what the proposer was handed lately, where that is below its own.
     heard: Trust | None = None
     #: What a redactor found, by text; kept where a proposal is judged once more.
@@ -218,7 +220,7 @@ class Rehearsal:
 
     def __init__(self, session: Session, reason: str) -> None:
         self._session, self._reason = session, reason
-        self._draft = Draft(atomic=False, heard=least_handed(session))
+        self._draft = Draft(atomic=False, heard=least_handed(session), blind=not session.actor.may_decide)
 
     def judge(self, changes: Sequence[Change]) -> list[tuple[str, tuple[Reason, ...]]]:
         """Return the outcome that each change would have, with its reasons."""
@@ -383,7 +385,7 @@ def _judge(
                 _strengthen(session, change, judged.case, judged.existing, draft, result)
         return result
     unburied = draft.overlay.unburied.get(after.id) is judged.case.after
-    stone = None if unburied else revived(session.engine, session.tenant, after, judged.case.after)
+    stone = None if unburied or draft.blind else revived(session, after, judged.case.after)
     if stone is not None:
         return _refused(stone)
     after = judged.case.after

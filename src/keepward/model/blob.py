@@ -53,6 +53,8 @@ class Blob(Value):
     media_type: str
     #: Whether a browser or a system might run it: HTML, SVG, XML, scripts, programs.
     active: bool
+    #: What of it could not be looked into for secrets.
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

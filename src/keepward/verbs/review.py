@@ -122,7 +122,7 @@ class Reject(Request[Receipt]):
 
 @verb("reopen", "POST /memory/quarantine/{id}/reopen", right="approve", answer="receipt_record")
 class Reopen(Request[Receipt]):
-    """Put a rejected proposal back into the queue: it waits as it did, and nothing else changes."""
+    """Put a rejected or expired proposal back into the queue: it waits as it did, and nothing else changes."""
 
     function = "engine.review:reopen"
     proposal_id: fields.NamedId

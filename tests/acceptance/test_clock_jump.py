@@ -1,0 +1,54 @@
+"""A clock that jumps forward takes nothing out of the review queue for good."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from outcomes import held, kept
+
+from keepward import Memory
+from keepward.errors import Conflict
+from keepward.model.proposal import Waiting
+
+
+@pytest.fixture
+def waiting(mem: Memory) -> Waiting:
+    return held(mem.remember("Sail to Oslo", tier="core", key="mission", confidence=0.9))
+
+
+def test_a_clock_that_comes_back_finds_the_queue_as_it_was(owner: Memory, clock: Any, waiting: Waiting) -> None:
+    clock.move(days=400)
+    assert owner.pending() == []
+    clock.move(days=-400)
+    assert [each.id for each in owner.pending()] == [waiting.id]
+
+
+@pytest.mark.parametrize("back", [0, 400])
+def test_maintenance_during_a_jump_loses_no_proposal(owner: Memory, clock: Any, waiting: Waiting, back: int) -> None:
+    clock.move(days=400)
+    owner.run_job("sweep_blobs", force=True)
+    clock.move(days=-back)
+    owner.run_job("sweep_blobs", force=True)
+    owner.reopen(waiting.id, reason="the clock was wrong")
+    assert [each.id for each in owner.pending()] == [waiting.id]
+    assert kept(owner.approve(waiting.id, digest=waiting.digest)).text == "Sail to Oslo"
+
+
+def test_a_proposal_that_has_expired_is_reopened_for_a_new_term(owner: Memory, clock: Any, waiting: Waiting) -> None:
+    clock.move(days=31)
+    with pytest.raises(Conflict, match="keepward reopen"):
+        owner.approve(waiting.id)
+    owner.reopen(waiting.id, reason="I was away")
+    clock.move(days=29)
+    assert [each.id for each in owner.pending()] == [waiting.id]
+    clock.move(days=2)
+    assert owner.pending() == []
+
+
+def test_an_expired_body_goes_a_term_after_maintenance_found_it(owner: Memory, clock: Any, waiting: Waiting) -> None:
+    for days in (400, 31):
+        clock.move(days=days)
+        owner.run_job("sweep_blobs", force=True)
+    with pytest.raises(Conflict, match="no longer there"):
+        owner.reopen(waiting.id, reason="too late")
