@@ -7,9 +7,10 @@ Invariants
     speaker and day come in once, and no summary comes in where its sources may.
 (4) Nothing is rendered that does not hold at ``now``, or that was not screened; a memory is screened at most once.
 (5) When room is short, recalled memories go first, then working, then pinned and state; of the last three the words of
-    people stay longest. Notes of agents there leave what people's memories need, up to half of a limit. A confidence counts at most as the default of its source. Of the recalled ones the less
-    relevant goes first; of about equally relevant memories archival goes before episodic, and within a tier the lowest
-    confidence first, faded by whole days; ties by lower score, then rank, then older.
+    people stay longest. Notes of agents there leave what people's memories need, up to half of a limit. A confidence
+    counts at most as the default of its source. Of the recalled ones the less relevant goes first; of about equally
+    relevant memories archival goes before episodic, and within a tier the lowest confidence first, faded by whole days;
+    ties by lower score, then rank, then older.
 (6) Tokens by section and by tier are whole numbers of at least 0 that sum to the tokens of the text.
 """
 
