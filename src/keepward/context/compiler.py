@@ -7,9 +7,10 @@ Invariants
     speaker and day come in once, and no summary comes in where its sources may.
 (4) Nothing is rendered that does not hold at ``now``, or that was not screened; a memory is screened at most once.
 (5) When room is short, recalled memories go first, then working, then pinned and state; of the last three the words of
-    people stay longest. A confidence counts at most as the default of its source. Of the recalled ones the less
-    relevant goes first; of about equally relevant memories archival goes before episodic, and within a tier the lowest
-    confidence first, faded by whole days; ties by lower score, then rank, then older.
+    people stay longest. Notes of agents there leave what people's memories need, up to half of a limit. A confidence
+    counts at most as the default of its source. Of the recalled ones the less relevant goes first; of about equally
+    relevant memories archival goes before episodic, and within a tier the lowest confidence first, faded by whole days;
+    ties by lower score, then rank, then older.
 (6) Tokens by section and by tier are whole numbers of at least 0 that sum to the tokens of the text.
 """
 
@@ -99,6 +100,8 @@ class _Assembly:
         }
         self._most_recalled = policy.max_items if named is None else None
         self._spent = dict.fromkeys(SECTIONS, 0)
+        #: Tokens of the memories of people that were not taken in yet.
+        self._wanted = dict.fromkeys(SECTIONS, 0)
 
     def result(self) -> Compiled:
         self._take_core([entry for entry in self._entries if entry.section == "core"])
@@ -108,6 +111,8 @@ class _Assembly:
             capped = entry.section == "pinned" and entry.record.kind is Kind.RULE and entry.record.id not in pinned
             if capped and self._mode == "context":
                 self._reasons[entry.key] = reason("cap", f"a context pins the {RULE_CAP} newest rules")
+        if any(entry.is_note for entry in self._entries):
+            self._want([entry for entry in self._entries if entry.by_person and entry.key not in self._reasons])
         self._take([entry for entry in stable if entry.key not in self._reasons])
         self._take([entry for entry in self._entries if entry.section == "working"])
         ids = {entry.record.id for entry in self._entries}
@@ -171,12 +176,23 @@ class _Assembly:
             )
         self._spent["core"] = needed
 
-    def _room(self, section: str) -> int:
-        """Return the tokens left for a section, by the prices of the lines that are in."""
+    def _want(self, entries: list[Entry]) -> None:
+        """Note what memories of people outside core would take."""
+        entries = [entry for entry in entries if entry.section != "core"]
+        self._screen(entries)
+        for entry in entries:
+            if entry.line is not None:
+                entry.cost = self._inputs.count(f"\n\n{entry.line.own}")
+                self._wanted[entry.section] += entry.cost
+
+    def _room(self, entry: Entry) -> int:
+        """Return the tokens left for a memory, by the prices of the lines that are in."""
         return min(
-            limit - sum(self._spent[name] for name in names)
+            limit
+            - sum(self._spent[name] for name in names)
+            - (min(sum(self._wanted[name] for name in names), limit // 2) if entry.is_note else 0)
             for names, limit in self._limits.items()
-            if section in names
+            if entry.section in names
         )
 
     def _take(self, entries: list[Entry]) -> None:
@@ -187,6 +203,8 @@ class _Assembly:
         for entry in sorted(entries, key=lambda entry: entry.eviction, reverse=True):
             if entry.line is None or entry.key in self._kept:
                 continue
+            if entry.by_person:
+                self._wanted[entry.section] -= entry.cost
             words = folded(entry.record, entry.line.body or "")
             if (holder := self._holders.get(words)) is not None:
                 self._repeats[entry.key] = holder
@@ -196,7 +214,7 @@ class _Assembly:
                 self._reasons[entry.key] = why
                 continue
             entry.cost = count(f"\n\n{entry.line.own}")
-            if entry.cost > self._room(entry.section):
+            if entry.cost > self._room(entry):
                 self._reasons[entry.key] = NO_ROOM
                 continue
             self._spent[entry.section] += entry.cost
@@ -254,7 +272,9 @@ class _Assembly:
             over = tokens.of(names) - limit
             movable = [it for it in self._kept.values() if it.section in names and it.section != "core"]
             if over > 0 and movable:
-                return over, movable
+                notes = [it for it in movable if it.is_note]
+                crowding = sum(it.cost for it in notes) > limit // 2 and any(it.by_person for it in movable)
+                return over, notes if crowding else movable
         return 0, []
 
     def _left_out(self) -> tuple[Excluded, ...]:

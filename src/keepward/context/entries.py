@@ -75,6 +75,16 @@ class Entry:
         self.key = self.record.id, self.record.version
 
     @property
+    def by_person(self) -> bool:
+        """Whether a person wrote or approved it."""
+        return self.record.trust >= Trust.USER
+
+    @property
+    def is_note(self) -> bool:
+        """Whether it is there whatever is asked, and no person wrote or approved it."""
+        return self.section in {"pinned", "state", "working"} and not self.by_person
+
+    @property
     def eviction(self) -> tuple[int, int, int, bool, float, float, int, datetime, str, int]:
         """Sort key: what is evicted first comes first, see the compiler's invariant on a lack of room."""
         record = self.record
@@ -86,8 +96,7 @@ class Entry:
         # The rank knows what was written later; instants and ids of what was written at once are by chance.
         tie = -rank, record.updated_at or record.created_at, record.id, record.version
         # Of what is there whatever is asked, the words of people stay longest.
-        person = section < 2 and record.trust >= Trust.USER
-        return -section, -band, -tier, person, self.confidence, self.strength, *tie
+        return -section, -band, -tier, section < 2 and self.by_person, self.confidence, self.strength, *tie
 
 
 def folded(record: Record, body: str) -> str:

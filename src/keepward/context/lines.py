@@ -37,25 +37,46 @@ HEADING = {
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 _BREAK = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
-#: Blanks, quote marks, and every character that Unicode lets a reader ignore.
-_PAD = (
-    "[> \t\xa0\xad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200f\u202a-\u202f\u205f-\u206f\u3000"
-    "\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]*"
+#: Every character that Unicode lets a reader ignore (Default_Ignorable_Code_Point), controls, and annotation marks.
+_UNSEEN = (
+    "\x00-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
+    "\u202a-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3"
+    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
-_END = rf"(?=[ \t]*(?:\Z|[{_BREAK}]))"
+_BLANK = " \t\xa0\u1680\u2000-\u200a\u202f\u205f\u3000"
+#: Blanks, quote marks and markers of lists. Possessive, so that a long row of them is read once.
+_PAD = rf"(?:[>{_BLANK}{_UNSEEN}]|(?:[-*+•]|[0-9]{{1,9}}[.)])(?=[{_BLANK}{_UNSEEN}]++[^{_BLANK}{_UNSEEN}{_BREAK}]))*+"
+_END = rf"(?:\Z|(?=[{_BREAK}]))"
+
+
+def _seen(*words: str) -> str:
+    """Return a pattern for any of some words, whatever nobody sees between their letters."""
+    return "(?:" + "|".join(f"[{_UNSEEN}]*+".join(word) for word in words) + ")"
+
+
+_ROLE = _seen("system", "assistant", "user", "human", "developer", "tool", "ai")
+_TITLES = (*HEADING.values(), *CORE_BLOCKS, "operating rules", "workspace state")
 _STRUCTURE = (
-    r"[#＃]|</?h[1-6]\b|```|~~~"
-    rf"|=+{_END}|-+{_END}|\*\*\*+{_END}|___+{_END}"
-    r"|\[(?:identity|rule|fact|state|event|summary|document|erased)\b"
-    r"|(?i:system|assistant|user|human|developer|tool)[ \t]{0,3}[:：]"
+    rf"[#＃﹟]|(?i:<[/{_UNSEEN}]*+"
+    + _seen("h1", "h2", "h3", "h4", "h5", "h6", "hgroup", "header", "section", "article", "title", "summary", "legend")
+    + r"\b|<[/\s]*+"
+    + _seen("user", "developer", "model", "tool", "instructions", "rules", "rule", "memory", "context", *CORE_BLOCKS)
+    + rf"\b[^<>\n]{{0,80}}>)|{_seen('```', '~~~')}"
+    rf"|(?:[=][={_BLANK}{_UNSEEN}]*+|-[-{_BLANK}{_UNSEEN}]*+|\*[*{_BLANK}{_UNSEEN}]*+|__[_{_BLANK}{_UNSEEN}]*+){_END}"
+    rf"|[*_]{{0,3}}(?:[\[［][{_UNSEEN}]*+"
+    + _seen("identity", "rule", "fact", "state", "event", "summary", "document", "erased")
+    + rf"\b|(?i:{_ROLE}(?:[ \t]+(?:prompt|message|instructions?))?[*_]{{0,3}}[ \t]{{0,3}}[:：]))"
+    # A title alone on a line that another one comes before.
+    + rf"|(?<=[{_BLANK}{_UNSEEN}{_BREAK}>*+•.)-])[*_]{{0,3}}(?i:{_seen(*_TITLES)})"
+    + rf"(?:[ \t]*·[^\n]*|[*_:：{_BLANK}{_UNSEEN}]*+){_END}"
 )
 _BREAKS = regex(rf"[{_BREAK}]")
 _LINE = regex(rf"(?:\A|(?<=[{_BREAK}]))({_PAD})(\\*)(?={_STRUCTURE})")
 _MARKUP = regex(
     r"(?i)(?:"
-    r"(?P<tag><)(?P<a>\\*)(?=[|｜]|</?sys>>|/?(?:system|assistant|human|think|thinking|antml:\w+"
-    r"|tool_\w+|function_\w+|start_of_turn|end_of_turn|s)\b[^<>\n]{0,80}>)"
-    r"|(?P<box>\[)(?P<b>\\*)(?=/?inst\])"
+    rf"(?P<tag><[{_UNSEEN}]*+)(?P<a>\\*)(?=[|｜]|</?sys>>|/?(?:system|assistant|human|think|thinking|antml:\w+"
+    r"|tool_\w+|function_\w+|start_of_turn|end_of_turn|s|[be]os)\b[^<>\n]{0,80}>)"
+    rf"|(?P<box>\[[{_UNSEEN}]*+)(?P<b>\\*)(?=/?inst\])"
     r")"
 )
 _SPACE = regex(rf"[\s{_BREAK}\0]+")

@@ -37,8 +37,8 @@ NOTED: Final = 0.4
 BATCH = 100
 #: What somebody is called who has no name.
 NOBODY = "The user"
-#: Characters: in a longer message only the first line is read for "remember that ...". The rest may be pasted.
-LONGEST_TYPED: Final = 600
+#: Characters: in a longer message, or one of several lines, "remember that ..." counts only at the very beginning.
+LONGEST_TYPED: Final = 300
 _ASKED_TO_REMEMBER: Final = regex(
     r"(?:^|(?<=[.!?。]\s))[ \t]*(?P<quote>(?:(?:and|also|hey|hi|ok|okay|please),? )*"
     r"(?P<you>(?:can|could|will|would) you (?:please )?)?(?:remember|keep in mind|do not forget|don['’]t forget)"
@@ -46,9 +46,17 @@ _ASKED_TO_REMEMBER: Final = regex(
     r"(?P<end>(?<!\b[A-Za-z])(?<!\b[DMS][rst])(?<!\bMrs)(?<!\bNo)[.!?。]+(?=\s)|[.!?。]*[ \t]*$)",
     re.IGNORECASE | re.MULTILINE,
 )
+#: Code, quotes and elements of HTML. An open quote or element goes on to the end.
 _NOT_TYPED: Final = regex(
-    r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|^[ \t]*>.*$|^(?: {4}|\t).*$|[\"“][^\"“”]*(?:[\"”]|\Z)", re.DOTALL | re.MULTILINE
+    r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|^[ \t]*>.*$|^(?: {4}|\t).*$"
+    r"|<(?P<tag>[a-z][\w:.-]*)\b[^>]*(?:>.*?(?:</(?P=tag)\s*>|\Z)|\Z)"
+    r"|[\"＂][^\"＂]*(?:[\"＂]|\Z)|[“‟][^”]*(?:”|\Z)|„[^“”]*(?:[“”]|\Z)|«[^»]*(?:»|\Z)|»[^«]*(?:«|\Z)"
+    r"|‹[^›]*(?:›|\Z)|›[^‹]*(?:‹|\Z)|「[^」]*(?:」|\Z)|『[^』]*(?:』|\Z)|《[^》]*(?:》|\Z)|〈[^〉]*(?:〉|\Z)"
+    r"|(?<!\w)['‘‚‛`](?=\S).*?(?:['’‘`](?!\w)|\Z)",
+    re.DOTALL | re.MULTILINE | re.IGNORECASE,
 )
+#: Opens what somebody pasted: "Sum this up: ...".
+_COLON: Final = regex(r"[:：](?!\S)|：")
 
 
 def add(
@@ -228,9 +236,11 @@ def propose_facts(session: Session, stored: Sequence[Record], subject: str | Non
 
 def _remember_requests(turn: Turn, number: int) -> Iterator[Fact]:
     """Yield what the user asked to remember, as it was said; what is quoted, code or pasted is nobody's request."""
-    typed = turn.text.find("\n") if len(turn.text) > LONGEST_TYPED else len(turn.text)
     masked = _NOT_TYPED.sub(lambda found: "\0" * len(found[0]), turn.text)
-    for asked in _ASKED_TO_REMEMBER.finditer(masked, 0, max(typed, 0)):
-        if asked["you"] or "?" not in asked["end"]:
+    begin = len(masked) - len(masked.lstrip())
+    typed = len(masked) <= LONGEST_TYPED and "\n" not in masked.strip()
+    for asked in _ASKED_TO_REMEMBER.finditer(masked, begin):
+        pasted = asked.start() > begin and (not typed or _COLON.search(masked, 0, asked.start()))
+        if not pasted and (asked["you"] or "?" not in asked["end"]):
             text, quote = (turn.text[slice(*asked.span(name))] for name in ("what", "quote"))
             yield Fact(text, quote=quote, turn=number, importance=NOTED, confidence=0.9)

@@ -38,6 +38,7 @@ from keepward.gates.verdict import (
     as_data,
     aside,
     is_source_text,
+    is_turn,
     mapped,
     named,
     reasons_of,
@@ -242,7 +243,8 @@ def injection(case: Case, view: View, policy: Policy) -> Verdict | None:
 
     A fact that holds a certain instruction is held unless the owner wrote it; a likely one is held from origins below
     the agent's own, since origin decides and wording only helps. A turn of a talk, a document and a program's data
-    are held for a certain instruction from such an origin alone. Otherwise they are marked as if their writer had
+    are held for a certain instruction from such an origin alone, and a turn that weakens a safeguard unless a person
+    wrote it. Otherwise they are marked as if their writer had
     read them in a document, so that purpose ``act`` leaves them out.
     """
     del view, policy
@@ -262,6 +264,8 @@ def injection(case: Case, view: View, policy: Policy) -> Verdict | None:
     held = set() if after.trust is Trust.OWNER or (trusted and consulted) else certain
     if soft:
         held |= {finding.detector for finding in found}
+    elif after.trust < Trust.USER and is_turn(after):
+        held |= certain & {orders.WEAKENS}
     if held:
         said = "the text reads like an instruction to the model ({}); a person has to decide"
         return Quarantine(reasons=tuple(_order(code, said.format(code)) for code in sorted(held)))

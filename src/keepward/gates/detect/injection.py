@@ -21,6 +21,8 @@ from keepward.gates.detect.text import TRACES, Text, occurs, tag_text
 
 #: Characters of a note that the model of words reads; a longer text is left to the rules.
 MAX_NOTE = 16_384
+#: The rules for what lets an agent act unasked.
+WEAKENS = "weakens_safeguard"
 _SEPARATORS = " \t\r\n.,-_*|/\\~+'\"`:;#()[]{}"
 _SEPARATOR_BYTES = _SEPARATORS.encode()
 _ASCII = bytes(range(128)).decode()
