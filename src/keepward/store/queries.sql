@@ -471,13 +471,17 @@ SELECT seq, payload, id FROM commits WHERE tenant = :tenant AND kind = :kind ORD
 {{event_row}} FROM events e WHERE e.tenant = :tenant AND e.seq > :after ORDER BY e.seq, e.n;
 
 -- facts_records --
--- How many memories are alike by status as it stands at an instant and by what they are counted by, with the sum of
--- their importance, how many are topics and how many sensitive, and when the first of them ends.
+-- How many memories are alike by status as it stands at an instant and by what they are counted by, how many of them
+-- are topics and how many sensitive, and when the first of them ends.
 SELECT {{status_now}},
        r.tier, r.kind, r.scope, r.category, r.content_type, r.source, r.trust, r.model,
-       count(*), CAST(sum(r.importance) AS BIGINT), count(CASE WHEN r.kind = 'state' THEN r.key END),
+       count(*), count(CASE WHEN r.kind = 'state' THEN r.key END),
        count(CASE r.sensitivity WHEN 'sensitive' THEN 1 END), min(CASE WHEN r.expires_at > :now THEN r.expires_at END)
   FROM records r WHERE r.tenant = :tenant GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9;
+
+-- facts_importance --
+-- The importance that is stored of each live memory, and the facts that hold the instant from which it fades.
+SELECT r.importance, r.facts FROM records r WHERE r.tenant = :tenant AND {{live}};
 
 -- facts_journal --
 SELECT (SELECT count(*) FROM events WHERE tenant = :tenant), (SELECT count(*) FROM commits WHERE tenant = :tenant),

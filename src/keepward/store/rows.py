@@ -259,6 +259,14 @@ def facts_of(record: Record) -> bytes:
     return _FACTS.pack(round(record.stored_confidence * 10_000), occurred, idle) + speaker
 
 
+def fading(row: Row) -> tuple[int, int]:
+    """Return the importance of a row of ``facts_importance``, and since when it decays; for ever from now: never."""
+    importance, facts = row
+    # Only a store without a key gets here with damaged cells.
+    idle = _FACTS.unpack_from(facts)[2] if len(facts) >= _FACTS.size else _NEVER
+    return importance, (1 << 63) - 1 if idle == _NEVER else idle
+
+
 def holds_record(sealer: Sealer, tenant: str, row: Row) -> bool:
     """Whether a row of ``profiles`` matches its seal."""
     return not sealer.active or row[34] == sealer.record(tenant, *row[:34])
