@@ -261,9 +261,9 @@ SELECT {{record_columns}},
    AND (:tiers = '[]' OR r.tier IN (SELECT value FROM json_each(:tiers)))
    AND (:kinds = '[]' OR r.kind IN (SELECT value FROM json_each(:kinds)))
    AND (:content_types = '[]' OR r.content_type IN (SELECT value FROM json_each(:content_types)))
-   AND (CAST(:subject AS TEXT) IS NULL OR r.subject = :subject)
-   AND (CAST(:category AS TEXT) IS NULL OR r.category = :category)
-   AND (CAST(:session AS TEXT) IS NULL OR r.session = :session)
+   AND (:subject = '[]' OR r.subject IN (SELECT value FROM json_each(:subject)))
+   AND (:category = '[]' OR r.category IN (SELECT value FROM json_each(:category)))
+   AND (:session = '[]' OR r.session IN (SELECT value FROM json_each(:session)))
    AND (CAST(:key AS TEXT) IS NULL OR r.key = :key)
    AND (CAST(:job AS TEXT) IS NULL OR r.job = :job)
    AND (CAST(:keyed AS INTEGER) IS NULL OR (CASE WHEN r.key IS NOT NULL THEN 1 ELSE 0 END) = :keyed)
@@ -302,7 +302,7 @@ SELECT key, id FROM records
 -- The same of one session, which has an index too.
 {{record_row}}
   FROM records r INDEXED BY records_session LEFT JOIN events e ON e.tenant = r.tenant AND e.seq = r.seq AND e.n = r.n
- WHERE r.tenant = :tenant AND r.session = :session AND {{passes}}
+ WHERE r.tenant = :tenant AND r.session IN (SELECT value FROM json_each(:session)) AND {{passes}}
  ORDER BY r.arrival DESC;
 
 -- records_by_id --
