@@ -67,3 +67,16 @@ def test_a_revision_has_the_composed_names(mem: Memory) -> None:
 def test_recall_in_a_session_takes_either_form(mem: Memory, written: str, asked: str) -> None:
     mem.add([{"role": "user", "content": "I sail on Sundays"}], session=written)
     assert len(mem.recall("who sails", session=asked)) == 1
+
+
+@pytest.mark.parametrize("field", ["subject", "category", "session", "tags"])
+def test_names_that_were_kept_decomposed_are_found(mem: Memory, monkeypatch: pytest.MonkeyPatch, field: str) -> None:
+    with monkeypatch.context() as before:
+        before.setattr("keepward.engine.write.with_plain_names", lambda change: change)
+        one = kept(mem.remember("She sails on Sundays", **given(field, DECOMPOSED)))
+    assert getattr(mem.get(one.id), field) in (DECOMPOSED, (DECOMPOSED,))
+    for asked in (COMPOSED, DECOMPOSED):
+        assert [each.id for each in mem.find(**given(field, asked))] == [one.id]
+        assert mem.find(**given(field, asked), sort="importance").total == 1
+        if field != "session":
+            assert [hit.memory.id for hit in mem.recall("who sails", **given(field, asked))] == [one.id]

@@ -165,6 +165,17 @@ def test_statistics_count_what_there_is(mem: Memory) -> None:
     assert told["average_importance"] == pytest.approx(0.5, abs=0.01)
 
 
+def test_average_importance_decays_as_what_find_shows(mem: Memory, owner: Memory, clock: Any) -> None:
+    kept(mem.remember("The ferry leaves at six", tier="archival", importance=0.4))
+    kept(mem.remember("The pump is borrowed", tier="archival", importance=0.9))
+    kept(owner.remember("Ship the release", tier="core", key="mission", importance=0.8))
+    for days in (0, 3, 40, 4000):
+        clock.move(days=days)
+        shown = [each.importance for each in mem.find()]
+        assert mem.status()["average_importance"] == round(sum(shown) / 3, 4)
+    assert shown.count(0.01) == 2
+
+
 @pytest.mark.promise("E49")
 def test_what_is_seeded_begins_at_seven_tenths(owner: Memory) -> None:
     assert kept(owner.remember("Water boils at a hundred degrees", source="seeded", tier="archival")).importance == 0.7

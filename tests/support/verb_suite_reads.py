@@ -11,6 +11,19 @@ import pytest
 from keepward.errors import ContextTooSmall, InvalidInput, NotFound
 from keepward.model.memory import Record
 
+#: Calls that take a limit, with what else they need.
+LIMITED: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
+    "recall": (("Ana",), {}),
+    "explain_recall": (("Ana",), {}),
+    "find": ((), {}),
+    "find in an order": ((), {"sort": "importance"}),
+    "log": ((), {}),
+    "queue": ((), {}),
+    "contradictions": ((), {}),
+    "receipts": ((), {}),
+    "merge_candidates": ((), {}),
+}
+
 
 class Handles:
     """Fixtures: one handle a principal, each by a token of its own.
@@ -388,6 +401,23 @@ class AskingSuite(Handles):
             self.kept(owner, text)
         [pair] = owner.merge_candidates(floor=0.5)
         assert (pair.same, pair.differs) == (False, ("number",))
+
+    @pytest.mark.parametrize("limit", [0, -1, 1_001])
+    @pytest.mark.parametrize("call", LIMITED)
+    def test_a_refused_limit_is_told_the_range(self, owner: Any, call: str, limit: int) -> None:
+        self.kept(owner, "Ana prefers tabs")
+        (args, named), refusal = LIMITED[call], ""
+        try:
+            getattr(owner, call.partition(" ")[0])(*args, limit=limit, **named)
+        except InvalidInput as fault:
+            refusal = str(fault).removeprefix("query.limit: ")
+        ranges = {"limit is from 1 to 1,000"} if call == "recall" else {"limit is at least 1", "limit is from 1 to 500"}
+        if call == "explain_recall":
+            ranges = {"limit is from 1 to 1,000", "limit is from 1 to 500"}
+        if "recall" not in call and limit > 0:
+            # Lists of the library have no maximum; a page over HTTP has.
+            ranges = {"", "limit is from 1 to 500"}
+        assert refusal in ranges
 
     def test_a_store_may_be_accepted_as_it_was_shown(self, owner: Any) -> None:
         self.kept(owner, "Ana prefers tabs")

@@ -161,11 +161,17 @@ def test_a_context_may_ask_for_weak_hits(run, saved):
     assert run("context", "tabs", "--include-weak").code == 0
 
 
+def test_a_recall_of_too_many_is_told_the_range(run, saved):
+    ran = run("recall", "tabs", "--limit", "1001")
+    assert (ran.code, ran.err.strip()) == (2, "keepward: limit is from 1 to 1,000")
+
+
 @pytest.mark.parametrize("limit", ["0", "-1"])
 @pytest.mark.parametrize("name", ["recall", "list", "log", "pending", "contradictions"])
 def test_a_limit_of_nothing_is_refused_with_what_helps(run, saved, name, limit):
     ran = run(name, *(["tabs"] if name == "recall" else []), "--limit", limit)
-    told = "a limit is at least 1" + ("; --no-limit shows all" if name in {"list", "pending"} else "")
+    told = "limit is from 1 to 1,000" if name == "recall" else "limit is at least 1"
+    told += "; --no-limit shows all" if name in {"list", "pending"} else ""
     assert (ran.code, ran.err.strip()) == (2, f"keepward: {told}")
 
 

@@ -190,9 +190,18 @@ def test_digits_that_are_no_instant_narrow_nothing_silently(filled, path, asked)
     assert (answer.status_code, answer.json()["code"]) == (400, "invalid_input")
 
 
-def test_a_limit_out_of_bounds_is_named_by_its_parameter_alone(filled):
-    wrong = {"where": "query.limit", "message": "Input should be greater than or equal to 1"}
-    assert filled.owner.get("/memory/items?limit=0").json()["errors"] == [wrong]
+@pytest.mark.parametrize("limit", [0, -1, 501])
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("items?", "search?query=ferry&", "search/explain?query=ferry&", "commits?", "quarantine?", "queue?"),
+        *("receipts?", "contradictions?", "candidates?"),
+    ],
+)
+def test_a_limit_out_of_bounds_is_told_the_range(filled, path, limit):
+    answer = filled.owner.get(f"/memory/{path}limit={limit}")
+    wrong = {"where": "query.limit", "message": "limit is from 1 to 500"}
+    assert (answer.status_code, answer.json()["errors"]) == (400, [wrong])
 
 
 def test_a_recall_with_a_receipt_takes_feedback(world):

@@ -24,6 +24,22 @@ def test_remember_at_the_terminal_names_no_receipt(off):
     assert ("but the receipt" in told.out, "\nreceipt" in told.out) == (False, False)
 
 
+def test_json_at_the_terminal_has_no_receipt(off):
+    written, compiled = off("remember", "The crane is red", "--json").json, off("context", "tabs", "--json").json
+    assert (written["receipt"], compiled["receipt"], compiled["kept"]) == (None, None, False)
+    assert "the receipt was not kept: memory is switched off by policy" in compiled["notes"]
+
+
+def test_the_library_has_no_receipt(tmp_path):
+    memory = opened(tmp_path, Policy(enabled=False))
+    written, compiled = memory.remember("The crane is red"), memory.context("crane")
+    recalled = memory.recall("crane", receipt=True)
+    memory.close()
+    assert (written.receipt, compiled.receipt, recalled.receipt) == (None, None, None)
+    assert (written.to_dict()["receipt"], compiled.to_dict()["receipt"]) == (None, None)
+    assert "no receipt was kept" in str(written.reasons)
+
+
 def test_context_at_the_terminal_names_no_receipt(off):
     told = off("context", "indentation")
     assert ("keepward receipt" in told.err, "memory is switched off by policy" in told.err) == (False, True)
@@ -49,8 +65,11 @@ def test_hooks_claim_nothing_was_stored(off):
 def test_http_says_that_no_receipt_was_kept(tmp_path):
     world = World(tmp_path, policy=Policy(enabled=False))
     answer = world.owner.post("/memory/items", json={"text": "The crane is red"})
+    compiled = world.owner.post("/memory/compile", json={"objective": "crane"}).json()
     world.memory.close()
     assert (answer.status_code, "no receipt was kept" in answer.text) == (422, True)
+    assert [each["receipt"] for each in (answer.json(), compiled)] == [None, None]
+    assert [each["receipt_record"] for each in (answer.json(), compiled)] == [None, None]
 
 
 def test_mcp_says_that_no_receipt_was_kept(tmp_path):
@@ -63,6 +82,19 @@ def test_mcp_says_that_no_receipt_was_kept(tmp_path):
     memory.close()
     assert told.splitlines()[0] == "refused; nothing was stored, and no receipt was kept"
     assert not any(line.startswith("receipt ") for line in told.splitlines())
+
+
+def test_mcp_answers_hold_no_receipt(tmp_path):
+    memory = opened(tmp_path, Policy(enabled=False))
+
+    async def both(client):
+        written = await client.call_tool("remember", {"text": "The crane is red"})
+        return written, await client.call_tool("get_context", {"objective": "crane"})
+
+    answers = [each.structured_content for each in talk(served(memory), both)]
+    memory.close()
+    assert ["receipt" in each for each in answers] == [False, False]
+    assert "the receipt was not kept: memory is switched off by policy" in answers[1]["notes"]
 
 
 def test_capture_off_alone_keeps_the_receipt(tmp_path):

@@ -20,6 +20,7 @@ import click
 
 from keepward import errors
 from keepward.cli.call import Answer, Call
+from keepward.model.query import check_limit
 
 EXIT_CODES = {
     0: "done; a write was committed, or the same was already remembered",
@@ -118,10 +119,8 @@ class Command(click.Command):
         given = dict(ctx.params)
         outer: dict[str, Any] = ctx.obj or {}
         shared: dict[str, Any] = {key: given.pop(key) or outer.get(key) for key in COMMON}
-        limit = given.get("limit")
-        if isinstance(limit, int) and limit < 1:
-            hint = "; --no-limit shows all" if "everything" in given else ""
-            raise errors.InvalidInput(f"a limit is at least 1{hint}")
+        if "everything" in given:
+            check_limit(given["limit"], hint="; --no-limit shows all")
         with Call(**shared, environ=os.environ) as call:
             answer = self.function(call, **given)
         return call.answer(answer) if answer else 0

@@ -259,10 +259,9 @@ def show_written(screen: Screen, data: dict[str, Any], *, indent: int = 0, brief
     """Print what became of a write, its reasons and its receipt; `brief` leaves out the ids to look it up by."""
     _, word, style, rest = _OUTCOMES[data["outcome"]]
     codes = {each["code"] for each in data["reasons"]}
-    unkept = "memory_off" in codes
     if "unchanged" in codes:
         word, rest = "unchanged", "{id} v{version} stays as it is"
-    elif unkept:
+    elif "memory_off" in codes:
         rest = "nothing was stored, and no receipt was kept"
     # What is stored is not what was said: that belongs in the first line.
     told = "; ".join(filter(None, (rest.format(**data), redaction(data["redacted"]))))
@@ -271,7 +270,7 @@ def show_written(screen: Screen, data: dict[str, Any], *, indent: int = 0, brief
         until = data["expires_at"] and f" · until {minute(data['expires_at'])} UTC"
         screen.labelled("", f"{sort_of(data)}{until or ''}", "dim", indent=indent)
     show_reasons(screen, "why", data["reasons"], indent=indent)
-    if not brief and not unkept:
+    if not brief:
         screen.ids(data, "proposal", "commit", "receipt", indent=indent)
 
 

@@ -32,7 +32,7 @@ from keepward.model.change import KEEP, Change, Insert, InsertFields, Revert, Su
 from keepward.model.journal import Verification
 from keepward.model.memory import Record
 from keepward.model.proposal import Decided, Outcome
-from keepward.model.query import Memories, Recall, check_names
+from keepward.model.query import MOST_HITS, Memories, Recall, check_limit, check_names
 from keepward.results import from_json, read_json
 from keepward.verbs import Request, arguments, journal, read, review, upkeep, verb_of, write
 
@@ -121,6 +121,7 @@ def _read_values(request: Any) -> Mapping[str, Any]:
 
 @carry_out.register
 def _(request: read.Recall, way: Transport) -> Recall:
+    check_limit(request.limit, MOST_HITS)
     if request.receipt and request.limit > PAGE:
         raise InvalidInput(f"a receipt of a recall over HTTP names at most {PAGE} memories")
     # A receipt that is kept is one more each time it is asked for.
@@ -149,8 +150,7 @@ def _pages(
 ) -> tuple[list[Any], list[Answer]]:
     """Return the items of a list, all of them or the first ones, and the answers that they came in, page by page."""
     limit: int | None = getattr(request, "limit", None)
-    if limit is not None and limit < 1:
-        raise InvalidInput("a limit is at least 1")
+    check_limit(limit)
     asked, size, cursor, onward = arguments_of(request), PAGE, "cursor", "cursor"
     if isinstance(request, journal.Log):
         asked, size, cursor, onward = {**asked, "events": True}, _COMMITS, "before", "next_before"

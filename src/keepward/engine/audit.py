@@ -15,10 +15,10 @@ from keepward.engine.reranker import reranker_status
 from keepward.engine.session import Session
 from keepward.engine.view import commit_of, reaches, readable, veiled, withheld_from
 from keepward.engine.waiting import ran_out, waiting_rows
-from keepward.errors import InvalidInput, NotFound
+from keepward.errors import NotFound
 from keepward.model.journal import Check, CommitView, Difference, Verification
 from keepward.model.memory import CORE_BLOCKS, Record, Status, Tier
-from keepward.model.query import EVERYTHING, AsOf, Filter
+from keepward.model.query import EVERYTHING, AsOf, Filter, check_limit
 from keepward.model.trust import is_actor, visible_from
 from keepward.model.value import counted
 from keepward.ports.store import Found
@@ -61,8 +61,7 @@ def log(
 
     ``actor`` made or approved them, as ``kind:name`` or by name alone; ``until`` is the moment of the newest.
     """
-    if limit < 1:
-        raise InvalidInput("a limit is at least 1")
+    check_limit(limit)
     if until is not None:
         last = (seq_of(session, until) or 0) + 1
         before = last if before is None else min(before, last)

@@ -20,7 +20,7 @@ from keepward.errors import InvalidInput, Unauthorised
 from keepward.model.browse import Activity, Facets, Origins, Series, Sources, counted
 from keepward.model.commit import EMPTY_HASH, Head
 from keepward.model.memory import Record, Sensitivity, Status, as_read, importance_at
-from keepward.model.query import EVERYTHING, AsOf, Filter, Memories, check_names
+from keepward.model.query import EVERYTHING, AsOf, Filter, Memories, check_limit, check_names
 from keepward.model.trust import Trust, visible_from
 from keepward.model.value import chosen, from_micros, to_micros
 from keepward.model.where import Where, meets
@@ -220,8 +220,9 @@ def window(
     Raises:
         InvalidInput: an offset below 0, a limit below 1, an unknown order, tier, kind, status or trust.
     """
-    if offset < 0 or (limit is not None and limit < 1):
-        raise InvalidInput("an offset is at least 0 and a limit at least 1")
+    check_limit(limit)
+    if offset < 0:
+        raise InvalidInput("offset is at least 0")
     sort = chosen("order", sort, SORTS)
     view = _View(session, selection)
     rows = view.rows(selection.any_of, content=sort in _BY_CONTENT)

@@ -260,15 +260,15 @@ def keep_read(
     notes: Iterable[str],
     head: str,
     also: Callable[[Writer], None] = lambda _: None,
-) -> tuple[Receipt, tuple[str, ...]]:
-    """Keep the receipt of a read, and the uses that were counted; return it, and a note where it was not kept.
+) -> tuple[Receipt | None, tuple[str, ...]]:
+    """Keep the receipt of a read, and the uses that were counted; return it, or None and a note why it was not kept.
 
     ``handed`` is what the reader was given; ``also`` writes more in the same transaction.
     """
+    if not session.policy.enabled:
+        return None, ("the receipt was not kept: memory is switched off by policy",)
     reasons = [Reason(gate="recall", code="note", detail=note) for note in notes]
     receipt = receipt_of(session, kind, {**facts, **handed_facts(session, handed)}, reasons, head=head)
-    if not session.policy.enabled:
-        return receipt, ("the receipt was not kept: memory is switched off by policy",)
     try:
         # Whoever reads waits for the answer, and gets it without a receipt rather than late.
         with session.store.write(brief=True) as writer:
@@ -276,7 +276,7 @@ def keep_read(
             writer.put_receipt(receipt, counts=not session.inspects)
             session.engine.write_uses(writer)
     except StoreUnavailable:
-        return receipt, ("the receipt was not kept: the store cannot be written",)
+        return None, ("the receipt was not kept: the store cannot be written",)
     return receipt, ()
 
 

@@ -23,7 +23,7 @@ from keepward.context.sections import FORMATS, Candidate, Compiled, Format, Inpu
 from keepward.engine.audit import core_of
 from keepward.engine.commit import keep_read
 from keepward.engine.features import tells_preference
-from keepward.engine.read import MOST, Need, Stand, made_with, search, stand
+from keepward.engine.read import Need, Stand, made_with, search, stand
 from keepward.engine.screening import screen
 from keepward.engine.session import Session, note_handed
 from keepward.engine.view import (
@@ -45,7 +45,7 @@ from keepward.gates.content import scrub_private, scrub_secret
 from keepward.model.commit import Reason
 from keepward.model.compiled import CompiledContext, Replayed
 from keepward.model.memory import Kind, Record, Sensitivity, Stability, Status, Tier
-from keepward.model.query import AsOf, Filter, Recall
+from keepward.model.query import MOST_HITS, AsOf, Filter, Recall
 from keepward.model.trust import Trust, visible_from
 from keepward.model.value import unknown
 from keepward.ports.store import Found, Withheld
@@ -314,7 +314,7 @@ def _recalled(
         session,
         objective,
         lasting,
-        limit=min(MOST, most + len(fixed)),
+        limit=min(MOST_HITS, most + len(fixed)),
         purpose=asked.purpose,
         gated=False,
         unread=fixed,
@@ -357,7 +357,7 @@ def _preferences(session: Session, ids: Sequence[str], at: Stand, made: _Recalle
     found: dict[str, Record] = {}
     for start in range(0, len(ids), TOKENS_A_READ):
         read: dict[str, Record] = {}
-        _read(session, ids[start : start + TOKENS_A_READ], lambda _: MOST, at, made, read)
+        _read(session, ids[start : start + TOKENS_A_READ], lambda _: MOST_HITS, at, made, read)
         for name in ids[start : start + TOKENS_A_READ]:
             if name in read and len(found) < PREFERENCES and tells_preference(read[name]):
                 found[name] = read[name]

@@ -20,11 +20,11 @@ from keepward.engine.reranker import reranker_status
 from keepward.engine.review import pending
 from keepward.engine.session import Session, note_handed
 from keepward.engine.view import COMPILED, reaches, receipt_of_read, veiled, visible, withholds
-from keepward.errors import InvalidInput, Unauthorised
+from keepward.errors import Unauthorised
 from keepward.model.commit import ReceiptLine, ReceiptPage
 from keepward.model.compiled import Considered, Explanation, Part, Share, TokenCount
 from keepward.model.memory import Record, Status
-from keepward.model.query import Ranked, Ranking, Recall
+from keepward.model.query import Ranked, Ranking, Recall, check_limit
 from keepward.model.trust import is_actor
 from keepward.model.value import from_micros, plain_key
 
@@ -202,8 +202,7 @@ def receipts(
     """
     if not session.actor.may_decide:
         raise Unauthorised("a list of receipts spans every scope; it takes a reviewer or the owner")
-    if limit < 1:
-        raise InvalidInput("a limit is at least 1")
+    check_limit(limit)
     found: list[ReceiptLine] = []
     wanted = objective.casefold() if objective is not None else None
     for _ in range(LOOKED_AT // _AT_ONCE):

@@ -39,7 +39,18 @@ from keepward.errors import InvalidInput, ModelUnavailable, NotFound
 from keepward.model.commit import EMPTY_HASH, Head
 from keepward.model.journal import Version
 from keepward.model.memory import Record, Sensitivity, as_read, is_textless
-from keepward.model.query import ORDERS, PURPOSES, AsOf, Filter, Hit, Memories, Recall, check_names
+from keepward.model.query import (
+    MOST_HITS,
+    ORDERS,
+    PURPOSES,
+    AsOf,
+    Filter,
+    Hit,
+    Memories,
+    Recall,
+    check_limit,
+    check_names,
+)
 from keepward.model.trust import visible_from
 from keepward.model.value import to_micros, unknown
 from keepward.ports.store import Found
@@ -47,8 +58,6 @@ from keepward.ports.store import Found
 if TYPE_CHECKING:
     from keepward.retrieval.index import Allowed, Index, Query, Scored
 
-#: The most hits one recall returns.
-MOST = 1_000
 #: Longest query, in characters.
 QUERY = 32_768
 _WHY = {"text": "words", "vector": "meaning"}
@@ -172,11 +181,10 @@ def recall(
     ``floor`` is the least score of a hit, 0..1; None for all.
 
     Raises:
-        InvalidInput: an empty query, a limit outside 1..1000, a floor outside 0..1, an unknown purpose, order, tier,
-            kind or content type.
+        InvalidInput: an empty query, a limit outside of 1 to 1,000, a floor outside of 0 to 1, an unknown purpose,
+            order, tier, kind or content type.
     """
-    if not 1 <= limit <= MOST:
-        raise InvalidInput(f"a limit is from 1 to {MOST}")
+    check_limit(limit, MOST_HITS)
     if floor is not None and not 0.0 <= floor <= 1.0:
         raise InvalidInput("a floor is a score from 0 to 1; leave it out for all hits")
     check_names(tiers=filters.tiers, kinds=filters.kinds, content_types=filters.content_types)
@@ -297,7 +305,7 @@ def _read(session: Session, wanted: Sequence[Scored], need: Need | None, seq: in
     found = Found()
     last: list[Record] = []
     with session.store.together(session.tenant):
-        while wanted and (step := need.more(last) if need else MOST):
+        while wanted and (step := need.more(last) if need else MOST_HITS):
             part = session.store.records(session.tenant, [each.id for each in wanted[:step]], as_of=seq)
             last = part.records
             found.records.extend(last)
@@ -410,8 +418,7 @@ def find(session: Session, filters: Filter, *, limit: int | None, include_ended:
     Raises:
         InvalidInput: a limit below 1, an unknown tier, kind or content type.
     """
-    if limit is not None and limit < 1:
-        raise InvalidInput("a limit is at least 1")
+    check_limit(limit)
     check_names(tiers=filters.tiers, kinds=filters.kinds, content_types=filters.content_types)
     seq = seq_of(session, as_of)
     now = moment(session, as_of, seq)

@@ -59,7 +59,7 @@ def keep_recall(session: Session, query: str, purpose: str, found: Recall) -> Re
     }
     handed = [hit.memory for hit in found]
     receipt, unkept = keep_read(session, "recall", facts, handed=handed, notes=found.notes, head=found.head)
-    return replace(found, receipt=None if unkept else receipt.id, notes=(*found.notes, *unkept))
+    return replace(found, receipt=receipt.id if receipt else None, notes=(*found.notes, *unkept))
 
 
 def give(session: Session, receipt_id: str, *, used: Sequence[str], ignored: Sequence[str]) -> Feedback:

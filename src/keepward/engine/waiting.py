@@ -27,7 +27,7 @@ from keepward.gates.detect.text import show_invisible
 from keepward.model.codec import encode_record
 from keepward.model.memory import VERSION_FIELDS, Record
 from keepward.model.proposal import Background, Evidence, Queue, Reached, Shown, Similar, Waiting
-from keepward.model.query import Filter
+from keepward.model.query import Filter, check_limit
 from keepward.model.trust import visible_from
 from keepward.model.value import from_micros
 
@@ -83,6 +83,7 @@ def queue(
 
     ``counts`` has, of all that have the state, how many there are by proposer, gate, tier and operation.
     """
+    check_limit(limit)
     now = session.clock.now()
     known = [each for each in _rows(session) if state in {"all", _state(each, now)}]
     chosen = [

@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from keepward.engine import blobs
-from keepward.engine.commit import Steps, Stored, Transaction, receipt_of, transact
+from keepward.engine.commit import Steps, Stored, Transaction, transact
 from keepward.engine.features import packed
 from keepward.engine.look import Overlay, before_of, look, look_ahead, newest, parents_of, personal
 from keepward.engine.session import Engine, Session, least_handed
@@ -508,10 +508,9 @@ def _add(draft: Draft, result: Judgement, change: Change, before: Record | None,
 
 
 def _refuse(transaction: Transaction, reasons: tuple[Reason, ...], operations: list[str]) -> Refused:
-    facts = {"operations": operations}
-    if transaction.session.policy.enabled:
-        return Refused(receipt=transaction.receipt("refusal", facts, reasons), reasons=reasons)
-    return Refused(receipt=receipt_of(transaction.session, "refusal", facts, reasons), reasons=reasons)
+    on = transaction.session.policy.enabled
+    receipt = transaction.receipt("refusal", {"operations": operations}, reasons) if on else None
+    return Refused(receipt=receipt, reasons=reasons)
 
 
 def _duplicate(

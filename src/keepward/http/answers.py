@@ -43,7 +43,7 @@ from keepward.model.change import BOOKKEEPING
 from keepward.model.commit import Receipt
 from keepward.model.memory import Record
 from keepward.model.proposal import Committed, Decided, Duplicate, Outcome, Quarantined, Refused, Waiting, is_for_import
-from keepward.model.query import Memories, Recall
+from keepward.model.query import MOST_HITS, Memories, Recall
 from keepward.model.trust import Token
 from keepward.model.value import parse_instant
 from keepward.results import to_json
@@ -53,8 +53,6 @@ from keepward.verbs import Request as Asked
 from keepward.verbs.fields import ReadLine
 
 _STATUS = {"committed": 201, "quarantined": 202, "duplicate": 200}
-#: The most hits of one query, over all its pages.
-MOST_HITS = 1_000
 
 
 def shape(value: Any) -> Any:

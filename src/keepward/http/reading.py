@@ -42,6 +42,7 @@ from keepward.model.codec import encode_record
 from keepward.model.memory import Record
 from keepward.model.patterns import table
 from keepward.model.value import from_micros, no_such, to_micros
+from keepward.verbs.fields import PAGE
 
 #: Where a request is about, by header.
 TENANT = "Keepward-Tenant"
@@ -172,6 +173,8 @@ def _message(error: Mapping[str, Any]) -> str:
         return f"needs {context.get('discriminator', 'a name')} to say what it is"
     if kind == "extra_forbidden":
         return "there is no such field; leave it out"
+    if "limit" in error["loc"] and kind in ("greater_than_equal", "less_than_equal"):
+        return f"limit is from 1 to {PAGE}"
     if _PLAIN.fullmatch(kind):
         return str(error["msg"]).removeprefix("Value error, ")
     return "is not usable here; see /docs"

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from keepward.engine.read import find
-from keepward.errors import InvalidInput
 from keepward.jobs.runner import candidates
 from keepward.model.journal import Contradiction, Contradictions
+from keepward.model.query import check_limit
 
 if TYPE_CHECKING:
     from keepward.engine.session import Session
@@ -28,8 +28,7 @@ def contradictions(session: Session, filters: Filter, *, limit: int) -> Contradi
     Raises:
         InvalidInput: a limit below 1, an unknown tier, kind or content type.
     """
-    if limit < 1:
-        raise InvalidInput("a limit is at least 1")
+    check_limit(limit)
     shown = find(session, filters, limit=None, include_ended=False)
     records = {record.id: record for record in shown}
     pairs = []

@@ -31,6 +31,7 @@ from keepward.model.commit import Reason, Receipt
 from keepward.model.job import LEASE, SCHEDULES, Alike, JobRow, JobState, Run, RunOutcome, due_at, parse_schedule
 from keepward.model.memory import Kind, Record, Status
 from keepward.model.proposal import Committed, Duplicate, Outcome, Quarantined, Refused, Waiting
+from keepward.model.query import check_limit
 from keepward.model.trust import Actor, ActorKind, Rights, visible_from
 from keepward.model.value import unknown
 from keepward.store.writer import Writer
@@ -375,8 +376,7 @@ def candidates(session: Session, *, floor: float, limit: int | None) -> list[Ali
     """Return the pairs within sight of a handle that score ``floor`` or more, best first; see ``pairs``."""
     if not 0 <= floor <= 1:
         raise InvalidInput("a floor is a number from 0 to 1")
-    if limit is not None and limit < 1:
-        raise InvalidInput("a limit is at least 1")
+    check_limit(limit)
     found = pairs(
         _planning(session.engine, session.tenant, "consolidate"), floor=floor, scopes=visible_from(session.scope)
     )

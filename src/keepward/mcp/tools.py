@@ -81,7 +81,7 @@ OUTCOME = {
     "reasons": texts(),
     "notices": texts(),
 }
-_ALWAYS = ("outcome", "receipt", "reasons")
+_ALWAYS = ("outcome", "reasons")
 #: Makes a tool that writes.
 writes = partial(tool, gives=OUTCOME, always=_ALWAYS)
 
@@ -205,7 +205,7 @@ def forget(memory: Memory, given: dict[str, Any]) -> Answer:
         "memories": items(obj({"id": text(), "version": whole()})),
         "notes": texts(),
     },
-    always=("text", "context_id", "receipt", "tokens"),
+    always=("text", "context_id", "tokens"),
     reads=True,
 )
 def get_context(memory: Memory, given: dict[str, Any]) -> Answer:
@@ -214,7 +214,8 @@ def get_context(memory: Memory, given: dict[str, Any]) -> Answer:
     compiled = memory.context(given.pop("objective"), **given)
     names = ("text", "context_id", "tokens", "head", "notes", "withheld")
     data = {name: plain.plain(getattr(compiled, name)) for name in names}
-    data |= {"receipt": compiled.receipt.id, "excluded": len(compiled.excluded) + sum(compiled.unlisted.values())}
+    data |= {"receipt": compiled.receipt.id} if compiled.receipt else {}
+    data |= {"excluded": len(compiled.excluded) + sum(compiled.unlisted.values())}
     data["memories"] = [
         {"id": item.id, "version": item.version, "section": section.name}
         for section in compiled.sections
@@ -315,8 +316,7 @@ def outcome(result: Outcome, news: Iterable[str] = ()) -> tuple[dict[str, Any], 
     data = filled(full, _WRITTEN) | {"reasons": reasons(result.reasons)}
     data |= filled({"notices": news, "redacted": list(result.redacted)})
     became, codes = _BECAME[result.outcome], {each.code for each in result.reasons}
-    unkept = "memory_off" in codes
-    if unkept:
+    if "memory_off" in codes:
         became = "refused; nothing was stored, and no receipt was kept"
     elif "unchanged" in codes:
         became = "nothing was changed"
@@ -329,7 +329,7 @@ def outcome(result: Outcome, news: Iterable[str] = ()) -> tuple[dict[str, Any], 
     lines += [f"why: {each}" for each in data["reasons"]]
     if is_for_import(result):
         lines.append("send it in several calls, one fact each; a person keeps it whole with `keepward import FILE`")
-    return data, "\n".join([*lines, *news, *(() if unkept else (f"receipt {full['receipt']}",))])
+    return data, "\n".join([*lines, *news, *((f"receipt {full['receipt']}",) if full["receipt"] else ())])
 
 
 def reasons(found: Iterable[Reason]) -> list[str]:

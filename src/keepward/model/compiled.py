@@ -62,7 +62,8 @@ class CompiledContext(Value):
 
     text: str
     context_id: str
-    receipt: Receipt
+    #: None where it was not kept; ``notes`` say why.
+    receipt: Receipt | None
     sections: tuple[Section, ...]
     excluded: tuple[Excluded, ...]
     tokens: int

@@ -283,7 +283,11 @@ def importance_at(record: Record, now: datetime, last_used: datetime | None = No
     if since is None:
         return record.stored_importance
     days = max((now - (max(since, last_used) if last_used else since)) / _DAY, 0.0)
-    base = record.stored_importance
+    return decayed_importance(record.stored_importance, days)
+
+
+def decayed_importance(base: float, days: float) -> float:
+    """Return what is left of an importance after some idle days."""
     return share(max(min(FLOOR, base), base * math.exp(-IDLE_RATE * days)))
 
 

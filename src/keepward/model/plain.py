@@ -169,7 +169,7 @@ _WRITTEN = (
     _of_first("version", int | None),
     _id_of("commit", "commit"),
     _id_of("proposal", "item"),
-    _id_of("receipt", "receipt", str),
+    _id_of("receipt", "receipt"),
     *keys_of(Committed, "reasons"),
     Key("redacted", lambda result: result.redacted, list[str]),
     *(_of_first(name, str | None) for name in ("tier", "kind", "key")),

@@ -134,9 +134,10 @@ class Quarantined(_Outcome):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refused(_Outcome):
-    """Nothing was stored but the receipt; with memory switched off the receipt is not kept either."""
+    """Nothing was stored but the receipt."""
 
-    receipt: Receipt
+    #: None where memory is switched off: then it is not kept either.
+    receipt: Receipt | None
     reasons: tuple[Reason, ...] = ()
     outcome: Literal["refused"] = "refused"
     ok: ClassVar[Literal[False]] = False

@@ -128,6 +128,11 @@ def plain_name(name: str) -> str:
     return name if name.isascii() else unicodedata.normalize("NFC", name)
 
 
+def name_forms(names: Iterable[str]) -> list[str]:
+    """Return names composed and decomposed, without repeats: an earlier release kept them as they were typed."""
+    return list(dict.fromkeys(unicodedata.normalize(form, name) for name in names for form in ("NFC", "NFD")))
+
+
 def unknown(what: str, given: Any, known: Collection[str]) -> str:
     """Return the sentence about a name that there is not: the one that was probably meant, and all there are."""
     return f"unknown {what}: {meant(given, known)}use one of {', '.join(map(str, known))}"

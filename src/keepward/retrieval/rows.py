@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from keepward.model.memory import FLOOR, IDLE_RATE
 from keepward.model.patterns import regex
+from keepward.model.value import name_forms
 from keepward.ports.store import Profile
 
 Mask = npt.NDArray[np.bool_]
@@ -334,12 +335,12 @@ class Columns:
         sets["content_type"] = allowed.content_types
         for name in ("subject", "category", "session"):
             value = getattr(allowed, name)
-            sets[name] = None if value is None else frozenset((value,))
+            sets[name] = None if value is None else frozenset(name_forms([value]))
         for name, values in sets.items():
             if values is not None:
                 mask &= self._among(name, values)
         if allowed.tags is not None:
-            codes = [code for tag in allowed.tags if (code := self._codes["tag"].get(tag)) is not None]
+            codes = [code for tag in name_forms(allowed.tags) if (code := self._codes["tag"].get(tag)) is not None]
             tagged = np.zeros(len(self), dtype=np.bool_)
             tagged[self._tag_rows.view[np.isin(self._tag_codes.view, codes)]] = True
             mask &= tagged

@@ -13,6 +13,7 @@ from keepward.errors import Tampered
 from keepward.model.codec import decode_record
 from keepward.model.memory import Record
 from keepward.model.trust import Trust
+from keepward.model.value import name_forms
 from keepward.store.rows import listed, opened
 from keepward.store.sql import COUNTED, Snapshot
 
@@ -121,6 +122,7 @@ def list_filters(
 ) -> dict[str, Any]:
     """Return the filters of a list as its statements take them; instants are microseconds since 1970."""
     several = {name: any_of.get(name, ()) for name in SEVERAL}
+    several |= {name: name_forms(several[name]) for name in ("subject", "category", "session", "tag")}
     several["trust"] = [str(int(each)) for each in Trust if each.label in several["trust"]]
     several["tag"] = [json.dumps(tag, ensure_ascii=False) for tag in several["tag"]]
     return {

@@ -261,9 +261,9 @@ SELECT {{record_columns}},
    AND (:tiers = '[]' OR r.tier IN (SELECT value FROM json_each(:tiers)))
    AND (:kinds = '[]' OR r.kind IN (SELECT value FROM json_each(:kinds)))
    AND (:content_types = '[]' OR r.content_type IN (SELECT value FROM json_each(:content_types)))
-   AND (CAST(:subject AS TEXT) IS NULL OR r.subject = :subject)
-   AND (CAST(:category AS TEXT) IS NULL OR r.category = :category)
-   AND (CAST(:session AS TEXT) IS NULL OR r.session = :session)
+   AND (:subject = '[]' OR r.subject IN (SELECT value FROM json_each(:subject)))
+   AND (:category = '[]' OR r.category IN (SELECT value FROM json_each(:category)))
+   AND (:session = '[]' OR r.session IN (SELECT value FROM json_each(:session)))
    AND (CAST(:key AS TEXT) IS NULL OR r.key = :key)
    AND (CAST(:job AS TEXT) IS NULL OR r.job = :job)
    AND (CAST(:keyed AS INTEGER) IS NULL OR (CASE WHEN r.key IS NOT NULL THEN 1 ELSE 0 END) = :keyed)
@@ -302,7 +302,7 @@ SELECT key, id FROM records
 -- The same of one session, which has an index too.
 {{record_row}}
   FROM records r INDEXED BY records_session LEFT JOIN events e ON e.tenant = r.tenant AND e.seq = r.seq AND e.n = r.n
- WHERE r.tenant = :tenant AND r.session = :session AND {{passes}}
+ WHERE r.tenant = :tenant AND r.session IN (SELECT value FROM json_each(:session)) AND {{passes}}
  ORDER BY r.arrival DESC;
 
 -- records_by_id --
@@ -471,13 +471,17 @@ SELECT seq, payload, id FROM commits WHERE tenant = :tenant AND kind = :kind ORD
 {{event_row}} FROM events e WHERE e.tenant = :tenant AND e.seq > :after ORDER BY e.seq, e.n;
 
 -- facts_records --
--- How many memories are alike by status as it stands at an instant and by what they are counted by, with the sum of
--- their importance, how many are topics and how many sensitive, and when the first of them ends.
+-- How many memories are alike by status as it stands at an instant and by what they are counted by, how many of them
+-- are topics and how many sensitive, and when the first of them ends.
 SELECT {{status_now}},
        r.tier, r.kind, r.scope, r.category, r.content_type, r.source, r.trust, r.model,
-       count(*), CAST(sum(r.importance) AS BIGINT), count(CASE WHEN r.kind = 'state' THEN r.key END),
+       count(*), count(CASE WHEN r.kind = 'state' THEN r.key END),
        count(CASE r.sensitivity WHEN 'sensitive' THEN 1 END), min(CASE WHEN r.expires_at > :now THEN r.expires_at END)
   FROM records r WHERE r.tenant = :tenant GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9;
+
+-- facts_importance --
+-- The importance that is stored of each live memory, and the facts that hold the instant from which it fades.
+SELECT r.importance, r.facts FROM records r WHERE r.tenant = :tenant AND {{live}};
 
 -- facts_journal --
 SELECT (SELECT count(*) FROM events WHERE tenant = :tenant), (SELECT count(*) FROM commits WHERE tenant = :tenant),

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import logging
+from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from typing import Any
 
 from keepward.errors import Tampered
 from keepward.model.commit import Head
-from keepward.model.memory import Record, Status
+from keepward.model.memory import Record, Status, decayed_importance
 from keepward.model.query import Filter
 from keepward.model.trust import Trust
 from keepward.model.value import from_micros, to_micros
@@ -34,6 +35,7 @@ from keepward.store.journal import JournalReads
 from keepward.store.listing import ListReads
 from keepward.store.rows import (
     checked_record,
+    fading,
     features_of,
     listed,
     made_by,
@@ -62,6 +64,8 @@ CROWD = 32
 #: Tiers whose memories all stand in the index of ``standing``.
 _STANDING = frozenset({"core", "working"})
 _EMPTY = Features(terms=b"")
+#: Microseconds.
+_DAY = 86_400_000_000
 _BY = ("tier", "kind", "scope", "category", "content_type", "source", "trust")
 #: What people and agents name themselves: of a scope that is out of sight not even the name of a category is told.
 _CHOSEN = frozenset({"scope", "category"})
@@ -287,7 +291,7 @@ class MemoryReads(Snapshot):
         ``by_status`` counts all memories, with expiry computed; every other ``by_*`` counts live ones.
         ``bloat`` is events for each live memory. Averages are over live memories, 0 where there are none.
         """
-        return _facts(self._counts(tenant, to_micros(now)), scopes)
+        return _facts(self._counts(tenant, to_micros(now)), to_micros(now), scopes)
 
     def _counts(self, tenant: str, now: int) -> Counts:
         """Return what the database counts at an instant in microseconds."""
@@ -300,6 +304,7 @@ class MemoryReads(Snapshot):
             return Counts(
                 at=now,
                 records=db.run("facts_records", values).fetchall(),
+                importance=array("q", chain.from_iterable(map(fading, db.run("facts_importance", values)))),
                 journal=db.run("facts_journal", tenant=tenant).fetchone(),
                 queue=db.run("facts_queue", tenant=tenant).fetchone(),
                 usage=db.run("facts_usage", values).fetchone(),
@@ -314,6 +319,8 @@ class Counts:
 
     at: int
     records: list[Row]
+    #: Of each live memory its importance in 1/10,000, and the microsecond from which it decays.
+    importance: array[int]
     journal: Row
     queue: Row
     usage: Row
@@ -325,17 +332,17 @@ class Counts:
         return self.at <= now < min((row[-1] for row in self.records if row[-1] is not None), default=now + 1)
 
 
-def _facts(counts: Counts, scopes: Collection[str] | None) -> dict[str, Any]:
-    """Return counts as ``status`` has them; see ``MemoryReads.facts``."""
+def _facts(counts: Counts, now: int, scopes: Collection[str] | None) -> dict[str, Any]:
+    """Return counts as ``status`` has them at an instant; see ``MemoryReads.facts``."""
     statuses: Counter[str] = Counter()
     by: dict[str, Counter[Any]] = {name: Counter() for name in _BY}
     embedded: Counter[str | None] = Counter()
-    live, importance, topics, sensitive = 0, 0, 0, 0
-    for status, *cells, model, count, weight, keyed, guarded, _ in counts.records:
+    live, topics, sensitive = 0, 0, 0
+    for status, *cells, model, count, keyed, guarded, _ in counts.records:
         statuses[status] += count
         if status != "active":
             continue
-        live, importance, topics, sensitive = live + count, importance + weight, topics + keyed, sensitive + guarded
+        live, topics, sensitive = live + count, topics + keyed, sensitive + guarded
         embedded[model] += count
         hidden = () if scopes is None or cells[2] in scopes else _CHOSEN
         for (name, counter), cell in zip(by.items(), cells, strict=True):
@@ -364,7 +371,7 @@ def _facts(counts: Counts, scopes: Collection[str] | None) -> dict[str, Any]:
         "quarantine_oldest": None if oldest is None else from_micros(oldest).isoformat(),
         "topics": topics,
         "sensitive": sensitive,
-        "average_importance": round(importance / live / 10_000, 4) if live else 0.0,
+        "average_importance": round(_importance(counts.importance, now) / live, 4) if live else 0.0,
         "average_uses": round(uses / live, 4) if live else 0.0,
         "used": used,
         "vectors_pending": pending,
@@ -374,6 +381,12 @@ def _facts(counts: Counts, scopes: Collection[str] | None) -> dict[str, Any]:
         "schema": counts.schema,
         "journal_bytes": journal_bytes,
     }
+
+
+def _importance(stored: array[int], now: int) -> float:
+    """Return the sum of what importance has decayed to at an instant."""
+    pairs = zip(stored[::2], stored[1::2], strict=True)
+    return sum(decayed_importance(base / 10_000, max(now - since, 0) / _DAY) for base, since in pairs)
 
 
 class Reader(MemoryReads, ListReads, JournalReads, UseReads, TermReads, CandidateReads):

@@ -27,7 +27,7 @@ from keepward.model.codec import commitment, decode_record
 from keepward.model.commit import event_hash
 from keepward.model.memory import Record, Stability, Tier, idle_since, importance_at
 from keepward.model.query import Filter
-from keepward.model.value import to_micros
+from keepward.model.value import name_forms, to_micros
 from keepward.ports.store import Features, Profile
 from keepward.store.seals import Sealer
 from keepward.store.sql import Row
@@ -259,6 +259,14 @@ def facts_of(record: Record) -> bytes:
     return _FACTS.pack(round(record.stored_confidence * 10_000), occurred, idle) + speaker
 
 
+def fading(row: Row) -> tuple[int, int]:
+    """Return the importance of a row of ``facts_importance``, and since when it decays; for ever from now: never."""
+    importance, facts = row
+    # Only a store without a key gets here with damaged cells.
+    idle = _FACTS.unpack_from(facts)[2] if len(facts) >= _FACTS.size else _NEVER
+    return importance, (1 << 63) - 1 if idle == _NEVER else idle
+
+
 def holds_record(sealer: Sealer, tenant: str, row: Row) -> bool:
     """Whether a row of ``profiles`` matches its seal."""
     return not sealer.active or row[34] == sealer.record(tenant, *row[:34])
@@ -357,11 +365,11 @@ def passes(record: Record, filters: Filter) -> bool:
     ):
         if wanted and value not in wanted:
             return False
-    if filters.tags and not set(filters.tags) & set(record.tags):
+    if filters.tags and not set(name_forms(filters.tags)) & set(record.tags):
         return False
     for name in ("key", "subject", "category", "session", "job"):
         wanted_name = getattr(filters, name)
-        if wanted_name is not None and getattr(record, name) != wanted_name:
+        if wanted_name is not None and getattr(record, name) not in {wanted_name, *name_forms([wanted_name])}:
             return False
     if filters.keyed is not None and filters.keyed != (record.key is not None):
         return False
@@ -372,6 +380,10 @@ def passes(record: Record, filters: Filter) -> bool:
     return filters.include_sensitive or record.sensitivity.value == "normal"
 
 
+#: Filters whose names an earlier release kept as they were typed.
+_NAMED = ("subject", "category", "session")
+
+
 def parameters(filters: Filter, live_at: datetime | None) -> dict[str, Any]:
     """Return a filter as the statements of ``find`` take it."""
     return {
@@ -379,11 +391,9 @@ def parameters(filters: Filter, live_at: datetime | None) -> dict[str, Any]:
         "tiers": listed(filters.tiers),
         "kinds": listed(filters.kinds),
         "content_types": listed(filters.content_types),
-        "tags": listed(json.dumps(tag, ensure_ascii=False) for tag in filters.tags),
+        "tags": listed(json.dumps(tag, ensure_ascii=False) for tag in name_forms(filters.tags)),
         "key": filters.key,
-        "subject": filters.subject,
-        "category": filters.category,
-        "session": filters.session,
+        **{name: listed(name_forms([each] if (each := getattr(filters, name)) else [])) for name in _NAMED},
         "job": filters.job,
         "keyed": _flag(filters.keyed),
         "permanent": _flag(filters.permanent),
