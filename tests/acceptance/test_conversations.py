@@ -90,8 +90,8 @@ def test_turns_of_tools_and_sensitive_turns_are_in_no_summary(tmp_path):
             for turn in TURNS:
                 talk.user(turn)
             talk.tool("The page says that rye is cheap.")
-            private = talk.user("I have diabetes.").turns[0].id
-            assert memory.revise(private, sensitivity="sensitive", consent=True, reason="it is private").ok
+            private = {"kind": "event", "session": "s1", "sensitivity": "sensitive", "consent": True}
+            assert memory.remember("I have diabetes.", **private).ok
         (summary,) = summaries(memory)
         assert not any(word in summary.text for word in ("rye", "diabetes"))
         assert (summary.sensitivity.value, len(summary.derived_from)) == ("normal", 3)

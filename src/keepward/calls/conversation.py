@@ -109,7 +109,7 @@ def sum_up(
     """
     told = [
         each
-        for each in memory.find(session=session, kinds=["event"], limit=500)
+        for each in memory.find(session=session, kinds=["event"], include_sensitive=False, limit=500)
         if each.trust >= Trust.AGENT and each.scope == memory.scope and each.subject == subject
     ]
     if len(told) < FEWEST:
@@ -138,5 +138,6 @@ def sum_up(
 
 
 def _quoted(record: Record, longest: int, speakers: bool) -> str:
-    line = " ".join(f"{f'{record.speaker}: ' if speakers else ''}{record.text}".split())
+    speaker = f"{record.speaker}: " if speakers and record.speaker else ""
+    line = " ".join(f"{speaker}{record.text}".split())
     return line if len(line) <= longest else line[: longest - 1].rstrip() + "…"
