@@ -196,8 +196,10 @@ class AsyncConversation:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(self, *_: object) -> None:
-        """Leave it: nothing waits to be written."""
+    async def __aexit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._threads.run(self._target.__exit__, kind, fault, trace)
 
     user = hop(Conversation.user)
     assistant = hop(Conversation.assistant)

@@ -6,6 +6,7 @@ import sqlite3
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from outcomes import held, kept, refused
@@ -23,7 +24,7 @@ def found(folder: Path, word: str = WORD) -> list[str]:
     return [each.name for each in sorted(folder.rglob("*")) if each.is_file() and word.encode() in each.read_bytes()]
 
 
-def erased(owner: Memory, *ids: str, **chosen: str) -> None:
+def erased(owner: Memory, *ids: str, **chosen: Any) -> None:
     owner.erase(owner.plan_erase(ids, **chosen).digest, ids, **chosen)
     assert owner.verify().faults == ()
 
@@ -73,6 +74,67 @@ def test_what_waits_and_was_made_from_an_erased_memory_goes_with_it(owner, mem, 
     held(mem.remember(ORDER, derived_from=[made.id]))
     erased(owner, made.id)
     assert found(tmp_path) == []
+
+
+@pytest.fixture
+def message(owner):
+    return kept(owner.remember("I take it each morning, says Ana", kind="event", subject="ana", aliases=["mail:7"])).id
+
+
+@pytest.mark.parametrize("by", ["id", "alias"])
+@pytest.mark.parametrize("decided", [False, True])
+def test_a_plan_shows_a_proposal_that_cites_an_erased_memory_with_its_text(owner, mem, message, by, decided):
+    item = held(mem.remember(ORDER, evidence=[message if by == "id" else "mail:7"]))
+    if decided:
+        owner.reject(item.id, reason="no")
+    plan = owner.plan_erase([message])
+    assert [(each.id, each.why, each.text) for each in plan.candidates] == [(item.id, "cites", ORDER)]
+    assert plan.proposals == ()
+
+
+def test_a_citing_proposal_stays_unless_it_is_named_or_taken_along(owner, mem, message):
+    item = held(mem.remember(ORDER, evidence=[message]))
+    erased(owner, message)
+    assert [each.state for each in owner.pending()] == ["pending"]
+    assert owner.pending()[0].id == item.id
+
+
+def test_a_citing_proposal_that_is_named_goes(owner, mem, message, tmp_path):
+    item = held(mem.remember(ORDER, evidence=[message]))
+    erased(owner, message, item.id)
+    assert found(tmp_path) == []
+
+
+def test_include_citing_takes_citing_proposals_along(owner, mem, message, tmp_path):
+    fact = kept(owner.remember("Ana takes a pill", tier="archival", evidence=[message])).id
+    item = held(mem.remember(ORDER, evidence=[fact]))
+    plan = owner.plan_erase([message], include_citing=True)
+    assert (plan.candidates, plan.proposals) == ((), (item.id,))
+    assert {each.id: each.why for each in plan.targets} == {
+        message: "named",
+        fact: "cites",
+        item.steps[0].after.id: "proposed",
+    }
+    owner.erase(plan.digest, [message], include_citing=True)
+    assert owner.verify().faults == ()
+    assert found(tmp_path) == []
+    assert [each.steps for each in owner.pending(state=None)] == [()]
+
+
+def test_an_edit_that_waits_and_cites_is_taken_along_without_its_memory(owner, mem, message, tmp_path):
+    block = kept(owner.remember("Ship it before Easter", **CORE))
+    item = held(mem.revise(block.id, f"Ship it with {WORD}", evidence=[message], reason="x"))
+    assert [each.id for each in owner.plan_erase([message]).candidates] == [item.id]
+    erased(owner, message, include_citing=True)
+    assert found(tmp_path) == []
+    assert owner.get(block.id).text == "Ship it before Easter"
+
+
+def test_a_new_citing_proposal_voids_the_plan(owner, mem, message):
+    plan = owner.plan_erase([message])
+    held(mem.remember(ORDER, evidence=[message]))
+    with pytest.raises(Conflict):
+        owner.erase(plan.digest, [message])
 
 
 def test_an_edit_that_waits_goes_and_the_memory_stays(owner, mem, tmp_path):

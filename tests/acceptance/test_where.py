@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from fastapi.testclient import TestClient
 from outcomes import kept
 
-from keepward import Actor, InvalidInput, Memory, Unauthorised
+from keepward import Actor, Client, InvalidInput, Memory, Unauthorised
+from keepward.http import create_app
 
 ITEMS: dict[str, dict[str, Any]] = {
     "ana": {"city": "Linz", "stars": 4, "tags": ["a", "b"], "user": {"role-name": "cook"}, "fresh": True},
@@ -219,6 +222,18 @@ def test_memories_are_narrowed_by_when_it_happened(told_of_spring: Memory, asked
     ):
         assert ", ".join(sorted(tag for each in found for tag in each.tags)) == passing
     assert mem.facets(of=["tag"], **asked).total == len([each for each in passing.split(", ") if each])
+
+
+def test_a_client_narrows_by_when_it_happened(owner: Memory, told_of_spring: Memory) -> None:
+    with TestClient(create_app(owner)) as server:
+        client = Client("http://127.0.0.1:8321", owner.create_token("claude").secret, transport=server)
+        since, until = datetime(2025, 3, 1, tzinfo=UTC), datetime(2025, 4, 1, tzinfo=UTC)
+        for asked in (MARCH, {"occurred_since": since, "occurred_until": until}):
+            found = client.find(**asked), [hit.memory for hit in client.recall("the card of Ana", **asked)]
+            assert [sorted(each.tags[0] for each in some) for some in found] == [["fact of march", "march"]] * 2
+            assert client.facets(of=["tag"], **asked).total == 2
+        with pytest.raises(InvalidInput, match="occurred_since"):
+            client.find(occurred_since="last spring")
 
 
 def test_a_time_that_is_none_is_refused_by_its_name(mem: Memory) -> None:

@@ -183,7 +183,37 @@ def test_a_query_that_cannot_be_read_is_refused_and_not_repeated(filled, query):
     assert (answer.status_code, "soul" in answer.text, "tomorrow" in answer.text) == (400, False, False)
 
 
-@pytest.mark.parametrize("asked", ["until=0", "since=0", "until=7", "since=tomorrow"])
+@pytest.fixture(scope="module")
+def spring(tmp_path_factory):
+    """A store with events of March and April 2025, one of now, and a fact that names no time."""
+    world = World(tmp_path_factory.mktemp("spring"))
+    for name, at in (("march", "2025-03-14T09:00:00Z"), ("april", "2025-04-01T00:00:00Z"), ("now", None)):
+        world.memory.remember(f"The {name} card of Ana", tier="episodic", kind="event", occurred_at=at)
+    world.memory.remember("The plain card of Ana", tier="archival", kind="fact")
+    yield world
+    world.memory.close()
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        ("occurred_since=2025-03-01&occurred_until=2025-04-01", {"march"}),
+        ("occurred_since=2025-04-01", {"april", "now"}),
+        ("occurred_until=2025-04-01T02:00:00%2B02:00", {"march"}),
+        ("occurred_since=2025-03-01&until=2025-04-01", set()),
+    ],
+)
+@pytest.mark.parametrize("path", ["/memory/items?", "/memory/search?query=card&"])
+def test_reads_narrow_by_when_it_happened(spring, path, asked, found):
+    answer = spring.owner.get(path + asked).json()
+    assert {each["text"].split()[1] for each in listed(answer)} == found
+    told = spring.owner.get(f"/memory/facets?{asked}")
+    assert (told.status_code, told.json()["total"]) == (200, len(found))
+
+
+@pytest.mark.parametrize(
+    "asked", ["occurred_since=0", "occurred_until=tomorrow", "until=0", "since=0", "until=7", "since=tomorrow"]
+)
 @pytest.mark.parametrize("path", ["/memory/items?", "/memory/search?query=ferry&", "/memory/activity?"])
 def test_digits_that_are_no_instant_narrow_nothing_silently(filled, path, asked):
     answer = filled.owner.get(path + asked)

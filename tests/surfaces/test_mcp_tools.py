@@ -154,6 +154,16 @@ def test_the_proposer_sees_its_own_held_text(server):
     assert shown[0]["changes"][0]["text"] == "Ship the zeppelin"
 
 
+def test_a_proposal_on_a_memory_that_has_changed_since_shows_as_stale(owner, server):
+    block = owner.remember("Ship it", tier="core", key="mission").record
+    call(server, "revise", {"id": block.id, "text": "Ship it soon", "reason": "the date is set"})
+    assert "stale" not in call(server, "pending", {}).structured_content["proposals"][0]
+    owner.revise(block.id, "Ship it never", reason="cancelled")
+    result = call(server, "pending", {})
+    assert result.structured_content["proposals"][0]["stale"] is True
+    assert "stale: what it would change has changed" in told(result)
+
+
 def test_a_rejection_is_told_once_with_the_next_write(owner, server):
     held = call(server, "remember", {"text": "Ship it", "tier": "core", "key": "mission"}).structured_content
     owner.reject(held["proposal"], reason="not yet")

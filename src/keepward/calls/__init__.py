@@ -29,6 +29,11 @@ _PLACE = "it asks from where the handle stands: `at(scope=...)` gives one elsewh
 class Calls(ABC):
     """What carries out requests; as a context manager it closes itself at the end."""
 
+    @property
+    @abstractmethod
+    def scope(self) -> str:
+        """The scope this handle stands at."""
+
     @abstractmethod
     def close(self) -> None:
         """Release what the handle and all others beside it have open."""

@@ -8,13 +8,20 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
 from keepward.calls import Calls, sends
+from keepward.model.memory import Tier
+from keepward.model.policy import Policy
+from keepward.model.trust import Trust
 
 if TYPE_CHECKING:
     from typing import Self
 
     from keepward.calls.use import Use
     from keepward.model.compiled import CompiledContext
+    from keepward.model.memory import Record
     from keepward.model.talk import Added
+
+#: Least turns of a summary, and characters of each in it: the most, and the least where there are many.
+FEWEST, QUOTE, LEAST = 3, 160, 60
 
 
 class Talks(Calls):
@@ -43,7 +50,10 @@ class Talks(Calls):
         """
 
     def session(self, name: str, *, subject: str | None = None) -> Conversation:
-        """Return a conversation under a name of its own, to say turns into as they come; see ``Conversation``."""
+        """Return a conversation under a name of its own, to say turns into as they come; see ``Conversation``.
+
+        As a context manager it writes a summary at its end, which expires after a week; an error writes none.
+        """
         return Conversation(cast("Use", self), name, subject)
 
 
@@ -61,7 +71,10 @@ class Conversation:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Leave it: nothing waits to be written."""
+        """Propose a summary of the turns that are in none yet, unless an error ends the block."""
+        if kind is None:
+            reason = "summed up at the end of the session"
+            sum_up(self._memory, self.name, "What was said:", subject=self.subject, speakers=True, reason=reason)
 
     def user(self, /, text: str, **more: Any) -> Added:
         """Say what the user said; ``more`` is ``id``, ``name`` or ``timestamp`` of the message."""
@@ -85,3 +98,46 @@ class Conversation:
     def context(self, /, query: str, **options: Any) -> CompiledContext:
         """Compile what a model should know for the next answer; ``options`` are those of ``Memory.context``."""
         return self._memory.context(query, **options)
+
+
+def sum_up(
+    memory: Use, session: str, heading: str, *, subject: str | None = None, speakers: bool = False, reason: str
+) -> None:
+    """Propose a summary of a session's turns that are in none yet; what does not fit one text becomes several.
+
+    Sensitive turns and turns that are trusted less than an agent's are left out.
+    """
+    told = [
+        each
+        for each in memory.find(session=session, kinds=["event"], include_sensitive=False, limit=500)
+        if each.trust >= Trust.AGENT and each.scope == memory.scope and each.subject == subject
+    ]
+    if len(told) < FEWEST:
+        return
+    summed = {name for each in memory.find(session=session, kinds=["summary"], limit=500) for name in each.derived_from}
+    fresh = [each for each in reversed(told) if each.id not in summed][-64:]
+    if len(fresh) < FEWEST:
+        return
+    # A client does not know the policy of its server.
+    policy: Policy = getattr(memory, "policy", None) or Policy()
+    room = policy.text_limit[Tier.EPISODIC] - len(heading)
+    longest = max(LEAST, min(QUOTE, room // len(fresh) - len("\n- ")))
+    most = max(1, room // (longest + len("\n- ")))
+    for part in (fresh[start : start + most] for start in range(0, len(fresh), most)):
+        memory.remember(
+            "\n- ".join([heading, *(_quoted(each, longest, speakers) for each in part)]),
+            tier="episodic",
+            kind="summary",
+            subject=subject,
+            session=session,
+            # The end of a smaller piece of work is not told.
+            job=session,
+            derived_from=[each.id for each in part],
+            reason=reason,
+        )
+
+
+def _quoted(record: Record, longest: int, speakers: bool) -> str:
+    speaker = f"{record.speaker}: " if speakers and record.speaker else ""
+    line = " ".join(f"{speaker}{record.text}".split())
+    return line if len(line) <= longest else line[: longest - 1].rstrip() + "…"

@@ -275,8 +275,8 @@ class Govern(Calls):
 
         ``subject`` and ``source`` take memories of the whole tenant; ``source`` is a reference in evidence, a
         foreign name, or the name of a source. ``reason`` is one of the codes of ``model.commit.REASONS``.
-        Memories that derive from one of these or cite it stay, and are listed as ``candidates`` with their text;
-        ``include_citing`` takes those along, for example a fact whose evidence is an erased message.
+        What derives from one of these or cites it stays, and is listed as ``candidates`` with its text;
+        ``include_citing`` takes it along, for example a fact whose evidence is an erased message.
         """
 
     @sends("erase")

@@ -39,7 +39,7 @@ _SHOWN = 10
     option("--subject", "Every memory about this subject.", "NAME"),
     option("--source", "Every memory from this source, reference or foreign name.", "NAME"),
     option("--reason", "request, consent, retention, mistake, secret or other.", "WORD", default="request"),
-    option("--include-citing", "Also erase memories that derive from one of these or cite it as evidence."),
+    option("--include-citing", "Also erase what derives from one of these or cites it as evidence."),
     APPLY,
     option("--certificate", "Print the certificate of an erasure that was made; one ID."),
     option("--lift", "Allow what an erased memory said to be remembered again; one ID."),

@@ -7,8 +7,9 @@ Invariants
     content went. The chain stays whole; the content does not come back by any verb.
 (3) All of it is one transaction. What recall needs, uses, proposals, receipts, kept texts and what was learned go
     with it.
-(4) Verbatim copies go with what they copy. Memories that derive from it, cite it or quote it are candidates: they
-    stay unless they are named, or ``include_citing`` takes those along that derive from it or cite it.
+(4) Verbatim copies go with what they copy. Memories that derive from it, cite it or quote it are candidates, and so
+    are proposals that cite it: they stay unless they are named, or ``include_citing`` takes those along that derive
+    from it or cite it.
 (5) What waits or was decided is a target as a memory is: by subject, source, session, lineage or its own words.
 (6) The same state gives the same plan. Its texts are for a person to read: they are in no digest, and the result of
     an erasure has none.
@@ -295,6 +296,7 @@ def gather(session: Session, chosen: Selection, reason: str) -> Gathered:
         raise InvalidInput(f"a reason is a code, so that it repeats nothing: one of {', '.join(REASONS)}")
     named, queued = _selected(session, chosen)
     proposed = _proposed(session, chosen, queued)
+    queue = [item for item in session.store.queue(session.tenant, state=None) if item.state != "approved"]
     copies: set[str] = set()
     #: By id, why a memory is taken along.
     along: dict[str, str] = {}
@@ -306,9 +308,13 @@ def gather(session: Session, chosen: Selection, reason: str) -> Gathered:
         held += editions_of(session, ids, queued)
         traces = traces_of([*(record for versions in histories.values() for record in versions), *held])
         lineage = set(closure(session, ids)) - ids
-        citing = _citing(every, histories, lineage) - ids - lineage
-        if chosen.include_citing and (lineage or citing):
+        names = _citing(every, histories | proposed, lineage)
+        citing = {record.id for record in every if record.id in names} - ids - lineage
+        asking = _asking(queue, names, {*ids, *lineage, *citing}, queued)
+        if chosen.include_citing and (lineage or citing or asking):
             along |= {**dict.fromkeys(citing, "cites"), **dict.fromkeys(lineage, "derived")}
+            queued |= asking.keys()
+            proposed |= _proposed(session, replace(chosen, ids=tuple(asking)), set(asking))
             continue
         seen = _pass(session, ids, lineage, traces)
         if seen.copies <= copies:
@@ -340,6 +346,9 @@ def gather(session: Session, chosen: Selection, reason: str) -> Gathered:
     stay = {**dict.fromkeys(derived, "derived"), **dict.fromkeys(sorted(citing), "cites")}
     stay = {**dict.fromkeys(quoting, "quotes"), **stay}
     texts = {record.id: _beginning(session, record) for record in every if record.id in stay}
+    going = {item.id for item in beside.proposals}
+    asked = {name: _beginning(session, after) for name, after in asking.items() if name not in going}
+    stay, texts = {**stay, **dict.fromkeys(asked, "cites")}, texts | asked
     candidates = tuple(
         Candidate(id=name, why=word, text=texts.get(name, ""))
         for word in ("derived", "cites", "quotes")
@@ -360,7 +369,7 @@ def gather(session: Session, chosen: Selection, reason: str) -> Gathered:
 
 
 def _citing(every: Sequence[Record], histories: Mapping[str, Sequence[Record]], lineage: set[str]) -> set[str]:
-    """Return the ids of memories that name one of these as evidence, or one that does, over any number of steps."""
+    """Return the names of these memories and of those that name one of them as evidence, over any number of steps."""
     cited_by: dict[str, set[str]] = {}
     for record in every:
         if record.status is Status.ERASED or record.scope == RESERVED:
@@ -372,10 +381,26 @@ def _citing(every: Sequence[Record], histories: Mapping[str, Sequence[Record]], 
     fresh |= {alias for versions in histories.values() for record in versions for alias in record.aliases}
     found: set[str] = set()
     while fresh:
-        more = {name for cited in fresh for name in cited_by.get(cited, ())} - found
-        found |= more
-        fresh = {*more, *(alias for name in more for alias in names[name])}
+        found |= fresh
+        more = {name for cited in fresh for name in cited_by.get(cited, ())}
+        fresh = {*more, *(alias for name in more for alias in names[name])} - found
     return found
+
+
+def _asking(
+    queue: Sequence[Waiting], names: Collection[str], known: Collection[str], queued: Collection[str]
+) -> dict[str, Record]:
+    """Return, by id of a proposal, what it would store that cites one of these names; known memories take theirs along.
+
+    A decided proposal counts too as long as its content is kept.
+    """
+    return {
+        item.id: step.after
+        for item in queue
+        if item.id not in queued and not any(side.id in known for side in _sides(item))
+        for step in reversed(item.steps)
+        if not {*step.after.evidence, *step.after.derived_from}.isdisjoint(names)
+    }
 
 
 def _beginning(session: Session, record: Record) -> str:

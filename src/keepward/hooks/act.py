@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keepward import durable
-from keepward.model.memory import Tier
+from keepward.calls.conversation import sum_up
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -28,14 +28,11 @@ if TYPE_CHECKING:
     from keepward.hooks.events import Event
     from keepward.memory import Memory
     from keepward.model.compiled import CompiledContext
-    from keepward.model.memory import Record
 
 #: Tokens of what is put in at the start of a session, and at a prompt.
 START, PROMPT = 1_500, 600
 #: Characters of a prompt that are kept and searched for: what is longer is pasted.
 LONGEST = 4_000
-#: Prompts from which a summary is made, and characters of each in it: the most, and the least where there are many.
-FEWEST, QUOTE, LEAST = 3, 160, 60
 #: Seconds after which a session is forgotten, and ids that are kept of one.
 _TERM, _MOST = 7 * 86_400, 2_000
 _OBJECTIVE = "preferences, standing instructions and decisions of the user for {project}"
@@ -84,7 +81,9 @@ def act(memory: Memory, event: Event, seen: Seen) -> str:
         case "prompt":
             return _prompted(memory, event, seen)
         case "compact" | "end":
-            _sum_up(memory, event)
+            heading = f"What was asked{f' in {event.project}' if event.project else ''}:"
+            when = "compaction" if event.what == "compact" else "the end of the session"
+            sum_up(memory, event.session, heading, reason=f"summed up at {when}")
             if event.what == "compact":
                 seen.clear(event.session, memory.now)
     return ""
@@ -118,33 +117,5 @@ def _prompted(memory: Memory, event: Event, seen: Seen) -> str:
     return found.text
 
 
-def _sum_up(memory: Memory, event: Event) -> None:
-    told = memory.find(session=event.session, kinds=["event"], limit=500)
-    summed = {name for each in memory.find(session=event.session, kinds=["summary"]) for name in each.derived_from}
-    fresh = [each for each in reversed(told) if each.id not in summed][-64:]
-    if len(fresh) < FEWEST:
-        return
-    heading = f"What was asked{f' in {event.project}' if event.project else ''}:"
-    room = memory.policy.text_limit[Tier.EPISODIC] - len(heading)
-    longest = max(LEAST, min(QUOTE, room // len(fresh) - len("\n- ")))
-    most = max(1, room // (longest + len("\n- ")))
-    for part in (fresh[start : start + most] for start in range(0, len(fresh), most)):
-        memory.remember(
-            "\n- ".join([heading, *(_quoted(each, longest) for each in part)]),
-            tier="episodic",
-            kind="summary",
-            session=event.session,
-            # Hosts have no smaller piece of work that they tell the end of.
-            job=event.session,
-            derived_from=[each.id for each in part],
-            reason=f"summed up at {'compaction' if event.what == 'compact' else 'the end of the session'}",
-        )
-
-
 def _ids(context: CompiledContext) -> list[str]:
     return [item.id for section in context.sections for item in section.items]
-
-
-def _quoted(record: Record, longest: int) -> str:
-    line = " ".join(record.text.split())
-    return line if len(line) <= longest else line[: longest - 1].rstrip() + "…"

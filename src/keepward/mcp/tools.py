@@ -266,6 +266,8 @@ def pending(memory: Memory, given: dict[str, Any]) -> Answer:
             what = change.get("text", "(not shown to models: it reads like an instruction to one)")
             lines.append(f"   {change['op']} {change['tier']} {change.get('key', change['kind'])}: {what}")
         lines += [f"   why: {reason}" for reason in each["reasons"]]
+        if "stale" in each:
+            lines.append("   stale: what it would change has changed since it was proposed")
         if "decided_by" in each:
             lines.append(f"   decided by {each['decided_by']}: {each.get('decision', '')}")
     return Answer(data={"proposals": mine, "count": len(mine), "of_others": others}, text="\n".join(lines))
@@ -345,6 +347,7 @@ def _waiting(item: Waiting) -> dict[str, Any]:
         "reasons": reasons(item.reasons),
         "changes": [filled(plain.shaped(each, _STEP[:4] if is_withheld else _STEP)) for each in item.steps],
         "withheld": is_withheld or None,
+        "stale": item.stale or None,
         "yours": True,
     }
     return filled(plain.shaped(item, _WAITS) | own)

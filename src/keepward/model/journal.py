@@ -131,7 +131,7 @@ class Selection:
     subject: str | None = None
     #: A reference in evidence, a foreign name, a session, or the name of a source.
     source: str | None = None
-    #: Whether memories that cite an erased memory are erased too, directly or through other memories.
+    #: Whether memories and proposals that cite an erased memory are erased too, directly or through other memories.
     include_citing: bool = False
 
 
@@ -151,7 +151,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A memory that stays unless it is named, or taken along."""
+    """A memory, or a proposal, that stays unless it is named, or taken along."""
 
     id: str
     #: ``derived`` from a target, ``cites`` a target as evidence, ``quotes`` what a target said.
@@ -167,7 +167,7 @@ class ErasePlan(Value):
     #: Names this very plan; 64 hex digits.
     digest: str
     reason: str
-    #: Memories that a person decides about: derived ones, then citing ones, then quoting ones, each by id.
+    #: What a person decides about: derived memories, then citing ones and proposals, then quoting ones, each by id.
     candidates: tuple[Candidate, ...] = ()
     #: By id.
     targets: tuple[Target, ...]

@@ -24,7 +24,7 @@ class Chosen(Request[R]):
     subject: fields.ReadLine | None = None
     source: Annotated[str, Limit(minLength=1, maxLength=512)] | None = None
     reason: Reason = "request"
-    include_citing: Annotated[bool, Limit("Also take memories that derive from one of these or cite it.")] = False
+    include_citing: Annotated[bool, Limit("Also take what derives from one of these or cites it.")] = False
 
     def __init__(self, *, ids: Sequence[str] | str = (), **given: Any) -> None:
         super().__init__(ids=(ids,) if isinstance(ids, str) else ids, **given)
