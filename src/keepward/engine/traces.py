@@ -307,9 +307,9 @@ def counts(plan: ErasePlan, queued: Iterable[str]) -> str:
     """Return, as JSON text, how much beside the journal an erasure cleans, and the proposals that were erased."""
     weights = sum(1 for kind, _ in plan.artefacts if kind == RERANKER)
     found = {name: len(getattr(plan, name)) for name in ("receipts", "proposals", "feedback", "blobs")}
-    return json.dumps(
-        {**found, "documents": len(plan.artefacts) - weights, "weights": weights, "queued": sorted(queued)}
-    )
+    found |= {"documents": len(plan.artefacts) - weights, "weights": weights}
+    # By these ids an older copy, whose journal has no place of them, knows what to erase.
+    return json.dumps({**found, "queued": sorted(queued)})
 
 
 def erasures(engine: Engine, tenant: str) -> list[tuple[Commit, list[Event]]]:
