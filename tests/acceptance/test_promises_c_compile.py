@@ -150,7 +150,7 @@ def test_within_a_tier_the_least_certain_is_dropped_first_and_each_dropped_one_s
 ) -> None:
     with opened("drop", counter=Words()) as memory:
         sure = {}
-        for confidence, word in ((0.9, "cranes"), (0.4, "gulls"), (0.7, "ropes"), (0.5, "piers")):
+        for confidence, word in ((0.5, "cranes"), (0.41, "gulls"), (0.47, "ropes"), (0.44, "piers")):
             record = kept(memory.remember(f"harbour {word} seen", tier="archival", confidence=confidence))
             sure[record.id] = confidence
         kept_ones = []
@@ -161,7 +161,7 @@ def test_within_a_tier_the_least_certain_is_dropped_first_and_each_dropped_one_s
                 kept_ones.append(inside)
             assert {each.reason.code for each in compiled.excluded} <= {"budget"}
             assert len(compiled.excluded) == 4 - len(inside)
-    assert kept_ones == [[0.9, 0.7, 0.5, 0.4], [0.9, 0.7, 0.5], [0.9, 0.7], [0.9]]
+    assert kept_ones == [[0.5, 0.47, 0.44, 0.41], [0.5, 0.47, 0.44], [0.5, 0.47], [0.5]]
 
 
 @pytest.mark.promise("C80")
