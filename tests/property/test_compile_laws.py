@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from keepward.context import (
@@ -261,6 +261,10 @@ def test_an_erasure_changes_the_digests_of_its_own_section_alone(made: Inputs, p
 @given(contexts())
 @settings(max_examples=20, deadline=None)
 def test_the_stable_prefix_does_not_depend_on_what_follows(made: Inputs) -> None:
+    # Notes of agents leave room for people's memories in the tail: without those the prefix is the same whatever follows.
+    people = [each for each in (*made.working, *(it.record for it in made.recalled)) if each.trust >= Trust.USER]
+    notes = [each for each in (*made.pinned, *made.state) if each.trust < Trust.USER]
+    assume(not (people and notes))
     compiled = attempt(made)
     # What is recalled and pinned may come in by recall where pinning has no room; that is the tail's affair.
     bare = attempt(replace(made, working=(), recalled=()))
