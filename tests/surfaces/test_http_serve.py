@@ -98,7 +98,7 @@ def test_open_reads_come_with_a_banner(run, store, served):
 @pytest.mark.promise("C116")
 def test_memory_that_is_off_is_said(run, store, served):
     Path("keepward.toml").write_text("[policy]\nenabled = false\n")
-    assert "switched off by policy" in serve(run).err
+    assert "switched off by policy" in serve(run, "--config", "keepward.toml").err
 
 
 def test_settings_of_the_file_are_taken_and_the_command_line_beats_them(run, store, served):

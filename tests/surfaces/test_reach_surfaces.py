@@ -33,7 +33,7 @@ NAMED = {
     ("POST", "/memory/rollback/{commit_id}"): {},
     ("POST", "/memory/items/{id}/archive"): WHY,
     ("POST", "/memory/items/{id}/append"): {**WHY, "text": "and is old"},
-    ("POST", "/memory/items/{id}/move"): {**WHY, "scope": "/"},
+    ("POST", "/memory/items/{id}/move"): {**WHY, "scope": "/agents/orion/tasks/1"},
     ("POST", "/memory/items/{id}/restore"): WHY,
     ("POST", "/memory/items/{id}/reinforce"): WHY,
     ("POST", "/memory/items/{id}/promote"): {**WHY, "text": TEXT},

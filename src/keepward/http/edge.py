@@ -111,11 +111,12 @@ class Edge:
         if not _clean(scope.get("raw_path") or b"") or not _clean(scope["query_string"]) or "\0" in scope["path"]:
             raise Problem(400, "bad_request", "the address holds NUL or is not UTF-8; send it percent-encoded")
         limit = self._limits.get(scope["path"], self._limit)
-        if b"content-length" in headers and b"transfer-encoding" in headers:
+        lengths, codings = headers.get(b"content-length", []), headers.get(b"transfer-encoding", [])
+        if len(lengths) + len(codings) > 1 or any(each.strip().lower() != "chunked" for each in codings):
             # A proxy may have read the other of the two, and would take the rest of the body for a request.
-            detail = "a body has Content-Length or Transfer-Encoding, not both"
+            detail = "a body has one Content-Length, or one Transfer-Encoding: chunked"
             raise Problem(400, "bad_request", detail, headers={"Connection": "close"})
-        announced = headers.get(b"content-length", ["0"])[0]
+        announced = lengths[0] if lengths else "0"
         if not (announced.isascii() and announced.isdigit()):
             raise Problem(400, "bad_request", "Content-Length is a whole number")
         if len(announced) > 18 or int(announced) > limit:
