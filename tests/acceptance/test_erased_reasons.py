@@ -64,7 +64,7 @@ NEVER = {
     CommitDetails: "actor receipt policy proposal approved_by approved_digest undoes erased",
     Reason: "gate code", Waiting: "id tenant base digest decided_by",
     _TYPES["feedback"]: "tenant receipt actor used ignored",
-    _TYPES["tokens"]: "id tenant name scope can created_by",
+    _TYPES["tokens"]: "id tenant name scope can created_by made_with",
     _TYPES["jobs"]: "tenant job holder receipt", _TYPES["blobs"]: "tenant",
     Blob: "ref media_type notes", Put: "kind name credential", Actor: "name credential can",
 }  # fmt: skip

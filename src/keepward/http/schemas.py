@@ -223,7 +223,7 @@ TokenState: Any = shape(
     (
         *keys_of(Token, "id name rights can tenant scope"),
         Key("state", str, Literal["valid", "expired", "revoked"]),
-        *keys_of(Token, "created_by created_at expires_at revoked_at"),
+        *keys_of(Token, "created_by made_with created_at expires_at revoked_at"),
     ),
     # When this server last let it in since it was started.
     used_at=Instant | None,
