@@ -55,7 +55,9 @@ def test_a_reviewer_neither_drills_nor_reads_settings(world, call):
 
 def test_each_setting_in_force_says_where_it_comes_from(world):
     file = world.folder / "keepward.toml"
-    file.write_text('tenant = "harbour"\nmaintenance = true\n[policy]\nfour_eyes = true\n[policy.access]\ncore = "read_write"\n')
+    file.write_text(
+        'tenant = "harbour"\nmaintenance = true\n[policy]\nfour_eyes = true\n[policy.access]\ncore = "read_write"\n'
+    )
     environ = {"KEEPWARD_SCOPE": "/agents/orion", "KEEPWARD_HOME": str(world.folder / "home")}
     settings = load(store=world.folder / "memory.db", environ=environ)
     app = build(world.memory, ServerOptions(writes_per_minute=7, mcp=False), settings)
