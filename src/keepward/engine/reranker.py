@@ -13,7 +13,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from keepward.engine.commit import store_steps
 from keepward.engine.features import vectors_of
 from keepward.engine.own import RERANKER, own_records, own_step
 from keepward.engine.view import items_of
@@ -187,6 +186,8 @@ def train_reranker(session: Session) -> Training:
 
     text = f"The learned reranker {name[:16]} {'serves' if result.serves else 'does not serve'}."
     step = own_step(session, active.record, RERANKER, text, facts)
+    from keepward.engine.commit import store_steps  # A recall loads nothing that writes.
+
     stored = store_steps(
         session,
         [step],
