@@ -322,7 +322,7 @@ def read_file(path: Path) -> bytes:
         InvalidInput: it is no regular file, or longer than 1 MB.
         OSError: it cannot be read.
     """
-    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+    with os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
         found = os.fstat(file.fileno())
         if not stat.S_ISREG(found.st_mode) or found.st_size > LONGEST_FILE:
             raise InvalidInput(f"{path.name} is no regular file of at most 1 MB; move it away, or name another")

@@ -11,7 +11,10 @@ from contextvars import ContextVar
 
 
 class Passed(Exception):
-    """The call took longer than its token may use; ask for less, for example from a later commit on."""
+    """A call took longer than its token may use."""
+
+    def __init__(self) -> None:
+        super().__init__("the call took longer than this token may use; ask for less, for example fewer commits")
 
 
 #: Instant at which the call of this context has to end, and the clock that measures it.
@@ -37,4 +40,4 @@ def check() -> None:
     """Raise ``Passed`` once the time limit of this context has passed."""
     until = _until.get()
     if until is not None and until[1]() > until[0]:
-        raise Passed(Passed.__doc__)
+        raise Passed

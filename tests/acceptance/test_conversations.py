@@ -31,7 +31,7 @@ def said(memory, *turns, session="s1", **named):
 
 
 @pytest.mark.promise("B80")
-def test_a_session_ends_with_one_summary_for_a_week_under_it_as_a_job(memory):
+def test_a_session_ends_with_one_summary_for_a_week(memory):
     said(memory, *TURNS, subject="Ana")
     (summary,) = memory.find(job="s1")
     assert (summary.kind.value, summary.subject, summary.session) == ("summary", "Ana", "s1")

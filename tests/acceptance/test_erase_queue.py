@@ -83,7 +83,7 @@ def message(owner):
 
 @pytest.mark.parametrize("by", ["id", "alias"])
 @pytest.mark.parametrize("decided", [False, True])
-def test_a_plan_shows_a_proposal_that_cites_an_erased_memory_with_its_text(owner, mem, message, by, decided):
+def test_a_plan_shows_proposals_that_cite_an_erased_memory(owner, mem, message, by, decided):
     item = held(mem.remember(ORDER, evidence=[message if by == "id" else "mail:7"]))
     if decided:
         owner.reject(item.id, reason="no")

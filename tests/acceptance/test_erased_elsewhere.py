@@ -42,7 +42,7 @@ def test_a_stranger_gets_the_answer_of_an_ordinary_write(stranger: Memory, stone
     assert kept(stranger.remember("Tea is on the left", tier="archival", aliases=["chat:9"])).aliases == ("chat:9",)
 
 
-def test_a_stranger_gets_that_answer_in_a_batch_a_draft_and_an_edit(stranger: Memory, stone: str) -> None:
+def test_batches_drafts_and_edits_answer_a_stranger_alike(stranger: Memory, stone: str) -> None:
     rows = [f"The blue boat has berth {n}" for n in (4710, 4711, 4712)]
     assert [each.outcome for each in stranger.remember_many(rows)] == ["committed"] * 3
     other = kept(stranger.remember("Tea is on the left", tier="archival"))

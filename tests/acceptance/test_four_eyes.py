@@ -77,10 +77,7 @@ LOOKS = ["Ana", "аna", "аnа", "a\u034fna", "a\u3164na", "ａｎａ", "AΝΑ",
 def test_a_name_that_looks_the_same_approves_nothing(owner: Memory, entering: Enter, name: str) -> None:
     agent = entering(Actor.agent("ana"))
     item = held(agent.remember("Sail to Oslo", **MISSION))
-    try:
-        token = owner.create_token(name, rights="reviewer").secret
-    except ValueError:
-        pytest.skip("no token has such a name")
+    token = owner.create_token(name, rights="reviewer").secret
     refused(entering(token=token), item.id)
     kept(entering(token=owner.create_token("anna", rights="reviewer").secret).approve(item.id))
 

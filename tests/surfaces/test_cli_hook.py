@@ -283,6 +283,6 @@ def test_the_log_is_for_its_user_alone_also_where_it_was_not(hook):
     assert (log.stat().st_mode & 0o777, log.read_text() != "") == (0o600, True)
 
 
-def test_an_event_over_the_limit_is_left_out_with_a_line_in_the_log(hook):
+def test_an_event_over_4_mb_is_logged_and_left_out(hook):
     hook("prompt", prompt="a" * (4 << 20))
     assert "at most 4 MB" in log_of_hooks()

@@ -104,32 +104,34 @@ def test_the_path_is_answered_without_a_redirect(owner):
     assert answer.status_code == 200
 
 
+async def session(http, headers):
+    answer = await http.post("/mcp", json=INITIALIZE, headers={**ACCEPT, **headers})
+    return {"Mcp-Session-Id": answer.headers["mcp-session-id"], "MCP-Protocol-Version": "2025-11-25", **ACCEPT}
+
+
 @pytest.mark.promise("Z49")
-def test_a_session_id_opens_nothing_without_a_token(owner):
+def test_a_session_is_not_there_for_another_token(owner):
+    mine, other = bearer(owner), bearer(owner, "other")
+
     async def script(http):
-        opened = await http.post("/mcp", json=INITIALIZE, headers={**ACCEPT, **bearer(owner)})
-        named = {"Mcp-Session-Id": "a" * 32, "MCP-Protocol-Version": "2025-11-25", **ACCEPT}
-        return "mcp-session-id" in opened.headers, (await http.post("/mcp", json=LIST, headers=named)).status_code
+        opened_one = await session(http, mine)
+        return [
+            (await http.post("/mcp", json=LIST, headers={**opened_one, **who})).status_code for who in (other, mine)
+        ]
 
-    assert hosted(owner, script) == (False, 401)
+    assert hosted(owner, script) == [404, 200]
 
 
-def test_a_token_that_is_revoked_opens_nothing_more(owner):
+def test_a_token_that_is_revoked_ends_its_session(owner):
     issued = owner.create_token("claude")
-    headers = {**ACCEPT, "Authorization": f"Bearer {issued.secret}", "MCP-Protocol-Version": "2025-11-25"}
+    headers = {"Authorization": f"Bearer {issued.secret}"}
 
     async def script(http):
-        before = (await http.post("/mcp", json=LIST, headers=headers)).status_code
+        opened_one = await session(http, headers)
         owner.revoke_token(issued.token.id)
-        return before, (await http.post("/mcp", json=LIST, headers=headers)).status_code
+        return (await http.post("/mcp", json=LIST, headers={**opened_one, **headers})).status_code
 
-    assert hosted(owner, script) == (200, 401)
-
-
-@pytest.mark.parametrize("method", ["GET", "DELETE"])
-def test_no_stream_stays_open_beside_the_calls(owner, method):
-    headers = {**ACCEPT, **bearer(owner), "MCP-Protocol-Version": "2025-11-25"}
-    assert hosted(owner, lambda http: http.request(method, "/mcp", headers=headers)).status_code == 405
+    assert hosted(owner, script) == 401
 
 
 @pytest.mark.parametrize("era", ERAS)
@@ -258,3 +260,19 @@ def test_nobody_is_asked_over_http(tmp_path):
 
         result = hosted(owner, run)
     assert (questions, json.loads(json.dumps(result.structured_content))["outcome"]) == ([], "quarantined")
+
+
+def test_a_token_opens_no_more_than_its_share_of_sessions(owner, monkeypatch):
+    monkeypatch.setattr("keepward.mcp.server.TOKEN_SESSIONS", 2)
+    mine, other = bearer(owner), bearer(owner, "other")
+
+    async def script(http):
+        begun = [(await http.post("/mcp", json=INITIALIZE, headers={**ACCEPT, **mine})) for _ in range(3)]
+        statuses = [each.status_code for each in begun]
+        statuses.append((await http.post("/mcp", json=INITIALIZE, headers={**ACCEPT, **other})).status_code)
+        named = {"Mcp-Session-Id": begun[0].headers["mcp-session-id"], "MCP-Protocol-Version": "2025-11-25"}
+        statuses.append((await http.delete("/mcp", headers={**named, **mine})).status_code)
+        statuses.append((await http.post("/mcp", json=INITIALIZE, headers={**ACCEPT, **mine})).status_code)
+        return statuses
+
+    assert hosted(owner, script) == [200, 200, 429, 200, 200, 200]

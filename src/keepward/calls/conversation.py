@@ -103,7 +103,7 @@ class Conversation:
 def sum_up(
     memory: Use, session: str, heading: str, *, subject: str | None = None, speakers: bool = False, reason: str
 ) -> None:
-    """Propose a summary of a session's turns that are in none yet; what does not fit one text becomes several.
+    """Propose a summary of the turns that no summary covers yet; several where one text is too short.
 
     Sensitive turns and turns that are trusted less than an agent's are left out.
     """

@@ -337,7 +337,7 @@ class Govern(Calls):
 
     @sends("upkeep")
     def train_reranker(self) -> Training:
-        """Train the reranker from all feedback, for the owner alone; it serves only where it proves better."""
+        """Train the reranker from all feedback, as an owner; it is used only if it orders held-out feedback better."""
 
     @sends("upkeep")
     def touch(self, memory_ids: Sequence[str]) -> int:

@@ -100,7 +100,7 @@ class _Assembly:
         }
         self._most_recalled = policy.max_items if named is None else None
         self._spent = dict.fromkeys(SECTIONS, 0)
-        #: Tokens of the memories of people that were not taken in yet.
+        #: Tokens of people's memories that are not in the context yet, by section.
         self._wanted = dict.fromkeys(SECTIONS, 0)
 
     def result(self) -> Compiled:
@@ -177,7 +177,7 @@ class _Assembly:
         self._spent["core"] = needed
 
     def _want(self, entries: list[Entry]) -> None:
-        """Note what memories of people outside core would take."""
+        """Count the tokens that people's memories outside core would use."""
         entries = [entry for entry in entries if entry.section != "core"]
         self._screen(entries)
         for entry in entries:

@@ -17,6 +17,7 @@ from datetime import date
 from functools import lru_cache
 
 from keepward.context.sections import happened_at
+from keepward.model import letters
 from keepward.model.compiled import Mask
 from keepward.model.memory import CORE_BLOCKS, ContentType, Kind, Record
 from keepward.model.patterns import regex
@@ -37,14 +38,9 @@ HEADING = {
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 _BREAK = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
-#: Every character that Unicode lets a reader ignore (Default_Ignorable_Code_Point), controls, and annotation marks.
-_UNSEEN = (
-    "\x00-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
-    "\u202a-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3"
-    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
-)
+_UNSEEN = letters.INVISIBLE
 _BLANK = " \t\xa0\u1680\u2000-\u200a\u202f\u205f\u3000"
-#: Blanks, quote marks and markers of lists. Possessive, so that a long row of them is read once.
+#: Blanks, quote marks and list markers. The quantifier is possessive: a long row takes linear time.
 _PAD = rf"(?:[>{_BLANK}{_UNSEEN}]|(?:[-*+•]|[0-9]{{1,9}}[.)])(?=[{_BLANK}{_UNSEEN}]++[^{_BLANK}{_UNSEEN}{_BREAK}]))*+"
 _END = rf"(?:\Z|(?=[{_BREAK}]))"
 

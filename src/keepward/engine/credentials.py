@@ -184,7 +184,7 @@ def confirm(engine: Engine, actor: Actor) -> None:
 
 
 def may_be_one_person(session: Session, proposer: Actor, approver: Actor) -> bool:
-    """Whether one of two actors made the token of the other, or one token made both, over any number of steps.
+    """Whether one actor made the other's token, or one token made both, directly or through further tokens.
 
     The owner at the machine of the store, without a token, gives tokens to different people and counts as each of
     them, though not as its agents, which are programs. A token from before its maker was noted approves nothing; it

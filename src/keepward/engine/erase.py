@@ -310,7 +310,7 @@ def gather(session: Session, chosen: Selection, reason: str) -> Gathered:
         lineage = set(closure(session, ids)) - ids
         names = _citing(every, histories | proposed, lineage)
         citing = {record.id for record in every if record.id in names} - ids - lineage
-        asking = _asking(queue, names, {*ids, *lineage, *citing}, queued)
+        asking = _citing_proposals(queue, names, {*ids, *lineage, *citing}, queued)
         if chosen.include_citing and (lineage or citing or asking):
             along |= {**dict.fromkeys(citing, "cites"), **dict.fromkeys(lineage, "derived")}
             queued |= asking.keys()
@@ -387,12 +387,13 @@ def _citing(every: Sequence[Record], histories: Mapping[str, Sequence[Record]], 
     return found
 
 
-def _asking(
+def _citing_proposals(
     queue: Sequence[Waiting], names: Collection[str], known: Collection[str], queued: Collection[str]
 ) -> dict[str, Record]:
-    """Return, by id of a proposal, what it would store that cites one of these names; known memories take theirs along.
+    """Return, by proposal id, the memory it would store that cites one of these names.
 
-    A decided proposal counts too as long as its content is kept.
+    Left out are proposals about ``known`` memories, which go with these, and those already in ``queued``. A decided
+    proposal counts as long as its content is kept.
     """
     return {
         item.id: step.after

@@ -337,6 +337,19 @@ def look(session: Session, change: ask.Change, before: Record | None, after: Rec
     return View(**seen, neighbours=near, echoes=past, forms=overlay.forms)
 
 
+def case_of(session: Session, change: ask.Change, before: Record | None, after: Record, *, reason: str = "") -> Case:
+    """Return one step of a handle, for the gates."""
+    return Case(
+        change=change,
+        actor=session.actor,
+        scope=session.scope,
+        write_scope=write_scope(session),
+        before=before,
+        after=after,
+        reason=reason,
+    )
+
+
 def _taken_names(session: Session, before: Record | None, after: Record, overlay: Overlay) -> frozenset[str]:
     """Return new aliases, and a new key, by which another memory goes that the handle sees.
 
@@ -440,15 +453,7 @@ def judged(
 
     The redactor is asked where there is something to note what it finds in: ``known``.
     """
-    case = Case(
-        change=change,
-        actor=session.actor,
-        scope=session.scope,
-        write_scope=write_scope(session),
-        before=before,
-        after=after,
-        reason=reason,
-    )
+    case = case_of(session, change, before, after, reason=reason)
     view = look(session, change, before, after, overlay or Overlay())
     if known is not None:
         view = replace(view, personal=personal(session.engine, case, known))

@@ -256,7 +256,7 @@ def examples(session: Session) -> list[Example]:
                 receipt=given.receipt,
                 query=queries[inputs["objective"]],
                 vectors=index.own_vectors(ids, model, dim)[0],
-                # A learned score is not learned from: training would chase itself.
+                # Scores before reranking: earlier weights must not teach the next ones.
                 fused=np.array([items[name]["parts"].get("fused", items[name]["score"]) for name in ids]),
                 features=_features([(items[name]["parts"], records[name]) for name in ids], int(inputs["now"])),
                 used=np.array([name in given.used for name in ids], dtype=np.bool_),

@@ -25,13 +25,13 @@ from typing import Any
 from keepward.engine import identity
 from keepward.engine.commit import Steps, Transaction, transact
 from keepward.engine.inquire import impact
-from keepward.engine.look import judged
+from keepward.engine.look import case_of, judged
 from keepward.engine.session import Session
-from keepward.engine.view import closure, commit_of, fetch, occupant, visible, write_scope
+from keepward.engine.view import closure, commit_of, fetch, occupant, visible
 from keepward.errors import Conflict, InvalidInput, Unauthorised
 from keepward.gates.authority import authority
 from keepward.gates.content import scrub_secret
-from keepward.gates.verdict import Case, Refuse, View
+from keepward.gates.verdict import Refuse, View
 from keepward.model.change import BOOKKEEPING, Archive, Revert
 from keepward.model.codec import canonical, digest, hidden
 from keepward.model.commit import MARK, Commit, Reason, Step
@@ -330,14 +330,7 @@ def _digest(tenant: str, selector: Selector, items: tuple[Record, ...]) -> str:
 def _contained_step(session: Session, record: Record) -> Step:
     now = session.clock.now()
     after = replace(record, status=Status.ARCHIVED, version=record.version + 1, updated_at=now)
-    case = Case(
-        change=Archive(id=record.id),
-        actor=session.actor,
-        scope=session.scope,
-        write_scope=write_scope(session),
-        before=record,
-        after=after,
-    )
+    case = case_of(session, Archive(id=record.id), record, after)
     if not (session.policy.enabled and session.policy.capture):
         raise Unauthorised("memory is switched off by policy; switch capture on to contain")
     verdict = authority(case, View(now=now), session.policy)

@@ -1,4 +1,4 @@
-"""What gzip and zip content holds, for whoever looks through it: unpacked in steps, and what comes out is counted."""
+"""Unpack gzip and zip bytes in steps, and count what comes out, so that a scanner reads a bounded amount."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from functools import partial
 
-#: Bytes that come out of one content at most, and of one step; files in one archive.
+#: Most bytes that come out of one blob, bytes of one step, and most files in one archive.
 LIMIT, _STEP, _MOST = 32 << 20, 1 << 20, 10_000
 _METHODS = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
 _DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError)
@@ -22,7 +22,7 @@ _OTHER |= {b"%PDF-": "PDF"}
 
 
 def unpacked(data: bytes, notes: list[str]) -> Iterator[bytes]:
-    """Yield the files that a content holds packed; add to ``notes`` what could not be looked into."""
+    """Yield each file inside gzip or zip bytes; append to ``notes`` what was not unpacked."""
     notes += [f"{name} is not unpacked" for begins, name in _OTHER.items() if data.startswith(begins)]
     if max(map(data.count, (_GZIP, _LISTED))) > _MOST:
         notes.append(f"an archive of more than {_MOST} files is not unpacked")

@@ -69,11 +69,7 @@ def see_below(session: Session, scope: str) -> None:
         Unauthorised: it may not.
     """
     if session.scope in visible_from(scope):
-        own, token = session.scope, session.actor.credential
-        if token is not None:
-            from keepward.engine.credentials import known
-
-            own = known(session.engine, token).scope
+        own = _token_scope(session) or session.scope
         if own != SHARED or session.actor.may_decide or session.actor.kind in _WHOLE:
             return
     raise Unauthorised(
@@ -83,12 +79,16 @@ def see_below(session: Session, scope: str) -> None:
 
 def write_scope(session: Session) -> str:
     """Return the scope at and below which a handle may write: that of its token, unless it has the right ``share``."""
-    token = session.actor.credential
-    if token is None or session.actor.able("share"):
-        return SHARED
+    return SHARED if session.actor.able("share") else _token_scope(session) or SHARED
+
+
+def _token_scope(session: Session) -> str | None:
+    """Return the scope of a handle's token; None where it has no token."""
+    if session.actor.credential is None:
+        return None
     from keepward.engine.credentials import known
 
-    return known(session.engine, token).scope
+    return known(session.engine, session.actor.credential).scope
 
 
 def withholds(session: Session, record: Record) -> bool:

@@ -17,10 +17,10 @@ from typing import Any, TypeVar
 from keepward.engine import blobs
 from keepward.engine.commit import Steps, Stored, Transaction, transact
 from keepward.engine.features import packed
-from keepward.engine.look import Overlay, before_of, look, look_ahead, newest, parents_of, personal
+from keepward.engine.look import Overlay, before_of, case_of, look, look_ahead, newest, parents_of, personal
 from keepward.engine.session import Engine, Session, least_handed
 from keepward.engine.traces import revived
-from keepward.engine.view import reaches, veiled, withholds, write_scope
+from keepward.engine.view import reaches, veiled, withholds
 from keepward.errors import Conflict, InvalidInput, NotFound, Unauthorised
 from keepward.gates import pipeline
 from keepward.gates.authority import vouches
@@ -319,15 +319,7 @@ def _fold(session: Session, change: Change, reason: str, draft: Draft) -> _Folde
     objection = blobs.objection(session, before, after)
     if objection is not None:
         return _refused(objection)
-    case = Case(
-        change=change,
-        actor=session.actor,
-        scope=session.scope,
-        write_scope=write_scope(session),
-        before=before,
-        after=after,
-        reason=reason,
-    )
+    case = case_of(session, change, before, after, reason=reason)
     return case, frame
 
 

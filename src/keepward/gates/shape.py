@@ -50,7 +50,7 @@ _STABILITY = {
 }
 #: Code of the reason on which an imported memory goes without a name of the file.
 ALIAS_LEFT_OUT = "alias_left_out"
-_TAKEN = "an alias is the name of a core block, or the key or id of another memory: leave it out"
+_TAKEN = "an alias is the name of a core block, or the key or id of another memory; leave it out"
 _reason = reasons_of("shape")
 _lines, _lists = attrgetter(*_LINES), attrgetter(*_LISTS)
 

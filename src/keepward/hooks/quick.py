@@ -45,6 +45,7 @@ def answered(arguments: Sequence[str], environ: Mapping[str, str]) -> bool:
         return False
     data = sys.stdin.buffer.read(LARGEST + 1)
     if len(data) > LARGEST:
+        end.close()
         note(environ, f"{arguments[0]}: {TOO_LARGE}")
         return True
     try:

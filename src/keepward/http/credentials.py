@@ -46,6 +46,8 @@ CSRF = "Keepward-Csrf"
 #: Seconds that a session lasts, and wrong codes in a minute.
 SESSION_TERM = 12 * 3600
 GUESSES = 10
+#: Characters of 24 and of 32 random bytes in base64, without padding.
+_CODE_LENGTH, _NAME_LENGTH = 32, 43
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _CALLER = "keepward.caller"
 
@@ -89,7 +91,7 @@ class Sessions:
 
     def _of(self, kind: Kind, secret: str) -> tuple[Kind, str]:
         """Return where a code or session is; a reviewer's begins with a digest of its token's id."""
-        owner = secret[: -32 if kind is self.CODES else -43]
+        owner = secret[: -(_CODE_LENGTH if kind is self.CODES else _NAME_LENGTH)]
         return (self.OTHERS[kind.name] if owner else kind), owner
 
     def wait(self) -> float:

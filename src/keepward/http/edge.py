@@ -15,7 +15,8 @@ Invariants
 (7) Each request is counted and logged once, by its documented path. An unforeseen error is answered with 500 and
     logged by its type and place, without its message.
 (8) A reader that does not take 64 KB of an answer within ``SEND_S`` seconds is dropped.
-(9) A request with both Content-Length and Transfer-Encoding is refused, and its connection closed.
+(9) A request says the length of its body once: Content-Length, or Transfer-Encoding: chunked. Any other is refused,
+    and its connection closed.
 """
 
 from __future__ import annotations

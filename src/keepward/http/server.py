@@ -56,7 +56,7 @@ from keepward.http.routes import KeepwardRoute, PublicRoute
 from keepward.http.routes import routes as application_routes
 from keepward.http.schemas import problems_of
 from keepward.http.serving import ServerOptions, Serving
-from keepward.http.slots import CALL
+from keepward.http.slots import CALL, STREAM
 from keepward.http.telemetry import logging_to
 from keepward.memory import Memory
 from keepward.place import Place
@@ -378,10 +378,11 @@ def build(
         return 0.0 if handle.actor.is_owner else serving.rates.take(principal_of(handle))
 
     async def enter(scope: Scope, handle: Memory) -> None:
-        await serving.admit(scope, handle, CALL)
+        # A GET is a stream of what a session has to say.
+        await serving.admit(scope, handle, STREAM if scope["method"] == "GET" else CALL)
 
     hooks: dict[str, Any] = {"authenticate": authenticate, "admit": admit, "body_limit": options.body_limit}
-    hooks |= {"enter": enter, "drafts": serving.drafts}
+    hooks |= {"enter": enter, "stateless": serving.shares is not None, "drafts": serving.drafts}
     routes = mcp.routes(memory, profile=options.mcp_profile, **hooks)
     app = create_app(memory, options=options, serving=serving, lifespan=lambda _: mcp.lifespan(routes))
     # Among the routes (6): a mount would answer the exact path with a redirect.

@@ -61,7 +61,7 @@ def compact(on: Planning) -> Plan:
 
 
 def summarize(on: Planning) -> Plan:
-    """Ask for one summary a portion of a session's events, and events of other days that volatile ones tell of."""
+    """Plan summaries of each session's events, and events for other days that volatile ones mention."""
     events = [each for each in on.live(Tier.EPISODIC) if each.kind is Kind.EVENT and each.session]
     summaries = Filter(scopes=(), kinds=(Kind.SUMMARY.value,), include_sensitive=True)
     written = on.reader.find(on.tenant, summaries, live_at=None, limit=None).records if events else ()
@@ -72,13 +72,13 @@ def summarize(on: Planning) -> Plan:
         for part in portions(group, on.policy.summary_least, on.policy.summary_most):
             of = _named_after(part[0].session, "A session")
             why = "summed up the oldest of a session"
-            leaving = [each for each in part if not _stays(each)]
+            leaving = [each for each in part if not _stays_active(each)]
             parts.append(summed_up(on, part, of=of, reason=why, extracted=_events(on, leaving)))
     return Plan.of(parts)
 
 
-def _stays(source: Record) -> bool:
-    """Whether an event stays active after it is in a summary."""
+def _stays_active(source: Record) -> bool:
+    """Whether an event stays active after it was summarised; a volatile one is archived."""
     return source.tier is Tier.EPISODIC and source.stability is not Stability.VOLATILE
 
 
@@ -143,10 +143,10 @@ def summed_up(
     heading = f"{of}, {span} UTC, {len(sources)} in all:"
     body, reasons = _body(on, sources, on.policy.text_limit[sources[0].tier] - len(heading) - 1)
     # A quote says nothing that its sources do not say. Where they stay, it is needed for a few days only.
-    brief = all(_stays(each) for each in sources) and not any(each.code == "model" for each in reasons)
+    brief = all(_stays_active(each) for each in sources) and not any(each.code == "model" for each in reasons)
     summary = _derived(on, sources, f"{heading}\n{body}", **({"stability": Stability.VOLATILE.value} if brief else {}))
     # The sources go first: what the gates compare the summary with is what will stand beside it.
-    archives = [Archive(id=each.id, if_version=each.version) for each in sources if not _stays(each)]
+    archives = [Archive(id=each.id, if_version=each.version) for each in sources if not _stays_active(each)]
     changes: tuple[Change, ...] = (*archives, summary, *extracted)
     return Ask(changes=changes, reason=reason, whole=True, session=summary.session), reasons
 

@@ -51,10 +51,11 @@ from mcp.shared.exceptions import MCPError
 from mcp.shared.message import SessionMessage
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
+from starlette.datastructures import Headers
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse
 from starlette.routing import BaseRoute, Route
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from keepward.engine.view import WITHHELD
 from keepward.errors import KeepwardError, Unauthorised
@@ -468,6 +469,9 @@ AGENT = "mcp"
 Authenticate = Callable[[Request], "Memory"]
 
 
+#: Most open sessions of one token, and of all.
+TOKEN_SESSIONS, ALL_SESSIONS = 32, 1_000
+_SESSION_ID = "mcp-session-id"
 #: Takes a slot for a request that was let in, or raises what the host application answers itself.
 Enter = Callable[[Scope, "Memory"], Awaitable[None]]
 
@@ -476,9 +480,18 @@ class Endpoint:
     """The application behind `/mcp`."""
 
     def __init__(
-        self, profile: Profile, authenticate: Authenticate, admit: Admit | None, body_limit: int, enter: Enter | None
+        self,
+        profile: Profile,
+        authenticate: Authenticate,
+        admit: Admit | None,
+        body_limit: int,
+        enter: Enter | None,
+        stateless: bool,
     ) -> None:
         self._authenticate, self._body_limit, self._enter = authenticate, body_limit, enter
+        self._stateless = stateless
+        #: By who opened them, open sessions with the instant of their last request, in seconds.
+        self._sessions: dict[str, dict[str, float]] = {}
         self._server = build(profile, _handle_of, admit=admit)
         self._manager: StreamableHTTPSessionManager | None = None
 
@@ -488,7 +501,8 @@ class Endpoint:
         self._manager = StreamableHTTPSessionManager(
             self._server,
             max_request_body_size=self._body_limit,
-            stateless=True,
+            max_sessions=ALL_SESSIONS,
+            stateless=self._stateless,
             security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
         )
         try:
@@ -500,10 +514,6 @@ class Endpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._manager is None:
             raise RuntimeError("enter `lifespan(routes)` of keepward.mcp.server around the application")
-        if scope["method"] != "POST":
-            # Without sessions there is nothing to listen to and nothing to end.
-            await Response(status_code=405, headers={"Allow": "POST"})(scope, receive, send)
-            return
         try:
             handle = await anyio.to_thread.run_sync(self._known, Request(scope))
         except Unauthorised as fault:
@@ -515,8 +525,36 @@ class Endpoint:
             return
         if self._enter is not None:
             await self._enter(scope, handle)
-        inner = {**scope, _HANDLE: handle, "user": _user(handle)}
-        await self._manager.handle_request(inner, receive, send)
+        user = _user(handle)
+        used = self._open_sessions(user.identity)
+        named, now = Request(scope).headers.get(_SESSION_ID), anyio.current_time()
+        if named is None and len(used) >= TOKEN_SESSIONS:
+            sentence = f"this token has {TOKEN_SESSIONS} open sessions: end one by DELETE, or wait for one to expire"
+            await JSONResponse(turned_away("rate_limited", sentence), 429)(scope, receive, send)
+            return
+        if named in used:
+            used[named] = now
+            if scope["method"] == "DELETE":
+                del used[named]
+
+        async def answer(message: Message) -> None:
+            if message["type"] == "http.response.start" and named is None:
+                opened = Headers(raw=message["headers"]).get(_SESSION_ID)
+                used.update({opened: now} if opened else {})
+            await send(message)
+
+        await self._manager.handle_request({**scope, _HANDLE: handle, "user": user}, receive, answer)
+
+    def _open_sessions(self, user: str) -> dict[str, float]:
+        """Return the open sessions of a user, and forget all that the manager has ended since."""
+        limit = (self._manager and self._manager.session_idle_timeout) or 0
+        since = anyio.current_time() - limit
+        for name, used in tuple(self._sessions.items()):
+            for each in [each for each, at in used.items() if at < since]:
+                del used[each]
+            if not used and name != user:
+                del self._sessions[name]
+        return self._sessions.setdefault(user, {})
 
     def _known(self, request: Request) -> Memory:
         handle = as_agent(self._authenticate(request), AGENT)
@@ -533,16 +571,18 @@ def routes(
     admit: Admit | None = None,
     body_limit: int = 1 << 20,
     enter: Enter | None = None,
+    stateless: bool = False,
     drafts: Drafts | None = None,
 ) -> list[Route]:
     """Return the routes of the protocol, for a host application to add to its own.
 
     ``authenticate`` is called in a thread for each request; without it a bearer token is asked for and looked up.
     What it raises beside a `KeepwardError` is left to the host. ``admit`` counts the changes of a handle. ``enter`` may
-    turn a call away. There are no sessions: every call may come to another server; edits are begun in ``drafts``.
+    turn a call away. ``stateless`` begins no sessions, so that every call may come to another server; edits are begun
+    in ``drafts``. A token opens at most ``TOKEN_SESSIONS``.
     """
     chosen = profiles.profile(profile, drafts) if isinstance(profile, str) else profile
-    endpoint = Endpoint(chosen, authenticate or _by_token(memory), admit, body_limit, enter)
+    endpoint = Endpoint(chosen, authenticate or _by_token(memory), admit, body_limit, enter, stateless)
     return [Route(PATH, endpoint=endpoint)]
 
 

@@ -5,10 +5,15 @@ from __future__ import annotations
 import unicodedata
 from functools import cache
 
-from keepward.model.patterns import table
+from keepward.model.patterns import regex, table
 
-#: Characters that are drawn as nothing, though their category says letter or symbol.
-_BLANK = "\u115f\u1160\u3164\uffa0\u2800"
+#: Characters that a reader does not see, for a character class: Unicode's Default_Ignorable_Code_Point, control
+#: characters but for tab and line breaks, annotation marks and the empty Braille pattern.
+INVISIBLE = (
+    "\x00-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
+    "\u202a-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3"
+    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
 #: After case is folded: digits and letters that fonts draw alike.
 _ALIKE = (("rn", "m"), ("vv", "w"))
 _DIGITS = str.maketrans("01l", "oii")
@@ -29,7 +34,8 @@ def skeleton(name: str) -> str:
     ``skeleton("\u0430na\u200b") == skeleton("Ana")``. Letters are those of Unicode Technical Standard 39.
     """
     plain = unicodedata.normalize("NFKD", name).translate(_latin())
-    folded = "".join(each for each in plain if each.isalnum() and each not in _BLANK).casefold().translate(_DIGITS)
+    seen = regex(f"[{INVISIBLE}]").sub("", plain)
+    folded = "".join(filter(str.isalnum, seen)).casefold().translate(_DIGITS)
     for pair, one in _ALIKE:
         folded = folded.replace(pair, one)
     return folded or name

@@ -117,7 +117,7 @@ class MemoryReads(Snapshot):
         return [name for (name,) in self._run("memories_by_prefix", tenant, **between(prefix), limit=limit)]
 
     def keyed(self, tenant: str, keys: Collection[str], scopes: Collection[str]) -> list[tuple[str, str]]:
-        """Return (key, id) of every memory that has or had one of these keys in one of these scopes."""
+        """Return (key, id) of each memory of any status with one of these keys in one of these scopes."""
         return self._run("keyed", tenant, keys=listed(keys), scopes=listed(scopes))
 
     def children(self, tenant: str, ids: Sequence[str]) -> list[str]:
@@ -333,7 +333,7 @@ class Counts:
 
 
 def _facts(counts: Counts, now: int, scopes: Collection[str] | None) -> dict[str, Any]:
-    """Return counts as ``status`` has them at an instant; see ``MemoryReads.facts``."""
+    """Return the numbers that ``status`` shows, for one instant; see ``MemoryReads.facts``."""
     statuses: Counter[str] = Counter()
     by: dict[str, Counter[Any]] = {name: Counter() for name in _BY}
     embedded: Counter[str | None] = Counter()

@@ -260,7 +260,7 @@ def facts_of(record: Record) -> bytes:
 
 
 def fading(row: Row) -> tuple[int, int]:
-    """Return the importance of a row of ``facts_importance``, and since when it decays; for ever from now: never."""
+    """Return importance in 1/10,000, and the microsecond from which it decays; the largest number for never."""
     importance, facts = row
     # Only a store without a key gets here with damaged cells.
     idle = _FACTS.unpack_from(facts)[2] if len(facts) >= _FACTS.size else _NEVER

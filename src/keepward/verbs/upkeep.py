@@ -46,7 +46,7 @@ class Touch(Request[int]):
 
 @verb("train_reranker", "POST /memory/train", right="owner")
 class TrainReranker(Request[Training]):
-    """Train the reranker from all feedback, for the owner alone; it serves only where it proves better."""
+    """Train the reranker from all feedback, as an owner; it is used only if it orders held-out feedback better."""
 
     function = "engine.reranker:train_reranker"
     owner = "training the reranker"

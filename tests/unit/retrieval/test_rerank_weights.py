@@ -144,7 +144,7 @@ def test_weights_without_vectors_come_back_too() -> None:
 
 
 @pytest.mark.promise("Z43")
-def test_weights_cut_short_or_for_other_features_or_not_finite_are_not_loaded() -> None:
+def test_damaged_or_foreign_weights_are_not_loaded() -> None:
     data = weights().dump()
     endless = weights(features=np.full(len(FEATURES), np.nan, dtype=np.float32)).dump()
     other = data.replace(*(json.dumps(each)[1:-1].encode("utf-32-le") for each in ("recency", "recenty")))

@@ -25,6 +25,7 @@ from itertools import chain, compress, repeat
 from typing import Any, NamedTuple
 
 from keepward.gates.detect.tables import once
+from keepward.model.letters import INVISIBLE
 from keepward.model.patterns import regex, table
 
 #: Decoded runs of one text.
@@ -318,17 +319,12 @@ def _latin(text: str) -> str:
     return latin_text
 
 
+_INVISIBLE = regex(f"[{INVISIBLE}]")
+
+
 def invisible(char: str) -> bool:
-    """Whether a reader sees nothing: format, tag, filler and control characters other than tab and line ends."""
-    if char in "\n\t\r":
-        return False
-    code = ord(char)
-    return (
-        unicodedata.category(char) in {"Cf", "Cc"}
-        or 0xFE00 <= code <= 0xFE0F
-        or 0xE0000 <= code <= 0xE0FFF
-        or code in {0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x180B, 0x180C, 0x180D, 0x3164, 0xFFA0, 0x2800}
-    )
+    """Whether a reader does not see a character; tab and line ends count as seen."""
+    return char not in "\n\t\r" and (unicodedata.category(char) == "Cc" or _INVISIBLE.match(char) is not None)
 
 
 def tag_text(text: str) -> str:
