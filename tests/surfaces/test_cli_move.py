@@ -214,3 +214,11 @@ def test_an_import_of_records_says_what_it_leaves_out(run, tmp_path):
     said = " ".join(run("import", "bank.json", "--from", "records").out.split())
     left = ("1 memories that are not active", "1 vectors of another model", "1 fields `access_count`")
     assert ([f"left out: {each}" in said for each in left], "Porto" in run("list").out) == ([True] * 3, False)
+
+
+def test_an_archive_that_unpacks_to_too_much_is_refused_and_stores_nothing(run, tmp_path, monkeypatch):
+    monkeypatch.setattr("keepward.interchange.archive.TOTAL_LIMIT", 5_000_000)
+    path = foreign.zipped(tmp_path / "bomb.zip", {f"{n}.md": "- a fact" + " " * 1_000_000 for n in range(6)})
+    ran = run("import", str(path))
+    assert (ran.code, "more than 5 MB" in ran.err) == (2, True)
+    assert run("list").out == ""

@@ -343,3 +343,14 @@ def test_a_stale_proposal_is_marked_and_edited_against_what_holds_now(world, age
     body = {"text": "Ship next week, in the summer", "if_version": listed[0]["current"][0]["version"]}
     answer = world.owner.post(f"/memory/quarantine/{name}/amend", json=body, headers=tag_of(world.owner, name))
     assert (answer.status_code, mission(world)) == (201, "Ship next week, in the summer")
+
+
+def test_under_four_eyes_a_proposer_approves_nothing_with_a_token_it_made(tmp_path):
+    world = World(tmp_path, policy=Policy(four_eyes=True))
+    said = {"text": "The crane may be red", "tier": "archival", "confidence": 0.01}
+    name = world.owner.post("/memory/items", json=said).json()["proposal"]
+    made = world.owner.post("/memory/tokens", json={"name": "rita", "rights": "reviewer"}).json()["secret"]
+    headers = {"Authorization": f"Bearer {made}", **tag_of(world.owner, name)}
+    answer = world.owner.post(f"/memory/quarantine/{name}/approve", headers=headers)
+    assert (answer.status_code, world.owner.get(f"/memory/quarantine/{name}").json()["state"]) == (403, "pending")
+    world.memory.close()

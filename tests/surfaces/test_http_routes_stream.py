@@ -438,3 +438,11 @@ def test_messages_over_http_are_stored_masked_and_say_so(world):
     assert [(each["outcome"], each["redacted"]) for each in told["turns"]] == [("committed", ["aws_access_key"])]
     assert "replaced by a marker: aws access key in 1" in told["notes"]
     assert secret not in json.dumps(told)
+
+
+def test_an_archive_that_unpacks_to_too_much_stores_nothing(world, tmp_path, monkeypatch):
+    monkeypatch.setattr("keepward.interchange.archive.TOTAL_LIMIT", 5_000_000)
+    path = foreign.zipped(tmp_path / "bomb.zip", {f"{n}.md": "- a fact" + " " * 1_000_000 for n in range(6)})
+    answer = world.bearer().post("/memory/import?name=bomb.zip", content=path.read_bytes())
+    assert (answer.status_code, "more than 5 MB" in answer.json()["detail"]) == (400, True)
+    assert world.memory.find() == []
