@@ -394,19 +394,24 @@ def test_a_server_without_a_free_worker_is_not_ready(stage, monkeypatch):
 def test_a_reader_that_takes_nothing_is_dropped_and_its_slot_is_free(tmp_path, monkeypatch):
     monkeypatch.setattr("keepward.http.edge.SEND_S", 0.01)
     world = World(tmp_path)
+    sent, taken = iter([{"type": "http.request", "body": b"", "more_body": False}]), []
+
+    async def receive():
+        for message in sent:
+            return message
+        return await anyio.sleep_forever()
+
+    async def send(message):
+        taken.append(message["type"])
+        await anyio.sleep_forever()
 
     async def run():
-        async def receive():
-            return {"type": "http.request", "body": b"", "more_body": False}
-
-        async def send(message):
-            await anyio.sleep_forever()
-
         headers = {"Authorization": world.owner.headers["Authorization"]}
-        with anyio.fail_after(10):
+        with anyio.move_on_after(10) as limit:
             await world.app(_scope("GET", "/memory/events", headers), receive, send)
+        return limit.cancelled_caught
 
-    anyio.run(run)
+    hung = anyio.run(run)
     held = world.serving.slots.held(STREAM)
     world.memory.close()
-    assert held == 0
+    assert (hung, held, taken) == (False, 0, ["http.response.start"])
