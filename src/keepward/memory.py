@@ -151,10 +151,8 @@ class Memory(Use, Govern, Tools):
         except BaseException:
             memory.close()
             raise
-        if identity is not None:
-            from keepward.engine.identity import settle_opened
-
-            settle_opened(engine, handle.tenant)
+        if identity is not None and engine.store.foreign is None:
+            engine.identity.tenant = handle.tenant
         return handle
 
     # --- the handle: who asks, and from where

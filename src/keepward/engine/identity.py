@@ -8,24 +8,23 @@ Invariants
     for: the document is one, whoever else is served.
 (3) An edition takes the place of the one that it was proposed on, which the journal names before anything waits, so
     that a rollback gives it back; a document that somebody has edited since is left as it is.
-(4) The document follows the journal: what comes next is staged beside the file, committed, and put in its place while
-    nobody else can write. What was cut off in between is finished, or dropped, by whoever opens the store next.
+(4) The document is replaced right after the commit. Where a crash comes between, it is the edition before, and
+    ``doctor`` names the one that was put in force.
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from keepward.engine.commit import Steps, Transaction
 from keepward.engine.look import personal
 from keepward.engine.own import own_records, own_step
-from keepward.engine.session import Engine, Session, least_handed
+from keepward.engine.session import Session, least_handed
 from keepward.engine.traces import revived
 from keepward.engine.write import Draft, Judgement, outcome_of
-from keepward.errors import Conflict, InvalidInput, KeepwardError, NotFound, Unauthorised
+from keepward.errors import Conflict, InvalidInput, NotFound, Unauthorised
 from keepward.gates import pipeline
 from keepward.gates.content import scrub_secret
 from keepward.gates.detect.engine import Finding
@@ -41,7 +40,6 @@ from keepward.model.proposal import Outcome, Waiting
 from keepward.model.trust import RESERVED, SHARED, Actor, ActorKind, Trust, default_source, trust_of
 from keepward.store.reads import Reader
 
-_log = logging.getLogger(__name__)
 #: Key of the record, and kind of the kept texts.
 KEY = "identity"
 #: Most characters of an edition for each token of its budget, so that no detector is given more.
@@ -61,9 +59,6 @@ def identity(session: Session, *, edition: str | None = None) -> Identity:
         NotFound: there is no such edition, or its text is not kept.
         InvalidInput: several begin so; or the document cannot be read.
     """
-    with suppress(KeepwardError, OSError):
-        # What cannot be finished now shows as an edited document.
-        _settle(session.engine)
     now, known = session.engine.identity(), _editions(session)
     version, text = now or (None, None)
     if edition is not None:
@@ -99,7 +94,9 @@ def check(session: Session) -> Check:
         gone = f"edition {last.version} was put in force, and there is no document any more"
         return Check(name=KEY, ok=False, detail=gone, remedy=_PUT_BACK)
     if edition_of(now[1]) != last.edition:
-        detail = f"the document is not edition {last.version}, which was put in force: edited outside of Keepward"
+        detail = (
+            f"the document is not edition {last.version}, which was put in force: it was edited outside of Keepward"
+        )
     elif not _is_decided(known):
         detail = f"{detail}, which nobody approved: it was found in the document when another was proposed"
     else:
@@ -122,7 +119,6 @@ def update_identity(session: Session, text: str, *, reason: str) -> Outcome:
         Conflict: there is no document here that could be replaced; the message says what to do.
         InvalidInput: it is what the document says already.
     """
-    _settle(session.engine)
     found: dict[str, tuple[Finding, ...]] = {}
 
     def decide(session: Session) -> _Revision:
@@ -150,7 +146,7 @@ def update_identity(session: Session, text: str, *, reason: str) -> Outcome:
     def before(transaction: Transaction, revision: _Revision) -> None:
         _note(transaction, revision)
         if revision.text is not None:
-            stage(transaction, revision.text, over=edition_of(revision.now))
+            keep(transaction, revision.text, over=edition_of(revision.now))
 
     with following(session):
         return outcome_of(session, decide, ["update_identity"], before=before)
@@ -328,76 +324,47 @@ def reverted(session: Session, steps: Sequence[Step]) -> tuple[str, str] | None:
     return text, over
 
 
-def stage(transaction: Transaction, text: str, *, over: str) -> None:
-    """Stage an edition in a transaction that is about to commit to it, and keep its text; see (4).
+def keep(transaction: Transaction, text: str, *, over: str) -> None:
+    """Keep the text of an edition in a transaction that is about to commit to it; see ``following``.
 
     Raises:
-        Conflict: the document is not the edition ``over`` any more, or cannot be written.
+        Conflict: the document is not the edition ``over`` any more.
     """
     session = transaction.session
     if edition_of(_document(session)) != over:
         raise Conflict("the identity document was edited in this very moment and is left as it is; look again")
     transaction.writer.put_artefact(session.tenant, KEY, edition_of(text)[:VERSION], text)
-    try:
-        session.engine.identity.stage(text)
-    except OSError as fault:
-        raise Conflict(f"{_UNWRITABLE} ({fault.strerror}): let this program write its folder") from fault
 
 
 @contextmanager
 def following(session: Session) -> Iterator[None]:
-    """Let the document follow what is committed meanwhile, whatever comes of it.
+    """Replace the document where what is done meanwhile commits to another edition; see (4).
 
     Raises:
-        Conflict: it was edited between the last look and the commit, which stands.
+        Conflict: the commit stands, and the document could not be replaced, or was edited in between.
     """
-    try:
+    if session.engine.identity.tenant != session.tenant:
         yield
-    except BaseException:
-        # Whether it was committed, the journal says.
-        with suppress(KeepwardError):
-            _settle(session.engine)
-        raise
-    _settle(session.engine)
-
-
-def settle_opened(engine: Engine, tenant: str) -> None:
-    """Take the document for a tenant's, and finish or drop what was cut off while it was replaced."""
-    if engine.store.foreign is not None:
         return
-    engine.identity.bind(engine.store.store_id, tenant)
-    try:
-        _settle(engine)
-    except (KeepwardError, OSError) as fault:
-        # Whoever opens the store may have no right to the folder of the document.
-        _log.warning("the identity document was not replaced: %s", fault, extra={"action": "identity_left"})
-
-
-def _settle(engine: Engine) -> None:
-    """Put in place what was staged and committed; drop what was staged and was not.
-
-    Raises:
-        Conflict: it was committed, and the document is neither that edition nor the one that it takes the place of.
-    """
-    document, tenant = engine.identity, engine.identity.tenant
-    if tenant is None or not document.staged():
+    before = _standing(session.store, session.tenant)
+    yield
+    stands = _standing(session.store, session.tenant)
+    if stands is None or (before is not None and before.version == stands.version):
         return
-    with engine.store.write() as writer:
-        # Whoever staged it has ended from here on: nobody else can write.
-        writer.head(tenant)
-        stands = _standing(writer, tenant)
-        if stands is None:
-            document.discard()
-            return
-        steps = writer.steps(tenant, stands.id)
-        first, last = steps[0].after, steps[-1]
-        wanted, over = _held(last.after, first), _held(last.before, first)
-        try:
-            done = document.put(wanted, over)
-        except OSError as fault:
-            raise Conflict(f"the commit stands, and the document waits to be replaced: {fault.strerror}") from fault
-    if not done and wanted != over:
+    steps = session.store.steps(session.tenant, stands.id)
+    first, last = steps[0].after, steps[-1]
+    wanted, over = _held(last.after, first), _held(last.before, first)
+    now = session.engine.identity()
+    found = now and edition_of(now[1])
+    if wanted in {found, over}:
+        return
+    text = session.store.artefact(session.tenant, KEY, wanted[:VERSION])
+    if found != over or text is None:
         raise Conflict("the commit stands, but the identity document was edited meanwhile and is left as it is")
+    try:
+        session.engine.identity.replace(text)
+    except OSError as fault:
+        raise Conflict(f"the commit stands, but {_UNWRITABLE} ({fault.strerror}): {_PUT_BACK}") from fault
 
 
 def _note(transaction: Transaction, revision: _Revision) -> None:

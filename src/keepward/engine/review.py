@@ -231,7 +231,7 @@ def _carry_out(transaction: Transaction, approval: _Approval) -> Committed:
     now = session.clock.now()
     decided = replace(item, state="approved", decided_by=by, decided_at=now, decision=approval.decision)
     if identity.is_edition(item):
-        identity.stage(transaction, item.steps[0].after.text, over=approval.steps[0].after.metadata["before"])
+        identity.keep(transaction, item.steps[0].after.text, over=approval.steps[0].after.metadata["before"])
     transaction.writer.put_waiting(decided, was="pending")
     steps, amended = tuple(approval.steps), approval.decision == AMENDED
     stored = transaction.commit(

@@ -71,7 +71,7 @@ def roll_back(session: Session, commit: str, *, with_later: bool = False, dry_ru
             return replace(plan, receipt=receipt, receipt_id=receipt.id)
         if found.edition is not None:
             text, over = found.edition
-            identity.stage(transaction, text, over=over)
+            identity.keep(transaction, text, over=over)
         reason = f"rollback of {', '.join(plan.undone)}"
         stored = transaction.commit(
             found, reason=reason, kind="rollback", reasons=plan.reasons, details=undoes, receipt_kind="rollback"

@@ -110,14 +110,10 @@ class ErasureList(Protocol):
 
 
 class Document(Protocol):
-    """A text of the user's outside of the store, such as the identity; three calls replace it."""
+    """A text of the user's outside of the store, such as the identity."""
 
-    #: The tenant that may change it; None until ``bind``.
+    #: The tenant that may change it; None where none may.
     tenant: str | None
-
-    def bind(self, store_id: str, tenant: str) -> None:
-        """Take it for the document of one tenant of a store: others see nothing of what is staged for it."""
-        ...
 
     def __call__(self) -> tuple[str, str] | None:
         """Return its version and its text, as they are now; None where there is none."""
@@ -128,35 +124,19 @@ class Document(Protocol):
         ...
 
     def probe(self) -> None:
-        """See that a text can be staged here.
+        """See that it can be replaced.
 
         Raises:
             OSError: it cannot.
         """
         ...
 
-    def stage(self, text: str) -> None:
-        """Keep a new text beside it, durably, in place of what was staged before.
+    def replace(self, text: str) -> None:
+        """Replace its text, durably and in one step.
 
         Raises:
-            OSError: it cannot be written.
+            OSError: it cannot be written, and is as it was.
         """
-        ...
-
-    def staged(self) -> bool:
-        """Whether a text was staged, and neither put in place nor discarded."""
-        ...
-
-    def put(self, edition: str, over: str) -> bool:
-        """Let what was staged take the place of the edition ``over``, where both are these; return whether it stands.
-
-        Raises:
-            OSError: it cannot be put there; it stays staged.
-        """
-        ...
-
-    def discard(self) -> None:
-        """Drop what was staged."""
         ...
 
 
