@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import faulthandler
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Generator, Iterator
+from pathlib import Path
 from types import FrameType
 
 import pytest
@@ -15,6 +17,15 @@ pytest.register_assert_rewrite("support")
 pytest_plugins = ["support.database"]
 # Jobs that begin by themselves would make what a test sees depend on when it looks. Tests of maintenance switch it on.
 os.environ["KEEPWARD_MAINTENANCE"] = "off"
+
+#: Folders of tests are in memory where it has room: a store on disk waits for the disk at every commit.
+MEMORY, ROOM = Path("/dev/shm"), 4 << 30
+if (
+    os.access(MEMORY, os.W_OK)
+    and not os.statvfs(MEMORY).f_flag & os.ST_NOEXEC
+    and shutil.disk_usage(MEMORY).free > ROOM
+):
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
 #: Seconds that a part of an everyday test may take, and of another one, on a machine that is slow and busy.
 LIMIT, LONG = 240, 1100
