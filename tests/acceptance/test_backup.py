@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import sqlite3
 import stat
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from outcomes import kept, refused
 
 from keepward import Actor, Memory
 from keepward.errors import Conflict, InvalidInput, NotAStore, Tampered, Unauthorised
+from support import tamper
 
 OLGA = Actor.operator("olga")
 TEXT = "Ana's private number is quokkablue"
@@ -273,10 +273,7 @@ def test_a_backup_is_not_restored_beside_the_log_of_a_store_that_is_gone(owner, 
 
 def test_a_backup_whose_journal_was_changed_is_not_restored(owner, number, copy, world, tmp_path):
     owner.backup(copy)
-    db = sqlite3.connect(copy)
-    db.execute("UPDATE events SET payload = CAST(replace(CAST(payload AS TEXT), 'Tuesdays', 'Saturday') AS BLOB)")
-    db.commit()
-    db.close()
+    tamper.edit(copy, "events", "payload = CAST(replace(CAST(payload AS TEXT), 'Tuesdays', 'Saturday') AS BLOB)")
     with pytest.raises(Tampered):
         Memory.restore_backup(copy, tmp_path / "back.db", **world)
     assert not list(tmp_path.glob("*back.db*"))

@@ -6,12 +6,10 @@ import base64
 import json
 import re
 import signal
-import sqlite3
 import subprocess
 import sys
 import textwrap
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +18,7 @@ from outcomes import brought_back, codes, held, kept, refused
 
 from keepward import Actor, Memory, Policy
 from keepward.errors import Conflict, InvalidInput, NotFound, StaleVersion, Tampered, Unauthorised
+from support import tamper
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
 OGG = b"OggS\0\2" + bytes(200)
@@ -438,8 +437,7 @@ def test_a_row_that_somebody_bent_or_took_away_costs_no_bytes(
 ) -> None:
     with opened("bent", actor=Actor.operator("olga")) as owner:
         owner.remember("the red house", tier="archival", blob=owner.put_blob(PNG).ref)
-    with closing(sqlite3.connect(tmp_path / "bent.db", isolation_level=None)) as connection:
-        connection.execute(statement)
+    tamper.run(tmp_path / "bent.db", statement)
     with opened("bent", actor=Actor.operator("olga")) as owner:
         owner.run_job("sweep_blobs", force=True)
         assert (len(files(folder(owner))), owner.verify().ok) == (1, False)

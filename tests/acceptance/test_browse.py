@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from datetime import timedelta
 from itertools import product
 
@@ -10,6 +9,7 @@ import pytest
 from outcomes import kept
 
 from keepward import Actor, InvalidInput, Memory
+from support import tamper
 
 TEXTS = ("Rye bread takes a day", "The shop opens at eight", "Tom prefers emails", "The oven is at 230 degrees")
 
@@ -41,12 +41,11 @@ def story(owner, agent, clock):
 
 
 @pytest.fixture
-def tamper(owner):
+def bend(owner):
     """Return what edits the stored content of a memory past its seal."""
 
     def edit(memory_id):
-        with sqlite3.connect(owner.path) as db:
-            db.execute("UPDATE events SET payload = CAST('{}' AS BLOB) WHERE memory_id = ?", (memory_id,))
+        tamper.run(owner.path, tamper.BENT_EVENTS.format(memory_id))
 
     return edit
 
@@ -135,9 +134,9 @@ def test_days_are_those_of_the_readers_zone(owner, agent, clock):
 
 
 @pytest.mark.parametrize("asked", [{}, {"text": "rye"}, {"sort": "importance"}, {"where": {"oven": 230}}])
-def test_a_damaged_memory_is_named_by_every_page_and_count(owner, agent, tamper, asked):
+def test_a_damaged_memory_is_named_by_every_page_and_count(owner, agent, bend, asked):
     record = kept(agent.remember(TEXTS[0], tier="archival", metadata={"oven": 230}))
-    tamper(record.id)
+    bend(record.id)
     found = owner.find(offset=0, **asked)
     assert (list(found), found.withheld, found.total) == ([], (record.id,), 1)
     assert record.id in found.notes[0]
@@ -147,8 +146,7 @@ def test_a_damaged_memory_is_named_by_every_page_and_count(owner, agent, tamper,
 
 def test_a_record_whose_row_was_edited_is_named_by_facets(owner, agent):
     record = kept(agent.remember(TEXTS[0], tier="archival"))
-    with sqlite3.connect(owner.path) as db:
-        db.execute("UPDATE records SET status = 'retired' WHERE id = ?", (record.id,))
+    tamper.edit(owner.path, "records", "status = 'retired'", "id = ?", (record.id,))
     assert record.id in owner.facets().notes[0]
     assert owner.find(offset=0).withheld == (record.id,)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import zlib
 from collections.abc import Callable
 from contextlib import closing
 from datetime import timedelta
@@ -14,6 +13,7 @@ import pytest
 from outcomes import kept
 
 from keepward import Actor, Memory, Policy, Tampered
+from support import tamper
 
 ASKED = "ships in the harbour"
 
@@ -93,10 +93,7 @@ def test_the_policy_says_when_receipts_are_compacted(opened: Callable[..., Memor
 def test_a_damaged_receipt_is_not_compacted(owner: Memory, clock: Any) -> None:
     fill(owner)
     name = owner.context(ASKED).receipt.id
-    with closing(sqlite3.connect(owner.path)) as connection, connection:
-        (body,) = connection.execute("SELECT body FROM documents WHERE id = ?", (name,)).fetchone()
-        bent = zlib.compress(zlib.decompress(body).replace(b'"version":1', b'"version":2'))
-        connection.execute("UPDATE documents SET body = ? WHERE id = ?", (bent, name))
+    tamper.bend_receipt(owner.path, name, b'"version":1', b'"version":2')
     clock.move(days=91)
     with pytest.raises(Tampered):
         owner.receipt(name)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,6 +13,7 @@ from outcomes import held, kept, refused
 
 from keepward import Actor, InvalidInput, Memory, Policy, Unauthorised
 from keepward.gates.content import scrub_secret
+from support import tamper
 
 MISSION: dict[str, Any] = {"tier": "core", "key": "mission"}
 Enter = Callable[..., Memory]
@@ -184,33 +183,23 @@ def test_a_token_does_not_expire_in_the_past(owner: Memory, term: timedelta) -> 
         owner.create_token("claude", expires=term)
 
 
-def _by_hand(path: Path, statement: str) -> None:
-    with sqlite3.connect(path) as raw:
-        raw.execute(statement)
-    raw.close()
-
-
-def _told(before: str, after: str) -> str:
-    return f"body = CAST(replace(CAST(body AS TEXT), '{before}', '{after}') AS BLOB)"
-
-
 @pytest.mark.promise("F3")
 @pytest.mark.parametrize(
     "edit",
     [
-        _told("agent", "owner"),
-        _told('"can":[', '"can":["approve",'),
-        _told('"scope":"/agents/orion"', '"scope":"/"'),
+        tamper.body("agent", "owner"),
+        tamper.body('"can":[', '"can":["approve",'),
+        tamper.body('"scope":"/agents/orion"', '"scope":"/"'),
         "tenant = 'acme'",
         "until = NULL",
-        _told('"claude"', '"olga"'),
+        tamper.body('"claude"', '"olga"'),
     ],
 )
 def test_a_token_that_was_edited_by_hand_opens_nothing_and_verify_names_it(
     owner: Memory, entering: Enter, path: Path, edit: str
 ) -> None:
     issued = owner.create_token("claude", scope="orion", expires="1d")
-    _by_hand(path, f"UPDATE documents SET {edit} WHERE kind = 'tokens'")
+    tamper.edit_documents(path, "tokens", edit)
     with pytest.raises(Unauthorised):
         entering(token=issued.secret)
     assert {fault.row.split()[0] for fault in owner.verify().faults} == {"tokens"}
@@ -219,23 +208,17 @@ def test_a_token_that_was_edited_by_hand_opens_nothing_and_verify_names_it(
 def test_a_revocation_that_was_taken_back_by_hand_does_not_help(owner: Memory, entering: Enter, path: Path) -> None:
     issued = owner.create_token("claude")
     owner.revoke_token(issued.token.id)
-    _by_hand(
-        path,
-        "UPDATE documents SET body = CAST(replace(CAST(body AS TEXT), '\"revoked_at\":', '\"revoked_at\":null,\"x\":') AS BLOB) WHERE kind = 'tokens'",
-    )
+    tamper.unrevoke_tokens(path)
     with pytest.raises(Unauthorised):
         entering(token=issued.secret)
 
 
 def test_an_old_row_of_a_revoked_token_that_was_put_back_is_named(owner: Memory, path: Path) -> None:
     issued = owner.create_token("claude")
-    with closing(sqlite3.connect(path)) as raw:
-        (old,) = raw.execute("SELECT * FROM documents WHERE kind = 'tokens'").fetchall()
+    (old,) = tamper.documents(path, "tokens")
     owner.revoke_token(issued.token.id)
-    marks = ", ".join("?" * len(old))
-    with closing(sqlite3.connect(path, isolation_level=None)) as raw:
-        raw.execute("DELETE FROM documents WHERE kind = 'tokens'")
-        raw.execute(f"INSERT INTO documents VALUES ({marks})", old)
+    tamper.delete_documents(path, "tokens")
+    tamper.put_documents(path, old)
     assert ("tokens", "a receipt says that it was revoked") in {
         (each.check, each.detail) for each in owner.verify().faults
     }

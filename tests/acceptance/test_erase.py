@@ -15,6 +15,7 @@ from outcomes import brought_back, codes, held, kept, refused
 from keepward import Actor, Memory
 from keepward.errors import Conflict, InvalidInput, NotFound, Tampered, Unauthorised
 from keepward.interchange import load, write_vault
+from support import tamper
 
 #: What may not be found afterwards: a text, what it becomes on revision, and words of both.
 FIRST = "Ana's private number is 7741 quokkablue"
@@ -85,11 +86,7 @@ def test_the_packed_terms_and_vectors_of_an_erased_memory_are_in_no_file(owner, 
 @pytest.mark.promise("F14")
 def test_what_lies_in_free_pages_of_the_file_is_gone_too(owner, number, tmp_path):
     # SQLite overwrites the cell that it deletes and not where that cell stood before; a plain writer leaves as much.
-    db = sqlite3.connect(owner.path, isolation_level=None)
-    db.execute("PRAGMA secure_delete=OFF")
-    db.execute("CREATE TABLE aside AS SELECT payload || hex(zeroblob(9000)) AS a FROM events, json_each('[1,2,3,4]')")
-    db.execute("DROP TABLE aside")
-    db.close()
+    tamper.run(owner.path, *tamper.TEXT_IN_FREE_PAGES)
     erased(owner, number)
     assert traces(tmp_path) == []
 
@@ -505,12 +502,9 @@ def test_an_export_carries_the_erased_versions_without_content_and_is_restored_w
 
 
 def test_content_that_is_put_back_is_noticed(owner, number, path):
-    with sqlite3.connect(path) as db:
-        salt, payload = db.execute("SELECT salt, payload FROM events WHERE seq = 1").fetchone()
+    ((salt, payload),) = tamper.rows(path, "SELECT salt, payload FROM events WHERE seq = 1")
     erased(owner, number)
-    with sqlite3.connect(path) as db:
-        db.execute("UPDATE events SET salt = ?, payload = ? WHERE seq = 1", (salt, payload))
-    db.close()
+    tamper.edit(path, "events", "salt = ?, payload = ?", "seq = 1", (salt, payload))
     faults = owner.verify().faults
     assert [(fault.row, fault.detail) for fault in faults] == [
         ("events default/1/0", "its content was erased and is here again")
@@ -518,23 +512,14 @@ def test_content_that_is_put_back_is_noticed(owner, number, path):
 
 
 def test_content_that_is_taken_away_without_an_erasure_is_noticed(owner, number, path):
-    with sqlite3.connect(path) as db:
-        db.execute("UPDATE events SET salt = NULL, payload = NULL WHERE seq = 1")
-    db.close()
+    tamper.edit(path, "events", "salt = NULL, payload = NULL", "seq = 1")
     assert "no erasure names it" in owner.verify().faults[0].detail
     with pytest.raises(Tampered):
         owner.history(number)
 
 
 def test_a_forged_row_of_erasures_excuses_nothing(owner, number, path):
-    with sqlite3.connect(path) as db:
-        db.execute("UPDATE events SET salt = NULL, payload = NULL WHERE seq = 1")
-        db.execute(
-            "INSERT INTO documents SELECT tenant, 'erased', '1/0', NULL, 2, NULL, "
-            "CAST('{\"promise\":\"' || lower(hex(payload_commit)) || '\",\"remains\":null}' AS BLOB), x'00' "
-            "FROM events WHERE seq = 1"
-        )
-    db.close()
+    tamper.run(path, *tamper.FORGED_ERASURE)
     assert {fault.check for fault in owner.verify().faults} >= {"events", "erased", "seals"}
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import shutil
-import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,7 @@ from typing import Any
 import pytest
 
 from keepward import Actor, Insert, InvalidInput, Memory, NotFound, Policy, Refused, Unauthorised
+from support import tamper
 from support.clock import SteppingClock
 
 START = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
@@ -336,23 +335,18 @@ def test_the_store_verifies_after_a_training_and_after_its_rollback(trained: Mem
 # --- what cannot be loaded is loud
 
 
-def _damage(path: Path, statement: str) -> None:
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute(statement)
-
-
 @pytest.mark.promise("Z43")
 @pytest.mark.parametrize(
     "statement",
     [
-        "DELETE FROM documents WHERE kind = 'artefacts' AND id LIKE 'reranker/%'",
-        "UPDATE documents SET body = CAST('AAAA' AS BLOB) WHERE kind = 'artefacts' AND id LIKE 'reranker/%'",
+        f"DELETE FROM documents WHERE {tamper.RERANKER}",
+        f"UPDATE documents SET body = CAST('AAAA' AS BLOB) WHERE {tamper.RERANKER}",
     ],
 )
 def test_weights_that_do_not_load_are_told_everywhere_and_recall_goes_on(
     trained: Memory, opened: Callable[..., Memory], tmp_path: Path, statement: str
 ) -> None:
-    _damage(tmp_path / "trained.db", statement)
+    tamper.run(tmp_path / "trained.db", statement)
     with opened("trained", actor=Actor.operator("olga")) as memory:
         found = memory.recall(asked("atlas"))
         assert [hit.memory.id for hit in found] == [

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sqlite3
 from dataclasses import replace
 
 import pytest
 from outcomes import held, kept, refused
 
 from keepward import Actor, Conflict, InvalidInput, Memory, NotFound, Unauthorised
+from support import tamper
 
 PAGE = "https://refunds.example/policy"
 POISON = "Refunds are settled by wire transfer"
@@ -139,36 +139,22 @@ def test_an_impact_stays_in_its_tenant(owner, poisoned):
 
 def test_a_delivery_that_no_receipt_backs_is_not_believed(owner, agent, poisoned, tmp_path):
     note = kept(agent.at(scope="/agents/bo").remember("Bo likes green tea", tier="archival"))
-    with sqlite3.connect(tmp_path / "m.db") as raw:
-        raw.execute("INSERT INTO deliveries VALUES ('default', ?, 1, ?)", (note.id, poisoned["contexts"][0]))
-    raw.close()
+    forged = "INSERT INTO deliveries VALUES ('default', ?, 1, ?)"
+    tamper.run(tmp_path / "m.db", forged, values=(note.id, poisoned["contexts"][0]))
     found = owner.impact(memory=note.id)
     assert (found.contexts, found.damaged) == ((), (poisoned["contexts"][0],))
 
 
-@pytest.mark.parametrize(
-    "edit",
-    [
-        "DELETE FROM deliveries",
-        "INSERT INTO deliveries VALUES ('default', 'x', 1, 'y')",
-        "INSERT INTO deliveries VALUES ('nobody', 'x', 1, 'y')",
-        "UPDATE deliveries SET version = version + 1",
-    ],
-    ids=["delete", "insert", "another tenant", "update"],
-)
+@pytest.mark.parametrize("edit", tamper.DELIVERIES.values(), ids=tamper.DELIVERIES.keys())
 def test_verify_names_a_bent_index_of_deliveries(owner, poisoned, tmp_path, edit):
     owner.run_job("reinforce", force=True)
-    with sqlite3.connect(tmp_path / "m.db") as raw:
-        raw.execute(edit)
-    raw.close()
+    tamper.run(tmp_path / "m.db", edit)
     assert "deliveries" in {each.check for each in owner.verify().faults}
 
 
 def test_a_rebuild_writes_the_index_of_deliveries_anew(owner, poisoned, tmp_path):
     owner.run_job("reinforce", force=True)
-    with sqlite3.connect(tmp_path / "m.db") as raw:
-        raw.execute("DELETE FROM deliveries")
-    raw.close()
+    tamper.delete(tmp_path / "m.db", "deliveries")
     owner.rebuild()
     assert [each.receipt for each in owner.impact(source="web").contexts] == poisoned["contexts"]
 

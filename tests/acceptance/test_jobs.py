@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import sqlite3
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -21,6 +19,7 @@ from keepward.interchange import write_vault
 from keepward.jobs import catalogue, runner
 from keepward.jobs.plan import Plan
 from keepward.model.job import LEASE, JobRow, Run
+from support import tamper
 
 TOOL = Path(__file__).resolve().parents[2] / "tools" / "verify_export.py"
 NAMES = [job.name for job in catalogue.CATALOGUE]
@@ -399,9 +398,7 @@ def test_the_audit_of_a_whole_store_finds_nothing(owner: Memory) -> None:
 @pytest.mark.promise("C104")
 def test_the_audit_reports_a_commit_without_its_receipt(owner: Memory) -> None:
     receipt = kept(owner.remember("The quay is closed", tier="archival")).id and owner.log()[0].details.receipt
-    with closing(sqlite3.connect(owner.path)) as connection:
-        connection.execute("UPDATE commits SET receipt = NULL WHERE id = ?", (receipt,))
-        connection.commit()
+    tamper.edit(owner.path, "commits", "receipt = NULL", "id = ?", (receipt,))
     run = owner.run_job("integrity_audit")
     assert (run.counts["faults"] > 0, any(receipt in each.detail for each in run.reasons)) == (True, True)
 
@@ -419,23 +416,16 @@ def test_the_audit_reports_a_block_over_its_budget_in_whatever_scope(opened: Cal
 def test_the_audit_still_reports_when_the_journal_itself_is_damaged(owner: Memory, path: Path) -> None:
     kept(owner.remember("The quay is closed", tier="archival"))
     kept(owner.remember("The crane is red", tier="archival"))
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("DELETE FROM tenants")
-        connection.commit()
+    tamper.delete(path, "tenants")
     run = owner.run_job("integrity_audit")
     assert (run.outcome, run.counts["faults"] > 0, told(owner, run)["counts"]["faults"] > 0) == ("run", True, True)
 
 
 def test_a_job_row_that_was_edited_counts_for_nothing_and_is_named_by_verify(owner: Memory, clock: Any) -> None:
     owner.run_due()
-    with closing(sqlite3.connect(owner.path)) as connection:
-        later = int((clock.now() + timedelta(days=900)).timestamp() * 1_000_000)
-        connection.execute(
-            "UPDATE documents SET body = CAST(replace(CAST(body AS TEXT), '\"last_at\":', ?) AS BLOB) "
-            "WHERE kind = 'jobs' AND id = 'integrity_audit'",
-            (f'"last_at":{later},"then":',),
-        )
-        connection.commit()
+    later = int((clock.now() + timedelta(days=900)).timestamp() * 1_000_000)
+    change = tamper.body('"last_at":', f'"last_at":{later},"then":')
+    tamper.edit_documents(owner.path, "jobs", change, "id = 'integrity_audit'")
     due = [state.name for state in owner.jobs() if state.due]
     assert (due, "jobs default/integrity_audit" in {fault.row for fault in owner.verify().faults}) == (
         ["integrity_audit"],

@@ -14,6 +14,7 @@ from outcomes import held, kept
 
 import keepward
 from keepward import Actor, Memory, ModelUnavailable, NewerSchema, NotFound
+from support import tamper
 from support.ids import CountingIds
 
 SOURCE = Path(keepward.__file__).parent
@@ -179,9 +180,5 @@ def test_two_creators_of_one_key_at_once_make_one_memory(opened: Callable[..., M
             assert set(pool.map(create, "abcd")) == {"committed"}
         (made,) = mem.find(key="mood")
         assert made.version == 4
-    with sqlite3.connect(tmp_path / "race.db") as raw:
-        raw.execute("CREATE TEMP TABLE copy AS SELECT * FROM records WHERE key = 'mood'")
-        raw.execute("UPDATE copy SET id = 'another', position = position + 1000")
-        with pytest.raises(sqlite3.IntegrityError, match=r"records\.key"):
-            raw.execute("INSERT INTO records SELECT * FROM copy")
-    raw.close()
+    with pytest.raises(sqlite3.IntegrityError, match=r"records\.key"):
+        tamper.run(tmp_path / "race.db", *tamper.SECOND_OF_A_KEY)

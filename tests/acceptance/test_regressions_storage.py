@@ -17,16 +17,10 @@ from evals.workload import acknowledged, survivors, writing
 from outcomes import held, kept
 
 from keepward import Actor, Committed, KeepwardError, Memory, NotFound, Tampered
+from support import tamper
 
 TEXTS = [f"The ferry number {n} crosses the sound" for n in range(12)]
 Enter = Callable[..., Memory]
-
-
-def by_hand(path: Path, *statements: str) -> None:
-    """Change a store as somebody with a database tool would."""
-    with closing(sqlite3.connect(path, isolation_level=None)) as raw:
-        for statement in statements:
-            raw.execute(statement)
 
 
 @pytest.fixture
@@ -67,31 +61,11 @@ def everything(mem: Memory) -> tuple[set[Any], set[str]]:
     return records, lines
 
 
-EDITS = {
-    "content": "UPDATE events SET payload = CAST(replace(CAST(payload AS TEXT), 'number 3', 'number 8') AS BLOB)",
-    "tier": "UPDATE records SET tier = 'core' WHERE key = 'f3'",
-    "trust": "UPDATE records SET trust = 7 WHERE source = 'web'",
-    "term": "UPDATE records SET expires_at = NULL WHERE expires_at IS NOT NULL",
-    "tags": "UPDATE records SET tags = '[\"boat\",\"verified\"]' WHERE key = 'f3'",
-    "scope": "UPDATE records SET scope = '/agents/orion' WHERE key = 'f3'",
-    "importance": "UPDATE records SET importance = 10000 WHERE key = 'f3'",
-    "status": "UPDATE records SET status = 'retired' WHERE key = 'f3'",
-    "sensitivity": "UPDATE records SET sensitivity = 'sensitive' WHERE key = 'f3'",
-    "version": "UPDATE records SET version = 2 WHERE key = 'f3'",
-    "terms": "UPDATE records SET terms = (SELECT terms FROM records ORDER BY id DESC LIMIT 1)",
-    "vectors": "UPDATE records SET vectors = zeroblob(length(vectors))",
-    "a proposal": "UPDATE documents SET state = 'approved' WHERE kind = 'proposals'",
-    "a receipt": "UPDATE commits SET receipt = CAST(replace(CAST(receipt AS TEXT), 'ins', 'sin') AS BLOB)",
-    "a commit's time": "UPDATE commits SET at = at + 1",
-    "a commit's reason": "UPDATE commits SET payload = CAST(replace(CAST(payload AS TEXT), 'rem', 'mer') AS BLOB)",
-}
-
-
 @pytest.mark.promise("F1", "F3")
-@pytest.mark.parametrize("what", sorted(EDITS))
+@pytest.mark.parametrize("what", sorted(tamper.EDITS))
 def test_an_edit_by_hand_is_named_and_no_read_returns_it(copy: Callable[[], Memory], path: Path, what: str) -> None:
     truth = everything(copy())
-    by_hand(path, EDITS[what])
+    tamper.run(path, tamper.EDITS[what])
     mem = copy()
     assert not mem.verify().ok
     records, lines = everything(mem)
@@ -113,7 +87,7 @@ def _found(mem: Memory) -> list[Any]:
 def test_a_journal_that_was_deleted_fails_verification(
     copy: Callable[[], Memory], path: Path, tables: tuple[str, ...]
 ) -> None:
-    by_hand(path, *(f"DELETE FROM {table}" for table in tables))
+    tamper.delete(path, *tables)
     try:
         assert not copy().verify().ok
     except KeepwardError:
@@ -122,16 +96,7 @@ def test_a_journal_that_was_deleted_fails_verification(
 
 @pytest.mark.promise("F4")
 def test_a_row_that_was_put_in_by_hand_is_never_returned(copy: Callable[[], Memory], path: Path) -> None:
-    columns = "tenant, seq, n, op, memory_id, version, salt, payload, payload_commit, seal"
-    by_hand(
-        path,
-        f"INSERT INTO events ({columns}) SELECT tenant, seq, 7, op, 'forged', 1, salt, "
-        "CAST(replace(CAST(payload AS TEXT), 'number 3', 'forged') AS BLOB), payload_commit, seal "
-        "FROM events WHERE payload LIKE '%number 3 %'",
-        "CREATE TEMP TABLE forged AS SELECT * FROM records WHERE key = 'f3'",
-        "UPDATE forged SET id = 'forged', key = NULL, n = 7, position = position + 7, tier = 'core'",
-        "INSERT INTO records SELECT * FROM forged",
-    )
+    tamper.run(path, *tamper.FORGED_MEMORY)
     mem = copy()
     assert "forged" not in repr(everything(mem))
     with pytest.raises(KeepwardError):
@@ -189,7 +154,7 @@ def test_a_flipped_byte_is_never_a_silent_loss(copy: Callable[[Path], Memory], p
 def test_one_damaged_row_is_named_and_the_rest_is_served(copy: Callable[[], Memory], path: Path, table: str) -> None:
     column = {"events": "payload", "records": "terms", "commits": "receipt"}[table]
     named = {"events": "events", "records": "features", "commits": "commits"}[table]
-    by_hand(path, f"UPDATE {table} SET {column} = zeroblob(9) WHERE rowid = (SELECT min(rowid) + 4 FROM {table})")
+    tamper.edit(path, table, f"{column} = zeroblob(9)", f"rowid = (SELECT min(rowid) + 4 FROM {table})")
     mem = copy()
     assert any(fault.row.startswith(named) for fault in mem.verify().faults)
     served = {each.text for each in mem.find(limit=None)}

@@ -15,6 +15,7 @@ from outcomes import kept
 
 from keepward import Actor, InvalidInput, KeepwardError, Memory, NotAStore, Unauthorised
 from keepward.cli.main import main
+from support import tamper
 
 pytestmark = pytest.mark.slow
 
@@ -139,8 +140,7 @@ def test_head_and_ids_are_those_of_the_old_store_up_to_the_first_lost_commit(
 ) -> None:
     with reopen(path) as old:
         names = {view.commit.seq: view.commit.hash for view in old.log(limit=500)}
-    with closing(sqlite3.connect(path, isolation_level=None)) as db:
-        db.execute("DELETE FROM commits WHERE tenant = 'default' AND seq = 60")
+    tamper.delete(path, "commits", where="tenant = 'default' AND seq = 60")
     (made,) = [each for each in rescue().tenants if each.tenant == "default"]
     assert (made.commits, made.lost_commits, made.head) == (59, 55, f"59:{names[59].hex()[:16]}")
     assert made.lost == made.outdated == ()
@@ -152,9 +152,8 @@ def test_head_and_ids_are_those_of_the_old_store_up_to_the_first_lost_commit(
 def test_a_memory_whose_newest_version_is_lost_comes_back_archived(
     path: Path, rescue: Any, reopen: Any, full: Any
 ) -> None:
-    with closing(sqlite3.connect(path, isolation_level=None)) as db:
-        (sold,) = db.execute("SELECT memory_id FROM events WHERE op = 'retire'").fetchone()
-        db.execute("UPDATE events SET payload = x'7b7d' WHERE op = 'retire'")
+    ((sold,),) = tamper.rows(path, "SELECT memory_id FROM events WHERE op = 'retire'")
+    tamper.run(path, tamper.RETIRED)
     (made,) = [each for each in rescue().tenants if each.tenant == "default"]
     assert made.outdated == (sold,)
     with reopen() as again:
@@ -162,12 +161,9 @@ def test_a_memory_whose_newest_version_is_lost_comes_back_archived(
 
 
 def test_an_edited_text_is_lost_and_never_carried_over(path: Path, rescue: Any, reopen: Any, full: Any) -> None:
-    with closing(sqlite3.connect(path, isolation_level=None)) as db:
-        (name, payload) = db.execute(
-            "SELECT memory_id, payload FROM events WHERE seq = 50 AND tenant = 'default'"
-        ).fetchone()
-        forged = payload.replace(b"ferry", b"fairy")
-        db.execute("UPDATE events SET payload = ? WHERE memory_id = ?", (forged, name))
+    query = "SELECT memory_id, payload FROM events WHERE seq = 50 AND tenant = 'default'"
+    ((name, payload),) = tamper.rows(path, query)
+    tamper.edit(path, "events", "payload = ?", "memory_id = ?", (payload.replace(b"ferry", b"fairy"), name))
     made = rescue()
     with reopen() as again:
         assert "fairy" not in " ".join(each.text for each in again.find(limit=None))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,6 +13,7 @@ from outcomes import held, kept
 
 from keepward import Actor, Conflict, KeepwardError, Memory, Move, NotFound, Policy, StaleVersion, Unauthorised, Waiting
 from keepward.cli.main import main
+from support import tamper
 
 MISSION: dict[str, Any] = {"tier": "core", "key": "mission"}
 Enter = Callable[..., Memory]
@@ -92,12 +92,7 @@ def test_another_digest_than_the_one_seen_is_not_approved(owner: Memory, waiting
 
 @pytest.mark.promise("Z23", "F4")
 def test_one_changed_byte_voids_an_approval(owner: Memory, path: Path, waiting: Waiting) -> None:
-    with sqlite3.connect(path) as raw:
-        raw.execute(
-            "UPDATE documents SET body = CAST(replace(CAST(body AS TEXT), 'Bergen', 'Bergem') AS BLOB) "
-            "WHERE kind = 'proposals'"
-        )
-    raw.close()
+    tamper.edit_documents(path, "proposals", tamper.body("Bergen", "Bergem"))
     with pytest.raises(KeepwardError, match="verify"):
         owner.approve(waiting.id)
     assert owner.pending() == []

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import shutil
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -13,6 +11,7 @@ import pytest
 from keepward import Actor, Memory, StoreUnavailable, Unauthorised
 from keepward.errors import Tampered
 from keepward.model.trust import Issued
+from support import tamper
 
 OWNER = Actor.operator("olga")
 
@@ -56,10 +55,7 @@ def test_a_revoked_token_opens_nothing(issued: Issued, opened: Callable[..., Mem
 def test_an_edited_row_does_not_make_it_hold_again(
     issued: Issued, opened: Callable[..., Memory], tmp_path: Path
 ) -> None:
-    with closing(sqlite3.connect(tmp_path / "store.db", isolation_level=None)) as db:
-        db.execute(
-            "UPDATE documents SET body = CAST(replace(CAST(body AS TEXT), '\"revoked_at\":', '\"revoked_at\":null,\"x\":') AS BLOB) WHERE kind = 'tokens'"
-        )
+    tamper.unrevoke_tokens(tmp_path / "store.db")
     with pytest.raises(Unauthorised):
         opened("store", token=issued.secret)
 
@@ -67,10 +63,7 @@ def test_an_edited_row_does_not_make_it_hold_again(
 def test_its_row_put_back_as_it_once_was_does_not_make_it_hold_again(
     issued: Issued, opened: Callable[..., Memory], tmp_path: Path
 ) -> None:
-    with closing(sqlite3.connect(tmp_path / "store.db", isolation_level=None)) as db:
-        db.execute("ATTACH ? AS old", (str(tmp_path / "before" / "store.db"),))
-        db.execute("DELETE FROM documents WHERE kind = 'tokens'")
-        db.execute("INSERT INTO documents SELECT * FROM old.documents WHERE kind = 'tokens'")
+    tamper.put_back_documents(tmp_path / "store.db", "tokens", tmp_path / "before" / "store.db")
     with pytest.raises(Unauthorised):
         opened("store", token=issued.secret)
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,32 +14,13 @@ from keepward import Client, Memory, Tampered
 from keepward.cli.main import main
 from keepward.http import ServerOptions, create_app
 from keepward.mcp import tools
+from support import tamper
 
 BASE = "http://127.0.0.1:8321"
-#: Every table with something of a memory, and how a row of it is found by its id; the journal stays.
-DERIVED = {
-    "marks": "position = (SELECT position FROM records WHERE id = '{0}')",
-    "records": "id = '{0}'",
-    "documents": "kind = 'usage' AND id = '{0}'",
-    "links": "id = '{0}' OR name = '{0}'",
-    "deliveries": "memory_id = '{0}'",
-}
-EDITS = {
-    "importance of all": ["UPDATE records SET importance = 0"],
-    "all derived rows gone": [f"DELETE FROM {table} WHERE {where}" for table, where in DERIVED.items()],
-    "a status set to archived": ["UPDATE records SET status = 'archived' WHERE id = '{0}'"],
-    "its scope moved away": ["UPDATE records SET scope = '/agents/nobody' WHERE id = '{0}'"],
-    "its origin and its record gone": [
-        "DELETE FROM records WHERE id = '{0}'",
-        "UPDATE events SET payload = x'7b7d' WHERE memory_id = '{0}'",
-    ],
-}
 
 
 def by_hand(path: Path, memory_id: str, statements: list[str]) -> None:
-    with closing(sqlite3.connect(path, isolation_level=None)) as raw:
-        for statement in statements:
-            raw.execute(statement.format(memory_id))
+    tamper.run(path, *(statement.format(memory_id) for statement in statements))
 
 
 @pytest.fixture
@@ -54,7 +33,7 @@ def victim(mem: Memory) -> str:
     return record.id
 
 
-@pytest.fixture(params=EDITS.values(), ids=EDITS.keys())
+@pytest.fixture(params=tamper.HIDDEN.values(), ids=tamper.HIDDEN.keys())
 def edited(request: pytest.FixtureRequest, victim: str, path: Path) -> str:
     """The id of the memory, once somebody was in the file; the handle stays open."""
     by_hand(path, victim, request.param)
@@ -104,13 +83,13 @@ def test_asking_for_it_by_id_is_an_error_that_names_it(reader: Memory, edited: s
 
 
 def test_a_filter_that_it_does_not_pass_says_nothing_of_it(mem: Memory, victim: str, path: Path) -> None:
-    by_hand(path, victim, EDITS["a status set to archived"])
+    by_hand(path, victim, tamper.HIDDEN["a status set to archived"])
     assert mem.find(tags=["boats"]).withheld == ()
 
 
 def test_another_scope_hears_nothing_of_it(owner: Memory, mem: Memory, victim: str, path: Path) -> None:
     lent = kept(mem.at(scope="/agents/orion").remember("Orion keeps a log", tier="archival"))
-    by_hand(path, lent.id, EDITS["all derived rows gone"])
+    by_hand(path, lent.id, tamper.HIDDEN["all derived rows gone"])
     assert (mem.at(scope="/agents/vega").find().withheld, mem.at(scope="/agents/orion").find().withheld) == (
         (),
         (lent.id,),
@@ -118,25 +97,25 @@ def test_another_scope_hears_nothing_of_it(owner: Memory, mem: Memory, victim: s
 
 
 def test_a_memory_of_which_nothing_is_left_is_missed(mem: Memory, victim: str, path: Path) -> None:
-    by_hand(path, victim, [*EDITS["all derived rows gone"], "DELETE FROM events WHERE memory_id = '{0}'"])
+    by_hand(path, victim, [*tamper.HIDDEN["all derived rows gone"], tamper.NO_EVENTS])
     assert "gone from the records and from the journal" in " ".join(mem.find().notes)
 
 
 def test_doctor_counts_what_cannot_be_shown(owner: Memory, victim: str, path: Path) -> None:
-    by_hand(path, victim, EDITS["all derived rows gone"])
+    by_hand(path, victim, tamper.HIDDEN["all derived rows gone"])
     (check,) = [each for each in owner.doctor() if each.name == "records"]
     assert (check.ok, check.detail) == (False, "memories that cannot be shown: 1")
 
 
 def test_what_was_mended_is_not_told_any_more(owner: Memory, mem: Memory, victim: str, path: Path) -> None:
-    by_hand(path, victim, EDITS["all derived rows gone"])
+    by_hand(path, victim, tamper.HIDDEN["all derived rows gone"])
     assert mem.find().withheld == (victim,)
     owner.rebuild()
     assert (mem.find().withheld, mem.get(victim).id) == ((), victim)
 
 
 def test_later_writes_do_not_cover_it_up(mem: Memory, victim: str, path: Path) -> None:
-    by_hand(path, victim, EDITS["all derived rows gone"])
+    by_hand(path, victim, tamper.HIDDEN["all derived rows gone"])
     kept(mem.remember("The lamp is on the shelf", tier="archival"))
     assert mem.find().withheld == (victim,)
 
@@ -174,7 +153,7 @@ def test_the_first_recall_of_a_handle_reads_the_records_once(
         assert (other.recall("indentation").withheld, other.find().withheld) == ((), ())
 
 
-@pytest.mark.parametrize("statements", EDITS.values(), ids=EDITS.keys())
+@pytest.mark.parametrize("statements", tamper.HIDDEN.values(), ids=tamper.HIDDEN.keys())
 def test_the_first_recall_of_a_handle_names_what_was_edited_before(
     mem: Memory, victim: str, path: Path, tmp_path: Path, statements: list[str]
 ) -> None:
@@ -193,12 +172,12 @@ class TestCore:
 
     @pytest.fixture(
         params=[
-            *EDITS.values(),
-            ["UPDATE records SET tier = 'archival' WHERE id = '{0}'"],
-            ["UPDATE events SET payload = x'7b7d' WHERE memory_id = '{0}'"],
-            [*EDITS["all derived rows gone"], "DELETE FROM events WHERE memory_id = '{0}'"],
+            *tamper.HIDDEN.values(),
+            [tamper.OTHER_TIER],
+            [tamper.BENT_EVENTS],
+            [*tamper.HIDDEN["all derived rows gone"], tamper.NO_EVENTS],
         ],
-        ids=[*EDITS, "another tier", "its content", "nothing left"],
+        ids=[*tamper.HIDDEN, "another tier", "its content", "nothing left"],
     )
     def broken(self, request: pytest.FixtureRequest, mission: str, path: Path) -> str:
         by_hand(path, mission, request.param)
@@ -213,7 +192,7 @@ class TestCore:
             mem.snapshot()
 
     def test_the_rest_is_compiled_by_name(self, mem: Memory, mission: str, path: Path) -> None:
-        by_hand(path, mission, EDITS["all derived rows gone"])
+        by_hand(path, mission, tamper.HIDDEN["all derived rows gone"])
         found = mem.context("deploy", without=["mission"])
         assert ("Ana is the user" in found.text, "Friday" in found.text, found.withheld) == (True, False, (mission,))
 
@@ -221,7 +200,7 @@ class TestCore:
         assert "Never deploy on Friday" in mem.context("deploy", without=["mission"]).text
 
     def test_what_has_neither_id_nor_key_is_called_unknown(self, mem: Memory, mission: str, path: Path) -> None:
-        by_hand(path, mission, [*EDITS["all derived rows gone"], "DELETE FROM events WHERE memory_id = '{0}'"])
+        by_hand(path, mission, [*tamper.HIDDEN["all derived rows gone"], tamper.NO_EVENTS])
         assert "Ana is the user" in mem.context("deploy", without=["unknown"]).text
 
 
@@ -230,13 +209,13 @@ class TestSurfaces:
 
     @pytest.fixture
     def gone(self, victim: str, path: Path) -> str:
-        by_hand(path, victim, EDITS["a status set to archived"])
+        by_hand(path, victim, tamper.HIDDEN["a status set to archived"])
         return victim
 
     @pytest.fixture
     def mission(self, owner: Memory, path: Path) -> str:
         record = kept(owner.remember("Never deploy on Friday", tier="core", key="mission"))
-        by_hand(path, record.id, EDITS["all derived rows gone"])
+        by_hand(path, record.id, tamper.HIDDEN["all derived rows gone"])
         return record.id
 
     @pytest.fixture

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
-
 import pytest
 
 from keepward.adapters.home import FileAnchor
 from keepward.store.store import open_store
+from support import tamper
 from support.store_suite import StoreSuite
 from support.store_suite_reads import TENANT
 
@@ -22,8 +20,7 @@ class TestSqliteStoreInAFile(StoreSuite):
     def test_facts_asked_again_count_what_was_edited_from_outside(self, store, make, tmp_path):
         self.put(store, make, make.record())
         before = store.facts(TENANT, make.now)["retired"]
-        with closing(sqlite3.connect(tmp_path / "m.db")) as db, db:
-            db.execute("UPDATE records SET status = 'retired'")
+        tamper.edit(tmp_path / "m.db", "records", "status = 'retired'")
         assert (before, store.facts(TENANT, make.now)["retired"]) == (0, 1)
 
 

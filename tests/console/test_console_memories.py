@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 import struct
 import zlib
 
@@ -11,6 +10,7 @@ import pytest
 
 from keepward.interchange.imports import load
 from keepward.model.memory import Status
+from support import tamper
 
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed: `make test-proof` does")
 from playwright.sync_api import expect
@@ -214,8 +214,7 @@ def test_a_memory_is_readable_at_every_width(console, bakery, width):
 
 
 def test_a_damaged_memory_is_said_to_be_damaged(console, bakery):
-    with sqlite3.connect(console.owner.path) as db:
-        db.execute("UPDATE events SET payload = CAST('{}' AS BLOB) WHERE memory_id = ?", (bakery["rye"],))
+    tamper.run(console.owner.path, tamper.BENT_EVENTS.format(bakery["rye"]))
     with console.page("/memories") as page:
         page.get_by_role("link", name="Refunds").wait_for()
         row = page.get_by_role("listitem").filter(has_text="cannot be shown")

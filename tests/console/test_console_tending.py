@@ -6,10 +6,11 @@ Each journey ends in what the store holds, in what an agent is told, or in an an
 from __future__ import annotations
 
 import json
-import sqlite3
 
 import httpx2
 import pytest
+
+from support import tamper
 
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed: `make test-proof` does")
 from playwright.sync_api import expect
@@ -221,9 +222,7 @@ def test_a_store_is_verified_with_its_progress(console):
 
 def test_what_does_not_hold_is_named(console):
     remember(console, "The pier is long")
-    with sqlite3.connect(console.folder / "m.db") as db:
-        db.execute("UPDATE commits SET kind = 'approve'")
-    db.close()
+    tamper.edit(console.folder / "m.db", "commits", "kind = 'approve'")
     with console.page("/integrity") as page:
         page.get_by_role("button", name="Verify now").click()
         named = page.get_by_role("list", name="What does not hold")

@@ -12,6 +12,7 @@ import pytest
 
 from keepward import Actor, InvalidInput, Memory, Unauthorised
 from keepward.place import Database
+from support import tamper
 
 pytestmark = pytest.mark.slow
 
@@ -226,11 +227,7 @@ def test_what_was_written_there_since_is_never_written_over(run, filled, address
 
 
 def test_a_store_that_does_not_hold_is_not_moved(run, filled, address):
-    import sqlite3
-
-    with sqlite3.connect(filled) as raw:
-        raw.execute("UPDATE events SET payload = x'7b7d' WHERE tenant = 'other'")
-    raw.close()
+    tamper.edit(filled, "events", "payload = x'7b7d'", "tenant = 'other'")
     ran = run("store", "migrate", "--to", address, "--db", filled)
     assert (ran.code, "verify" in ran.err, Database(address).exists()) == (1, True, False)
 

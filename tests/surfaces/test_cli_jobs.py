@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
 from keepward import Actor, Memory, Policy
 from keepward.model.job import SCHEDULES
+from support import tamper
 
 
 def test_the_list_has_every_job_with_its_schedule(run, saved):
@@ -42,9 +42,7 @@ def test_a_receipt_of_a_run_can_be_shown(run, saved):
 
 
 def test_a_fault_that_the_audit_finds_ends_in_exit_code_1(run, saved):
-    with closing(sqlite3.connect("keepward.db")) as connection:
-        connection.execute("UPDATE commits SET receipt = NULL")
-        connection.commit()
+    tamper.edit(Path("keepward.db"), "commits", "receipt = NULL")
     assert run("jobs", "run", "integrity_audit").code == 1
 
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+from pathlib import Path
 
 import pytest
+
+from support import tamper
 
 
 def test_init_makes_a_store_once(run):
@@ -35,10 +38,7 @@ def test_verify_finds_nothing_wrong_with_a_sound_store(run, saved, held):
 
 
 def test_verify_exits_1_and_names_the_row_of_the_first_fault(run, saved):
-    with sqlite3.connect("keepward.db") as base:
-        table = next(name for (name,) in base.execute("SELECT name FROM sqlite_master WHERE name = 'records'"))
-        base.execute(f"DELETE FROM {table}")
-    base.close()
+    tamper.delete(Path("keepward.db"), "records")
     ran = run("verify", "--json")
     assert (ran.code, bool(ran.json["first_fault"]["row"])) == (1, True)
 

@@ -86,13 +86,6 @@ def opened(path: Path) -> Store:
     return open_store(path, anchor=FileAnchor(path.parent / "config"))
 
 
-def by_hand(path: Path, *statements: str) -> None:
-    """Change a store as somebody with a database tool would."""
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        for statement in statements:
-            connection.execute(statement)
-
-
 def answers(path: Path) -> dict[str, object]:
     """Return everything a store can be asked, one entry for each thing returned; what raises is left out."""
     found: dict[str, object] = {}

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import shutil
-import sqlite3
-from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from filled import ANY, TENANT, TOKEN, by_hand, opened
+from filled import ANY, TENANT, TOKEN, opened
 
 from keepward.errors import Tampered
 from keepward.model.query import Feedback
+from support import tamper
 from support.ids import CountingIds
 from support.stages import Maker
 
@@ -33,18 +32,6 @@ def faults(path: Path) -> set[str]:
     """Return the rows that verify names, or the error with which the store refuses."""
     with opened(path) as store:
         return {fault.row for fault in store.verify()[1]}
-
-
-def rows(path: Path, kind: str) -> list[tuple[object, ...]]:
-    with closing(sqlite3.connect(path)) as db:
-        return db.execute("SELECT * FROM documents WHERE kind = ? ORDER BY id", (kind,)).fetchall()
-
-
-def put(path: Path, *given: tuple[object, ...]) -> None:
-    """Write documents as they stand, in place of any of the same key."""
-    with closing(sqlite3.connect(path, isolation_level=None)) as db:
-        for row in given:
-            db.execute("INSERT OR REPLACE INTO documents VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
 
 
 def changed(path: Path) -> None:
@@ -74,7 +61,7 @@ def test_a_store_as_it_was_written_has_no_faults(path: Path) -> None:
 def test_an_edited_row_is_named(path: Path, kind: str) -> None:
     cell, value = CELLS[kind]
     first = f"(SELECT min(id) FROM documents WHERE kind = '{kind}')"
-    by_hand(path, f"UPDATE documents SET {cell} = {value} WHERE kind = '{kind}' AND id = {first}")
+    tamper.edit_documents(path, kind, f"{cell} = {value}", f"id = {first}")
     assert any(row.startswith(f"{kind} {TENANT}/") for row in faults(path))
 
 
@@ -83,7 +70,7 @@ def test_an_edited_context_counts_nothing_and_is_named(path: Path) -> None:
     make = Maker(CountingIds(50_000))
     with opened(path) as store, store.write() as writer:
         writer.put_receipt(make.context(TENANT, "m"))
-    by_hand(path, "UPDATE documents SET body = CAST(replace(body, 'm', 'n') AS BLOB) WHERE state = 'context'")
+    tamper.edit_documents(path, "usage", "body = CAST(replace(body, 'm', 'n') AS BLOB)", "state = 'context'")
     with opened(path) as store:
         assert (store.usage(TENANT, ["m", "n"]), store.deliveries(TENANT, ["m", "n"])) == ({}, [])
     assert any(row.startswith(f"usage {TENANT}/") for row in faults(path))
@@ -92,8 +79,8 @@ def test_an_edited_context_counts_nothing_and_is_named(path: Path) -> None:
 @pytest.mark.promise("F2")
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_added_row_is_noticed(path: Path, kind: str) -> None:
-    tenant, of, _, *rest = rows(path, kind)[0]
-    put(path, (tenant, of, "0190f3c2-7b1e-7c3a-9f00-ffffffffffff", *rest))
+    tenant, of, _, *rest = tamper.documents(path, kind)[0]
+    tamper.put_documents(path, (tenant, of, "0190f3c2-7b1e-7c3a-9f00-ffffffffffff", *rest))
     assert f"{kind} {TENANT}" in faults(path)
 
 
@@ -101,45 +88,40 @@ def test_an_added_row_is_noticed(path: Path, kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_deleted_row_is_noticed(path: Path, kind: str) -> None:
     last = f"(SELECT max(id) FROM documents WHERE kind = '{kind}')"
-    by_hand(path, f"DELETE FROM documents WHERE kind = '{kind}' AND id = {last}")
+    tamper.delete_documents(path, kind, f"id = {last}")
     assert f"{kind} {TENANT}" in faults(path)
 
 
 @pytest.mark.promise("F2")
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_emptied_table_is_noticed(path: Path, kind: str) -> None:
-    by_hand(path, f"DELETE FROM documents WHERE kind = '{kind}'")
+    tamper.delete_documents(path, kind)
     assert f"{kind} {TENANT}" in faults(path)
 
 
 @pytest.mark.promise("F1")
 @pytest.mark.parametrize("kind", KINDS)
 def test_two_rows_that_change_places_are_named(path: Path, kind: str) -> None:
-    first, second = rows(path, kind)[:2]
-    put(path, (*first[:3], *second[3:]), (*second[:3], *first[3:]))
+    first, second = tamper.documents(path, kind)[:2]
+    tamper.put_documents(path, (*first[:3], *second[3:]), (*second[:3], *first[3:]))
     assert any(row.startswith(f"{kind} {TENANT}/") for row in faults(path))
 
 
 @pytest.mark.promise("F5")
 @pytest.mark.parametrize("kind", ["proposals", "usage", "feedback", "tokens"])
 def test_a_row_put_back_as_it_once_was_is_noticed(path: Path, kind: str) -> None:
-    before = rows(path, kind)
+    before = tamper.documents(path, kind)
     changed(path)
-    put(path, *before)
+    tamper.put_documents(path, *before)
     assert f"{kind} {TENANT}" in faults(path)
 
 
 @pytest.mark.promise("F5")
 def test_an_older_table_put_back_with_its_sums_is_noticed(path: Path) -> None:
-    with closing(sqlite3.connect(path)) as db:
-        sums = db.execute("SELECT * FROM tenants").fetchall()
-    before = [row for kind in KINDS for row in rows(path, kind)]
+    heads = tamper.heads(path)
+    before = [row for kind in KINDS for row in tamper.documents(path, kind)]
     changed(path)
-    with closing(sqlite3.connect(path, isolation_level=None)) as db:
-        db.execute("DELETE FROM documents")
-        db.execute("DELETE FROM tenants")
-        db.executemany("INSERT INTO tenants VALUES (?, ?, ?, ?, ?, ?, ?, ?)", sums)
-    put(path, *before)
+    tamper.put_back_everything_beside(path, heads, before)
     assert f"beside {TENANT}" in faults(path)
 
 
@@ -159,25 +141,27 @@ def test_a_token_that_was_revoked_does_not_come_back_with_an_older_copy_of_the_f
 
 
 def test_sums_that_are_gone_are_noticed(path: Path) -> None:
-    by_hand(path, "DELETE FROM tenants")
+    tamper.delete(path, "tenants")
     assert {f"tenants {TENANT}", f"beside {TENANT}"} & faults(path)
 
 
 def test_sums_that_are_gone_are_not_made_anew_by_the_next_write(path: Path) -> None:
-    by_hand(path, "DELETE FROM tenants", "DELETE FROM documents WHERE kind = 'receipts'")
+    tamper.delete(path, "tenants")
+    tamper.delete_documents(path, "receipts")
     with opened(path) as store, pytest.raises(Tampered, match="end of the journal is missing"):
         store.head(TENANT)
 
 
 def test_accepting_a_store_counts_anew(path: Path) -> None:
-    by_hand(path, "DELETE FROM documents WHERE kind = 'usage'")
+    tamper.delete_documents(path, "usage")
     with opened(path) as store:
         store.adopt("accepted")
     assert faults(path) == set()
 
 
 def test_nobody_can_make_sums_without_the_key(path: Path) -> None:
-    by_hand(path, "DELETE FROM documents WHERE kind = 'usage'", "UPDATE tenants SET sums = zeroblob(length(sums))")
+    tamper.delete_documents(path, "usage")
+    tamper.edit(path, "tenants", "sums = zeroblob(length(sums))")
     assert f"tenants {TENANT}" in faults(path)
 
 
@@ -201,5 +185,5 @@ def test_a_tenant_with_feedback_alone_has_sums_too(path: Path) -> None:
         writer.put_feedback(
             Feedback(tenant="bob", at=Maker().now, receipt="r", actor="agent:a", used=("x",), ignored=())
         )
-    by_hand(path, "DELETE FROM documents WHERE kind = 'feedback' AND tenant = 'bob'")
+    tamper.delete_documents(path, "feedback", "tenant = 'bob'")
     assert "feedback bob" in faults(path)

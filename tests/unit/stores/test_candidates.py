@@ -4,10 +4,11 @@ import sqlite3
 from contextlib import closing
 
 import pytest
-from filled import TENANT, by_hand
+from filled import TENANT
 
 from keepward.store.rows import placed_marks
 from keepward.store.store import open_store
+from support import tamper
 from support.stages import Maker
 
 
@@ -62,7 +63,7 @@ def test_a_change_without_features_leaves_no_mark_at_the_old_position(store, pat
 def test_marks_whose_record_is_gone_are_passed_over(store, path, make):
     first, second = make.record("tea in cupboard 1"), make.record("tea in cupboard 2")
     put(store, make.stage(first, second))
-    by_hand(path, f"DELETE FROM records WHERE id = '{first.id}'")
+    tamper.delete(path, "records", where=f"id = '{first.id}'")
     assert likely(store, make, make.record("tea in cupboard")) == [second.id]
 
 

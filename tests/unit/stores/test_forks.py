@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import importlib
 import os
-import sqlite3
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from keepward.memory import Memory
 from keepward.model.trust import Actor
 from keepward.store import forks
 from keepward.store.store import Store, open_store
+from support import tamper
 from support.forking import forked
 from support.stages import Maker
 
@@ -194,8 +194,7 @@ def test_what_somebody_else_changed_around_a_fork_is_noticed(path: Path) -> None
     with opened(path) as store:
         before = store._connector.others()
         forked(lambda: None)()
-        with closing(sqlite3.connect(path)) as other, other:
-            other.execute("UPDATE records SET status = status")
+        tamper.edit(path, "records", "status = status")
         assert store._connector.others() != before
 
 

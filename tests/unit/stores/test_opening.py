@@ -12,7 +12,7 @@ import threading
 from contextlib import closing, suppress
 
 import pytest
-from filled import ANY, TENANT, by_hand, opened
+from filled import ANY, TENANT, opened
 
 from keepward.adapters.blobs import folder_of
 from keepward.adapters.home import FileAnchor
@@ -22,6 +22,7 @@ from keepward.store.driver import explained
 from keepward.store.salvage import Wreck
 from keepward.store.sqlite import Connections
 from keepward.store.store import open_store
+from support import tamper
 from support.stages import Maker
 
 
@@ -92,13 +93,13 @@ def test_a_foreign_file_is_left_untouched(tmp_path):
 
 
 def test_a_newer_schema_is_refused(path):
-    by_hand(path, "PRAGMA user_version=99")
+    tamper.run(path, "PRAGMA user_version=99")
     with pytest.raises(NewerSchema):
         opened(path)
 
 
 def test_a_newer_schema_is_left_untouched(path):
-    by_hand(path, "PRAGMA user_version=99")
+    tamper.run(path, "PRAGMA user_version=99")
     before = path.read_bytes()
     with pytest.raises(NewerSchema):
         opened(path)
@@ -333,7 +334,7 @@ def test_an_adopted_store_verifies(path):
 
 def test_a_broken_store_from_elsewhere_is_not_adopted(path):
     shutil.rmtree(path.parent / "config")
-    by_hand(path, "UPDATE events SET op = 'x' WHERE seq = 1 AND n = 0")
+    tamper.edit(path, "events", "op = 'x'", "seq = 1 AND n = 0")
     with opened(path) as store, pytest.raises(Tampered):
         store.adopt("it came from elsewhere")
 
@@ -496,7 +497,7 @@ def test_a_sealed_store_is_not_written_without_its_key(path):
 
 def test_a_store_written_unsealed_is_not_believed_where_there_is_a_key(path):
     make = Maker()
-    by_hand(path, "UPDATE meta SET value = '' WHERE name = 'sealed_by'")
+    tamper.edit(path, "meta", "value = ''", "name = 'sealed_by'")
     with open_store(path) as store, store.write() as writer:
         writer.append(TENANT, make.stage(make.record("unsealed", id="0" * 8), commit_id="c" * 8))
     with opened(path) as store, pytest.raises(Tampered, match="adopt"):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from filled import TENANT, by_hand, opened
+from filled import TENANT, opened
 
 from keepward.ports.store import Profile
 from keepward.store import reads
 from keepward.store.rows import profile_of
 from keepward.store.seals import Sealer
+from support import tamper
 
 
 def _profiles(path) -> dict[str, Profile | None]:
@@ -19,7 +20,7 @@ def _profiles(path) -> dict[str, Profile | None]:
 @pytest.mark.parametrize("cell", ["seal = x'00'", "facts = x'00'", "terms = x'0100'", "trait = x'00'"])
 def test_a_profile_whose_bond_is_broken_is_made_from_the_memory_itself(path, cell):
     before = _profiles(path)
-    by_hand(path, f"UPDATE records SET {cell}")
+    tamper.edit(path, "records", cell)
     plain = {"terms": b"", "vector_model": None, "units": None}
     kept = {name: each and each._replace(**plain) for name, each in before.items()}
     assert {name: each and each._replace(**plain) for name, each in _profiles(path).items()} == kept
@@ -27,13 +28,13 @@ def test_a_profile_whose_bond_is_broken_is_made_from_the_memory_itself(path, cel
 
 @pytest.mark.parametrize("cell", ["scope = '/agents/x'", "trust = 1", "sensitivity = 'sensitive'", "importance = 1"])
 def test_a_column_that_somebody_changed_is_not_ranked_by(path, cell):
-    by_hand(path, f"UPDATE records SET {cell} WHERE status = 'active'")
+    tamper.edit(path, "records", cell, "status = 'active'")
     assert [each for each in _profiles(path).values() if each is not None] == []
 
 
 def test_a_bond_of_another_memory_does_not_hold(path):
     before = _profiles(path)
-    by_hand(path, "UPDATE records SET seal = (SELECT seal FROM records ORDER BY id DESC LIMIT 1)")
+    tamper.run(path, tamper.SWAPPED_SEALS)
     with opened(path) as store:
         assert {fault.check for fault in store.verify()[1]} == {"seals"}
     assert _profiles(path).keys() == before.keys()

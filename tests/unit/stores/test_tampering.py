@@ -7,11 +7,12 @@ import sqlite3
 from contextlib import closing
 
 import pytest
-from filled import KINDS, TABLES, TENANT, answers, by_hand, opened
+from filled import KINDS, TABLES, TENANT, answers, opened
 
 from keepward.errors import KeepwardError, NotAStore, Tampered
 from keepward.model.query import Filter
 from keepward.store.sqlite import lay_out
+from support import tamper
 
 
 def _columns():
@@ -49,17 +50,17 @@ def _silent(path, truth):
 def _edit(path, table, column, kind, of=None):
     row = "(SELECT min(rowid) FROM {0})"
     keyless = table in {"meta", "migrations", "tenants", "records", "marks", "links"}
-    where = "" if keyless else f"WHERE rowid = {row.format(table)}"
+    where = "TRUE" if keyless else f"rowid = {row.format(table)}"
     if table == "meta":
-        where = "WHERE name = 'store_id'"
+        where = "name = 'store_id'"
     if table == "records":
-        where = "WHERE id = (SELECT min(id) FROM records)"
+        where = "id = (SELECT min(id) FROM records)"
     if table == "marks":
-        where = "WHERE (mark, position) = (SELECT mark, position FROM marks ORDER BY mark, position LIMIT 1)"
+        where = "(mark, position) = (SELECT mark, position FROM marks ORDER BY mark, position LIMIT 1)"
     if of is not None:
-        where = f"WHERE rowid = (SELECT min(rowid) FROM documents WHERE kind = '{of}')"
+        where = f"rowid = (SELECT min(rowid) FROM documents WHERE kind = '{of}')"
     value = OTHER[kind].format(column)
-    by_hand(path, f"UPDATE {table} SET {column} = coalesce({value}, {GIVEN[kind]}) {where}")
+    tamper.edit(path, table, f"{column} = coalesce({value}, {GIVEN[kind]})", where)
 
 
 @pytest.mark.parametrize(("table", "column", "kind"), COLUMNS, ids=[f"{row[0]}.{row[1]}" for row in COLUMNS])
@@ -102,90 +103,71 @@ def test_an_edited_cell_of_a_document_is_named_and_never_returned(path, truth, o
 @pytest.mark.parametrize("table", TABLES)
 def test_a_deleted_row_is_noticed(path, table):
     key = ", ".join(KEYS[table])
-    by_hand(path, f"DELETE FROM {table} WHERE ({key}) = (SELECT {key} FROM {table} ORDER BY {key} DESC LIMIT 1)")
+    tamper.delete(path, table, where=f"({key}) = (SELECT {key} FROM {table} ORDER BY {key} DESC LIMIT 1)")
     assert _faults(path)
 
 
 @pytest.mark.parametrize("table", TABLES)
 def test_an_emptied_table_is_noticed(path, table):
-    by_hand(path, f"DELETE FROM {table}")
+    tamper.delete(path, table)
     assert _faults(path)
 
 
 def test_a_tenant_that_was_emptied_everywhere_is_noticed(path):
-    by_hand(path, *(f"DELETE FROM {table}" for table in TABLES[2:]))
+    tamper.delete(path, *TABLES[2:])
     assert "anchor" in _faults(path)
 
 
 def test_a_tenant_that_was_emptied_everywhere_is_not_read(path):
-    by_hand(path, *(f"DELETE FROM {table}" for table in TABLES[2:]))
+    tamper.delete(path, *TABLES[2:])
     with opened(path) as store, pytest.raises(Tampered):
         store.head(TENANT)
 
 
 def test_swapped_payloads_are_noticed(path):
-    swap = """UPDATE events SET (salt, payload, payload_commit) = (
-        SELECT o.salt, o.payload, o.payload_commit FROM events o WHERE o.seq = 1 AND o.n = 1 - events.n)
-        WHERE seq = 1"""
-    by_hand(path, swap)
+    tamper.run(path, tamper.SWAPPED_PAYLOADS)
     assert "events" in _faults(path)
 
 
 def test_swapped_payloads_are_never_returned(path, truth):
-    swap = """UPDATE events SET (salt, payload, payload_commit) = (
-        SELECT o.salt, o.payload, o.payload_commit FROM events o WHERE o.seq = 1 AND o.n = 1 - events.n)
-        WHERE seq = 1"""
-    by_hand(path, swap)
+    tamper.run(path, tamper.SWAPPED_PAYLOADS)
     assert _silent(path, truth) == {}
 
 
 def test_swapped_vectors_are_noticed(path):
-    by_hand(
-        path,
-        """UPDATE records SET terms = (SELECT o.terms FROM records o WHERE o.id <> records.id LIMIT 1),
-           seal = (SELECT o.seal FROM records o WHERE o.id <> records.id LIMIT 1)""",
-    )
+    tamper.run(path, tamper.SWAPPED_WORDS)
     assert "features" in _faults(path)
 
 
 def test_a_record_set_back_to_an_earlier_version_is_never_returned(path, truth):
-    by_hand(path, "UPDATE records SET version = 1, seq = 1, n = 0, position = 1048576 WHERE key = 'drink'")
+    tamper.edit(path, "records", "version = 1, seq = 1, n = 0, position = 1048576", "key = 'drink'")
     assert _silent(path, truth) == {}
 
 
 def test_a_forged_row_is_noticed(path):
-    by_hand(
-        path,
-        "INSERT INTO events SELECT tenant, 5, 0, op, 'forged', 1, salt, payload, payload_commit, seal FROM events"
-        " WHERE seq = 1 AND n = 0",
-    )
+    tamper.run(path, tamper.FORGED_EVENT)
     assert "events" in _faults(path)
 
 
 def test_a_forged_commit_without_the_key_is_refused(path):
-    by_hand(
-        path,
-        "INSERT INTO commits SELECT tenant, 5, 'forged', at, kind, actor_kind, hash, events_hash, salt, payload,"
-        " x'00', receipt, seal FROM commits WHERE seq = 4",
-        "UPDATE tenants SET seq = 5, hash = x'00'",
-    )
+    tamper.run(path, *tamper.FORGED_COMMIT)
     with opened(path) as store, pytest.raises(Tampered):
         store.head(TENANT)
 
 
 def test_a_cut_journal_is_refused(path):
-    by_hand(path, "DELETE FROM commits WHERE seq = 4", "DELETE FROM events WHERE seq = 4")
+    tamper.delete(path, "commits", "events", where="seq = 4")
     with opened(path) as store, pytest.raises(Tampered):
         store.head(TENANT)
 
 
 def test_a_dropped_index_is_noticed(path):
-    by_hand(path, "DROP INDEX records_key")
+    tamper.run(path, "DROP INDEX records_key")
     assert "sqlite_schema" in _faults(path)
 
 
 def test_a_trigger_that_was_added_is_noticed(path):
-    by_hand(path, "CREATE TRIGGER t AFTER INSERT ON events BEGIN DELETE FROM documents; END")
+    tamper.run(path, "CREATE TRIGGER t AFTER INSERT ON events BEGIN DELETE FROM documents; END")
     assert "sqlite_schema" in _faults(path)
 
 
@@ -219,7 +201,7 @@ def test_a_journal_rewritten_on_another_machine_is_not_believed(path):
 
     config = path.parent / "config"
     config.rename(path.parent / "mine")
-    by_hand(path, *(f"DELETE FROM {table}" for table in TABLES[2:]))
+    tamper.delete(path, *TABLES[2:])
     make = Maker()
     with opened(path) as store:
         store.adopt("forged")
@@ -233,7 +215,8 @@ def test_a_journal_rewritten_on_another_machine_is_not_believed(path):
 
 
 def test_a_bent_key_name_does_not_make_the_seals_anew(path):
-    by_hand(path, "UPDATE meta SET value = '' WHERE name = 'sealed_by'", "UPDATE documents SET body = x'7b7d'")
+    tamper.edit(path, "meta", "value = ''", "name = 'sealed_by'")
+    tamper.edit(path, "documents", "body = x'7b7d'")
     assert "receipts" in _faults(path)
 
 
