@@ -39,8 +39,6 @@ def explained(fault: Exception) -> KeepwardError:
     match fault:
         case errors.UniqueViolation() if said := CLASHES.get((fault.diag.table_name or "").rpartition("_")[0]):
             return Conflict(said)
-        case errors.SerializationFailure() if "recovery" in str(fault):
-            return StoreUnavailable("a replica gave up a read that stood in the way of its news; try again")
         case errors.LockNotAvailable() | errors.DeadlockDetected() | errors.SerializationFailure():
             return StoreUnavailable("another writes to the same tenant for long; try again, nothing was stored")
         case errors.InFailedSqlTransaction():
@@ -108,11 +106,6 @@ def _joined(queries: tuple[str, ...]) -> str:
 _SHOW = """SELECT set_config('keepward.tenant', %s, true), set_config('keepward.all', %s, true),
        set_config('plan_cache_mode', %s, true)"""
 _LOCK = "SELECT 1 FROM tenants WHERE tenant = %s FOR UPDATE"
-#: The number of bytes of its log that a server has replayed, if it is a replica; or up to which it shows what it holds.
-_REPLAYED = """SELECT CASE WHEN pg_is_in_recovery()
-       THEN CAST(pg_wal_lsn_diff(pg_last_wal_replay_lsn(), '0/0') AS BIGINT) END"""
-_POSITION = """SELECT CAST(pg_wal_lsn_diff(CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn()
-       ELSE pg_current_wal_insert_lsn() END, '0/0') AS BIGINT)"""
 _FIRST = f"SELECT pg_advisory_xact_lock(hashtextextended(%s, {_FIRST_WRITE}))"
 
 
@@ -121,7 +114,6 @@ class PostgresSession:
 
     fault: type[Exception] = psycopg.Error
     searchable: bool = True
-    replica: bool = False
 
     def __init__(self, connection: psycopg.Connection[Row], level: str, *, writes: bool) -> None:
         self._lent, self._pid = connection, os.getpid()
@@ -133,8 +125,6 @@ class PostgresSession:
         self._rows = 0
         #: Whose rows a writer has asked for.
         self.tenants: list[str] = []
-        #: Where in the server's log a commit is, once it is made; None where nobody asked, or that is not known.
-        self.position: int | None = None
 
     @property
     def _connection(self) -> psycopg.Connection[Row]:
@@ -185,23 +175,8 @@ class PostgresSession:
             self.tenants.append(tenant)
             self._waiting.append((_LOCK, ((tenant,),)))
 
-    def place(self) -> tuple[int | None, int]:
-        """Begin, and return what a replica had replayed before it took the snapshot, and what the snapshot is within.
-
-        Both are positions in the log; the first is None where the server is no replica.
-        """
-        with self._pipeline() as pipeline:
-            before = self._connection.execute(_REPLAYED)
-            # A snapshot is taken with the first statement of a transaction.
-            pipeline.sync()
-            self._put()
-            after = self._connection.execute(_POSITION)
-        return (before.fetchone() or (None,))[0], (after.fetchone() or (0,))[0]
-
-    def commit(self, told: str, *, located: bool) -> bool:
+    def commit(self, told: str) -> bool:
         """Send what waits and commit; then tell those that listen on a channel of it, and return whether they were.
-
-        ``located`` asks for ``position`` as well.
 
         News are told in a transaction of their own: a notice takes a lock that all writers share until their
         transaction is on the disk. The commit stands, whatever becomes of them.
@@ -211,7 +186,6 @@ class PostgresSession:
         if not (self.begun or self._rows):
             return False
         ended: psycopg.Cursor[Row] | None = None
-        place: psycopg.Cursor[Row] | None = None
         try:
             with self._pipeline() as pipeline:
                 self._put()
@@ -220,15 +194,12 @@ class PostgresSession:
                     pipeline.sync()
                     named = self.tenants[0] if len(self.tenants) == 1 else ""
                     self._connection.execute("SELECT pg_notify(%s, %s)", (told, named))
-                    place = self._connection.execute(_POSITION) if located else None
         except psycopg.Error:
             if ended is None or ended.statusmessage != "COMMIT":
                 raise
             return False
         if ended.statusmessage != "COMMIT":
             raise errors.InFailedSqlTransaction
-        if place is not None:
-            (self.position,) = place.fetchone() or (None,)
         return bool(self.tenants)
 
     def _ask(self, query: str, values: Values) -> psycopg.Cursor[Row]:

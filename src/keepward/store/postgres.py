@@ -8,24 +8,20 @@ Invariants
 (3) Rows of another tenant are out of reach: each session names its tenant, and the tables' row-level security shows no
     other, whatever a statement forgets. Superusers alone are above that.
 (4) A store is made, and brought to a newer schema, in one transaction: nothing is ever half made.
-(5) A replica answers no handle from before what that handle wrote, or read in the same way, last: its position in the
-    log is asked before the snapshot is taken, and the primary answers where it is behind or away.
-(6) A connection is never used on the other side of a fork: the child has its own, and a transaction is the parent's.
+(5) A connection is never used on the other side of a fork: the child has its own, and a transaction is the parent's.
 """
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 import secrets
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 from keepward.errors import KeepwardError, NewerSchema, NotAStore, StoreUnavailable
 from keepward.locks import Lock
@@ -37,7 +33,6 @@ from keepward.store.sql import Row, load_migrations, statements, text_of
 try:
     import psycopg
     from psycopg import errors
-    from psycopg.conninfo import make_conninfo
     from psycopg.pq import TransactionStatus
     from psycopg_pool import ConnectionPool, PoolTimeout
 
@@ -47,15 +42,13 @@ except ImportError as fault:
         "a store on PostgreSQL needs its driver: install `keepward[postgres]` and try again"
     ) from fault
 
-_log = logging.getLogger(__name__)
 #: Oldest server, and oldest release of its extension for vectors.
 SERVER, VECTOR = 150_000, (0, 8)
 #: How long a writer waits for another of the same tenant, and a caller for a connection, in seconds.
 PATIENCE = 30
-#: How long a reader waits for a connection to a replica before it asks the primary, and for how long it then does not
-#: ask a replica again, in seconds.
-SHORT, AGAIN = 1.0, 10.0
-#: Connections of one process, to the primary and to replicas each.
+#: How long a caller waits for a connection before the database itself is asked why, in seconds.
+SHORT = 1.0
+#: Connections of one process.
 MOST = 16
 #: How long one waits that only notes what was read, in seconds.
 BRIEF = 5
@@ -85,7 +78,7 @@ class Postgres:
         Raises:
             StoreUnavailable, NotAStore, NewerSchema: the message says what to do.
         """
-        self._url, self._replicas_url = _addresses(url)
+        self._url = url
         with _connected(self._url) as connection:
             (recovering,) = connection.execute("SELECT pg_is_in_recovery()").fetchone() or (False,)
             (shut,) = connection.execute("SHOW default_transaction_read_only").fetchone() or ("off",)
@@ -99,29 +92,16 @@ class Postgres:
         self._channel = f"keepward_{self.store_id[:16]}"
         self._shared: SharedState | None = None
         self._mark, self._last, self._own, self._looked = 0, -1, 0, -LOOK
-        #: Position in the log that a replica must have reached to answer: of the newest that this handle wrote, or read
-        #: where a replica might have answered. None where that is not known.
-        self._reached: int | None = None
-        #: Until when replicas are not asked, since there was none.
-        self._alone = 0.0
 
     def _open(self) -> None:
-        self._pool = self._made(self._url, PATIENCE)
-        self._replicas = self._made(self._replicas_url, SHORT) if self._replicas_url else None
-
-    def _made(self, url: str, patience: float) -> _Pool:
         def configure(connection: psycopg.Connection[Row]) -> None:
             connection.execute(f"SET lock_timeout = '{PATIENCE}s'")
-            if url != self._url:
-                row = connection.execute("SELECT value FROM meta WHERE name = 'store_id'").fetchone()
-                if row != (self.store_id,):
-                    raise NotAStore("the address after `read=` is of another store; name a replica of this one")
 
-        return ConnectionPool(
-            url,
+        self._pool: _Pool = ConnectionPool(
+            self._url,
             min_size=0,
             max_size=MOST,
-            timeout=patience,
+            timeout=PATIENCE,
             # Who asks next tries again: a pool that tries by itself waits longer each time, also once it could.
             reconnect_timeout=0,
             kwargs=_CONNECTING,
@@ -137,31 +117,30 @@ class Postgres:
         return explained(fault)
 
     @contextmanager
-    def _connection(self, *, replica: bool = False) -> Iterator[tuple[psycopg.Connection[Row], _Pool]]:
-        """Lend a connection and its pool, to be given back without a transaction; never on two sides of a fork."""
+    def _connection(self) -> Iterator[psycopg.Connection[Row]]:
+        """Lend a connection, to be given back without a transaction; never on two sides of a fork."""
         if self._pid != os.getpid():
             self._pid = os.getpid()
             self._open()
         if self._closed:
             raise StoreUnavailable("the store is closed; open it again")
-        pool = self._replicas if replica and self._replicas else self._pool
         with _clear():
-            connection, pid = self._taken(pool), os.getpid()
+            connection, pool, pid = self._taken(), self._pool, os.getpid()
             try:
-                yield connection, pool
+                yield connection
             finally:
                 if pid == os.getpid():
                     pool.putconn(connection)
 
-    def _taken(self, pool: _Pool) -> psycopg.Connection[Row]:
-        """Take a connection out of a pool; where the database lets nobody in, say so instead of waiting."""
-        until = time.monotonic() + pool.timeout
+    def _taken(self) -> psycopg.Connection[Row]:
+        """Take a connection out of the pool; where the database lets nobody in, say so instead of waiting."""
+        until = time.monotonic() + PATIENCE
         while True:
             try:
-                return pool.getconn(SHORT)
+                return self._pool.getconn(SHORT)
             except PoolTimeout:
                 late = time.monotonic() > until
-                if pool is self._pool and (late or pool.get_stats()["pool_size"] <= 1):
+                if late or self._pool.get_stats()["pool_size"] <= 1:
                     # It answers that itself: refused, too many connections, another password.
                     with _connected(self._url):
                         pass
@@ -169,15 +148,13 @@ class Postgres:
                     raise
 
     @contextmanager
-    def _lent(self, level: str, *, writes: bool, replica: bool = False) -> Iterator[PostgresSession]:
-        with self._connection(replica=replica) as (connection, pool):
+    def _lent(self, level: str, *, writes: bool) -> Iterator[PostgresSession]:
+        with self._connection() as connection:
             session, pid = PostgresSession(connection, level, writes=writes), os.getpid()
             try:
                 yield session
                 if writes:
-                    self._own += session.commit(self._channel, located=self._replicas is not None)
-                    if session.begun and session.tenants:
-                        self._reach(session.position)
+                    self._own += session.commit(self._channel)
                 elif session.begun and pid == os.getpid():
                     connection.execute("ROLLBACK")
             except BaseException:
@@ -188,7 +165,7 @@ class Postgres:
                         connection.execute("ROLLBACK")
                 if connection.broken:
                     # Those that lie idle are gone too, if the server was stopped: nobody else shall find that out.
-                    pool.check()
+                    self._pool.check()
                 raise
 
     def shared(self, key: bytes | None, monotonic: Callable[[], float]) -> SharedState | None:
@@ -217,44 +194,11 @@ class Postgres:
             return db.execute("SELECT pg_try_advisory_xact_lock_shared(?)", (number,)).fetchone() != (True,)
 
     @contextmanager
-    def reading(self, tenant: str | None = None, *, spread: bool = False) -> Iterator[PostgresSession]:
-        """Lend a session that sees one snapshot, of one tenant or of all; see (5) for ``spread``."""
-        spread = spread and self._replicas is not None
-        with ExitStack() as stack:
-            session = self._from_replica(stack, tenant) if spread else None
-            if session is None:
-                session = stack.enter_context(self._lent("REPEATABLE READ", writes=False))
-                session.enter(tenant)
-                if spread:
-                    self._reach(session.place()[1])
+    def reading(self, tenant: str | None = None) -> Iterator[PostgresSession]:
+        """Lend a session that sees one snapshot, of one tenant or of all."""
+        with self._lent("REPEATABLE READ", writes=False) as session:
+            session.enter(tenant)
             yield session
-
-    def _from_replica(self, stack: ExitStack, tenant: str | None) -> PostgresSession | None:
-        """Return a session on a replica that has reached what it must have; None where there is none."""
-        due = self._reached
-        if due is None or time.monotonic() < self._alone:
-            return None
-        try:
-            with ExitStack() as own:
-                session = own.enter_context(self._lent("REPEATABLE READ", writes=False, replica=True))
-                session.enter(tenant)
-                before, after = session.place()
-                if before is None or before < due:
-                    return None
-                self._reach(after)
-                session.replica = True
-                stack.push(own.pop_all())
-                return session
-        except KeepwardError as fault:
-            _log.warning("no replica answers: %s", fault, extra={"action": "replica_lost"})
-            self._alone = time.monotonic() + AGAIN
-            return None
-
-    def _reach(self, position: int | None) -> None:
-        """Note a position that is not to be gone behind any more; None where it is not known."""
-        with self._lock:
-            known = position is not None and (self._reached is None or position > self._reached)
-            self._reached = position if known or position is None else self._reached
 
     @contextmanager
     def writing(self, *, brief: bool = False) -> Iterator[PostgresSession]:
@@ -295,7 +239,7 @@ class Postgres:
             return self._mark
 
     def outside(self, statement: str) -> None:
-        with self._connection() as (connection, _):
+        with self._connection() as connection:
             connection.execute(statement)
 
     def check(self) -> Iterator[tuple[str, str]]:
@@ -330,7 +274,7 @@ class Postgres:
         if not self.writable:
             return "the store can only be read"
         try:
-            with self._connection() as (connection, _):
+            with self._connection() as connection:
                 for table in (*_tables(), "server_state"):
                     connection.execute(f"VACUUM (FULL) {table}")
         except StoreUnavailable as fault:
@@ -366,8 +310,6 @@ class Postgres:
             if self._shared is not None:
                 self._shared.close()
             self._pool.close()
-            if self._replicas is not None:
-                self._replicas.close()
         self._closed = True
 
 
@@ -416,35 +358,13 @@ def _key(place: str) -> tuple[str, str]:
     return tenant, rest
 
 
-def _addresses(url: str) -> tuple[str, str | None]:
-    """Return the address of the primary, and that of its replicas: the hosts after ``read=``; None where none is."""
-    place, _, query = url.partition("?")
-    pairs = [pair for pair in query.split("&") if pair]
-    named = [unquote(pair.removeprefix("read=")) for pair in pairs if pair.startswith("read=")]
-    primary = "?".join(filter(None, (place, "&".join(pair for pair in pairs if not pair.startswith("read=")))))
-    hosts = [each.strip() for part in named for each in part.split(",") if each.strip()]
-    if not hosts:
-        return primary, None
-    split = [re.fullmatch(r"(.*?)(?::(\d+))?", host) for host in hosts]
-    more = {"load_balance_hosts": "random"} if len(hosts) > 1 else {}
-    with _clear():
-        replicas = make_conninfo(
-            primary,
-            host=",".join(match[1] for match in split if match),
-            port=",".join(match[2] or "" for match in split if match),
-            target_session_attrs="standby",
-            **more,
-        )
-    return primary, replicas
-
-
 def holds_store(url: str) -> bool:
     """Whether there is a store in a database.
 
     Raises:
         StoreUnavailable: it cannot be reached.
     """
-    with _connected(_addresses(url)[0]) as connection:
+    with _connected(url) as connection:
         return _holds(connection, "migrations")
 
 
