@@ -190,9 +190,7 @@ class Memory(Use, Govern, Tools):
     @property
     def head(self) -> str:
         """Name of the tenant's newest commit: its number, a colon, 16 digits of its hash; zeros before the first."""
-        # What a replica answers is never shown under a newer head.
-        with self._engine.store.spread():
-            return self._engine.store.head(self.tenant).name
+        return self._engine.store.head(self.tenant).name
 
     def acting_as(self, actor: Actor) -> Self:
         """Return a handle of an actor with fewer rights on the same store; see (1).
@@ -425,9 +423,7 @@ class Memory(Use, Govern, Tools):
 
     def _send(self, request: Request[R], **local: Any) -> R:
         session, request = self._session, typed(request)
-        # A moment of the past is named by somebody who has seen it, maybe at the primary.
-        with session.store.spread(on=request.spread and getattr(request, "as_of", None) is None):
-            return request.run(session, **local)
+        return request.run(session, **local)
 
     @property
     def _session(self) -> Session:

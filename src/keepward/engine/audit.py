@@ -10,7 +10,7 @@ from typing import Any
 
 from keepward.engine import blobs, identity
 from keepward.engine.index import from_database
-from keepward.engine.read import replica_notes, seq_of
+from keepward.engine.read import seq_of
 from keepward.engine.reranker import reranker_status
 from keepward.engine.session import Session
 from keepward.engine.view import commit_of, reaches, readable, veiled, withheld_from
@@ -156,7 +156,6 @@ def status(session: Session) -> dict[str, Any]:
     """Return counts, sizes, the queue, and the use of each budget, as plain JSON values."""
     now = session.clock.now()
     head = session.store.head(session.tenant)
-    replica = replica_notes(session, head)
     facts = session.store.facts(
         session.tenant, now, scopes=None if session.actor.is_owner else visible_from(session.scope)
     )
@@ -180,7 +179,7 @@ def status(session: Session) -> dict[str, Any]:
         "counter": session.engine.counter.name,
         **facts,
         "candidates": "database" if from_database(session.engine, session.tenant) else "process",
-        "notes": [*session.store.notes(), *replica],
+        "notes": session.store.notes(),
         "capacity": {
             str(tier): {
                 "live": by_tier.get(str(tier), 0),

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any
 
-from keepward.engine.read import moment, replica_notes, seq_of
+from keepward.engine.read import moment, seq_of
 from keepward.engine.session import Session
 from keepward.engine.view import GRANT, ids_of, notes_of, reaches, see_below, still_shown, unsound, withheld
 from keepward.errors import InvalidInput, Unauthorised
@@ -120,7 +120,6 @@ class _View:
         with self.store.together(self.tenant):
             self.seq = seq_of(session, selection.as_of)
             self.now, self.head = moment(session, selection.as_of, self.seq), self.store.head(self.tenant)
-            self.notes = list(replica_notes(session, self.head) if self.store.from_replica else ())
             if self.seq is not None:
                 view = self.store.commit(self.tenant, str(self.seq)) if self.seq else None
                 self.head = Head(seq=self.seq, hash=view.commit.hash if view else EMPTY_HASH)
@@ -180,8 +179,8 @@ class _View:
             self.sensitive = True
             more = len(self.rows(self.selection.any_of)) > passing
             self.sensitive = False
-            return (*self.notes, _SENSITIVE) if more else (*self.notes,)
-        return (*self.notes,)
+            return (_SENSITIVE,) if more else ()
+        return ()
 
     def withheld(self, damaged: Sequence[str] = ()) -> tuple[tuple[str, ...], list[str]]:
         """Return the ids of memories that do not match their seals, and the sentence about them."""

@@ -239,7 +239,7 @@ def _gather(session: Session, objective: str, asked: Asked) -> Gathered:
     on = session.policy.enabled and session.policy.recall
     standing = _fixed(session, at, everything)
     damaged = standing.damaged
-    recalled = _Recalled(found=Recall(hits=(), used=(), notes=at.notes, head=at.head, now=at.now))
+    recalled = _Recalled(found=Recall(hits=(), used=(), notes=(), head=at.head, now=at.now))
     if objective.strip():
         rules = newest_rules(standing.pinned, RULE_CAP)
         groups = (standing.core, standing.pinned, standing.state, standing.working)

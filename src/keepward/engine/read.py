@@ -73,8 +73,6 @@ class Stand:
     #: The state that is read, by number and by name.
     level: int
     head: str
-    #: That a replica answers, where one does.
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -153,15 +151,8 @@ def stand(session: Session, as_of: AsOf) -> Stand:
         head = session.store.head(session.tenant)
     elif view is not None:
         now, head = view.commit.at, Head(seq=seq, hash=view.commit.hash)
-    notes = replica_notes(session, head) if seq is None else ()
     instant = as_of if isinstance(as_of, datetime) else now
-    return Stand(seq=seq, now=instant, level=head.seq, head=head.name, notes=notes)
-
-
-def replica_notes(session: Session, head: Head) -> tuple[str, ...]:
-    """Return the sentence that says that a replica answers and from where, if it was one that was asked last."""
-    said = f"a replica answered, which has commit {head.seq} ({head.name}) as its newest: later ones may be missing"
-    return (said,) if session.store.from_replica else ()
+    return Stand(seq=seq, now=instant, level=head.seq, head=head.name)
 
 
 def recall(
@@ -233,7 +224,6 @@ def search(
         what = "recall" if session.policy.enabled else "memory"
         return Recall(hits=(), used=(), notes=(f"{what} is switched off by policy",), head=name, now=now)
     asked, notes = _query(session.engine, query, now)
-    notes = [*at.notes, *notes]
     allowed = _allowed(session.engine, filters, purpose, now, gated=gated)
     reranker, told = _reranker(session, asked, at.level) if order == "learned" else (None, [])
     notes += told
@@ -424,9 +414,7 @@ def find(session: Session, filters: Filter, *, limit: int | None, include_ended:
     now = moment(session, as_of, seq)
     live_at = None if include_ended else now
     filters = replace(filters, at=now)
-    with session.store.together(session.tenant):
-        found = session.store.find(session.tenant, filters, live_at=live_at, limit=limit, as_of=seq)
-        at = replica_notes(session, session.store.head(session.tenant)) if session.store.from_replica else ()
+    found = session.store.find(session.tenant, filters, live_at=live_at, limit=limit, as_of=seq)
     kept_back: tuple[str, ...] = ()
     if filters.include_sensitive and not session.actor.able("sensitive"):
         hidden = any(record.sensitivity is Sensitivity.SENSITIVE for record in found.records)
@@ -441,7 +429,7 @@ def find(session: Session, filters: Filter, *, limit: int | None, include_ended:
         found = replace(found, records=past)
     gone = withheld(session, filters, live_at=live_at, damaged=found.damaged) if seq is None else unsound(found.damaged)
     records = [as_read(record, now) for record in found.records]
-    return Memories(records, withheld=ids_of(gone), notes=(*at, *notes_of(gone), *kept_back))
+    return Memories(records, withheld=ids_of(gone), notes=(*notes_of(gone), *kept_back))
 
 
 def get(session: Session, memory_id: str, *, as_of: AsOf = None) -> Record:

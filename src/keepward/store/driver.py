@@ -53,7 +53,6 @@ class SqliteSession(sqlite3.Connection):
 
     fault: type[Exception] = sqlite3.Error
     searchable: bool = False
-    replica: bool = False
 
     def run(self, name: str, values: Values = (), /, **named: Any) -> sqlite3.Cursor:
         return self.execute(SQL[name], named or values)

@@ -1,79 +1,240 @@
-"""PostgreSQL as a backend: a pool of connections, one row lock a tenant, and how its errors are put.
+"""PostgreSQL as a backend: a pool of connections, one lock a tenant, and how its errors are put.
 
 Invariants
-(1) A writer is alone with its tenant from the first thing that it asks of it: it locks the tenant's row. Writers of
-    different tenants never wait for each other. A transaction is READ COMMITTED, so that what it reads after it got
-    the lock is what the writer before it left.
+(1) A writer is alone with its tenant from the first thing that it asks of it: it holds a lock of the tenant's name.
+    Writers of different tenants never wait for each other. A transaction is READ COMMITTED, so that what it reads
+    after it got the lock is what the writer before it left.
 (2) A read of several statements is one snapshot (REPEATABLE READ).
 (3) Rows of another tenant are out of reach: each session names its tenant, and the tables' row-level security shows no
     other, whatever a statement forgets. Superusers alone are above that.
 (4) A store is made, and brought to a newer schema, in one transaction: nothing is ever half made.
-(5) A replica answers no handle from before what that handle wrote, or read in the same way, last: its position in the
-    log is asked before the snapshot is taken, and the primary answers where it is behind or away.
-(6) A connection is never used on the other side of a fork: the child has its own, and a transaction is the parent's.
+(5) A connection is never used on the other side of a fork: the child has its own, and a transaction is the parent's.
+(6) A statement is the one that SQLite runs, with the changes that ``translated`` makes and those of ``postgres.sql``.
 """
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import cache
+from hashlib import blake2b
+from itertools import count
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
-from keepward.errors import KeepwardError, NewerSchema, NotAStore, StoreUnavailable
+from keepward.errors import (
+    Conflict,
+    InvalidInput,
+    KeepwardError,
+    NewerSchema,
+    NotAStore,
+    StoreUnavailable,
+    Tampered,
+)
 from keepward.locks import Lock
 from keepward.model.blob import is_place
 from keepward.store import candidates
+from keepward.store.forks import REFUSED
 from keepward.store.shared import TABLE, SharedState
-from keepward.store.sql import Row, load_migrations, statements, text_of
+from keepward.store.sql import CLASHES, SQL, Row, Values, load_migrations, parse_queries, statements, text_of
 
 try:
     import psycopg
     from psycopg import errors
-    from psycopg.conninfo import make_conninfo
     from psycopg.pq import TransactionStatus
     from psycopg_pool import ConnectionPool, PoolTimeout
-
-    from keepward.store.pipeline import PostgresSession, explained
 except ImportError as fault:
     raise StoreUnavailable(
         "a store on PostgreSQL needs its driver: install `keepward[postgres]` and try again"
     ) from fault
 
-_log = logging.getLogger(__name__)
 #: Oldest server, and oldest release of its extension for vectors.
 SERVER, VECTOR = 150_000, (0, 8)
 #: How long a writer waits for another of the same tenant, and a caller for a connection, in seconds.
 PATIENCE = 30
-#: How long a reader waits for a connection to a replica before it asks the primary, and for how long it then does not
-#: ask a replica again, in seconds.
-SHORT, AGAIN = 1.0, 10.0
-#: Connections of one process, to the primary and to replicas each.
-MOST = 16
 #: How long one waits that only notes what was read, in seconds.
 BRIEF = 5
-_CONNECTING: dict[str, Any] = {"autocommit": True, "connect_timeout": 10}
+#: How long a caller waits for a connection before the database itself is asked why, in seconds.
+SHORT = 1.0
+#: Connections of one process.
+MOST = 16
 #: Partitions of each table.
 PARTS = 8
 #: Seconds between two looks at whether anybody else has written; see ``others``.
 LOOK = 60.0
-#: Locks the making of a store.
-_MAKING = 0x4B454550
-#: Guards the bytes of blobs; see ``Postgres.guarding``.
-_BLOBS = 0x4B454552
+#: Rows of a stream that are fetched together.
+_PAGE = 1_000
+_CONNECTING: dict[str, Any] = {"autocommit": True, "connect_timeout": 10}
+#: Lock of the making of a store, and lock of the bytes of blobs.
+_MAKING, _BLOBS = 0x4B454550, 0x4B454552
 #: What only this backend keeps in tables.
 _OWN_TABLE = """CREATE TABLE blob_bytes (
     tenant TEXT NOT NULL, place TEXT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (tenant, place))"""
+_OWN = parse_queries("".join(map(text_of, ("queries.sql", "postgres.sql", "candidates.sql"))))
+#: Statements that take all their rows at once, as an array a column.
+_BY_COLUMN = frozenset(name for name, text in _OWN.items() if "unnest(" in text)
+_names = count()
+_BUSY = "another writes to the same tenant for long; try again, nothing was stored"
+_TAKEN_BACK = "the database took the transaction back; try again, nothing was stored"
+_READ_ONLY = "the store can only be read: its database takes no writes here"
+_FORBIDDEN = "this role of the database may not do that; grant it what the store's owner has"
+_FULL = "the database has no room; free some space and try again: nothing was lost"
+_TABLES = "the database does not hold the tables of a Keepward store; check its name and schema"
+_STOPPED = "the database broke off a statement; raise this role's statement_timeout, or try again"
+#: Our error for each of the driver's, and what it says.
+_ERRORS: dict[type, tuple[type[KeepwardError], str]] = {
+    errors.LockNotAvailable: (StoreUnavailable, _BUSY),
+    errors.DeadlockDetected: (StoreUnavailable, _BUSY),
+    errors.SerializationFailure: (StoreUnavailable, _BUSY),
+    errors.InFailedSqlTransaction: (StoreUnavailable, _TAKEN_BACK),
+    errors.ReadOnlySqlTransaction: (StoreUnavailable, _READ_ONLY),
+    errors.QueryCanceled: (StoreUnavailable, _STOPPED),
+    errors.DiskFull: (StoreUnavailable, _FULL),
+    errors.OutOfMemory: (StoreUnavailable, _FULL),
+    errors.InsufficientPrivilege: (StoreUnavailable, _FORBIDDEN),
+    errors.UndefinedTable: (NotAStore, _TABLES),
+    errors.UndefinedColumn: (NotAStore, _TABLES),
+    psycopg.DataError: (InvalidInput, "text holds what a database cannot keep, such as a NUL character; remove it"),
+}
 
 
-_Pool = ConnectionPool[psycopg.Connection[Row]]
+def explained(fault: Exception) -> KeepwardError:
+    """Return our error for one of the driver's."""
+    for kind in type(fault).__mro__:
+        if kind in _ERRORS:
+            ours, said = _ERRORS[kind]
+            return ours(said)
+    if isinstance(fault, errors.UniqueViolation):
+        taken = CLASHES.get((fault.diag.table_name or "").rpartition("_")[0])
+        if taken is not None:
+            return Conflict(taken)
+    if isinstance(fault, psycopg.ProgrammingError) and fault.sqlstate is None:
+        return InvalidInput("the address of the database cannot be read; it looks like postgresql://ana@host/name")
+    if isinstance(fault, (psycopg.OperationalError, psycopg.InterfaceError)):
+        why = next(iter(str(fault).strip().splitlines()), "the connection was lost")
+        return StoreUnavailable(
+            f"the database cannot be reached ({why}); check its address, and how many connections it allows, or try "
+            "again: what was acknowledged is kept"
+        )
+    return Tampered(f"the database refused what a store asks of it ({type(fault).__name__}); run `keepward verify`")
+
+
+@cache
+def translated(text: str) -> str:
+    """Return a statement as PostgreSQL and its driver take it."""
+    text = text.replace("%", "%%")
+    text = re.sub(r" INDEXED BY \w+", "", text)
+    text = re.sub(r"instr\(([\w.]+), (CAST\(\S+ AS) BLOB\)\)", r"position(\2 BYTEA) IN \1)", text)
+    text = text.replace(" AS BLOB)", " AS BYTEA)")
+    text = re.sub(
+        r"json_each\((:\w+)\)(?: AS (\w+))?",
+        lambda match: f"jsonb_array_elements_text(CAST({match[1]} AS jsonb)) AS {match[2] or 'item'}(value)",
+        text,
+    )
+    return re.sub(r"(?<!:):(\w+)", r"%(\1)s", text).replace("?", "%s")
+
+
+@cache
+def _named(name: str) -> str:
+    return translated(_OWN.get(name) or SQL[name])
+
+
+class PostgresSession:
+    """One transaction; see ``sql.Session``."""
+
+    fault: type[Exception] = psycopg.Error
+    searchable: bool = True
+
+    def __init__(self, connection: psycopg.Connection[Row], begin: str, lock: str | None, patience: int) -> None:
+        """Begin with a statement once something is asked; a writer locks tenants of the store that ``lock`` names."""
+        self._connection, self._begin, self._lock, self._patience = connection, begin, lock, patience
+        self._pid, self._begun = os.getpid(), False
+        #: The statement that shows a tenant, with its values, until it was sent.
+        self._show: tuple[str, Sequence[Any]] | None = None
+        #: Tenants that a writer has locked.
+        self._tenants: set[str] = set()
+
+    def run(self, name: str, values: Values = (), /, **named: Any) -> psycopg.Cursor[Row]:
+        return self._ask(_named(name), named or values)
+
+    def execute(self, text: str, values: Values = (), /) -> psycopg.Cursor[Row]:
+        return self._ask(translated(text), values)
+
+    def stream(self, name: str, **named: Any) -> Iterator[Row]:
+        """Yield the rows of a named statement, a page at a time."""
+        with self._started().cursor(name=f"k{next(_names)}") as cursor:
+            cursor.itersize = _PAGE
+            cursor.execute(_named(name), named)
+            yield from cursor
+
+    def many(self, name: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Run a named statement once for each row, or once for all where it takes columns."""
+        rows = list(rows)
+        if name in _BY_COLUMN and rows:
+            rows = [[list(column) for column in zip(*rows, strict=True)]]
+        if len(rows) == 1:
+            self._ask(_named(name), rows[0])
+        elif rows:
+            self._started().cursor().executemany(_named(name), rows)
+
+    def enter(self, tenant: str | None) -> None:
+        """Show the rows of a tenant alone, which a writer locks, or those of all."""
+        shown: list[Any] = [tenant or "", "on" if tenant is None else ""]
+        query = "SELECT set_config('keepward.tenant', %s, true), set_config('keepward.all', %s, true)"
+        if self._lock is not None:
+            # A writer's statements are planned once: what it looks up it looks up by key.
+            query += ", set_config('plan_cache_mode', 'force_generic_plan', true), set_config('lock_timeout', %s, true)"
+            shown.append(f"{self._patience}s")
+            if tenant is not None:
+                query += ", pg_advisory_xact_lock(%s)"
+                key = blake2b(f"{self._lock}/{tenant}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
+                shown.append(int.from_bytes(key, "big", signed=True))
+                self._tenants.add(tenant)
+        self._show = query, shown
+
+    def commit(self, channel: str) -> int:
+        """Commit, tell those that listen on a channel, and return how many transactions that took.
+
+        News are told in a transaction of their own: a notice takes a lock that all writers share until their
+        transaction is on the disk. The commit stands, whatever becomes of them.
+        """
+        if not self._begun:
+            return 0
+        if self._ask("COMMIT").statusmessage != "COMMIT":
+            # The server answers the commit of a transaction of which a statement had failed by rolling back.
+            raise errors.InFailedSqlTransaction
+        if not self._tenants:
+            return 1
+        (named,) = self._tenants if len(self._tenants) == 1 else ("",)
+        with suppress(psycopg.Error):
+            self._ask("SELECT pg_notify(%s, %s)", (channel, named))
+        return 2
+
+    def end(self) -> None:
+        """Take the transaction back."""
+        if self._pid == os.getpid() and self._connection.info.transaction_status != TransactionStatus.IDLE:
+            self._connection.execute("ROLLBACK")
+
+    def _ask(self, query: str, values: Values = ()) -> psycopg.Cursor[Row]:
+        return self._started().execute(query, values)
+
+    def _started(self) -> psycopg.Connection[Row]:
+        """Return the connection, inside of the transaction and with the tenant shown."""
+        if self._pid != os.getpid():
+            # What a child says there, the server takes for the parent's.
+            raise StoreUnavailable(REFUSED)
+        if not self._begun:
+            self._begun = True
+            self._connection.execute(self._begin)
+        if self._show is not None:
+            show, self._show = self._show, None
+            self._connection.execute(*show)
+        return self._connection
 
 
 class Postgres:
@@ -85,7 +246,7 @@ class Postgres:
         Raises:
             StoreUnavailable, NotAStore, NewerSchema: the message says what to do.
         """
-        self._url, self._replicas_url = _addresses(url)
+        self._url = url
         with _connected(self._url) as connection:
             (recovering,) = connection.execute("SELECT pg_is_in_recovery()").fetchone() or (False,)
             (shut,) = connection.execute("SHOW default_transaction_read_only").fetchone() or ("off",)
@@ -99,29 +260,16 @@ class Postgres:
         self._channel = f"keepward_{self.store_id[:16]}"
         self._shared: SharedState | None = None
         self._mark, self._last, self._own, self._looked = 0, -1, 0, -LOOK
-        #: Position in the log that a replica must have reached to answer: of the newest that this handle wrote, or read
-        #: where a replica might have answered. None where that is not known.
-        self._reached: int | None = None
-        #: Until when replicas are not asked, since there was none.
-        self._alone = 0.0
 
     def _open(self) -> None:
-        self._pool = self._made(self._url, PATIENCE)
-        self._replicas = self._made(self._replicas_url, SHORT) if self._replicas_url else None
-
-    def _made(self, url: str, patience: float) -> _Pool:
         def configure(connection: psycopg.Connection[Row]) -> None:
             connection.execute(f"SET lock_timeout = '{PATIENCE}s'")
-            if url != self._url:
-                row = connection.execute("SELECT value FROM meta WHERE name = 'store_id'").fetchone()
-                if row != (self.store_id,):
-                    raise NotAStore("the address after `read=` is of another store; name a replica of this one")
 
-        return ConnectionPool(
-            url,
+        self._pool: ConnectionPool[psycopg.Connection[Row]] = ConnectionPool(
+            self._url,
             min_size=0,
             max_size=MOST,
-            timeout=patience,
+            timeout=PATIENCE,
             # Who asks next tries again: a pool that tries by itself waits longer each time, also once it could.
             reconnect_timeout=0,
             kwargs=_CONNECTING,
@@ -137,31 +285,30 @@ class Postgres:
         return explained(fault)
 
     @contextmanager
-    def _connection(self, *, replica: bool = False) -> Iterator[tuple[psycopg.Connection[Row], _Pool]]:
-        """Lend a connection and its pool, to be given back without a transaction; never on two sides of a fork."""
+    def _connection(self) -> Iterator[psycopg.Connection[Row]]:
+        """Lend a connection, to be given back without a transaction; never on two sides of a fork."""
         if self._pid != os.getpid():
             self._pid = os.getpid()
             self._open()
         if self._closed:
             raise StoreUnavailable("the store is closed; open it again")
-        pool = self._replicas if replica and self._replicas else self._pool
         with _clear():
-            connection, pid = self._taken(pool), os.getpid()
+            connection, pool, pid = self._taken(), self._pool, os.getpid()
             try:
-                yield connection, pool
+                yield connection
             finally:
                 if pid == os.getpid():
                     pool.putconn(connection)
 
-    def _taken(self, pool: _Pool) -> psycopg.Connection[Row]:
-        """Take a connection out of a pool; where the database lets nobody in, say so instead of waiting."""
-        until = time.monotonic() + pool.timeout
+    def _taken(self) -> psycopg.Connection[Row]:
+        """Take a connection out of the pool; where the database lets nobody in, say so instead of waiting."""
+        until = time.monotonic() + PATIENCE
         while True:
             try:
-                return pool.getconn(SHORT)
+                return self._pool.getconn(SHORT)
             except PoolTimeout:
                 late = time.monotonic() > until
-                if pool is self._pool and (late or pool.get_stats()["pool_size"] <= 1):
+                if late or self._pool.get_stats()["pool_size"] <= 1:
                     # It answers that itself: refused, too many connections, another password.
                     with _connected(self._url):
                         pass
@@ -169,26 +316,22 @@ class Postgres:
                     raise
 
     @contextmanager
-    def _lent(self, level: str, *, writes: bool, replica: bool = False) -> Iterator[PostgresSession]:
-        with self._connection(replica=replica) as (connection, pool):
-            session, pid = PostgresSession(connection, level, writes=writes), os.getpid()
+    def _lent(self, level: str, *, writes: bool, patience: int = PATIENCE) -> Iterator[PostgresSession]:
+        with self._connection() as connection:
+            lock = self.store_id if writes else None
+            session, pid = PostgresSession(connection, f"BEGIN ISOLATION LEVEL {level}", lock, patience), os.getpid()
             try:
                 yield session
                 if writes:
-                    self._own += session.commit(self._channel, located=self._replicas is not None)
-                    if session.begun and session.tenants:
-                        self._reach(session.position)
-                elif session.begun and pid == os.getpid():
-                    connection.execute("ROLLBACK")
+                    self._own += session.commit(self._channel)
+                else:
+                    session.end()
             except BaseException:
-                if pid != os.getpid():
-                    raise
-                if connection.info.transaction_status != TransactionStatus.IDLE:
-                    with suppress(psycopg.Error):
-                        connection.execute("ROLLBACK")
-                if connection.broken:
+                with suppress(psycopg.Error):
+                    session.end()
+                if connection.broken and pid == os.getpid():
                     # Those that lie idle are gone too, if the server was stopped: nobody else shall find that out.
-                    pool.check()
+                    self._pool.check()
                 raise
 
     def shared(self, key: bytes | None, monotonic: Callable[[], float]) -> SharedState | None:
@@ -217,44 +360,11 @@ class Postgres:
             return db.execute("SELECT pg_try_advisory_xact_lock_shared(?)", (number,)).fetchone() != (True,)
 
     @contextmanager
-    def reading(self, tenant: str | None = None, *, spread: bool = False) -> Iterator[PostgresSession]:
-        """Lend a session that sees one snapshot, of one tenant or of all; see (5) for ``spread``."""
-        spread = spread and self._replicas is not None
-        with ExitStack() as stack:
-            session = self._from_replica(stack, tenant) if spread else None
-            if session is None:
-                session = stack.enter_context(self._lent("REPEATABLE READ", writes=False))
-                session.enter(tenant)
-                if spread:
-                    self._reach(session.place()[1])
+    def reading(self, tenant: str | None = None) -> Iterator[PostgresSession]:
+        """Lend a session that sees one snapshot, of one tenant or of all."""
+        with self._lent("REPEATABLE READ", writes=False) as session:
+            session.enter(tenant)
             yield session
-
-    def _from_replica(self, stack: ExitStack, tenant: str | None) -> PostgresSession | None:
-        """Return a session on a replica that has reached what it must have; None where there is none."""
-        due = self._reached
-        if due is None or time.monotonic() < self._alone:
-            return None
-        try:
-            with ExitStack() as own:
-                session = own.enter_context(self._lent("REPEATABLE READ", writes=False, replica=True))
-                session.enter(tenant)
-                before, after = session.place()
-                if before is None or before < due:
-                    return None
-                self._reach(after)
-                session.replica = True
-                stack.push(own.pop_all())
-                return session
-        except KeepwardError as fault:
-            _log.warning("no replica answers: %s", fault, extra={"action": "replica_lost"})
-            self._alone = time.monotonic() + AGAIN
-            return None
-
-    def _reach(self, position: int | None) -> None:
-        """Note a position that is not to be gone behind any more; None where it is not known."""
-        with self._lock:
-            known = position is not None and (self._reached is None or position > self._reached)
-            self._reached = position if known or position is None else self._reached
 
     @contextmanager
     def writing(self, *, brief: bool = False) -> Iterator[PostgresSession]:
@@ -264,17 +374,14 @@ class Postgres:
             StoreUnavailable: read-only, or another held the lock of the tenant for half a minute; ``brief``, for 5 s.
         """
         if not self.writable:
-            raise StoreUnavailable("the store can only be read: its database takes no writes here")
+            raise StoreUnavailable(_READ_ONLY)
         if getattr(self._writing, "open", False):
             raise StoreUnavailable("a transaction is open already on this thread; finish it first")
         self._writing.open = True
         try:
-            with self._lent("READ COMMITTED", writes=True) as session:
-                if brief:
-                    session.wait_for(BRIEF)
+            with self._lent("READ COMMITTED", writes=True, patience=BRIEF if brief else PATIENCE) as session:
                 session.enter(None)
                 yield session
-            self._own += 1
         finally:
             self._writing.open = False
 
@@ -295,7 +402,7 @@ class Postgres:
             return self._mark
 
     def outside(self, statement: str) -> None:
-        with self._connection() as (connection, _):
+        with self._connection() as connection:
             connection.execute(statement)
 
     def check(self) -> Iterator[tuple[str, str]]:
@@ -330,7 +437,7 @@ class Postgres:
         if not self.writable:
             return "the store can only be read"
         try:
-            with self._connection() as (connection, _):
+            with self._connection() as connection:
                 for table in (*_tables(), "server_state"):
                     connection.execute(f"VACUUM (FULL) {table}")
         except StoreUnavailable as fault:
@@ -366,8 +473,6 @@ class Postgres:
             if self._shared is not None:
                 self._shared.close()
             self._pool.close()
-            if self._replicas is not None:
-                self._replicas.close()
         self._closed = True
 
 
@@ -416,35 +521,13 @@ def _key(place: str) -> tuple[str, str]:
     return tenant, rest
 
 
-def _addresses(url: str) -> tuple[str, str | None]:
-    """Return the address of the primary, and that of its replicas: the hosts after ``read=``; None where none is."""
-    place, _, query = url.partition("?")
-    pairs = [pair for pair in query.split("&") if pair]
-    named = [unquote(pair.removeprefix("read=")) for pair in pairs if pair.startswith("read=")]
-    primary = "?".join(filter(None, (place, "&".join(pair for pair in pairs if not pair.startswith("read=")))))
-    hosts = [each.strip() for part in named for each in part.split(",") if each.strip()]
-    if not hosts:
-        return primary, None
-    split = [re.fullmatch(r"(.*?)(?::(\d+))?", host) for host in hosts]
-    more = {"load_balance_hosts": "random"} if len(hosts) > 1 else {}
-    with _clear():
-        replicas = make_conninfo(
-            primary,
-            host=",".join(match[1] for match in split if match),
-            port=",".join(match[2] or "" for match in split if match),
-            target_session_attrs="standby",
-            **more,
-        )
-    return primary, replicas
-
-
 def holds_store(url: str) -> bool:
     """Whether there is a store in a database.
 
     Raises:
         StoreUnavailable: it cannot be reached.
     """
-    with _connected(_addresses(url)[0]) as connection:
+    with _connected(url) as connection:
         return _holds(connection, "migrations")
 
 

@@ -3,8 +3,8 @@
 Invariants
 (1) Each change is atomic, whichever server makes it: an entry is locked from its reading to its writing.
 (2) The database learns nothing from it: names and owners are hashed, and values sealed (ChaCha20-Poly1305), under a key
-    made from that of the store, which is not in the database. The table is UNLOGGED: neither the database's log nor a
-    replica nor a backup of files ever holds it, and a crash of the database empties it, as a stop empties one server's.
+    made from that of the store, which is not in the database. The table is UNLOGGED: neither the database's log nor
+    a backup of files ever holds it, and a crash of the database empties it, as a stop empties one server's.
 (3) An entry is gone when its time is over by the clock of the database; where a kind is full the one changed longest
     ago goes first. Kinds of thousands are looked through once a second.
 (4) A server that runs holds a lock under its number on the connection by which it listens: when it dies, however, the

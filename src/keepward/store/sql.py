@@ -63,8 +63,6 @@ class Session(Protocol):
     fault: type[Exception]
     #: Whether there are tables that candidates of recall come from; see ``candidates.py``.
     searchable: bool
-    #: Whether a replica answers, which may be behind.
-    replica: bool
 
     def run(self, name: str, values: Values = (), /, **named: Any) -> Cursor:
         """Run a named statement."""
@@ -92,11 +90,8 @@ class Connector(Protocol):
 
     writable: bool
 
-    def reading(self, tenant: str | None = None, *, spread: bool = False) -> AbstractContextManager[Session]:
-        """Lend a session that sees one snapshot; without a tenant it sees those of all, for an owner's tools.
-
-        ``spread``: a replica may answer, where there is one that has all that this handle wrote or read so before.
-        """
+    def reading(self, tenant: str | None = None) -> AbstractContextManager[Session]:
+        """Lend a session that sees one snapshot; without a tenant it sees those of all, for an owner's tools."""
         ...
 
     def writing(self, *, brief: bool = False) -> AbstractContextManager[Session]:
@@ -220,9 +215,6 @@ class Snapshot:
     """One state: of the store as it is when asked, or, of a writer, as its own transaction sees it."""
 
     _sealer: Sealer
-    #: Whether a replica answered this thread's last read of a tenant.
-    from_replica = False
-
     #: Opens a snapshot of a tenant that was held against what this machine has seen of it.
     _reading: Callable[[str], AbstractContextManager[Session]]
     #: Opens a snapshot of all tenants, for what is asked before a tenant is known and for an owner's tools.

@@ -299,8 +299,8 @@ class Connections:
         return pool if writer is None else [*pool, writer]
 
     @contextmanager
-    def reading(self, tenant: str | None = None, *, spread: bool = False) -> Iterator[SqliteSession]:
-        del tenant, spread
+    def reading(self, tenant: str | None = None) -> Iterator[SqliteSession]:
+        del tenant
         self._check()
         if self.in_memory:
             with self._lock, translated():

@@ -125,8 +125,7 @@ class Store(Reader):
         self._keyless = standing.keyless
         self._known: set[str] = set()
         self._known_lock = Lock()
-        #: Of this thread: ``lent``, the tenant and the session whose snapshot its reads share; ``inspecting``;
-        #: ``spread`` and ``replica``, whether replicas may answer, and whether one did.
+        #: Of this thread: ``lent``, the tenant and the session whose snapshot its reads share; ``inspecting``.
         self._shared = threading.local()
         self._watch = Watch(connector)
         #: By tenant, what was counted last, and what is another once anybody has written.
@@ -190,12 +189,6 @@ class Store(Reader):
             yield
 
     @contextmanager
-    def spread(self, *, on: bool = True) -> Iterator[None]:
-        """Let replicas answer this thread's reads of a tenant while the block lasts, where the address names some."""
-        with self._while(spread=on):
-            yield
-
-    @contextmanager
     def _while(self, **state: Any) -> Iterator[None]:
         """Note something of this thread while the block lasts."""
         before = {name: getattr(self._shared, name, None) for name in state}
@@ -204,11 +197,6 @@ class Store(Reader):
             yield
         finally:
             self._shared.__dict__.update(before)
-
-    @property
-    def from_replica(self) -> bool:  # type: ignore[override]
-        """Whether a replica answered this thread's last read of a tenant."""
-        return getattr(self._shared, "replica", False)
 
     @contextmanager
     def _reading(self, tenant: str) -> Iterator[Session]:
@@ -222,10 +210,7 @@ class Store(Reader):
                 raise self._connector.explained(fault) from fault
             return
         noted = self._noted(tenant)
-        # A tenant is met at the primary: what this machine noted of it may be ahead of a replica.
-        spread = tenant in self._known and getattr(self._shared, "spread", False)
-        with self._connector.reading(tenant, spread=spread) as db:
-            self._shared.replica = db.replica
+        with self._connector.reading(tenant) as db:
             if tenant not in self._known and not getattr(self._shared, "inspecting", False):
                 self._compare(db, tenants.read(db, self._sealer, tenant), noted)
             yield db
@@ -279,8 +264,7 @@ class Store(Reader):
         them: reads name those as ``damaged``.
         """
         mark = self._watch.mark()
-        # The mark is the primary's, and what is compared under it must not be older.
-        with self.spread(on=False), self._reading(tenant) as db:
+        with self._reading(tenant) as db:
             found = self._watch.amiss(db, self._sealer, tenant, mark)
         return [each.result() for each in found if each.passes(filters, live_at)]
 
@@ -290,8 +274,7 @@ class Store(Reader):
         mark = self._watch.mark() if apart else None
         with self._reading(tenant) as db:
             rows = db.stream("profiles", tenant=tenant, after=after)
-            if not db.replica:
-                rows = self._watch.read_along(db, self._sealer, tenant, mark, rows)
+            rows = self._watch.read_along(db, self._sealer, tenant, mark, rows)
             yield from self._profiles(db, tenant, rows)
 
     def facts(self, tenant: str, now: datetime, *, scopes: Collection[str] | None = None) -> dict[str, Any]:

@@ -101,8 +101,6 @@ class Request(Generic[R]):
     function: ClassVar[str] = ""
     #: What takes an owner, in words.
     owner: ClassVar[str] = ""
-    #: Whether a replica of the store may answer it: one that may be behind, and says so.
-    spread: ClassVar[bool] = False
     verb: ClassVar[Verb]
     __slots__ = ("__dict__",)
 

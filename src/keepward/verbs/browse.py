@@ -20,8 +20,6 @@ R = TypeVar("R")
 class Surveyed(Browsed[R]):
     """A request that is answered from all memories that pass its filters."""
 
-    spread = True
-
     def parameters(self, session: Session) -> dict[str, Any]:
         """Return the filters as one, and what else it takes by name."""
         own = {name: getattr(self, name) for name in self.names if name not in Browsed.names}

@@ -63,7 +63,6 @@ class Filtered(Request[R]):
 class Searched(Filtered[R]):
     """A question, and how it is to be answered."""
 
-    spread = True
     query: fields.Question
     limit: fields.Most = 10
     purpose: fields.Purpose = "answer"
@@ -234,7 +233,6 @@ class Find(Browsed[Memories]):
     a window, and `total` says how many there are.
     """
 
-    spread = True
     as_of: fields.AsOf | None = None
     key: fields.Word | None = None
     job: fields.Word | None = None
@@ -294,7 +292,6 @@ class History(Request[list[Version]]):
 class Compiling(Request[R]):
     """What a context is compiled for, and within which bounds."""
 
-    spread = True
     objective: Objective
     budget_tokens: fields.Tokens | None = None
     purpose: fields.Purpose = "answer"
@@ -336,7 +333,6 @@ class Snapshot(Request[CompiledContext]):
     """Compile what belongs in every prompt of this scope: core, lasting memories and keyed state, no recall."""
 
     function = "engine.contexts:context"
-    spread = True
     budget_tokens: fields.Tokens | None = None
     format: fields.Format = "markdown"
     without: fields.Words = NONE
@@ -351,7 +347,6 @@ class MemoryBlock(Request[CompiledContext]):
     """Compile only what is relevant to a query; the empty text when nothing is."""
 
     function = "engine.contexts:context"
-    spread = True
     query: fields.Asked
     budget_tokens: fields.Tokens | None = None
     purpose: fields.Purpose = "answer"
@@ -422,8 +417,6 @@ class Doctor(Request[list[Check]]):
 @verb("status", "GET /memory/status", right="read", tool="status")
 class Status(Request[dict[str, Any]]):
     """Return tier sizes, block counts, the depth of the queue and the use of budgets."""
-
-    spread = True
 
     def run(self, session: Session) -> dict[str, Any]:
         from keepward.engine.audit import inspecting, status
