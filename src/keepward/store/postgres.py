@@ -31,7 +31,7 @@ from keepward.errors import KeepwardError, NewerSchema, NotAStore, StoreUnavaila
 from keepward.locks import Lock
 from keepward.model.blob import is_place
 from keepward.store import candidates
-from keepward.store.shared import TABLE, SharedState
+from keepward.store.server_state import TABLE, SharedState
 from keepward.store.sql import Row, load_migrations, statements, text_of
 
 try:
