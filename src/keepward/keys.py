@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from keepward import durable
 from keepward.adapters.home import FileAnchor, FileErasures, default_config_dir, seal, unseal
-from keepward.copies.erasures import CARRIED
 from keepward.errors import Conflict, InvalidInput, StoreUnavailable, Unauthorised
 from keepward.model.copies import CarriedKey
 
@@ -22,6 +21,8 @@ if TYPE_CHECKING:
 
 #: Shortest passphrase.
 SHORTEST = 12
+#: Entries of the list of erasures that mean something in another home; paths of backups do not.
+CARRIED = frozenset({"erasure", "lift", "revocation"})
 
 
 def export_key(memory: Memory, path: str | Path, passphrase: str, *, config_dir: Path | None = None) -> CarriedKey:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from keepward.model.proposal import Shown, Waiting
     from keepward.ports.models import Embedder, Extractor, Redactor, Summarizer, TokenCounter
     from keepward.ports.world import Clock, IdSource
-    from keepward.store.shared import SharedState
+    from keepward.store.server_state import SharedState
 
 _log = logging.getLogger(__name__)
 R = TypeVar("R")

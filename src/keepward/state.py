@@ -1,147 +1,37 @@
-"""State: what a server remembers between requests, each thing under a kind, an owner and a name; drafts among it.
+"""Drafts: changes that a caller collects over several calls to a server, and proposes together.
 
-Several servers of one store share it, in their database (``store.shared``); ``LocalState`` is one process's own memory.
-Both have the same methods.
+They are entries of the server's state; see ``store.server_state``.
 
 Invariants
-(1) Each call is atomic: of two that add the same name one adds it and the other finds it.
-(2) An entry is gone when its time is over, and where its kind is full the one changed longest ago goes first.
-(3) Nothing in here can be read on a disk: what is held is text that no gate has judged, or that may be erased.
-(4) A draft is kept for an hour at most, and is seen and used by the principal who began it and by nobody else, in the
+(1) A draft is kept for an hour at most, and is seen and used by the principal who began it and by nobody else, in the
     tenant and scope it was begun in. Nothing staged is judged or visible before the end.
-(5) A draft is proposed once. When that fails by an error, as against a refusal, it stays and can be finished later.
-(6) There is a limit to what one principal, and all of them together, can have begun.
+(2) A draft is proposed once. When that fails by an error, as against a refusal, it stays and can be finished later.
+(3) There is a limit to what one principal, and all of them together, can have begun.
 """
 
 from __future__ import annotations
 
 import json
 import secrets
-import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
 from keepward.errors import Conflict, InvalidInput, NotFound
 from keepward.memory import Memory
 from keepward.model.change import BY_OPERATION, Change, Insert
 from keepward.model.proposal import Outcome
-from keepward.model.state import Kind
+from keepward.store.server_state import Kind, ServerState, SharedState
 from keepward.verbs import arguments
 from keepward.verbs.write import new_memory
 
-if TYPE_CHECKING:
-    from keepward.store.shared import SharedState
+__all__ = ["Draft", "Drafts", "Kind", "ServerState", "SharedState", "principal_of", "staged"]
 
-Shares: TypeAlias = "SharedState"
-State: TypeAlias = "LocalState | Shares"
-
-
-@dataclass(slots=True)
-class _Entry:
-    value: Any
-    until: float
-    size: int
-
-
-@dataclass(slots=True)
-class _Entries:
-    #: By owner and name, the one changed longest ago first.
-    held: OrderedDict[tuple[str, str], _Entry] = field(default_factory=OrderedDict)
-    size: int = 0
-
-    def pop(self, key: tuple[str, str]) -> _Entry | None:
-        entry = self.held.pop(key, None)
-        self.size -= entry.size if entry else 0
-        return entry
-
-    def put(self, key: tuple[str, str], entry: _Entry) -> None:
-        self.pop(key)
-        self.held[key] = entry
-        self.size += entry.size
-
-
-class LocalState:
-    """Entries that end by themselves, in the memory of this process and lost with it."""
-
-    #: The number of this server: there is no other.
-    me = 0
-
-    def __init__(self, clock: Callable[[], float]) -> None:
-        #: Seconds of the clock by which entries end.
-        self.now = clock
-        self._lock = threading.RLock()
-        self._kinds: dict[str, _Entries] = {}
-
-    def get(self, kind: Kind, name: str, *, owner: str = "") -> Any:
-        """Return the value of an entry; None where there is none."""
-        with self._lock:
-            entry = self._live(kind, (owner, name)).held.get((owner, name))
-            return None if entry is None else entry.value
-
-    def change(self, kind: Kind, name: str, new: Callable[[Any], Any], *, owner: str = "") -> Any:
-        """Put what ``new`` makes of an entry's value (None where there is none) in its place, and return it.
-
-        None removes the entry; what ``new`` raises leaves it as it was.
-        """
-        key = (owner, name)
-        with self._lock:
-            entries = self._live(kind, key)
-            before = entries.held.get(key)
-            value = new(None if before is None else before.value)
-            if value is None:
-                entries.pop(key)
-                return None
-            until = self.now() + kind.seconds if before is None or kind.renewed else before.until
-            if before is None:
-                self._make_room(kind, entries, owner)
-            entries.put(key, _Entry(value, until, kind.size(value) if kind.most_bytes else 0))
-            while kind.most_bytes and entries.size > kind.most_bytes and len(entries.held) > 1:
-                entries.pop(next(iter(entries.held)))
-            return value
-
-    def count(self, kind: Kind, *, owner: str | None = None) -> int:
-        """Return how many entries there are, of one owner or of all."""
-        with self._lock:
-            return sum(owner in (None, each) for each, _ in self._live(kind).held)
-
-    def alive(self, number: int) -> bool:
-        """Whether the server of a number runs."""
-        return number == self.me
-
-    def clear(self, kind: Kind) -> None:
-        """Remove all entries of a kind."""
-        with self._lock:
-            self._kinds.pop(kind.name, None)
-
-    def _live(self, kind: Kind, asked: tuple[str, str] | None = None) -> _Entries:
-        """Return the entries of a kind without those at its front that are over, nor the one asked for if it is."""
-        entries, now = self._kinds.setdefault(kind.name, _Entries()), self.now()
-        while entries.held:
-            key, entry = next(iter(entries.held.items()))
-            if entry.until > now:
-                break
-            entries.pop(key)
-        if asked and asked in entries.held and entries.held[asked].until <= now:
-            entries.pop(asked)
-        return entries
-
-    def _make_room(self, kind: Kind, entries: _Entries, owner: str) -> None:
-        """Let the oldest go where one more would be too many: who has many loses its own first."""
-        own = [key for key in entries.held if key[0] == owner] if kind.most_each else []
-        if kind.most_each and len(own) >= kind.most_each:
-            entries.pop(own[0])
-        elif len(entries.held) >= kind.most:
-            entries.pop(next(iter(entries.held)))
-
-
-# --- drafts
-
-#: Most drafts of one principal; most changes in one draft, and most characters of their JSON.
+#: Most drafts of one principal, and of all together; most changes in one draft, and most characters of their JSON.
 MOST_OWN = 16
+MOST_DRAFTS = 512
 MOST_CHANGES = 500
 MOST_CHARACTERS = 4_000_000
 #: Seconds that a call waits while another proposes its draft, and between two looks.
@@ -166,8 +56,7 @@ class Draft:
     by: int | None = None
 
 
-#: Drafts of all principals together.
-DRAFT = Kind(name="draft", of=Draft, seconds=3600, most=512)
+DRAFT = Kind(name="draft", of=Draft, ttl_s=3600, max_entries=2 * MOST_OWN)
 
 
 def principal_of(handle: Memory) -> str:
@@ -198,14 +87,14 @@ class TooLarge(InvalidInput):
 class Drafts:
     """The drafts of one state; ``random`` gives that many random bytes."""
 
-    def __init__(self, state: State, random: Callable[[int], bytes] = secrets.token_bytes) -> None:
+    def __init__(self, state: ServerState, random: Callable[[int], bytes] = secrets.token_bytes) -> None:
         self._state, self._random = state, random
 
     def begin(self, memory: Memory, reason: str, session: str | None = None) -> Draft:
         """Begin a draft.
 
         Raises:
-            Conflict: there is no room for one more (6).
+            Conflict: there is no room for one more (3).
         """
         if not reason.strip():
             raise InvalidInput("say why: a change carries a `reason`")
@@ -213,7 +102,7 @@ class Drafts:
         own = self._state.count(DRAFT, owner=owner)
         if own >= MOST_OWN:
             raise Conflict(f"there are {own} drafts of yours already; finish or discard one")
-        if self._state.count(DRAFT) >= DRAFT.most:
+        if self._state.count(DRAFT) >= MOST_DRAFTS:
             raise Conflict("this server keeps no more drafts now; finish one, or send the changes in one edit")
         draft = Draft(
             id=self._random(16).hex(),
@@ -221,7 +110,7 @@ class Drafts:
             scope=memory.scope,
             reason=reason,
             session=session,
-            expires_at=memory.now + timedelta(seconds=DRAFT.seconds),
+            expires_at=memory.now + timedelta(seconds=DRAFT.ttl_s),
         )
         self._state.change(DRAFT, draft.id, lambda _: draft, owner=owner)
         return draft
@@ -274,7 +163,7 @@ class Drafts:
         """Put what ``new`` makes of a draft in its place, once nobody proposes it; None ends it.
 
         Raises:
-            NotFound: there is none by that name, it has ended, or it is somebody else's (4).
+            NotFound: there is none by that name, it has ended, or it is somebody else's (1).
             Conflict: it is being proposed, and that takes long.
         """
         until = time.monotonic() + PATIENCE

@@ -12,6 +12,7 @@ from outcomes import kept, refused
 
 from keepward import Actor, Memory
 from keepward.errors import Conflict, InvalidInput, NotAStore, Tampered, Unauthorised
+from keepward.keys import export_key, import_key
 from support import tamper
 
 OLGA = Actor.operator("olga")
@@ -60,13 +61,10 @@ def test_a_backup_of_an_open_store_is_the_store_at_that_moment(owner, number, co
         )
 
 
-def test_a_backup_is_a_file_and_a_list_for_their_owner_alone(owner, number, copy):
+def test_a_backup_is_one_file_for_its_owner_alone(owner, number, copy):
     made = owner.backup(copy)
     files = {each.name: stat.S_IMODE(each.stat().st_mode) for each in copy.parent.iterdir()}
-    assert (files, made.heads) == (
-        {"monday.db": 0o600, "monday.db.erased": 0o600},
-        {"default": owner.status()["head"]},
-    )
+    assert (files, made.heads) == ({"monday.db": 0o600}, {"default": owner.status()["head"]})
 
 
 def test_a_backup_replaces_no_file(owner, number, copy):
@@ -113,70 +111,30 @@ def lost(tmp_path: Path) -> dict[str, Any]:
     return {"actor": OLGA, "config_dir": tmp_path / "other"}
 
 
+def test_restore_warns_where_the_list_of_erasures_was_lost(owner, number, copy, tmp_path):
+    owner.backup(copy)
+    copy.rename(tmp_path / "away.db")
+    erased(owner, number)
+    made = Memory.restore_backup(tmp_path / "away.db", tmp_path / "back.db", **lost(tmp_path))
+    assert (made.erased, "may be back" in made.warning, "keepward key import" in made.warning) == (0, True, True)
+
+
 @pytest.mark.promise("T12")
-def test_what_was_erased_does_not_come_back_where_the_configuration_folder_was_lost(owner, number, copy, tmp_path):
+def test_erased_content_stays_gone_where_the_list_was_imported(owner, number, copy, tmp_path):
     owner.backup(copy)
     away = tmp_path / "away.db"
     copy.rename(away)
     erased(owner, number)
+    export_key(owner, tmp_path / "home.key", "a long passphrase", config_dir=tmp_path / "config")
     owner.close()
     shutil.rmtree(tmp_path / "config")
-    away.rename(copy)
-    made = Memory.restore_backup(copy, tmp_path / "back.db", **lost(tmp_path))
-    copy.unlink()
+    import_key(tmp_path / "home.key", "a long passphrase", config_dir=tmp_path / "other")
+    made = Memory.restore_backup(away, tmp_path / "back.db", **lost(tmp_path))
+    away.unlink()
     with Memory.open(tmp_path / "back.db", embedder="hashed", **lost(tmp_path)) as back:
-        assert (made.erased, back.verify().faults, back.get(number).status.value) == (2, (), "erased")
+        assert (made.erased, made.warning, back.get(number).status.value) == (2, "", "erased")
         assert refused(back.remember(TEXT, tier="archival")) == {"erased"}
-    assert (holding(tmp_path), "beside the backup" in made.warning) == ([], True)
-
-
-def test_the_list_of_a_newer_backup_in_the_folder_counts_for_an_older_one(owner, number, copy, tmp_path):
-    owner.backup(copy)
-    disk = tmp_path / "disk"
-    copy.parent.rename(disk)
-    erased(owner, number)
-    owner.backup(disk / "tuesday.db")
-    made = Memory.restore_backup(disk / "monday.db", tmp_path / "back.db", **lost(tmp_path))
-    shutil.rmtree(disk)
-    assert (made.erased, holding(tmp_path)) == (2, [])
-
-
-def test_a_token_that_was_revoked_stays_so_where_the_configuration_folder_was_lost(owner, copy, tmp_path):
-    issued = owner.create_token("claude")
-    owner.backup(copy)
-    owner.revoke_token(issued.token.id)
-    owner.backup(copy.with_name("tuesday.db"))
-    made = Memory.restore_backup(copy, tmp_path / "back.db", **lost(tmp_path))
-    assert made.revoked == 1
-    with pytest.raises(Unauthorised):
-        Memory.open(tmp_path / "back.db", embedder=None, token=issued.secret, config_dir=tmp_path / "other")
-
-
-def test_a_list_beside_a_backup_holds_no_content(owner, number, copy):
-    owner.backup(copy)
-    erased(owner, number)
-    told = copy.with_name("monday.db.erased").read_text()
-    assert (number in told, "quokkablue" in told, "number is" in told) == (True, False, False)
-
-
-def test_a_list_names_erasures_of_its_own_store_alone(owner, number, copy, opened, tmp_path):
-    with opened("else", actor=OLGA) as other:
-        gone = kept(other.remember("Ben likes rain", tier="archival")).id
-        erased(other, gone)
-    owner.backup(copy)
-    assert gone not in copy.with_name("monday.db.erased").read_text()
-
-
-@pytest.mark.parametrize(
-    "lines",
-    ["", "[]\n", '{"list":"keepward-erasures/1","store":"x"}\n', '{"list":"keepward-erasures/1","at":1}\n{"e\n'],
-)
-def test_a_list_that_was_changed_is_refused_and_named(owner, number, copy, tmp_path, lines):
-    owner.backup(copy)
-    copy.with_name("monday.db.erased").write_text(lines)
-    with pytest.raises(InvalidInput, match=r"monday\.db\.erased"):
-        Memory.restore_backup(copy, tmp_path / "back.db", **lost(tmp_path))
-    assert not list(tmp_path.glob("*back.db*"))
+    assert holding(tmp_path) == []
 
 
 def test_doctor_tells_of_a_list_that_was_lost_and_adopting_makes_it_anew(owner, number, copy, world, path, tmp_path):

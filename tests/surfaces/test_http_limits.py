@@ -16,7 +16,7 @@ from keepward.http.reading import Problem
 from keepward.http.server import create_app
 from keepward.http.serving import Answered, Answers, Rates, Serving
 from keepward.http.slots import CALL, COSTLY, STREAM, Slots
-from keepward.state import LocalState
+from keepward.state import ServerState
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ def test_after_that_time_it_goes_on(stage):
 
 
 def test_what_was_turned_away_does_not_lengthen_the_wait():
-    rates = Rates(3, LocalState(lambda: 0.0))
+    rates = Rates(3, ServerState(lambda: 0.0))
     assert [rates.take("one") for _ in range(9)][3:] == [20.0] * 6
 
 
@@ -126,13 +126,13 @@ def test_reads_are_not_counted(stage):
 
 
 def test_a_limit_of_nothing_is_no_limit():
-    rates = Rates(0, LocalState(lambda: 0.0))
+    rates = Rates(0, ServerState(lambda: 0.0))
     assert {rates.take("one") for _ in range(1000)} == {0.0}
 
 
 def test_an_allowance_never_grows_beyond_a_minutes_worth():
     now = [0.0]
-    rates = Rates(3, LocalState(lambda: now[0]))
+    rates = Rates(3, ServerState(lambda: now[0]))
     rates.take("one")
     now[0] = 1e6
     assert [rates.take("one") for _ in range(4)] == [0.0, 0.0, 0.0, 20.0]
@@ -230,7 +230,7 @@ def kept(body=b"{}", status=201):
 
 
 def test_a_key_whose_call_is_being_carried_out_is_a_conflict():
-    answers = Answers(LocalState(lambda: 0.0))
+    answers = Answers(ServerState(lambda: 0.0))
     answers.begin("one", "k", b"call")
     with pytest.raises(Problem) as caught:
         answers.begin("one", "k", b"call")
@@ -238,14 +238,14 @@ def test_a_key_whose_call_is_being_carried_out_is_a_conflict():
 
 
 def test_a_call_that_failed_in_the_server_frees_its_key():
-    answers = Answers(LocalState(lambda: 0.0))
+    answers = Answers(ServerState(lambda: 0.0))
     answers.begin("one", "k", b"call")
     answers.hold("one", "k", kept(status=500))
     assert answers.begin("one", "k", b"call") is None
 
 
 def test_an_answer_is_not_kept_when_an_erasure_came_in_between():
-    answers = Answers(LocalState(lambda: 0.0))
+    answers = Answers(ServerState(lambda: 0.0))
     answers.begin("one", "k", b"call")
     answers.clear()
     answers.hold("one", "k", kept())
@@ -253,18 +253,17 @@ def test_an_answer_is_not_kept_when_an_erasure_came_in_between():
 
 
 def test_what_is_kept_is_bounded_and_the_oldest_goes_first(monkeypatch):
-    monkeypatch.setattr(Answers, "KIND", replace(Answers.KIND, most_bytes=10))
-    answers = Answers(LocalState(lambda: 0.0))
+    monkeypatch.setattr(Answers, "KIND", replace(Answers.KIND, max_bytes=2000))
+    answers = Answers(ServerState(lambda: 0.0))
     for key in ("a", "b", "c"):
         answers.begin("one", key, b"call")
-        answers.hold("one", key, kept(b"12345"))
+        answers.hold("one", key, kept(bytes(300)))
     assert [answers.begin("one", key, b"call") is not None for key in ("c", "b", "a")] == [True, True, False]
 
 
-@pytest.mark.parametrize("bound", ["most", "most_each"])
-def test_keys_are_bounded_too(monkeypatch, bound):
-    monkeypatch.setattr(Answers, "KIND", replace(Answers.KIND, **{bound: 2}))
-    answers = Answers(LocalState(lambda: 0.0))
+def test_keys_are_bounded_too(monkeypatch):
+    monkeypatch.setattr(Answers, "KIND", replace(Answers.KIND, max_entries=2))
+    answers = Answers(ServerState(lambda: 0.0))
     for key in ("a", "b", "c"):
         answers.begin("one", key, b"call")
         answers.hold("one", key, kept())

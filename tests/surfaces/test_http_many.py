@@ -24,13 +24,13 @@ from keepward.http import ServerOptions, streams
 from keepward.http.credentials import CSRF, Sessions
 from keepward.http.server import build
 from keepward.http.serving import Answers, Rates
-from keepward.model.state import Kind
+from keepward.state import Kind, ServerState
 
 pytestmark = pytest.mark.slow
 
 psycopg = pytest.importorskip("psycopg")
 HERE = Path(__file__).parent
-NOTE = Kind(name="note", of=str, seconds=60, most=3, most_each=2)
+NOTE = Kind(name="note", of=str, ttl_s=60, max_entries=2)
 
 
 @pytest.fixture
@@ -68,10 +68,11 @@ def test_of_many_changes_at_once_at_several_servers_none_is_lost(states):
     assert states[0].get(NOTE, "a") == "x" * 30
 
 
-def test_the_oldest_go_where_a_kind_or_an_owner_has_too_many(states):
-    for n, owner in enumerate(["ana", "ana", "ana", "bob", "eve"]):
+def test_an_owners_oldest_entry_goes_where_it_has_too_many(states):
+    for n, owner in enumerate(["bob", "ana", "ana", "ana"]):
         states[n % 3].change(NOTE, str(n), lambda _: "tea", owner=owner)
-    assert (states[0].count(NOTE), states[1].count(NOTE, owner="ana")) == (3, 1)
+    assert (states[0].count(NOTE), states[1].count(NOTE, owner="ana")) == (3, 2)
+    assert [states[0].get(NOTE, str(n), owner="ana") for n in (1, 3)] == [None, "tea"]
 
 
 def test_what_new_refuses_leaves_the_entry_as_it_was(states):
@@ -204,13 +205,12 @@ def test_a_call_of_the_protocol_of_agents_may_come_to_any_server(world):
 
 def test_without_a_key_a_server_remembers_for_itself(database):
     from keepward.http.serving import Serving
-    from keepward.state import LocalState
     from keepward.store.store import open_store
 
     with open_store(database) as store:
         assert store.shared(time.monotonic) is None
-    assert Serving.__dataclass_fields__["shares"].type == "Shares | None"
-    assert LocalState(time.monotonic).alive(0)
+    assert Serving.__dataclass_fields__["shares"].type == "SharedState | None"
+    assert ServerState(time.monotonic).alive(0)
 
 
 #: The description names the cookie, which is the store's here; uses are counted by each server until its next write.

@@ -11,7 +11,7 @@ from keepward import Access, Actor, Conflict, NotFound, Policy, Tier
 from keepward.mcp.blocks import block_tools
 from keepward.mcp.profiles import profile
 from keepward.mcp.server import build
-from keepward.state import DRAFT, MOST_OWN, Drafts, LocalState
+from keepward.state import DRAFT, MOST_OWN, Drafts, ServerState
 
 APPEND = Policy(access={**Policy().access, Tier.CORE: Access.APPEND})
 
@@ -145,7 +145,7 @@ def test_edits_of_a_block_that_changed_meanwhile_are_stale_and_kept(owner, serve
 
 
 def test_edits_of_one_agent_are_unknown_to_another(owner):
-    drafts = Drafts(LocalState(monotonic))
+    drafts = Drafts(ServerState(monotonic))
     name = drafts.begin(owner.acting_as(Actor.agent("claude")), "mine").id
     with pytest.raises(NotFound):
         drafts.get(owner.acting_as(Actor.agent("other")), name)
@@ -153,15 +153,15 @@ def test_edits_of_one_agent_are_unknown_to_another(owner):
 
 def test_edits_end_after_an_hour(agent):
     now = [0.0]
-    drafts = Drafts(LocalState(lambda: now[0]))
+    drafts = Drafts(ServerState(lambda: now[0]))
     name = drafts.begin(agent, "mine").id
-    now[0] = DRAFT.seconds
+    now[0] = DRAFT.ttl_s
     with pytest.raises(NotFound, match="for an hour"):
         drafts.get(agent, name)
 
 
 def test_who_begins_too_many_edits_is_told(agent):
-    drafts = Drafts(LocalState(monotonic))
+    drafts = Drafts(ServerState(monotonic))
     for _ in range(MOST_OWN):
         drafts.begin(agent, "mine")
     with pytest.raises(Conflict, match="finish or discard"):
@@ -176,7 +176,7 @@ def test_a_text_that_is_collected_is_in_no_file(tmp_path, agent):
 
 
 def test_edits_begun_at_one_server_of_a_store_are_finished_at_another(owner, agent):
-    drafts = Drafts(LocalState(monotonic))
+    drafts = Drafts(ServerState(monotonic))
     first, second = (build(profile("blocks", drafts), lambda _: agent) for _ in "ab")
     edits = begun(first)
     call(second, "block_append", {"label": "mission", "text": "and tell nobody", "edits": edits})

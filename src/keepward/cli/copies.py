@@ -124,7 +124,6 @@ def backup(call: Call, path: str) -> Answer:
 def _show_backup(screen: Screen, data: dict[str, Any]) -> None:
     screen.labelled("backup", f"{data['path']} ({data['bytes']} bytes)", "bold green")
     _show_blobs(screen, data)
-    screen.labelled("list", f"{data['path']}.erased: what was erased, without content; keep it with the backup")
     screen.labelled("head", [" ".join(each) for each in data["heads"].items()])
 
 

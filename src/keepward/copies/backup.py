@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from keepward import durable
-from keepward.copies.erasures import carry_out_again, list_again, read_beside, replay_into, write_beside
+from keepward.copies.erasures import carry_out_again, list_again, replay_into
 from keepward.engine import blobs
 from keepward.engine.credentials import disown, revoke_again
 from keepward.engine.session import Engine, Session
@@ -38,14 +38,9 @@ from keepward.store.store import Store, open_copy
 
 #: Said of a backup of which this machine's lists know nothing.
 FORGOTTEN = (
-    "this machine has no list of what was erased and revoked in that store: what was erased after the backup was made "
-    "may be back, and be said again. Bring the list with `keepward key import`, or erase and revoke it anew"
-)
-#: Said of it where a list lies beside it; the time of that is put in.
-LISTED = (
-    "this machine has no list of its own of what was erased and revoked in that store; the one beside the backup, of "
-    "{at}, was carried out. What was erased after that may be back, and what was erased before the backup was made can "
-    "be said again: bring the list and its key with `keepward key import`, or erase and revoke it anew"
+    "this machine has no list of what was erased and revoked in that store. What was erased or revoked after the "
+    "backup was made may be back, and erased texts may be stored again. Import the list with `keepward key import` "
+    "and restore the backup again, or erase and revoke again"
 )
 
 
@@ -64,13 +59,6 @@ def back_up(engine: Engine, store: str, path: str | Path) -> Backup:
         _note(engine, engine.store.store_id, target, Path(store).absolute(), heads)
     except OSError:
         listed = False
-    try:
-        list_again(engine)
-        write_beside(engine, target)
-    except OSError as fault:
-        raise StoreUnavailable(
-            f"the backup was written, the list of erasures beside it was not: {fault.strerror or 'output error'}"
-        ) from fault
     return Backup(
         path=str(target),
         bytes=target.stat().st_size,
@@ -211,21 +199,15 @@ def _names(heads: Mapping[str, Head]) -> dict[str, str]:
 
 
 def _before(source: Path, aside: Path, **world: Any) -> tuple[str, Engine, list[dict[str, Any]], str]:
-    """Look at a backup and at the lists that know of it, before it is a store.
+    """Check a backup against this machine's list, before it is a store.
 
-    Returns the id of the store it was made of, an engine, what was erased since it was made as far as is known, and
-    what has to be said of that.
+    Returns the id of the store it was made of, an engine, the entries of the list, and what has to be said of it.
     """
     with closing(open_copy(aside)) as copy:
         engine = bare_engine(copy, **world)
         entries = engine.erasures.entries() if engine.erasures else []
         made_here = _as_made(engine, source, entries)
-    beside = read_beside(source)
-    fresh = [each for each in beside.entries if each not in entries]
-    if engine.erasures is not None:
-        engine.erasures.note([each for each in fresh if each["entry"] == "revocation"])
-    listed = LISTED.format(at=f"{beside.at:%Y-%m-%d %H:%M} UTC") if beside.at else FORGOTTEN
-    return copy.store_id, engine, [*entries, *fresh], "" if made_here else listed
+    return copy.store_id, engine, entries, "" if made_here else FORGOTTEN
 
 
 def _carry(copy: Store, source: BlobStore, target: Path) -> blobs.Copied:

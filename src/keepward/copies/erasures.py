@@ -1,11 +1,10 @@
-"""What follows an erasure beyond the store: this machine's list, the lists beside backups, and the backups themselves.
+"""What follows an erasure beyond the store: this machine's list of erasures, and our backups.
 
 Invariants
-(1) What follows the erasing commit (the list, our backups, a clean file, the certificate) is taken up again when the
-    store is opened next, should it be interrupted: the store notes that it is unclean until all of it is done.
-(2) A list beside a backup holds no content and no key: ids, places, commitments, and hashes of revoked tokens. It is
-    written when the backup is made and after every erasure, also while the backup itself is elsewhere.
-(3) What a list says is carried out in what is restored, where a place has the very content that was erased.
+(1) What follows the erasing commit (the list, our backups, a clean file, the certificate) is resumed when the store is
+    opened next, should it be interrupted: the store notes that it is unclean until all of it is done.
+(2) A backup that is restored is erased as the list says, where it has the very content that was erased. Where the
+    list was lost, nobody knows what was erased after the backup was made.
 """
 
 from __future__ import annotations
@@ -14,40 +13,24 @@ import json
 import logging
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from keepward import durable
 from keepward.engine import traces as certificate
 from keepward.engine.blobs import clean
 from keepward.engine.credentials import revoke_again
 from keepward.engine.erase import erase, replay
 from keepward.engine.index import Indexes
 from keepward.engine.session import Engine, Session
-from keepward.errors import InvalidInput, KeepwardError, StoreError, StoreUnavailable
+from keepward.errors import KeepwardError
 from keepward.model.codec import hidden
 from keepward.model.journal import Erased, Selection
 from keepward.model.trust import Actor, ActorKind, Rights
-from keepward.model.value import from_micros, to_micros
 from keepward.open import blobs_of
-from keepward.results import read_json
 from keepward.store.store import open_copy
 
 logger = logging.getLogger(__name__)
-#: What stands behind the name of a backup.
-END = ".erased"
-#: Entries that mean something elsewhere; paths of backups do not.
-CARRIED = frozenset({"erasure", "lift", "revocation"})
-_FORMAT = "keepward-erasures/1"
-#: What an entry of each sort holds, beside what all of them hold.
-_COMMON: dict[str, Any] = {"store": str, "at": int}
-_FORMS: dict[str, dict[str, Any]] = {
-    "revocation": {"hash": str},
-    "erasure": {"tenant": str, "commit": str, "memories": list[str], "places": list[tuple[int, int, str]]},
-    "lift": {"tenant": str, "memories": list[str]},
-}
 
 
 def settle_opened(engine: Engine) -> None:
@@ -118,37 +101,22 @@ def _swept(engine: Engine) -> bool:
 
 
 def clean_backups(session: Session) -> list[dict[str, str]]:
-    """Carry out, in every backup that was made of this store, the erasures it does not know; return how that went.
-
-    The list beside each is written anew, also where the backup itself is away.
-    """
+    """Erase in every backup of this store what was erased since it was made; return how that went."""
     if session.engine.erasures is None:
         return []
     entries = session.engine.erasures.entries()
     mine = [each for each in entries if each.get("entry") == "backup" and each["store"] == session.store.store_id]
     outcomes = []
     for path in dict.fromkeys(each["path"] for each in mine):
-        unlisted = _unlisted(session.engine, Path(path))
-        if not Path(path).exists():
-            outcomes.append({"path": path, "state": f"not found{unlisted}"})
-            continue
-        try:
-            gone = replay_into(session, Path(path), entries)
-            went = f"cleaned: {gone} places" if gone else "held nothing of it"
-            outcomes.append({"path": path, "state": f"{went}{unlisted}"})
-        except KeepwardError as fault:
-            outcomes.append({"path": path, "state": f"not cleaned: {fault}{unlisted}"})
+        state = "not found"
+        if Path(path).exists():
+            try:
+                gone = replay_into(session, Path(path), entries)
+                state = f"cleaned: {gone} places" if gone else "held nothing of it"
+            except KeepwardError as exc:
+                state = f"not cleaned: {exc}"
+        outcomes.append({"path": path, "state": state})
     return outcomes
-
-
-def _unlisted(engine: Engine, backup: Path) -> str:
-    """Write the list beside a backup anew; return what has to be said where that failed."""
-    try:
-        if backup.exists() or _list_path(backup).exists():
-            write_beside(engine, backup)
-    except OSError:
-        return "; the list beside it could not be written"
-    return ""
 
 
 def replay_into(session: Session, file: Path, entries: Sequence[dict[str, Any]]) -> int:
@@ -181,15 +149,6 @@ def replay_all(session: Session, store: Any, entries: Sequence[dict[str, Any]]) 
     return gone
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Beside:
-    """What the lists beside a backup say."""
-
-    entries: tuple[dict[str, Any], ...] = ()
-    #: When the newest of them was written; None where there is none.
-    at: datetime | None = None
-
-
 def remember(engine: Engine, entries: Sequence[dict[str, Any]]) -> None:
     """Add erasures to this machine's list, those that it does not name yet."""
     if engine.erasures is None:
@@ -208,76 +167,3 @@ def list_again(engine: Engine) -> None:
             engine,
             [certificate.entry(engine, commit, events) for commit, events in certificate.erasures(engine, tenant)],
         )
-
-
-def write_beside(engine: Engine, backup: Path) -> None:
-    """Write the list of this store beside a backup, in place of an older one.
-
-    Raises:
-        OSError: it cannot be written.
-    """
-    listed = engine.erasures.entries() if engine.erasures else []
-    own = {commit for tenant in engine.store.tenants() for commit in engine.store.erasing(tenant)}
-    carried = [each for each in listed if each.get("entry") in CARRIED]
-    mine = [each for each in carried if each.get("store") == engine.store.store_id or each.get("commit") in own]
-    head = {"list": _FORMAT, "store": engine.store.store_id, "at": to_micros(engine.clock.now())}
-    lines = (json.dumps(each, sort_keys=True, separators=(",", ":")) + "\n" for each in (head, *mine))
-    durable.replace(_list_path(backup), "".join(lines).encode("ascii"))
-
-
-def read_beside(backup: Path) -> Beside:
-    """Return what the list of a backup says, with those of other backups in its folder, which may be newer.
-
-    Raises:
-        InvalidInput: one of them is damaged.
-        StoreUnavailable: one of them cannot be read.
-    """
-    own = _list_path(backup)
-    found: list[dict[str, Any]] = []
-    times: list[int] = []
-    try:
-        for file in sorted(backup.parent.glob(f"*{END}")):
-            lines = file.read_text("ascii", errors="replace").splitlines()
-            head = _entry(lines[0]) if lines else None
-            if head is None or head.get("list") != _FORMAT:
-                if file == own:
-                    raise _damaged(file)
-                continue
-            entries = [_entry(line) for line in lines[1:]]
-            if not isinstance(head.get("at"), int) or not all(_is_entry(each) for each in entries):
-                raise _damaged(file)
-            times.append(head["at"])
-            found += [each for each in entries if each is not None and each not in found]
-    except OSError as fault:
-        raise StoreUnavailable(f"a list of erasures beside the backup cannot be read: {fault.strerror}") from fault
-    return Beside(entries=tuple(found), at=from_micros(max(times)) if times else None)
-
-
-def _list_path(backup: Path) -> Path:
-    return backup.with_name(backup.name + END)
-
-
-def _damaged(file: Path) -> InvalidInput:
-    return InvalidInput(f"{file.name} is not a list of erasures as it was written; move it away to go on without it")
-
-
-def _entry(line: str) -> dict[str, Any] | None:
-    try:
-        found = json.loads(line)
-    except ValueError:
-        return None
-    return found if isinstance(found, dict) else None
-
-
-def _is_entry(entry: dict[str, Any] | None) -> bool:
-    """Whether an entry has the form in which it was written."""
-    form = _FORMS.get(str(entry.get("entry"))) if entry else None
-    if entry is None or form is None:
-        return False
-    try:
-        for name, hint in (_COMMON | form).items():
-            read_json(hint, entry.get(name))
-        read_json(list[str], entry.get("proposals", []))
-    except StoreError:
-        return False
-    return True

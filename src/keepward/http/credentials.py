@@ -20,8 +20,8 @@ import base64
 import hashlib
 import hmac
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from fastapi import Depends
@@ -32,9 +32,8 @@ from starlette.requests import Request, cookie_parser
 from keepward.errors import KeepwardError, Unauthorised
 from keepward.http.reading import SCOPE, TENANT, Problem, problem_of
 from keepward.memory import Memory, inspecting
-from keepward.model.state import Kind
 from keepward.model.trust import PREFIX, Actor, ActorKind, Rights
-from keepward.state import State, principal_of
+from keepward.state import Kind, ServerState, principal_of
 from keepward.verbs import Request as Asked
 from keepward.verbs.read import Find
 
@@ -66,16 +65,11 @@ class Sessions:
     """The one-time codes and the sessions. ``random`` gives that many random bytes."""
 
     #: Of each code the id of the reviewer's token that asked for it; the empty text where it is the owner's.
-    CODES = Kind(name="link", of=str, seconds=600, most=8)
-    OPEN = Kind(name="session", of=Session, seconds=SESSION_TERM, most=64)
-    #: Those of reviewers are kept apart, so many a token: they never evict an owner's.
-    OTHERS: Mapping[str, Kind] = {
-        "link": replace(CODES, name="reviewer link", most=1024, most_each=8),
-        "session": replace(OPEN, name="reviewer session", most=1024, most_each=16),
-    }
-    WRONG = Kind(name="wrong code", of=tuple[float, ...], seconds=60, renewed=True, most=1)
+    CODES = Kind(name="link", of=str, ttl_s=600, max_entries=8)
+    OPEN = Kind(name="session", of=Session, ttl_s=SESSION_TERM, max_entries=64)
+    WRONG = Kind(name="wrong code", of=tuple[float, ...], ttl_s=60, renewed=True, max_entries=1)
 
-    def __init__(self, state: State, random: Callable[[int], bytes]) -> None:
+    def __init__(self, state: ServerState, random: Callable[[int], bytes]) -> None:
         self._state, self._random = state, random
 
     def issue(self, credential: str = "") -> str:
@@ -86,13 +80,11 @@ class Sessions:
         return code
 
     def _change(self, kind: Kind, secret: str, new: Callable[[Any], Any]) -> Any:
-        kind, owner = self._of(kind, secret)
-        return self._state.change(kind, _hash(secret), new, owner=owner)
+        return self._state.change(kind, _hash(secret), new, owner=self._owner_in(kind, secret))
 
-    def _of(self, kind: Kind, secret: str) -> tuple[Kind, str]:
-        """Return where a code or session is; a reviewer's begins with a digest of its token's id."""
-        owner = secret[: -(_CODE_LENGTH if kind is self.CODES else _NAME_LENGTH)]
-        return (self.OTHERS[kind.name] if owner else kind), owner
+    def _owner_in(self, kind: Kind, secret: str) -> str:
+        """Return whose a code or session is; a reviewer's begins with a digest of its token's id."""
+        return secret[: -(_CODE_LENGTH if kind is self.CODES else _NAME_LENGTH)]
 
     def wait(self) -> float:
         """Return the seconds until another code may be tried; 0 for now."""
@@ -118,8 +110,7 @@ class Sessions:
         return name, session
 
     def find(self, name: str) -> Session | None:
-        kind, owner = self._of(self.OPEN, name)
-        found: Session | None = self._state.get(kind, _hash(name), owner=owner)
+        found: Session | None = self._state.get(self.OPEN, _hash(name), owner=self._owner_in(self.OPEN, name))
         return found
 
     def end(self, name: str) -> None:

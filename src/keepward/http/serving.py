@@ -39,11 +39,10 @@ from keepward.http.reading import Problem
 from keepward.http.slots import Slots, Work
 from keepward.http.telemetry import Meters, Spans, meters, spans
 from keepward.memory import Memory, bearer_of, shared_state
-from keepward.model.state import Kind
 from keepward.model.trust import hash_of
 from keepward.model.value import is_loopback
 from keepward.place import Place
-from keepward.state import DRAFT, Drafts, LocalState, Shares, State, principal_of
+from keepward.state import DRAFT, Drafts, Kind, ServerState, SharedState, principal_of
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _EVERYWHERE = frozenset({"", "0.0.0.0", "::"})  # noqa: S104  to be refused without TLS, not bound
@@ -115,7 +114,8 @@ CALL_S = 30.0
 RELEASED = "keepward.released"
 #: Commits that are looked through for an erasure before an answer is given again.
 LOOK_BACK = 5_000
-_HANDLES = Kind(name="handle", of=Memory, seconds=24 * 3600, renewed=True, most=1024)
+#: Handles of tokens that are at hand; all are let go of beyond that.
+MAX_HANDLES = 1024
 
 
 #: Of a call that may be sent again, and of its answer when it is given again.
@@ -129,9 +129,9 @@ class Rates:
     """The allowances of all principals; ``per_minute`` 0 is no limit."""
 
     #: What is left and when that was so; after a minute of rest it is all there again.
-    KIND = Kind(name="rate", of=tuple[float, ...], seconds=60, renewed=True, most=4096)
+    KIND = Kind(name="rate", of=tuple[float, ...], ttl_s=60, renewed=True, max_entries=1)
 
-    def __init__(self, per_minute: int, state: State) -> None:
+    def __init__(self, per_minute: int, state: ServerState) -> None:
         self._per_minute, self._state = per_minute, state
 
     def take(self, principal: str) -> float:
@@ -149,7 +149,7 @@ class Rates:
             wait = 0.0 if left >= 1 - 1e-9 else (1 - left) / refill
             return (left if wait else left - 1, now)
 
-        self._state.change(self.KIND, principal, taken)
+        self._state.change(self.KIND, "", taken, owner=principal)
         return wait
 
 
@@ -177,17 +177,9 @@ class _Call:
 class Answers:
     """The answers that were given under a key, by principal."""
 
-    KIND = Kind(
-        name="answer",
-        of=_Call,
-        seconds=24 * 3600,
-        most=10_000,
-        most_each=1_000,
-        most_bytes=64 << 20,
-        size=lambda call: len(call.answer.body) if call.answer else 0,
-    )
+    KIND = Kind(name="answer", of=_Call, ttl_s=24 * 3600, max_entries=1_000, max_bytes=16 << 20)
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: ServerState) -> None:
         self._state = state
 
     def begin(self, principal: str, key: str, fingerprint: bytes) -> Answered | None:
@@ -261,14 +253,14 @@ class Serving:
     #: How much each token does at this moment.
     slots: Slots = field(default_factory=Slots)
     #: Where the server's state is instead of where the store's is: its database, or this process's memory.
-    shared: InitVar[State | None] = None
+    shared: InitVar[ServerState | None] = None
     #: What the server was started with; None for one that a program has made of a memory alone.
     settings: Settings | None = None
     #: Where the store is, with what opens it; None where the handle's path says it.
     place: Place | None = None
     #: What the servers of the store's database share; None for the one server of a file.
-    shares: Shares | None = field(init=False)
-    state: State = field(init=False)
+    shares: SharedState | None = field(init=False)
+    state: ServerState = field(init=False)
     sessions: Sessions = field(init=False)
     rates: Rates = field(init=False)
     answers: Answers = field(init=False)
@@ -278,14 +270,13 @@ class Serving:
     #: None where prometheus_client, or opentelemetry-api, is not installed.
     meters: Meters | None = field(init=False, default_factory=meters)
     spans: Spans | None = field(init=False, default_factory=spans)
-    _handles: LocalState = field(init=False)
+    #: By the SHA-256 of its token.
+    _handles: dict[bytes, Memory] = field(init=False, default_factory=dict)
     _owner: Memory | None = field(init=False, default=None)
 
-    def __post_init__(self, shared: State | None) -> None:
+    def __post_init__(self, shared: ServerState | None) -> None:
         self.shares = shared_state(self.memory, self.monotonic)
-        self.state = shared or self.shares or LocalState(self.monotonic)
-        # Handles are this process's own, whatever the rest is shared through.
-        self._handles = LocalState(self.monotonic)
+        self.state = shared or self.shares or ServerState(self.monotonic)
         self.sessions = Sessions(self.state, self.random)
         self.rates = Rates(self.options.writes_per_minute, self.state)
         self.answers = Answers(self.state)
@@ -330,15 +321,16 @@ class Serving:
 
     def known(self, token: str) -> Memory | None:
         """Return the handle of a token that was seen before; reads nothing."""
-        handle: Memory | None = self._handles.change(_HANDLES, hash_of(token).hex(), lambda handle: handle)
-        return handle
+        return self._handles.get(hash_of(token))
 
     def holding(self, token: str) -> Memory:
         """Return the handle of a token; ``Unauthorised`` where it does not open this store."""
         handle = self.known(token)
         if handle is None:
             handle = self.memory.holding(token)
-            self._handles.change(_HANDLES, hash_of(token).hex(), lambda _: handle)
+            if len(self._handles) >= MAX_HANDLES:
+                self._handles.clear()
+            self._handles[hash_of(token)] = handle
         return handle
 
     def owner(self, credential: str | None = None) -> Memory:

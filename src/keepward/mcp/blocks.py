@@ -22,7 +22,7 @@ from keepward.model.memory import CORE_BLOCKS, Tier
 from keepward.model.policy import access_for
 from keepward.model.trust import visible_from
 from keepward.model.value import counted
-from keepward.state import Draft, Drafts, LocalState
+from keepward.state import Draft, Drafts, ServerState
 
 if TYPE_CHECKING:
     from keepward.memory import Memory
@@ -135,7 +135,7 @@ def discard_edits(drafts: Drafts, memory: Memory, given: dict[str, Any]) -> Answ
 
 def block_tools(drafts: Drafts | None = None) -> tuple[Tool, ...]:
     """Return the tools, over edits of their own unless some are given."""
-    begun = drafts or Drafts(LocalState(time.monotonic))
+    begun = drafts or Drafts(ServerState(time.monotonic))
     rows = (read_blocks, block_append, block_replace, update_identity, begin_edits, finish_edits, discard_edits)
     return tuple(replace(each, run=partial(each.run, begun)) for each in rows)
 

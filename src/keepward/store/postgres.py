@@ -40,7 +40,7 @@ from keepward.locks import Lock
 from keepward.model.blob import is_place
 from keepward.store import candidates
 from keepward.store.forks import REFUSED
-from keepward.store.shared import TABLE, SharedState
+from keepward.store.server_state import TABLE, SharedState
 from keepward.store.sql import CLASHES, SQL, Row, Values, load_migrations, parse_queries, statements, text_of
 
 try:

@@ -23,7 +23,7 @@ from keepward.ports.world import BlobStore
 from keepward.store.seals import Sealer
 
 if TYPE_CHECKING:
-    from keepward.store.shared import SharedState
+    from keepward.store.server_state import SharedState
 
 #: Where the files of SQL are.
 FOLDER = Path(__file__).parent

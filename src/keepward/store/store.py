@@ -42,7 +42,7 @@ from keepward.store.erasing import NOTE
 from keepward.store.file import confirm, open_unsealed, prepare
 from keepward.store.reads import Counts, Reader
 from keepward.store.seals import Sealer
-from keepward.store.shared import SharedState
+from keepward.store.server_state import SharedState
 from keepward.store.sql import Connector, Session
 from keepward.store.sqlite import Connections, lay_out
 from keepward.store.tenant import State, against_noted, of_row
