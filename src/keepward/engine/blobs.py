@@ -32,17 +32,13 @@ from keepward.model.blob import (
     Blob,
     Kept,
     Put,
-    agrees,
-    content_type_of,
-    is_textual,
     parse_ref,
     ref_of,
-    settled,
-    text_in,
     with_put,
 )
 from keepward.model.commit import Reason
 from keepward.model.journal import Fault
+from keepward.model.media import agrees, content_type_of, is_textual, media_type_of, text_in
 from keepward.model.memory import ContentType, Record
 from keepward.ports.world import BlobStore
 
@@ -59,7 +55,7 @@ def put(session: Session, data: bytes, media_type: str | None) -> Blob:
     if not (session.policy.enabled and session.policy.capture):
         raise Conflict("memory is switched off by policy; nothing was stored")
     raw = _usable(data)
-    named, active = settled(media_type, raw)
+    named, active = media_type_of(media_type, raw)
     notes = _without_secrets(raw, named)
     files, ref, now = files_of(session.engine), ref_of(raw), session.clock.now()
     blob = Blob(ref=ref, bytes=len(raw), media_type=named, active=active, notes=notes)

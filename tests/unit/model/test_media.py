@@ -7,7 +7,7 @@ import codecs
 import pytest
 
 from keepward.errors import InvalidInput
-from keepward.model.blob import agrees, content_type_of, settled, text_in
+from keepward.model.media import agrees, content_type_of, media_type_of, text_in
 from keepward.model.memory import ContentType
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(32)
@@ -44,12 +44,12 @@ SAMPLES = {
 
 @pytest.mark.parametrize("media_type", SAMPLES)
 def test_bytes_say_what_they_are_where_nobody_else_does(media_type: str) -> None:
-    assert settled(None, SAMPLES[media_type])[0] == media_type
+    assert media_type_of(None, SAMPLES[media_type])[0] == media_type
 
 
 @pytest.mark.parametrize("media_type", SAMPLES)
 def test_a_true_claim_is_taken(media_type: str) -> None:
-    assert settled(media_type, SAMPLES[media_type])[0] == media_type
+    assert media_type_of(media_type, SAMPLES[media_type])[0] == media_type
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_a_true_claim_is_taken(media_type: str) -> None:
 )
 def test_a_claim_that_the_bytes_contradict_is_refused(claim: str, data: bytes) -> None:
     with pytest.raises(InvalidInput, match="not of that media type"):
-        settled(claim, data)
+        media_type_of(claim, data)
 
 
 @pytest.mark.parametrize(
@@ -83,13 +83,13 @@ def test_a_claim_that_the_bytes_contradict_is_refused(claim: str, data: bytes) -
     ],
 )
 def test_one_thing_has_one_media_type(claim: str, kept: str) -> None:
-    assert settled(claim, PNG)[0] == kept
+    assert media_type_of(claim, PNG)[0] == kept
 
 
 @pytest.mark.parametrize("claim", ["", "image", "image/", "/png", "image/p ng", "ima\u0261e/png", 7])
 def test_what_is_no_media_type_is_refused(claim: object) -> None:
     with pytest.raises(InvalidInput, match="two names"):
-        settled(claim, PNG)  # type: ignore[arg-type]
+        media_type_of(claim, PNG)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -106,22 +106,41 @@ def test_what_is_no_media_type_is_refused(claim: object) -> None:
     ],
 )
 def test_a_closer_name_for_the_same_bytes_is_taken(claim: str, sample: str) -> None:
-    assert settled(claim, SAMPLES[sample])[0] == claim
+    assert media_type_of(claim, SAMPLES[sample])[0] == claim
 
 
-@pytest.mark.parametrize("media_type", ["text/html", "image/svg+xml", "application/xml", "application/x-executable"])
+@pytest.mark.parametrize(
+    "media_type",
+    [
+        "text/html",
+        "image/svg+xml",
+        "application/xml",
+        "application/x-executable",
+        "application/zip",
+        "application/octet-stream",
+    ],
+)
 def test_what_may_run_is_active(media_type: str) -> None:
-    assert settled(None, SAMPLES[media_type])[1]
+    assert media_type_of(None, SAMPLES[media_type])[1]
 
 
 @pytest.mark.parametrize("sample", ["text/html", "image/svg+xml"])
 def test_what_may_run_is_active_under_another_name_too(sample: str) -> None:
-    assert settled("text/plain", SAMPLES[sample]) == ("text/plain", True)
+    assert media_type_of("text/plain", SAMPLES[sample]) == ("text/plain", True)
+
+
+@pytest.mark.parametrize("claim", ["application/x-unheard-of", "text/x-unheard-of"])
+def test_type_nobody_listed_is_active(claim: str) -> None:
+    assert media_type_of(claim, SAMPLES["text/plain"]) == (claim, True)
+
+
+def test_text_in_an_older_encoding_is_not_active() -> None:
+    assert media_type_of("text/plain", b"K\xf6ln") == ("text/plain", False)
 
 
 @pytest.mark.parametrize("media_type", ["image/png", "text/plain", "application/pdf", "application/json"])
 def test_what_is_only_looked_at_is_not_active(media_type: str) -> None:
-    assert not settled(None, SAMPLES[media_type])[1]
+    assert not media_type_of(None, SAMPLES[media_type])[1]
 
 
 @pytest.mark.parametrize(
