@@ -17,6 +17,7 @@ from keepward.http.server import create_app
 from keepward.http.serving import Answered, Answers, Rates, Serving
 from keepward.http.slots import CALL, COSTLY, STREAM, Slots
 from keepward.state import LocalState
+from keepward.store.verify import _Check as Check
 
 
 @pytest.fixture
@@ -110,6 +111,17 @@ def test_after_that_time_it_goes_on(stage):
 def test_what_was_turned_away_does_not_lengthen_the_wait():
     rates = Rates(3, LocalState(lambda: 0.0))
     assert [rates.take("one") for _ in range(9)][3:] == [20.0] * 6
+
+
+def test_what_was_done_already_is_counted_up_to_an_hour():
+    now = [0.0]
+    rates = Rates(3, LocalState(lambda: now[0]))
+    rates.charge("one", 1_000_000)
+    waits = [rates.take("one")]
+    now[0] = 3599.0
+    waits.append(rates.take("one"))
+    now[0] = 3600.0
+    assert [*waits, rates.take("one"), rates.take("two")] == [3560.0, 0.0, 0.0, 0.0]
 
 
 def test_each_principal_has_an_allowance_of_its_own(stage):
@@ -376,6 +388,24 @@ def test_a_call_of_an_agent_that_only_reads_has_a_deadline(tmp_path, monkeypatch
     answer = client.post("/memory/bisect", json={"query": "launch bird", "contains": "heron"})
     world.memory.close()
     assert (answer.status_code, answer.json().get("code")) == (status, "took_too_long" if status == 503 else None)
+
+
+@pytest.mark.parametrize(("who", "ended"), [("agent", True), ("owner", False)])
+@pytest.mark.parametrize(("method", "path"), [("POST", "/memory/verify"), ("POST", "/memory/verify/watch")])
+def test_a_verification_by_an_agent_has_a_deadline(tmp_path, monkeypatch, who, ended, method, path):
+    world = World(tmp_path)
+    world.memory.remember("The kettle is blue", tier="archival")
+    client = {"agent": world.bearer(), "owner": world.owner}[who]
+
+    def slow(*given):
+        world.ticks.now += 31
+        return real(*given)
+
+    real = Check.all
+    monkeypatch.setattr(Check, "all", slow)
+    answer = client.request(method, path)
+    world.memory.close()
+    assert ("took_too_long" in answer.text, "checked" in answer.text) == (ended, not ended)
 
 
 def test_a_server_without_a_free_worker_is_not_ready(stage, monkeypatch):
