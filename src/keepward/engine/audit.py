@@ -288,7 +288,7 @@ def _checks(session: Session, facts: dict[str, Any]) -> list[Check]:
             not stuck,
             (
                 f"{queue} proposals wait, {stuck} of them for more than {STUCK.days} days; "
-                f"{facts['quarantine']['expired']} ran out undecided lately: `keepward pending --state expired`"
+                f"{facts['quarantine']['expired']} expired undecided: `keepward pending --state expired`"
             ),
         ),
         "blocks": (
