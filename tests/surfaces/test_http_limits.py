@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import threading
+from contextlib import suppress
 from dataclasses import replace
 
 import anyio
@@ -13,8 +16,8 @@ from starlette.testclient import TestClient
 
 from keepward.engine import inquire
 from keepward.http.reading import Problem
-from keepward.http.server import create_app
-from keepward.http.serving import Answered, Answers, Rates, Serving
+from keepward.http.server import bind, build, create_app, prepare
+from keepward.http.serving import Answered, Answers, Rates, ServerOptions, Serving
 from keepward.http.slots import CALL, COSTLY, STREAM, Slots
 from keepward.state import LocalState
 from keepward.store.verify import _Check as Check
@@ -445,3 +448,36 @@ def test_a_reader_that_takes_nothing_is_dropped_and_its_slot_is_free(tmp_path, m
     held = world.serving.slots.held(STREAM)
     world.memory.close()
     assert (hung, held, taken) == (False, 0, ["http.response.start"])
+
+
+def test_over_a_socket_a_reader_that_takes_nothing_is_dropped(tmp_path, monkeypatch):
+    monkeypatch.setattr("keepward.http.edge.SEND_S", 0.2)
+    free, release = threading.Event(), Slots._release
+
+    def released(*given):
+        release(*given)
+        free.set()
+
+    monkeypatch.setattr(Slots, "_release", released)
+    world = World(tmp_path)
+    blob = world.memory.put_blob(os.urandom(8 << 20))
+    bound, options = bind(ServerOptions(port=0))
+    app = build(world.memory, replace(options, mcp=False))
+    ready = prepare(app)
+    thread = threading.Thread(target=ready.answer, args=(bound,))
+    thread.start()
+    with socket.create_connection(bound.getsockname()[:2]) as reader:
+        token = world.owner.headers["Authorization"]
+        reader.sendall(
+            f"GET /memory/blobs/{blob.ref} HTTP/1.1\r\nHost: 127.0.0.1:{options.port}\r\n"
+            f"Authorization: {token}\r\n\r\n".encode()
+        )
+        dropped, got = free.wait(20), 0
+        with suppress(ConnectionError):
+            while piece := reader.recv(1 << 20):
+                got += len(piece)
+    ready.should_exit = True
+    thread.join(20)
+    held = app.state.serving.slots.held(CALL)
+    world.memory.close()
+    assert (dropped, 0 < got < 8 << 20, held) == (True, True, 0)
