@@ -52,3 +52,15 @@ def test_an_expired_body_goes_a_term_after_maintenance_found_it(owner: Memory, c
         owner.run_job("sweep_blobs", force=True)
     with pytest.raises(Conflict, match="no longer there"):
         owner.reopen(waiting.id, reason="too late")
+
+
+def test_the_owner_is_told_of_what_a_jump_expired(owner: Memory, clock: Any, waiting: Waiting) -> None:
+    def expired() -> int:
+        return int(owner.status()["quarantine"]["expired"])
+
+    told = [expired()]
+    for days in (400, 29, 2):
+        clock.move(days=days)
+        owner.run_job("sweep_blobs", force=True)
+        told.append(expired())
+    assert told == [0, 1, 1, 0]

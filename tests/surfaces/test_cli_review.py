@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
+
+from keepward.adapters.world import SystemClock
 
 
 def test_pending_shows_the_exact_change(run, held):
@@ -188,3 +192,12 @@ def test_pending_marks_what_is_stale_and_shows_what_holds_now(run, held):
     assert f"keepward amend {name}" in " ".join(shown.split())
     done = run("amend", name, "Ship next week, calmly", "--if-version", str(version), "--as", "operator")
     assert (done.code, run("get", "mission", "--json").json["text"]) == (0, "Ship next week, calmly")
+
+
+def test_what_expired_undecided_is_told_with_the_way_back(run, held, monkeypatch):
+    later = datetime.now(UTC) + timedelta(days=400)
+    monkeypatch.setattr(SystemClock, "now", lambda self: later)
+    said = [" ".join(run(command).out.split()) for command in ("pending", "status")]
+    assert ["1 proposal expired undecided" in each and "keepward reopen ID" in each for each in said] == [True, True]
+    assert "1 expired undecided" in " ".join(run("doctor").out.split())
+    assert "expired undecided" not in run("pending", "--state", "all").out

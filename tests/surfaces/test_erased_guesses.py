@@ -34,3 +34,33 @@ def test_a_dry_run_counts_as_a_change(world):
     stranger = world.bearer(scope="/agents/bo")
     tries = [stranger.post("/memory/import?name=notes.md&dry_run=true", content=GUESSES) for _ in range(4)]
     assert [each.status_code for each in tries] == [200, 200, 200, 429]
+
+
+BATCH = [f"The blue boat has berth {n}" for n in range(4705, 4715)]
+
+
+def imported(client, texts):
+    body = "# Notes\n\n" + "".join(f"- {each}\n" for each in texts)
+    return client.post("/memory/import?name=notes.md", content=body)
+
+
+def batch(client, texts):
+    return client.post("/memory/items/batch", json={"items": [{"text": text} for text in texts]})
+
+
+@pytest.mark.parametrize("send", [batch, imported])
+def test_a_batch_that_held_erased_text_counts_as_all_its_texts(world, send):
+    near = world.bearer(scope="/agents/ana")
+    statuses = [send(near, BATCH).status_code, send(near, ["Tea is on the left"]).status_code]
+    # Three a minute: the wait is until nine further texts and the next call are paid for.
+    world.ticks.now += 140
+    statuses.append(send(near, ["Tea is on the left"]).status_code)
+    world.ticks.now += 60
+    assert [*statuses, send(near, ["Tea is on the left"]).status_code] == [200, 429, 429, 200]
+
+
+@pytest.mark.parametrize("send", [batch, imported])
+def test_a_batch_without_erased_text_counts_once(world, send):
+    near = world.bearer(scope="/agents/ana")
+    texts = [each for each in BATCH if each != PIN]
+    assert [send(near, texts).status_code, send(near, ["Tea is on the left"]).status_code] == [200, 200]

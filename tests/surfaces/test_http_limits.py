@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import threading
+from contextlib import suppress
 from dataclasses import replace
 
 import anyio
@@ -13,10 +16,11 @@ from starlette.testclient import TestClient
 
 from keepward.engine import inquire
 from keepward.http.reading import Problem
-from keepward.http.server import create_app
-from keepward.http.serving import Answered, Answers, Rates, Serving
+from keepward.http.server import bind, build, create_app, prepare
+from keepward.http.serving import Answered, Answers, Rates, ServerOptions, Serving
 from keepward.http.slots import CALL, COSTLY, STREAM, Slots
 from keepward.state import ServerState
+from keepward.store.verify import _Check as Check
 
 
 @pytest.fixture
@@ -110,6 +114,17 @@ def test_after_that_time_it_goes_on(stage):
 def test_what_was_turned_away_does_not_lengthen_the_wait():
     rates = Rates(3, ServerState(lambda: 0.0))
     assert [rates.take("one") for _ in range(9)][3:] == [20.0] * 6
+
+
+def test_what_was_done_already_is_counted_up_to_an_hour():
+    now = [0.0]
+    rates = Rates(3, ServerState(lambda: now[0]))
+    rates.charge("one", 1_000_000)
+    waits = [rates.take("one")]
+    now[0] = 3599.0
+    waits.append(rates.take("one"))
+    now[0] = 3600.0
+    assert [*waits, rates.take("one"), rates.take("two")] == [3560.0, 0.0, 0.0, 0.0]
 
 
 def test_each_principal_has_an_allowance_of_its_own(stage):
@@ -377,6 +392,24 @@ def test_a_call_of_an_agent_that_only_reads_has_a_deadline(tmp_path, monkeypatch
     assert (answer.status_code, answer.json().get("code")) == (status, "took_too_long" if status == 503 else None)
 
 
+@pytest.mark.parametrize(("who", "ended"), [("agent", True), ("owner", False)])
+@pytest.mark.parametrize(("method", "path"), [("POST", "/memory/verify"), ("POST", "/memory/verify/watch")])
+def test_a_verification_by_an_agent_has_a_deadline(tmp_path, monkeypatch, who, ended, method, path):
+    world = World(tmp_path)
+    world.memory.remember("The kettle is blue", tier="archival")
+    client = {"agent": world.bearer(), "owner": world.owner}[who]
+
+    def slow(*given):
+        world.ticks.now += 31
+        return real(*given)
+
+    real = Check.all
+    monkeypatch.setattr(Check, "all", slow)
+    answer = client.request(method, path)
+    world.memory.close()
+    assert ("took_too_long" in answer.text, "checked" in answer.text) == (ended, not ended)
+
+
 def test_a_server_without_a_free_worker_is_not_ready(stage, monkeypatch):
     monkeypatch.setattr("keepward.http.server.READY_S", 0.05)
     free, reading = threading.Event(), Serving.newest
@@ -414,3 +447,36 @@ def test_a_reader_that_takes_nothing_is_dropped_and_its_slot_is_free(tmp_path, m
     held = world.serving.slots.held(STREAM)
     world.memory.close()
     assert (hung, held, taken) == (False, 0, ["http.response.start"])
+
+
+def test_over_a_socket_a_reader_that_takes_nothing_is_dropped(tmp_path, monkeypatch):
+    monkeypatch.setattr("keepward.http.edge.SEND_S", 0.2)
+    free, release = threading.Event(), Slots._release
+
+    def released(*given):
+        release(*given)
+        free.set()
+
+    monkeypatch.setattr(Slots, "_release", released)
+    world = World(tmp_path)
+    blob = world.memory.put_blob(os.urandom(8 << 20))
+    bound, options = bind(ServerOptions(port=0))
+    app = build(world.memory, replace(options, mcp=False))
+    ready = prepare(app)
+    thread = threading.Thread(target=ready.answer, args=(bound,))
+    thread.start()
+    with socket.create_connection(bound.getsockname()[:2]) as reader:
+        token = world.owner.headers["Authorization"]
+        reader.sendall(
+            f"GET /memory/blobs/{blob.ref} HTTP/1.1\r\nHost: 127.0.0.1:{options.port}\r\n"
+            f"Authorization: {token}\r\n\r\n".encode()
+        )
+        dropped, got = free.wait(20), 0
+        with suppress(ConnectionError):
+            while piece := reader.recv(1 << 20):
+                got += len(piece)
+    ready.should_exit = True
+    thread.join(20)
+    held = app.state.serving.slots.held(CALL)
+    world.memory.close()
+    assert (dropped, 0 < got < 8 << 20, held) == (True, True, 0)

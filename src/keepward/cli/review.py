@@ -52,6 +52,7 @@ def pending(call: Call, state: str, limit: int | None, everything: bool) -> Answ
         raise InvalidInput("--state takes pending, approved, rejected, expired, stale or all")
     memory = call.memory("decide")
     found = memory.pending(state=None if state == "all" else state)
+    expired = memory.status()["quarantine"]["expired"] if state == "pending" and not call.as_json else 0
     most = len(found) if everything or (limit is None and call.as_json) else limit or _SHOWN
     cut = f", the newest {most} are shown, and all with --no-limit" if most < len(found) else ""
     proposals = [{**each.to_dict(), "shown": as_json(memory.shown(each))} for each in found[-most:]]
@@ -59,6 +60,8 @@ def pending(call: Call, state: str, limit: int | None, everything: bool) -> Answ
     def show(screen: Screen, data: dict[str, Any]) -> None:
         if not data["proposals"]:
             screen.line("Nothing waits for review.", "dim")
+        if expired:
+            screen.line(expired_undecided(expired))
         for each in data["proposals"]:
             show_proposal(screen, each)
             if each["stale"]:
@@ -71,6 +74,14 @@ def pending(call: Call, state: str, limit: int | None, everything: bool) -> Answ
     several = f"{len(found):,} of them{cut}; `approve` and `reject --reason` take several ids at once"
     talk = (several,) if cut or len(found) > _MANY else ()
     return Answer({"proposals": proposals, "count": len(proposals), "total": len(found)}, show, talk=talk)
+
+
+def expired_undecided(count: int) -> str:
+    """Return what a person is told of proposals that nobody decided in time."""
+    return (
+        f"{counted(count, 'proposal', 'proposals')} expired undecided: `keepward pending --state expired` shows them, "
+        "`keepward reopen ID --reason ...` brings one back"
+    )
 
 
 def show_proposal(screen: Screen, data: dict[str, Any]) -> None:

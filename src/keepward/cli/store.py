@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from keepward.cli.call import Answer, Call, as_json, data_of, owner_token
 from keepward.cli.command import argument, command, option
 from keepward.cli.memories import minute
+from keepward.cli.review import expired_undecided
 from keepward.errors import Conflict, InvalidInput, StoreUnavailable, Unauthorised
 from keepward.model.value import counted
 
@@ -97,7 +98,7 @@ def _summary(data: dict[str, Any]) -> Iterator[tuple[str, str]]:
     since = f", the oldest since {minute(queue['oldest_at'])} UTC: `keepward pending`"
     yield "review", f"{waits}{since}" if queue["depth"] else "nothing waits"
     if queue["expired"]:
-        yield "undecided", f"{queue['expired']} ran out lately: `keepward pending --state expired`"
+        yield "undecided", expired_undecided(queue["expired"])
     if data["stuck_drafts"]:
         yield "drafts", f"{counted(data['stuck_drafts'], 'draft', 'drafts')} not finished"
     lacking = counted(data["vectors_pending"], "memory waits", "memories wait")

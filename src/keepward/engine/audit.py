@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+from keepward import deadline
 from keepward.engine import blobs, identity
 from keepward.engine.index import from_database
 from keepward.engine.read import seq_of
@@ -135,7 +136,13 @@ def verify(session: Session, *, on_progress: Callable[[int, int], None] | None =
     What it raises ends the check.
     """
     store = session.store
-    checked, faults = store.verify(on_progress=on_progress)
+
+    def report(done: int, total: int) -> None:
+        deadline.check()
+        if on_progress is not None:
+            on_progress(done, total)
+
+    checked, faults = store.verify(on_progress=report)
     with store.inspecting():
         count, wrong = blobs.check(session.engine)
     found, checked = (*faults, *wrong), {**checked, "blob_files": count}
@@ -280,7 +287,7 @@ def _checks(session: Session, facts: dict[str, Any]) -> list[Check]:
             not stuck,
             (
                 f"{queue} proposals wait, {stuck} of them for more than {STUCK.days} days; "
-                f"{facts['quarantine']['expired']} ran out undecided lately: `keepward pending --state expired`"
+                f"{facts['quarantine']['expired']} expired undecided: `keepward pending --state expired`"
             ),
         ),
         "blocks": (

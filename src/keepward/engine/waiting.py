@@ -118,13 +118,13 @@ def waiting_rows(session: Session) -> list[Row]:
 
 
 def ran_out(session: Session) -> int:
-    """Return how many proposals nobody decided in time, of those that a handle may read and whose body is still kept.
+    """Return how many proposals expired undecided and can be reopened, of those that a handle may read.
 
-    Those of jobs are left out: a job asks again.
+    Those of jobs are left out: a job asks again. Of a body that was dropped no operation is left.
     """
     now = session.clock.now()
-    old = (each for each in _rows(session) if _state(each, now) == "expired" and not each.proposer.startswith("job:"))
-    return sum(each.until > now - session.policy.review_keep for each in old)
+    old = (each for each in _rows(session) if _state(each, now) == "expired" and each.ops)
+    return sum(not each.proposer.startswith("job:") for each in old)
 
 
 def _state(row: Row, now: datetime) -> str:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
+from keepward import guesses
 from keepward.engine import blobs
 from keepward.engine.commit import Steps, Stored, Transaction, transact
 from keepward.engine.features import packed
@@ -263,7 +264,11 @@ def _transact(
     if not session.policy.enabled:
         return carry_out(Transaction(session, _NOWHERE), decide(session))
     slow = session.embedder is not None or session.engine.redactor is not None or size > MANY
-    return transact(session, decide, carry_out, beforehand=slow, together=together)
+    result = transact(session, decide, carry_out, beforehand=slow, together=together)
+    outcomes: list[Any] = result if isinstance(result, list) else [result]
+    if any(reason.gate == "erased" for each in outcomes for reason in each.reasons):
+        guesses.add(size)
+    return result
 
 
 def _ended(transaction: Transaction, change: Change, item: Judgement, draft: Draft, stored: Stored | None) -> Outcome:

@@ -76,15 +76,13 @@ class Problem(HTTPException):
         super().__init__(status, detail, dict(headers) if headers else None)
         self.status, self.code, self.extra = status, code, extra
 
+    def told(self) -> dict[str, Any]:
+        """Return it as part of an answer that has begun."""
+        return {"code": self.code, "detail": str(self.detail), "status": self.status}
+
     def response(self) -> Response:
-        body = {
-            "type": f"urn:keepward:problem:{self.code}",
-            "title": TITLES.get(self.code, "Something went wrong"),
-            "status": self.status,
-            "detail": str(self.detail),
-            "code": self.code,
-            **self.extra,
-        }
+        kind = {"type": f"urn:keepward:problem:{self.code}", "title": TITLES.get(self.code, "Something went wrong")}
+        body = {**kind, **self.told(), **self.extra}
         return _Body(body, self.status, dict(self.headers or {}))
 
 

@@ -463,9 +463,9 @@ def _add(made: APIRouter, verb: Verb, row: Row, *, confirms: bool) -> None:
         given |= sent["body"].given() if sent.get("body") is not None else {}
         beside = {name: sent.get(name) for name in ("received", *(row.beside or ()))}
         call = Call(http=sent["http"], memory=sent["handle"], verb=verb, given=given, beside=beside)
-        # A streamed answer goes on after this returns; its slot limits it.
-        bounded = not verb.changes and WORK.get(verb.operation) is not slots.STREAM and not row.extra
-        with serving_of(call.http).limited(call.memory) if bounded else nullcontext():
+        # A streamed answer goes on after this returns: what makes it is limited by itself.
+        streamed = WORK.get(verb.operation) is slots.STREAM or row.extra
+        with nullcontext() if streamed else serving_of(call.http).limited(call.memory, reads=not verb.changes):
             return row.answer(call)
 
     async def receiving(**sent: Any) -> Response:

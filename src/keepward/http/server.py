@@ -17,7 +17,7 @@ import logging
 import math
 import socket
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import cache
 from importlib.metadata import version
@@ -381,7 +381,11 @@ def build(
         # A GET is a stream of what a session has to say.
         await serving.admit(scope, handle, STREAM if scope["method"] == "GET" else CALL)
 
-    hooks: dict[str, Any] = {"authenticate": authenticate, "admit": admit, "body_limit": options.body_limit}
+    def bounded(handle: Memory, reads: bool) -> AbstractContextManager[None]:
+        return serving.bounded(handle, reads=reads)
+
+    hooks: dict[str, Any] = {"authenticate": authenticate, "admit": admit, "bounded": bounded}
+    hooks |= {"body_limit": options.body_limit}
     hooks |= {"enter": enter, "stateless": serving.shares is not None, "drafts": serving.drafts}
     routes = mcp.routes(memory, profile=options.mcp_profile, **hooks)
     app = create_app(memory, options=options, serving=serving, lifespan=lambda _: mcp.lifespan(routes))

@@ -9,7 +9,8 @@ Invariants
 (4) Time and randomness come in here, once.
 (5) Servers of one database answer alike: what is remembered between requests is in the database. What is this server's
     own is how much it does at a time: streams, imports, and the handles that it has at hand.
-(6) A principal has one allowance for all its calls; it fills up evenly, to the whole of a minute at most.
+(6) A principal has one allowance for all its calls; it fills up evenly, to the whole of a minute at most. A call that
+    was refused because of erased text counts as all its texts, up to what an hour allows.
 (7) A call that is sent again under its ``Idempotency-Key`` within a day is answered again; the same key with another
     call is refused, and one that a server which runs still carries out is a conflict. An erasure empties all answers.
     What says nothing of the call itself (credential, rate, size, a fault of the server) is not held.
@@ -31,7 +32,7 @@ from typing import ParamSpec, TypeVar
 from starlette.concurrency import run_in_threadpool
 from starlette.types import Scope
 
-from keepward import deadline
+from keepward import deadline, guesses
 from keepward.config import ServerSettings, Settings
 from keepward.errors import InvalidInput, KeepwardError, StoreUnavailable
 from keepward.http.credentials import Sessions
@@ -128,8 +129,8 @@ _PASSING = frozenset({401, 403, 408, 413, 415, 429})
 class Rates:
     """The allowances of all principals; ``per_minute`` 0 is no limit."""
 
-    #: What is left and when that was so; after a minute of rest it is all there again.
-    KIND = Kind(name="rate", of=tuple[float, ...], ttl_s=60, renewed=True, max_entries=1)
+    #: What is left, less than nothing after guesses, and when that was so; after an hour of rest it is all there again.
+    KIND = Kind(name="rate", of=tuple[float, ...], ttl_s=3600, renewed=True, max_entries=1)
 
     def __init__(self, per_minute: int, state: ServerState) -> None:
         self._per_minute, self._state = per_minute, state
@@ -138,19 +139,30 @@ class Rates:
         """Count one change; return 0, or the seconds to wait when it is one too many and was not counted."""
         if not self._per_minute:
             return 0.0
-        whole, refill, now = float(self._per_minute), self._per_minute / 60, self._state.now()
-        wait = 0.0
+        refill, wait = self._per_minute / 60, 0.0
 
-        def taken(before: tuple[float, float] | None) -> tuple[float, float]:
+        def taken(left: float) -> float:
             nonlocal wait
-            left, at = before or (whole, now)
-            left = min(whole, left + (now - at) * refill)
             # Rounding must not cost the last one of a minute.
             wait = 0.0 if left >= 1 - 1e-9 else (1 - left) / refill
-            return (left if wait else left - 1, now)
+            return left if wait else left - 1
 
-        self._state.change(self.KIND, "", taken, owner=principal)
+        self._change(principal, taken)
         return wait
+
+    def charge(self, principal: str, changes: int) -> None:
+        """Count changes that were made already; the wait for them is an hour at most."""
+        if self._per_minute and changes > 0:
+            self._change(principal, lambda left: max(left - changes, -59.0 * self._per_minute))
+
+    def _change(self, principal: str, new: Callable[[float], float]) -> None:
+        whole, now = float(self._per_minute), self._state.now()
+
+        def changed(before: tuple[float, float] | None) -> tuple[float, float]:
+            left, at = before or (whole, now)
+            return (new(min(whole, left + (now - at) * whole / 60)), now)
+
+        self._state.change(self.KIND, "", changed, owner=principal)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -298,17 +310,34 @@ class Serving:
         scope[RELEASED].callback(released)
 
     @contextmanager
-    def limited(self, handle: Memory) -> Iterator[None]:
-        """Limit the time of a call that only reads, unless an owner makes it.
+    def bounded(self, handle: Memory, *, reads: bool) -> Iterator[None]:
+        """Limit the time of a call that only reads, and charge any other for its guesses, unless an owner makes it.
+
+        Raises:
+            deadline.Passed: it took too long.
+        """
+        if handle.actor.is_owner:
+            yield
+        elif reads:
+            with deadline.within(CALL_S, self.monotonic):
+                yield
+        else:
+            with guesses.counted() as texts:
+                try:
+                    yield
+                finally:
+                    # The call itself was counted when it came.
+                    self.rates.charge(principal_of(handle), texts() - 1)
+
+    @contextmanager
+    def limited(self, handle: Memory, *, reads: bool) -> Iterator[None]:
+        """Do as ``bounded`` for a call over HTTP.
 
         Raises:
             Problem: 503, it took too long.
         """
-        if handle.actor.is_owner:
-            yield
-            return
         try:
-            with deadline.within(CALL_S, self.monotonic):
+            with self.bounded(handle, reads=reads):
                 yield
         except deadline.Passed as fault:
             raise Problem(503, "took_too_long", str(fault), headers={"Retry-After": "60"}) from None

@@ -35,7 +35,7 @@ from starlette.types import Receive, Scope, Send
 from keepward.errors import KeepwardError, NotFound
 from keepward.http.answers import Call, failure, json_response, over_http, shape
 from keepward.http.credentials import serving_of
-from keepward.http.reading import etag_of_text, not_modified, seq_of
+from keepward.http.reading import Problem, etag_of_text, not_modified, seq_of
 from keepward.http.serving import RELEASED, Serving
 from keepward.interchange import load, plan_restore_export, restore_export, write_vault
 from keepward.interchange.imports import Format, Result
@@ -316,10 +316,11 @@ def piped_lines(call: Call, work: Callable[[Tell], None]) -> Piped:
 
         try:
             work(tell)
-        except KeepwardError as fault:
+        except (KeepwardError, Problem) as fault:
             if not begun:
                 raise
-            tell({"error": failure(fault)})
+            told = fault.told() if isinstance(fault, Problem) else failure(fault)
+            tell({"error": told})
 
     return Piped(call, run)
 
@@ -364,7 +365,12 @@ def bring_in(call: Call) -> Response:
     upload: Upload = call.beside["received"]
     how = {name: call.given.get(name) for name in ("format", "session", "facts", "subject", "dry_run")}
     upload.name = call.given.get("name") or upload.name
-    return piped_lines(call, lambda tell: _import(call.memory, upload, how, tell))
+
+    def work(tell: Tell) -> None:
+        with serving_of(call.http).bounded(call.memory, reads=False):
+            _import(call.memory, upload, how, tell)
+
+    return piped_lines(call, work)
 
 
 def _import(memory: Memory, upload: Upload, how: dict[str, Any], tell: Tell) -> None:

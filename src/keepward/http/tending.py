@@ -90,7 +90,8 @@ def watch_verify(call: Call) -> Response:
     """Check the store, a line for every part."""
 
     def work(tell: Tell) -> None:
-        found = call.memory.verify(on_progress=lambda done, total: tell({"done": done, "total": total}))
+        with serving_of(call.http).limited(call.memory, reads=True):
+            found = call.memory.verify(on_progress=lambda done, total: tell({"done": done, "total": total}))
         tell({"result": shape(found)})
 
     return piped_lines(call, work)

@@ -33,7 +33,7 @@ import signal
 import threading
 from collections import Counter
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -57,6 +57,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import BaseRoute, Route
 from starlette.types import Message, Receive, Scope, Send
 
+from keepward import deadline
 from keepward.engine.view import WITHHELD
 from keepward.errors import KeepwardError, Unauthorised
 from keepward.mcp import profiles, turned_away
@@ -178,6 +179,13 @@ run_sync = anyio.to_thread.run_sync
 HandleOf = Callable[[Context], "Memory"]
 #: Counts a change of a handle's; returns 0, or the seconds to wait when it is one too many.
 Admit = Callable[["Memory"], float]
+#: Limits the call of a handle's that the block makes: of True it only reads.
+Bounded = Callable[["Memory", bool], AbstractContextManager[None]]
+
+
+def _unbounded(handle: Memory, reads: bool) -> AbstractContextManager[None]:
+    return nullcontext()
+
 
 #: What earlier revisions of the protocol answer where a resource is not there.
 _RESOURCE_NOT_FOUND = -32_002
@@ -194,13 +202,18 @@ def as_agent(handle: Memory, name: str) -> Memory:
 
 
 def build(
-    profile: Profile, handle_of: HandleOf, *, reviewer: Memory | None = None, admit: Admit | None = None
+    profile: Profile,
+    handle_of: HandleOf,
+    *,
+    reviewer: Memory | None = None,
+    admit: Admit | None = None,
+    bounded: Bounded = _unbounded,
 ) -> Server[Any]:
     """Return a server of a profile.
 
     ``reviewer`` is the handle of the person in the chat, who may then be asked about what is held; see (6).
     """
-    answers = _Answers(profile, handle_of, reviewer, admit)
+    answers = _Answers(profile, handle_of, reviewer, admit, bounded)
     more: dict[str, Any] = {
         "on_list_resources": answers.list_resources,
         "on_list_resource_templates": answers.list_templates,
@@ -229,8 +242,10 @@ def build(
 class _Answers:
     """The answers of one server."""
 
-    def __init__(self, profile: Profile, handle_of: HandleOf, reviewer: Memory | None, admit: Admit | None) -> None:
-        self._handle_of, self._reviewer, self._admit = handle_of, reviewer, admit
+    def __init__(
+        self, profile: Profile, handle_of: HandleOf, reviewer: Memory | None, admit: Admit | None, bounded: Bounded
+    ) -> None:
+        self._handle_of, self._reviewer, self._admit, self._bounded = handle_of, reviewer, admit, bounded
         self._tools = {tool.name: tool for tool in profile.tools}
         self._listed = [types.Tool.model_validate(tool.as_dict()) for tool in profile.tools]
 
@@ -250,7 +265,7 @@ class _Answers:
                 return await self._resumed(memory, self._reviewer, params)
             answer = await run_sync(self._run, memory, tool, params.arguments)
             return await self._confirmed(ctx, memory, answer)
-        except KeepwardError as fault:
+        except (KeepwardError, deadline.Passed) as fault:
             return _failed(str(fault))
         except (MCPError, ValidationError):
             raise
@@ -263,7 +278,8 @@ class _Answers:
         wait = 0.0 if tool.reads or self._admit is None else self._admit(memory)
         if wait > 0:
             raise KeepwardError(f"too many changes at once; wait {max(1, round(wait))} seconds, then go on")
-        return tool.run(memory, arguments)
+        with self._bounded(memory, tool.reads):
+            return tool.run(memory, arguments)
 
     async def _confirmed(self, ctx: Context, memory: Memory, answer: Answer) -> Result:
         """Put what is held to the person in the chat where that is possible; else return what the tool gave."""
@@ -319,7 +335,8 @@ class _Answers:
     async def read_resource(self, ctx: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
         missing = types.INVALID_PARAMS if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS else _RESOURCE_NOT_FOUND
         data = {"uri": params.uri[:_ADDRESS]}
-        text, kind = await _or_error(lambda: profiles.read(self._handle_of(ctx), params.uri), missing, data)
+        handle = self._handle_of(ctx)
+        text, kind = await self._read(handle, lambda: profiles.read(handle, params.uri), missing, data)
         contents = types.TextResourceContents(uri=params.uri, mime_type=kind, text=text)
         return types.ReadResourceResult(contents=[contents])
 
@@ -337,20 +354,28 @@ class _Answers:
 
     async def get_prompt(self, ctx: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
         handle = self._handle_of(ctx)
-        prompt, text = await _or_error(
-            lambda: profiles.written(handle, params.name, params.arguments), types.INVALID_PARAMS
+        prompt, text = await self._read(
+            handle, lambda: profiles.written(handle, params.name, params.arguments), types.INVALID_PARAMS
         )
         message = types.PromptMessage(role="user", content=types.TextContent(text=text))
         return types.GetPromptResult(description=prompt.description, messages=[message])
 
+    async def _read(
+        self, handle: Memory, ask: Callable[[], Any], missing: int, data: dict[str, str] | None = None
+    ) -> Any:
+        """Ask memory in a thread; what it cannot do is an error of the protocol with its sentence."""
 
-async def _or_error(ask: Callable[[], Any], missing: int, data: dict[str, str] | None = None) -> Any:
-    """Ask memory in a thread; what it cannot do is an error of the protocol with its sentence."""
-    try:
-        return await run_sync(ask)
-    except KeepwardError as fault:
-        wrong = fault.code in {"not_found", "invalid_input", "context_too_small", "unauthorised"}
-        raise MCPError(missing if wrong else types.INTERNAL_ERROR, str(fault), data) from fault
+        def bounded() -> Any:
+            with self._bounded(handle, True):
+                return ask()
+
+        try:
+            return await run_sync(bounded)
+        except KeepwardError as fault:
+            wrong = fault.code in {"not_found", "invalid_input", "context_too_small", "unauthorised"}
+            raise MCPError(missing if wrong else types.INTERNAL_ERROR, str(fault), data) from fault
+        except deadline.Passed as fault:
+            raise MCPError(types.INTERNAL_ERROR, str(fault), data) from fault
 
 
 def _has_forms(ctx: Context) -> bool:
@@ -484,6 +509,7 @@ class Endpoint:
         profile: Profile,
         authenticate: Authenticate,
         admit: Admit | None,
+        bounded: Bounded,
         body_limit: int,
         enter: Enter | None,
         stateless: bool,
@@ -492,7 +518,7 @@ class Endpoint:
         self._stateless = stateless
         #: By who opened them, open sessions with the instant of their last request, in seconds.
         self._sessions: dict[str, dict[str, float]] = {}
-        self._server = build(profile, _handle_of, admit=admit)
+        self._server = build(profile, _handle_of, admit=admit, bounded=bounded)
         self._manager: StreamableHTTPSessionManager | None = None
 
     @asynccontextmanager
@@ -569,6 +595,7 @@ def routes(
     profile: str | Profile = "default",
     authenticate: Authenticate | None = None,
     admit: Admit | None = None,
+    bounded: Bounded = _unbounded,
     body_limit: int = 1 << 20,
     enter: Enter | None = None,
     stateless: bool = False,
@@ -577,12 +604,12 @@ def routes(
     """Return the routes of the protocol, for a host application to add to its own.
 
     ``authenticate`` is called in a thread for each request; without it a bearer token is asked for and looked up.
-    What it raises beside a `KeepwardError` is left to the host. ``admit`` counts the changes of a handle. ``enter`` may
-    turn a call away. ``stateless`` begins no sessions, so that every call may come to another server; edits are begun
-    in ``drafts``. A token opens at most ``TOKEN_SESSIONS``.
+    What it raises beside a `KeepwardError` is left to the host. ``admit`` counts the changes of a handle, and
+    ``bounded`` limits each call. ``enter`` may turn a call away. ``stateless`` begins no sessions, so that every call
+    may come to another server; edits are begun in ``drafts``. A token opens at most ``TOKEN_SESSIONS``.
     """
     chosen = profiles.profile(profile, drafts) if isinstance(profile, str) else profile
-    endpoint = Endpoint(chosen, authenticate or _by_token(memory), admit, body_limit, enter, stateless)
+    endpoint = Endpoint(chosen, authenticate or _by_token(memory), admit, bounded, body_limit, enter, stateless)
     return [Route(PATH, endpoint=endpoint)]
 
 
