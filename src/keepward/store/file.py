@@ -27,7 +27,7 @@ from keepward.store import anew, forks
 from keepward.store.driver import closed_to, companion, connect, explained, translated
 from keepward.store.journal import walk_chain
 from keepward.store.seals import Sealer
-from keepward.store.sql import FIRST, SQL, load_migrations
+from keepward.store.sql import SQL, load_migrations
 from keepward.store.sqlite import (
     APPLICATION_ID,
     Connections,
@@ -196,10 +196,8 @@ def _header(path: Path) -> tuple[int | None, int, bool]:
         return application, schema, short and not (wal.exists() and wal.stat().st_size > 0)
 
 
-def confirm(connections: Connections, path: Path | None, upgrade: Callable[[str], None] | None = None) -> str:
+def confirm(connections: Connections, path: Path | None) -> str:
     """Bring an opened store up to date, compare its id with the file beside it, and return its id.
-
-    ``upgrade`` moves a store of the first format, which needs its key.
 
     Raises:
         NotAStore: the store is another than the one that was here.
@@ -218,10 +216,6 @@ def confirm(connections: Connections, path: Path | None, upgrade: Callable[[str]
     if schema < newest():
         if not connections.writable:
             raise StoreUnavailable("the store needs a new schema and can only be read; open it once for writing")
-        if schema < FIRST:
-            if upgrade is None:
-                raise StoreUnavailable("the store is of an earlier format; open it once at its place")
-            upgrade(store_id)
         with connections.rewriting() as db:
             migrate(db)
     if path is not None:

@@ -4,7 +4,7 @@ Invariants
 (1) A statement is named by a line ``-- name --``; a fragment is a statement that others include as ``{{name}}``.
 (2) Statements are written for SQLite in the SQL that PostgreSQL has too; ``postgres.py`` says what it writes otherwise.
 (3) Migrations are numbered without a gap and never edited: the hash of each is recorded when it runs and compared
-    afterwards. The first is number 2: what ``upgrade.py`` reads was number 1.
+    afterwards.
 """
 
 from __future__ import annotations
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 FOLDER = Path(__file__).parent
 #: What no id begins with: the end of a range of ids that begin alike.
 LAST = "\U0010ffff"
-#: Number of the first migration.
-FIRST = 2
 #: What is said where a row of a table is there already.
 CLASHES = {
     "records": "the key is taken by another memory; revise that one instead",
@@ -207,7 +205,7 @@ def load_migrations(folder: Path = FOLDER) -> tuple[Migration, ...]:
             sha256 = hashlib.sha256(body).hexdigest()
             found.append(Migration(number=int(match[1]), name=match[2], sql=body.decode(), sha256=sha256))
     found.sort(key=lambda each: each.number)
-    if [each.number for each in found] != list(range(FIRST, FIRST + len(found))):
+    if [each.number for each in found] != list(range(1, len(found) + 1)):
         raise ValueError("migrations must be numbered without a gap")
     return tuple(found)
 

@@ -46,7 +46,6 @@ from keepward.store.shared import SharedState
 from keepward.store.sql import Connector, Session
 from keepward.store.sqlite import Connections, lay_out
 from keepward.store.tenant import State, against_noted, of_row
-from keepward.store.upgrade import upgraded
 from keepward.store.verify import Seen, check_store
 from keepward.store.withheld import Watch
 from keepward.store.writer import Writer
@@ -98,7 +97,7 @@ def open_store(url: str | Path, *, anchor: Anchor | None = None, create: bool = 
     mode = prepare(file, create=create, read_only=read_only, known=None if anchor is None else anchor.knows)
     connections = Connections(str(file), mode=mode)
     try:
-        store_id = confirm(connections, file, upgrade=lambda name: upgraded(connections, name, anchor, file))
+        store_id = confirm(connections, file)
         return Store(connections, store_id, stand(connections, store_id, anchor, file))
     except BaseException:
         connections.close()

@@ -30,7 +30,7 @@ CREATE TABLE tenants (
 ) STRICT, WITHOUT ROWID;
 
 -- The journal. receipt: what the decision was, by the id of the commit; NULL where the commit came without one, from an
--- export or from a store of the first format. The seal covers it, the hash does not: it may be erased, and stays at home.
+-- export. The seal covers it, the hash does not: it may be erased, and stays at home.
 CREATE TABLE commits (
     tenant TEXT NOT NULL,
     seq INTEGER NOT NULL,
