@@ -17,15 +17,16 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from json.encoder import encode_basestring as _quoted
 from typing import Any, Literal, TypeAlias
 
+import msgspec
+
 from keepward.errors import InvalidInput, Tampered
-from keepward.model.codec import SAFE, canonical, commitment, digest, hidden
+from keepward.model.codec import SAFE, canonical, commitment, digest, encode, hidden
 from keepward.model.memory import Record, Status
 from keepward.model.trust import Trust
 from keepward.model.value import Value, to_micros
@@ -121,12 +122,8 @@ class CommitDetails:
 
     def encode(self) -> bytes:
         """Return the canonical payload."""
-        fields: dict[str, Any] = {"v": 1}
-        for name in self.__slots__:
-            value = getattr(self, name)
-            if value not in (None, ()):
-                fields[name] = list(value) if isinstance(value, tuple) else value
-        return canonical(fields)
+        fields = {name: value for name in self.__slots__ if (value := getattr(self, name)) not in (None, ())}
+        return encode({"v": 1, **fields})
 
 
 def decode_details(payload: bytes) -> CommitDetails:
@@ -136,12 +133,12 @@ def decode_details(payload: bytes) -> CommitDetails:
         Tampered: ``CommitDetails.encode`` did not write it.
     """
     try:
-        fields = json.loads(payload)
-        if fields.pop("v") != 1:
+        fields = msgspec.json.decode(payload, type=dict[str, Any])
+        if fields["v"] != 1:
             raise Tampered("a commit is written in an unknown schema; upgrade Keepward or run `keepward verify`")
-        return CommitDetails(**fields | {name: tuple(fields.get(name, ())) for name in ("undoes", "erased")})
-    except (KeyError, ValueError, TypeError, AttributeError) as fault:
-        raise Tampered("a commit's details are damaged; run `keepward verify`") from fault
+        return msgspec.convert(fields, CommitDetails)
+    except (KeyError, ValueError) as exc:
+        raise Tampered("a commit's details are damaged; run `keepward verify`") from exc
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ class Kind:
     """One kind of entries: what they are, how long they last and how many there are at most."""
 
     name: str
-    #: Type of the values, as ``model.codec.unpack`` takes it.
+    #: Type of the values, as ``model.codec.decode`` takes it.
     of: Any
     seconds: float
     #: Whether a change lets an entry last as long again.

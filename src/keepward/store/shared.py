@@ -27,7 +27,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from keepward.errors import KeepwardError, StoreUnavailable, Tampered
-from keepward.model.codec import pack, unpack
+from keepward.model.codec import decode, encode
 from keepward.model.state import Kind
 from keepward.store.sql import Session
 
@@ -143,7 +143,7 @@ class SharedState:
 
     def _sealed(self, place: tuple[str, bytes, bytes], value: Any) -> bytes:
         nonce = secrets.token_bytes(_NONCE)
-        return nonce + self._cipher.encrypt(nonce, json.dumps(pack(value)).encode(), _about(place))
+        return nonce + self._cipher.encrypt(nonce, encode(value), _about(place))
 
     def _found(self, db: Session, kind: Kind, place: tuple[str, bytes, bytes]) -> tuple[Any, float]:
         from cryptography.exceptions import InvalidTag
@@ -154,7 +154,7 @@ class SharedState:
         body = bytes(row[0])
         try:
             text = self._cipher.decrypt(body[:_NONCE], body[_NONCE:], _about(place))
-            return unpack(kind.of, json.loads(text)), row[1]
+            return decode(kind.of, text), row[1]
         except (InvalidTag, ValueError, TypeError, KeyError, Tampered):
             # Of another key, of another release, or bent: to us it is not there.
             _log.warning("an entry of a server does not open", extra={"action": "entry_damaged", "kind": kind.name})
