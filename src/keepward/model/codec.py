@@ -57,7 +57,7 @@ def _ordered(value: Any) -> Any:
         case None | bool() | str():
             return value
         case int():
-            return _safe(value)
+            return safe_integer(value)
         case list() | tuple():
             return [_ordered(item) for item in value]
         case dict():
@@ -69,7 +69,8 @@ def _ordered(value: Any) -> Any:
     raise InvalidInput(f"a {type(value).__name__} has no canonical form; use text, integers, lists or objects")
 
 
-def _safe(number: int) -> int:
+def safe_integer(number: int) -> int:
+    """Return a whole number of at most 2**53; InvalidInput for a larger one."""
     if abs(number) > SAFE:
         raise InvalidInput("an integer beyond 2**53 cannot be stored; send it as text")
     return number
@@ -124,7 +125,7 @@ def commitment(salt: bytes, payload: bytes) -> bytes:
 
 
 def _micros(at: datetime) -> int:
-    return _safe(to_micros(at))
+    return safe_integer(to_micros(at))
 
 
 def _ten_thousandths(share: float) -> int:
