@@ -16,6 +16,7 @@ import dataclasses
 import hashlib
 import json
 import os
+import re
 import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -407,6 +408,10 @@ _NUMBERS: Mapping[Any, Any] = {
     int: Annotated[int, msgspec.Meta(ge=0)],
     float: Annotated[float, msgspec.Meta(ge=0, le=1)],
 }
+#: What a person calls the types that `msgspec` names.
+_WORDS = dict(
+    bool="true or false", str="text", int="a whole number", float="a number", array="a list", object="a table"
+)
 #: Names that a table takes, where its field says less. Core is bounded by its token budgets: a capacity of it would
 #: never be read.
 _NAMES: dict[str, Any] = {"least_trust": PURPOSES, "capacity": ("working", "episodic", "archival")}
@@ -461,7 +466,8 @@ def _typed(kind: Any, value: Any, place: tuple[str, ...]) -> Any:
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as exc:
-        raise _wrong(place, str(exc).replace("Expected", "expected")) from exc
+        says = re.sub(r"`(\w+)`", lambda found: _WORDS.get(found[1], found[0]), str(exc))
+        raise _wrong(place, says.replace("Expected", "expected")) from exc
 
 
 def _check_pattern(pattern: str, place: tuple[str, ...]) -> None:
