@@ -409,9 +409,8 @@ _NUMBERS: Mapping[Any, Any] = {
     float: Annotated[float, msgspec.Meta(ge=0, le=1)],
 }
 #: What a person calls the types that `msgspec` names.
-_WORDS = dict(
-    bool="true or false", str="text", int="a whole number", float="a number", array="a list", object="a table"
-)
+_WORDS = {"bool": "true or false", "str": "text", "int": "a whole number", "float": "a number"}
+_WORDS |= {"array": "a list", "object": "a table"}
 #: Names that a table takes, where its field says less. Core is bounded by its token budgets: a capacity of it would
 #: never be read.
 _NAMES: dict[str, Any] = {"least_trust": PURPOSES, "capacity": ("working", "episodic", "archival")}
