@@ -16,19 +16,22 @@ import dataclasses
 import hashlib
 import json
 import os
+import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from enum import Enum
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+
+import msgspec
 
 from keepward import folders
 from keepward.errors import InvalidInput, StoreUnavailable
 from keepward.model.policy import EthicsRule, Policy
 from keepward.model.query import PURPOSES
-from keepward.model.trust import Trust
 from keepward.model.value import meant, parse_duration
 from keepward.place import Place
 
@@ -400,15 +403,14 @@ def _made(kind: Any, table: Any, path: Path, *place: str) -> Any:
     return kind(**changed)
 
 
-#: What is said of a value of another type.
-_SHOULD = {
-    bool: "a valid boolean",
-    str: "a valid string",
-    int: "a valid integer",
-    float: "a valid number",
-    list: "a valid tuple",
-    dict: "a valid dictionary",
+#: Types of numbers in the file: none is below 0, and a fraction is a share.
+_NUMBERS: Mapping[Any, Any] = {
+    int: Annotated[int, msgspec.Meta(ge=0)],
+    float: Annotated[float, msgspec.Meta(ge=0, le=1)],
 }
+#: What a person calls the types that `msgspec` names.
+_WORDS = {"bool": "true or false", "str": "text", "int": "a whole number", "float": "a number"}
+_WORDS |= {"array": "a list", "object": "a table"}
 #: Names that a table takes, where its field says less. Core is bounded by its token budgets: a capacity of it would
 #: never be read.
 _NAMES: dict[str, Any] = {"least_trust": PURPOSES, "capacity": ("working", "episodic", "archival")}
@@ -421,13 +423,13 @@ def _read_as(hint: Any, value: Any, path: Path, *place: str) -> Any:
         # Left out it is None; no file says so.
         kind, inner = inner[0], ()
     if kind is Mapping:
-        names = _NAMES.get(place[-1], inner[0])
+        table, names = _typed(dict[str, Any], value, place), _NAMES.get(place[-1], inner[0])
         return {
-            _read_as(names, name, path, *place, name): _read_as(inner[1], each, path, *place, name)
-            for name, each in _typed(dict, value, place).items()
+            name if names is str else _chosen(names, name, (*place, name)): _read_as(inner[1], each, path, *place, name)
+            for name, each in table.items()
         }
     if kind is tuple:
-        items = enumerate(_typed(list, value, place))
+        items = enumerate(_typed(list[Any], value, place))
         return tuple(_read_as(inner[0], each, path, *place, str(number)) for number, each in items)
     if dataclasses.is_dataclass(kind):
         made = _made(kind, value, path, *place)
@@ -446,31 +448,25 @@ def _read_as(hint: Any, value: Any, path: Path, *place: str) -> Any:
         if span <= timedelta(0):
             raise _wrong(place, 'write a positive duration such as "24h" or "30d", or a number of seconds')
         return span
-    return _typed(kind, value, place) if kind in _SHOULD else _chosen(kind, inner, value, place)
+    if kind is Literal or issubclass(kind, Enum):
+        return _chosen(inner or kind, value, place)
+    return _typed(_NUMBERS.get(kind, kind), value, place)
 
 
-def _chosen(kind: Any, inner: tuple[Any, ...], value: Any, place: tuple[str, ...]) -> Any:
-    """Return one of the values that a type names."""
-    if kind is Trust:
-        if isinstance(value, str) and value.upper() in Trust.__members__:
-            return Trust[value.upper()]
-        raise _wrong(place, f"must be one of: {', '.join(each.label for each in reversed(Trust))}")
-    known = inner if kind is Literal else tuple(kind)
-    if value not in known:
-        *first, last = (f"'{each}'" for each in known)
-        raise _wrong(place, f"should be {', '.join(first)} or {last}")
-    return known[known.index(value)]
+def _chosen(known: Iterable[Any], value: Any, place: tuple[str, ...]) -> Any:
+    """Return the one of these values that has a name."""
+    names = {getattr(each, "label", each): each for each in known}
+    if not isinstance(value, str) or value not in names:
+        raise _wrong(place, f"{meant(value, names)}use one of {', '.join(names)}")
+    return names[value]
 
 
 def _typed(kind: Any, value: Any, place: tuple[str, ...]) -> Any:
-    """Return a value of a plain type; a number is none below 0, and a fraction is a share."""
-    if type(value) is not kind and not (kind is float and type(value) is int):
-        raise _wrong(place, f"should be {_SHOULD[kind]}")
-    if kind in {int, float} and not value >= 0:
-        raise _wrong(place, "should be greater than or equal to 0")
-    if kind is float and value > 1:
-        raise _wrong(place, "should be less than or equal to 1")
-    return float(value) if kind is float else value
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as exc:
+        says = re.sub(r"`(\w+)`", lambda found: _WORDS.get(found[1], found[0]), str(exc))
+        raise _wrong(place, says.replace("Expected", "expected")) from exc
 
 
 def _check_pattern(pattern: str, place: tuple[str, ...]) -> None:

@@ -15,11 +15,12 @@ from __future__ import annotations
 
 import dataclasses
 import types
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
-from enum import Enum, IntEnum
-from functools import cache
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from functools import cache, partial
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import msgspec
 
 from keepward import errors
 from keepward.errors import KeepwardError, StoreError, StoreUnavailable
@@ -30,7 +31,7 @@ from keepward.model.journal import CommitView, Difference, Origin, Version
 from keepward.model.memory import Record
 from keepward.model.proposal import Committed, Decided, Duplicate, Quarantined, Refused, Waiting
 from keepward.model.query import Hit, Recall
-from keepward.model.trust import Token
+from keepward.model.trust import Token, Trust
 
 T = TypeVar("T")
 Reader = Callable[[Any], Any]
@@ -72,36 +73,24 @@ _HIDDEN: Mapping[type, Mapping[str, Any]] = {
 
 def to_json(value: Any, *, without: Collection[str] = ()) -> Any:
     """Return any value of a verb as JSON values, by (2); of what is whole, ``without`` some keys."""
+    return plain.plain(value, partial(_answer, without=without))
+
+
+def _answer(value: Any, *, without: Collection[str] = ()) -> Any:
     kind: Any = type(value)
     if kind in WHOLE:
         short = plain.shaped(value, VERSION) if kind is Version else value.to_dict()
         whole = ((key, field) for key, field in WHOLE[kind].items() if key not in without)
         return short | {key: to_json(_ordered(getattr(value, field))) for key, field in whole}
-    match value:
-        case Mapping():
-            return {str(key): to_json(item) for key, item in value.items()}
-        case list() | tuple():
-            return [to_json(item) for item in value]
-        case KeepwardError():
-            return {"code": value.code, "detail": str(value)}
-        case Record() | Commit() | Receipt():
-            return plain.plain(value)
-        case Decided():
-            return {"id": value.id, "ok": value.ok, **_fields(value)}
-        case _ if dataclasses.is_dataclass(value) and not hasattr(value, "as_dict"):
-            return _fields(value)
-    return plain.plain(value)
-
-
-def _fields(value: Any) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    kind: Any = type(value)
+    if kind in {Record, Commit, Receipt} or hasattr(value, "as_dict"):
+        return plain.plain(value)
+    found = {"id": value.id, "ok": value.ok} if kind is Decided else {}
     beside = _expanded(kind)
     for each in dataclasses.fields(value):
         item = getattr(value, each.name)
         if each.name in beside:
             found[each.name] = None if item is None else item.id
-            found[beside[each.name]] = None if item is None else plain.plain(item)
+            found[beside[each.name]] = plain.plain(item)
         else:
             found[each.name] = to_json(item)
     return found
@@ -168,44 +157,28 @@ def _nearest(status: int | None) -> type[KeepwardError]:
 
 @cache
 def _reader(hint: Any) -> Reader:
-    origin, arguments = get_origin(hint), get_args(hint)
-    if hint is Any or hint is object:
-        return lambda value: value
-    if origin is Literal:
-        return lambda value: _one_of(arguments, value)
+    """Return the reader of a type. ``msgspec`` reads every type that holds none of ours."""
+    parts = get_args(hint)
+    if not _is_ours(hint):
+        return partial(msgspec.convert, type=hint)
+    if hint in _LEAVES:
+        return _LEAVES[hint]
+    if dataclasses.is_dataclass(hint):
+        return _dataclass(hint)
+    origin = get_origin(hint)
     if origin in (Union, types.UnionType):
-        return _union(arguments)
-    if origin is tuple and not (len(arguments) == 2 and arguments[1] is Ellipsis):
-        items = [_reader(each) for each in arguments]
-        return lambda value: tuple(item(each) for item, each in zip(items, _exactly(list, value), strict=True))
-    if origin in (tuple, list, Sequence, Iterable, frozenset, set):
-        item = _reader(arguments[0])
-        made: Any = {tuple: tuple, frozenset: frozenset, set: frozenset}.get(origin, list)
-        return lambda value: made(item(each) for each in _exactly(list, value))
-    if origin in (dict, Mapping) or hint in (dict, Mapping):
-        key, item = (_reader(each) for each in arguments or (Any, Any))
-        return lambda value: {key(name): item(each) for name, each in _exactly(dict, value).items()}
-    return _class(hint)
+        return _union(parts)
+    items = [_reader(each) for each in parts if each is not Ellipsis]
+    if origin is dict or origin is Mapping:
+        return lambda value: {name: items[1](each) for name, each in _object(value).items()}
+    if origin is tuple and Ellipsis not in parts:
+        return lambda value: tuple(item(each) for item, each in zip(items, _list(value), strict=True))
+    made: Any = list if origin is list else tuple
+    return lambda value: made(map(items[0], _list(value)))
 
 
-def _class(kind: Any) -> Reader:
-    if kind in (str, bool, int):
-        return lambda value: _exactly(kind, value)
-    if kind is float:
-        return lambda value: float(_exactly((int, float), value))
-    if kind is bytes:
-        return bytes.fromhex
-    if kind is datetime:
-        return _instant
-    if isinstance(kind, type) and issubclass(kind, IntEnum):
-        return lambda value: kind[value.upper()]
-    if isinstance(kind, type) and issubclass(kind, Enum):
-        return kind
-    if isinstance(kind, type) and issubclass(kind, KeepwardError):
-        return lambda value: error_of(value["code"], value.get("detail") or value.get("message"))
-    if dataclasses.is_dataclass(kind):
-        return _dataclass(kind)
-    raise TypeError("a type that no answer holds")
+def _is_ours(hint: Any) -> bool:
+    return hint in _LEAVES or dataclasses.is_dataclass(hint) or any(map(_is_ours, get_args(hint)))
 
 
 def _dataclass(kind: Any) -> Reader:
@@ -218,7 +191,7 @@ def _dataclass(kind: Any) -> Reader:
     needed = {each.name for each in lacking if each.default_factory is dataclasses.MISSING}
 
     def read_fields(value: Any) -> Any:
-        given = _HIDDEN.get(kind, {}) | _exactly(dict, value)
+        given = _HIDDEN.get(kind, {}) | _object(value)
         named = {}
         for name, whole, item in known:
             key = whole if whole in given else name
@@ -231,7 +204,7 @@ def _dataclass(kind: Any) -> Reader:
 
 
 def _record(plain_reader: Reader, value: Any) -> Any:
-    return plain_reader({**_exactly(dict, value), "metadata_json": metadata_text(value.get("metadata"))})
+    return plain_reader({**_object(value), "metadata_json": metadata_text(value.get("metadata"))})
 
 
 def _duplicate(plain_reader: Reader, value: Any) -> Any:
@@ -259,40 +232,33 @@ _SPECIAL: Mapping[type, Callable[[Reader, Any], Any]] = {
 
 
 def _union(kinds: tuple[Any, ...]) -> Reader:
-    empty = type(None) in kinds
     rest = [each for each in kinds if each is not type(None)]
-    # Outcomes say of what kind they are; any other union of ours is "this or nothing", or plain values.
+    # An outcome names its kind; any other union is one of our types, or None.
     tagged = {get_args(get_type_hints(each)["outcome"])[0]: each for each in rest if WHOLE.get(each) is _OUTCOME}
 
     def read_one(value: Any) -> Any:
-        if value is None and empty:
+        if value is None and len(rest) < len(kinds):
             return None
-        if tagged:
-            return _reader(tagged[_exactly(dict, value)["outcome"]])(value)
-        if len(rest) == 1:
-            return _reader(rest[0])(value)
-        for each in rest:
-            if isinstance(each, type) and isinstance(value, each):
-                return value
-        raise TypeError("none of the types of a union")
+        return _reader(tagged[_object(value)["outcome"]] if tagged else rest[0])(value)
 
     return read_one
 
 
 def _instant(value: Any) -> datetime:
-    at = datetime.fromisoformat(value)
-    if at.tzinfo is None:
-        raise ValueError("an instant without an offset")
+    at: datetime = msgspec.convert(value, Annotated[datetime, msgspec.Meta(tz=True)])
     return at.astimezone(UTC)
 
 
-def _one_of(allowed: tuple[Any, ...], value: Any) -> Any:
-    if value not in allowed:
-        raise ValueError("a word that is not one of those known")
-    return value
+def _error(value: Any) -> KeepwardError:
+    return error_of(value["code"], value.get("detail") or value.get("message"))
 
 
-def _exactly(kind: Any, value: Any) -> Any:
-    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        raise TypeError("a value of another type")
-    return value
+_list: Reader = partial(msgspec.convert, type=list[Any])
+_object: Reader = partial(msgspec.convert, type=dict[str, Any])
+#: Types that are no dataclass and that ``msgspec`` reads from another form.
+_LEAVES: Mapping[Any, Reader] = {
+    bytes: bytes.fromhex,
+    datetime: _instant,
+    Trust: lambda label: Trust[label.upper()],
+    KeepwardError: _error,
+}

@@ -47,7 +47,7 @@ def test_every_exported_name_has_a_docstring() -> None:
 def test_importing_the_package_loads_nothing_heavy() -> None:
     script = (
         "import sys, keepward;"
-        "print([name for name in ('numpy', 'pydantic', 'rich', 'click', 'sqlite3', 're2') if name in sys.modules])"
+        "print([name for name in ('numpy', 'pydantic', 'rich', 'click', 'sqlite3', 're2', 'msgspec') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -268,7 +268,7 @@ def test_an_answer_is_not_kept_when_an_erasure_came_in_between():
 
 
 def test_what_is_kept_is_bounded_and_the_oldest_goes_first(monkeypatch):
-    monkeypatch.setattr(Answers, "KIND", replace(Answers.KIND, max_bytes=2000))
+    monkeypatch.setattr(Answers, "KIND", replace(Answers.KIND, max_bytes=1500))
     answers = Answers(ServerState(lambda: 0.0))
     for key in ("a", "b", "c"):
         answers.begin("one", key, b"call")

@@ -263,25 +263,24 @@ def data_of(result: Any, *without: str, **more: Any) -> dict[str, Any]:
 
 def as_json(value: Any) -> Any:
     """Return a value as `--json` prints it; see ``data_of``."""
-    from keepward.model.commit import Commit, Reason, Receipt
+    from keepward.model.plain import plain
+
+    return plain(value, _of)
+
+
+def _of(value: Any) -> Any:
+    from keepward.model.commit import Commit, Receipt
     from keepward.model.journal import CommitView, Difference
     from keepward.model.memory import Record
-    from keepward.model.plain import plain
 
     match value:
         case Commit() | Receipt():
             return value.id
         case CommitView():
             return value.commit.id
-        case Difference():
+        case Difference() | Record():
             return value.to_dict()
-        case tuple() | list():
-            return [as_json(each) for each in value]
-        case Mapping():
-            return {str(name): as_json(each) for name, each in value.items()}
-        case _ if dataclasses.is_dataclass(value) and not isinstance(value, Record | Reason):
-            return data_of(value)
-    return plain(value)
+    return data_of(value)
 
 
 def owner_token(memory: Memory) -> tuple[str | None, tuple[str, ...]]:

@@ -18,7 +18,7 @@ Invariants
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from keepward.engine.blobs import ref_in, refs_of
@@ -42,7 +42,7 @@ from keepward.engine.traces import (
 from keepward.engine.undo import lifted
 from keepward.engine.view import WITHHELD, closure, fetch, items_of, withholds
 from keepward.errors import Conflict, InvalidInput, NotFound, StoreUnavailable
-from keepward.model.codec import canonical, decode_record, digest, pack
+from keepward.model.codec import decode_record, digest, encode
 from keepward.model.commit import (
     ERASED,
     OWN,
@@ -422,9 +422,7 @@ def _planned(tenant: str, found: Gathered, plan: ErasePlan) -> ErasePlan:
         artefacts=tuple(sorted(beside.artefacts)),
         feedback=tuple(given.n for given in beside.feedback),
     )
-    packed = pack(_without_texts(plan))
-    value = [tenant, *(packed[each.name] for each in fields(plan) if each.name != "digest")]
-    return replace(plan, digest=digest("erase-plan", canonical(value)).hex())
+    return replace(plan, digest=digest("erase-plan", encode([tenant, _without_texts(plan)])).hex())
 
 
 def _selected(session: Session, chosen: Selection) -> tuple[set[str], set[str]]:

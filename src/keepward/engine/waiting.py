@@ -157,14 +157,14 @@ def _rows(session: Session) -> list[Row]:
 
 
 def _row_in(body: Mapping[str, Any]) -> Row:
-    """Return the row of a proposal as it is kept, which is not unpacked for that."""
+    """Return the row of a proposal from its JSON values."""
     steps, proposer = body["steps"], body["proposer"]
-    sides = [[json.loads(step[side]) for side in ("before", "after") if step[side]] for step in steps]
+    sides = [[step[side] for side in ("before", "after") if step[side]] for step in steps]
     return Row(
         body["id"],
         body["state"],
-        from_micros(body["created_at"]),
-        from_micros(body["expires_at"]),
+        datetime.fromisoformat(body["created_at"]),
+        datetime.fromisoformat(body["expires_at"]),
         f"{proposer['kind']}:{proposer['name']}",
         tuple(dict.fromkeys(each["gate"] for each in body["reasons"])),
         tuple(dict.fromkeys(after["tier"] for *_, after in sides)),

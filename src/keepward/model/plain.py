@@ -18,7 +18,7 @@ from operator import attrgetter
 from typing import Any, Literal, NamedTuple, TypedDict
 
 from keepward.errors import KeepwardError
-from keepward.model.commit import Commit, CommitDetails, Reason, Step
+from keepward.model.commit import Commit, CommitDetails, Step
 from keepward.model.journal import CommitView, Difference
 from keepward.model.memory import FIELDS, READ_FIELDS, VERSION_FIELDS, Record
 from keepward.model.proposal import Committed, Duplicate, Outcome, Quarantined, Refused, Waiting
@@ -32,8 +32,11 @@ def instant(at: datetime | None) -> str | None:
     return at.astimezone(UTC).isoformat() if at else None
 
 
-def plain(value: Any) -> Any:
-    """Return any value of the model as JSON values: by its shape or its fields, enums by name, instants by (3)."""
+def plain(value: Any, of: Callable[[Any], Any] | None = None) -> Any:
+    """Return any value of the model as JSON values: by its shape or its fields, enums by name, instants by (3).
+
+    ``of`` says what a dataclass is, where that is something else.
+    """
     match value:
         case None | bool() | int() | float():
             # An IntEnum, such as trust, has a name that people know.
@@ -44,26 +47,28 @@ def plain(value: Any) -> Any:
             return instant(value)
         case timedelta():
             return value.total_seconds()
-        case Record():
-            return record(value)
-        case Reason():
-            return value.as_dict()
         case Mapping():
-            return {str(plain(key)): plain(item) for key, item in value.items()}
+            return {str(plain(key)): plain(item, of) for key, item in value.items()}
         case list() | tuple():
-            return [plain(item) for item in value]
+            return [plain(item, of) for item in value]
         case set() | frozenset():
             return sorted(plain(item) for item in value)
         case bytes():
             return value.hex()
         case KeepwardError():
             return {"code": value.code, "detail": str(value)}
+    if not dataclasses.is_dataclass(value):
+        return str(value)
+    return (of or _by_field)(value)
+
+
+def _by_field(value: Any) -> Any:
+    if isinstance(value, Record):
+        return record(value)
     shape = SHAPES.get(type(value))
     if shape is not None:
         return shaped(value, shape)
-    if dataclasses.is_dataclass(value):
-        return {each.name: plain(getattr(value, each.name)) for each in dataclasses.fields(value)}
-    return str(value)
+    return {each.name: plain(getattr(value, each.name)) for each in dataclasses.fields(value)}
 
 
 def record(item: Record) -> dict[str, Any]:

@@ -12,10 +12,11 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import timedelta
-from enum import StrEnum
 from functools import cache, cached_property, partial
 from types import MappingProxyType
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, get_type_hints
+
+import msgspec
 
 from keepward.errors import InvalidInput
 from keepward.model.job import SCHEDULES, parse_schedule
@@ -193,7 +194,7 @@ class Policy:
             raise InvalidInput("policy.agent_feedback_share is a share, from 0 to 1")
 
     def _check_types(self) -> None:
-        """Refuse what a field does not take, and give a table that has to be whole what was left out of it.
+        """Convert each value to the type of its field, and complete the tables in ``_WHOLE`` by their defaults.
 
         Raises:
             InvalidInput: a field has a value of another type.
@@ -203,10 +204,16 @@ class Policy:
             usual: Any = each.default_factory() if callable(each.default_factory) else each.default
             if value == usual and type(value) is type(usual):
                 continue
-            if not _is_of(_hints()[each.name], value):
-                raise InvalidInput(f"policy.{each.name} takes {each.type}, and no number below 0")
-            if each.name in _WHOLE:
-                object.__setattr__(self, each.name, MappingProxyType({**usual, **value}))
+            try:
+                value = msgspec.convert(value, _hints()[each.name])
+                numbers = value.values() if isinstance(value, dict) else (value,)
+                if any(isinstance(number, int | float) and not number >= 0 for number in numbers):
+                    raise ValueError("a number below 0")
+            except ValueError as exc:
+                raise InvalidInput(f"policy.{each.name} takes {each.type}, and no number below 0") from exc
+            if isinstance(value, dict):
+                value = MappingProxyType({**usual, **value} if each.name in _WHOLE else value)
+            object.__setattr__(self, each.name, value)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A mapping that cannot be changed cannot be copied or pickled either.
@@ -234,23 +241,6 @@ class Policy:
 @cache
 def _hints() -> dict[str, Any]:
     return get_type_hints(Policy)
-
-
-def _is_of(hint: Any, value: Any) -> bool:
-    """Whether a value is of the type of a field; a number is none below 0, a name of an enumeration may be its text."""
-    kind, inner = get_origin(hint) or hint, get_args(hint)
-    if kind is Mapping:
-        return isinstance(value, Mapping) and all(
-            _is_of(of, part) for pair in value.items() for of, part in zip(inner, pair, strict=True)
-        )
-    if kind is tuple:
-        return isinstance(value, tuple | list) and all(_is_of(inner[0], part) for part in value)
-    if kind is Literal:
-        return value in inner
-    if kind in {int, float}:
-        of = int if kind is int else int | float
-        return isinstance(value, of) and not isinstance(value, bool) and value >= 0
-    return isinstance(value, kind) or (issubclass(kind, StrEnum) and value in tuple(kind))
 
 
 #: Strictest first; the strictest of tier, block and memory decides.

@@ -3,7 +3,7 @@
 Invariants
 (1) An approval is bound to ``digest``: the hash of the exact steps and of the versions they build on.
 (2) Nothing but a decision by another principal turns a waiting proposal into memory; time only rejects.
-(3) Records inside are kept as their canonical payloads, so that what is approved is what is stored, byte for byte.
+(3) A record inside is stored with all its fields, so that its payload is the one that was approved, byte for byte.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar, Literal
 
+import msgspec
+
 from keepward.errors import KeepwardError, Tampered
-from keepward.model.codec import canonical, digest, encode_record, pack, unpack
+from keepward.model.codec import canonical, digest, encode_record
 from keepward.model.commit import Commit, Reason, Receipt, Step
 from keepward.model.journal import Delivery
 from keepward.model.memory import Record
@@ -192,9 +194,9 @@ PROPOSAL_SCHEMA = 1
 
 def waiting_to_dict(item: Waiting) -> dict[str, Any]:
     """Return a proposal as JSON values; what its proposer could do beside the rights, and who reads it, is not kept."""
-    packed = pack(item)
-    del packed["proposer"]["can"], packed["may_approve"], packed["stale"], packed["current"]
-    return {"v": PROPOSAL_SCHEMA, **packed}
+    fields: dict[str, Any] = msgspec.to_builtins(item)
+    del fields["proposer"]["can"], fields["may_approve"], fields["stale"], fields["current"]
+    return {"v": PROPOSAL_SCHEMA, **fields}
 
 
 def waiting_from_dict(fields: dict[str, Any]) -> Waiting:
@@ -206,10 +208,9 @@ def waiting_from_dict(fields: dict[str, Any]) -> Waiting:
     try:
         if fields["v"] != PROPOSAL_SCHEMA:
             raise Tampered("a proposal is written in an unknown schema; upgrade Keepward or run `keepward verify`")
-        item: Waiting = unpack(Waiting, {name: value for name, value in fields.items() if name != "v"})
-    except (KeyError, ValueError, TypeError, AttributeError) as fault:
-        raise Tampered("a proposal in the queue is damaged; run `keepward verify`") from fault
-    return item
+        return msgspec.convert(fields, Waiting)
+    except (KeyError, ValueError) as exc:
+        raise Tampered("a proposal in the queue is damaged; run `keepward verify`") from exc
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

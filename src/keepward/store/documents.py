@@ -31,7 +31,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from keepward.errors import Conflict, InvalidInput, StoreUnavailable, Tampered
 from keepward.model.blob import Kept
-from keepward.model.codec import canonical, pack, unpack
+from keepward.model.codec import decode, encode
 from keepward.model.commit import Receipt
 from keepward.model.job import JobRow
 from keepward.model.proposal import Waiting, waiting_from_dict, waiting_to_dict
@@ -51,8 +51,7 @@ _LEFT_OUT = "a row of %s does not match its seal and was left out: %s"
 _HANDED = "handed"
 #: States of receipts that may be compacted: those that say what was handed out, and other receipts of contexts.
 _WHOLE = (_HANDED, "whole")
-#: Stands around each text of a memory that stands, packed, as a text in the body of a proposal.
-_QUOTE = b'\\"'
+_QUOTE = b'"'
 _TYPES: dict[str, Any] = {"feedback": Feedback, "tokens": Token, "jobs": JobRow, "blobs": Kept}
 _log = logging.getLogger(__name__)
 #: Id, whether the seal holds, and body.
@@ -150,8 +149,7 @@ def _columns_of(value: Waiting | Feedback | Token | JobRow | Kept) -> tuple[str,
 
 def document_of(value: Waiting | Feedback | Token | JobRow | Kept) -> Document:
     """Return the document of a value, unsealed: its body is the whole value, and the columns repeat of it."""
-    body = waiting_to_dict(value) if isinstance(value, Waiting) else pack(value)
-    return Document(*_columns_of(value), canonical(body))
+    return Document(*_columns_of(value), encode(waiting_to_dict(value) if isinstance(value, Waiting) else value))
 
 
 def value_of(document: Document) -> Any:
@@ -160,29 +158,26 @@ def value_of(document: Document) -> Any:
     Raises:
         Tampered: it did not, or the columns are of another; only without a key does such a row get here.
     """
-    body = document.json()
-    try:
-        value = waiting_from_dict(body) if document.kind == "proposals" else unpack(_TYPES[document.kind], body)
+    with suppress(KeyError, ValueError):
+        kind = _TYPES.get(document.kind)
+        value = waiting_from_dict(document.json()) if kind is None else decode(kind, document.body)
         if _columns_of(value) == document[:6]:
             return value
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
-        pass
     raise Tampered(f"a row of {document.kind} differs from what it says; run `keepward verify`")
 
 
 def _proposer(body: bytes) -> bytes:
-    """Return what a proposal's body says of who proposed it, packed."""
+    """Return what a proposal's body says of who proposed it, as JSON."""
     # A name can hold neither mark: within a text every quotation mark is escaped.
     return body.partition(b'"proposer":')[2].partition(b',"reason":')[0]
 
 
-def _is_by(actor: Actor, packed: bytes) -> bool:
-    """Whether an actor is one that is packed; what is damaged is nobody."""
+def _is_by(actor: Actor, proposer: bytes) -> bool:
+    """Whether an actor is the proposer of a body; damaged JSON is nobody."""
     try:
-        named: Actor = unpack(Actor, json.loads(packed))
-    except (KeyError, TypeError, ValueError):
+        return decode(Actor, proposer).is_same(actor)
+    except ValueError:
         return False
-    return named.is_same(actor)
 
 
 def _of(by: Actor | None, proposals: Iterable[Document]) -> Iterable[Document]:
@@ -324,7 +319,7 @@ class DocumentReads(Snapshot):
 
         They come oldest first. Of the others no more is read than between which quotation marks a text stands.
         """
-        asked = {_encode(_encode(name)).encode(errors="surrogatepass").split(_QUOTE)[1] for name in names}
+        asked = {_encode(name).encode(errors="surrogatepass").split(_QUOTE)[1] for name in names}
         with self._reading(tenant) as db:
             rows = map(Document._make, db.stream("documents_in", tenant=tenant, kind="proposals", state="pending"))
             near = (row for row in rows if not asked.isdisjoint(row.body.split(_QUOTE)))
@@ -335,7 +330,7 @@ class DocumentReads(Snapshot):
         return {row[0]: tuple(row[1:]) for row in self._run("document_marks", tenant, kind="proposals")}
 
     def queue_bodies(self, tenant: str, ids: Sequence[str] | None = None) -> list[dict[str, Any]]:
-        """Return proposals as they are kept, not unpacked, all or by id; one that does not hold is left out."""
+        """Return proposals as JSON values, all or by id; one that does not hold is left out."""
         if ids is None:
             return [each.json() for each in self._documents(tenant, "documents", kind="proposals")]
         return [each.json() for each in self._documents(tenant, "documents_by_id", kind="proposals", ids=listed(ids))]

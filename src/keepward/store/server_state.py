@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from keepward.errors import KeepwardError, StoreUnavailable, Tampered
-from keepward.model.codec import pack, unpack
+from keepward.model.codec import decode, encode
 
 if TYPE_CHECKING:
     from keepward.store.postgres import Postgres
@@ -70,7 +70,7 @@ class Kind:
     """One kind of entries: their type, how long they last, and how many one owner may have."""
 
     name: str
-    #: Type of the values, as ``model.codec.unpack`` takes it.
+    #: Type of the values, as ``model.codec.decode`` takes it.
     of: Any
     ttl_s: float
     #: Whether a change lets an entry last as long again.
@@ -137,7 +137,7 @@ class ServerState:
             if before is None or kind.renewed:
                 expires_at = self.now() + kind.ttl_s
             if kind.renewed or value != before:
-                body = self._seal(key, json.dumps(pack(value)).encode())
+                body = self._seal(key, encode(value))
                 db.execute(_PUT, (*key, expires_at, body, *key[:2]))
         if before is None or kind.max_bytes:
             with self._transaction(_SWEEP) as db:
@@ -162,7 +162,7 @@ class ServerState:
         if row is None:
             return None, 0.0
         try:
-            return unpack(kind.of, json.loads(self._unseal(key, bytes(row[0])))), row[1]
+            return decode(kind.of, self._unseal(key, bytes(row[0]))), row[1]
         except (ValueError, TypeError, KeyError, Tampered):
             # Of another key, of another release, or edited: it counts as missing.
             _log.warning("an entry of a server does not open", extra={"action": "entry_damaged", "kind": kind.name})

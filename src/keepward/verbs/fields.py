@@ -100,8 +100,6 @@ Version = Annotated[int, Limit(minimum=0, maximum=2**53)]
 Tokens = Annotated[int, Limit(minimum=1, maximum=128_000)]
 Floor = Annotated[float, Limit(minimum=0, maximum=1)]
 Most = Annotated[int, Limit("Most items on this page.", minimum=1, maximum=PAGE)]
-Purpose = Literal["answer", "act", "core"]
-Order = Literal["learned", "fused", "cosine"]
 Format = Literal["markdown", "messages"]
 State = Literal["pending", "approved", "rejected", "expired", "stale", "all"]
 #: A moment of the past: in a body a number or text, in a query text.

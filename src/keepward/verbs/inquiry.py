@@ -10,6 +10,7 @@ from keepward.model.journal import Bisection as Found
 from keepward.model.journal import Blame as Blamed
 from keepward.model.journal import Containment, ContextDifference, Contradictions
 from keepward.model.journal import Impact as Touched
+from keepward.model.query import Purpose
 from keepward.verbs import Limit, Request, Wire, fields, verb
 from keepward.verbs.read import Filtered
 
@@ -99,7 +100,7 @@ class Bisect(Request[Found]):
     query: fields.Asked
     contains: fields.Asked
     since: fields.Version = 0
-    purpose: fields.Purpose = "answer"
+    purpose: Purpose = "answer"
 
     def run(self, session: Session, *, predicate: Callable[[str], bool] | None = None) -> Found:
         """Look for it, or for the first context that passes a predicate."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from keepward.model.commit import ReceiptKind, ReceiptPage
 from keepward.model.compiled import CompiledContext, Explanation, Replayed, TokenCount
 from keepward.model.identity import Identity
 from keepward.model.journal import Check, Version
 from keepward.model.memory import Record, as_read
-from keepward.model.query import Filter, Memories, Ranking
+from keepward.model.query import ORDERS, Filter, Memories, Order, Purpose, Ranking
 from keepward.model.query import Recall as Found
 from keepward.model.value import plain_key, plain_name
 from keepward.model.where import parse_where
@@ -65,8 +65,8 @@ class Searched(Filtered[R]):
 
     query: fields.Question
     limit: fields.Most = 10
-    purpose: fields.Purpose = "answer"
-    order: fields.Order = "learned"
+    purpose: Purpose = "answer"
+    order: Order = "learned"
     as_of: fields.AsOf | None = None
     floor: LeastScore | None = None
     receipt: Annotated[bool, Limit("Keep a receipt that feedback can name.")] = False
@@ -143,7 +143,7 @@ class ExplainRecall(Searched[Ranking]):
 
         found = self.recalled(session, counts=False)
         ranked = {"limit": max(RANKED, self.limit), "counts": False}
-        orders = {order: self.ranked(session, order=order, **ranked) for order in get_args(fields.Order)}
+        orders: dict[str, Found] = {order: self.ranked(session, order=order, **ranked) for order in ORDERS}
         return explained_recall(session, found, orders)
 
 
@@ -294,7 +294,7 @@ class Compiling(Request[R]):
 
     objective: Objective
     budget_tokens: fields.Tokens | None = None
-    purpose: fields.Purpose = "answer"
+    purpose: Purpose = "answer"
     as_of: fields.AsOf | None = None
     format: fields.Format = "markdown"
     include_sensitive: bool = False
@@ -349,7 +349,7 @@ class MemoryBlock(Request[CompiledContext]):
     function = "engine.contexts:context"
     query: fields.Asked
     budget_tokens: fields.Tokens | None = None
-    purpose: fields.Purpose = "answer"
+    purpose: Purpose = "answer"
     include_weak: bool = False
     format: fields.Format = "markdown"
     seen: Annotated[list[fields.Id], Limit("Memories that the reader has already.", maxItems=2_000)] = NONE

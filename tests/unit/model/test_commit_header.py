@@ -1,4 +1,4 @@
-"""A commit's header is written by hand, and says byte for byte what the canonical encoding says."""
+"""A commit's header is canonical, or the commit is refused."""
 
 from __future__ import annotations
 
