@@ -144,12 +144,12 @@ def make(mem: Memory, url: str, size: int, per_topic: int, wanted: np.ndarray) -
         with store.write() as writer:
             done = writer.take_in("default")
     instants.append(time.perf_counter())
-    store.make_graphs("default")
+    store.index_vectors("default")
     instants.append(time.perf_counter())
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("ANALYZE")
-        sizes = [(each, _size(connection, f"{each}%")) for each in (*NAMES, "search_graph", "records")]
-    steps = ("writing the memories, s", "tables of candidates, s", "graph over the vectors, s")
+        sizes = [(each, _size(connection, f"{each}%")) for each in (*NAMES, "records")]
+    steps = ("writing the memories, s", "tables of candidates, s", "index of the vectors, s")
     rows = [(step, f"{b - a:.0f}") for step, (a, b) in zip(steps, pairwise(instants), strict=True)]
     rows += [(f"{each}, MB", f"{taken / 1e6:.0f}") for each, taken in sizes]
     table(f"PostgreSQL: {size} memories of one tenant", ("", ""), rows)

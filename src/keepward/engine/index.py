@@ -172,7 +172,7 @@ def take_in(engine: Engine, tenant: str, between: Callable[[], None] | None = No
             between()
         with engine.store.write() as writer:
             done = writer.take_in(tenant)
-    engine.store.make_graphs(tenant)
+    engine.store.index_vectors(tenant)
 
 
 def _collect(

@@ -1,31 +1,22 @@
 -- What PostgreSQL keeps to find candidates of recall in a large tenant; see candidates.py.
 
 -- How far a tenant was taken in, and whether that is all of it.
-CREATE TABLE search_state (
+CREATE TABLE candidate_state (
     tenant TEXT NOT NULL PRIMARY KEY, arrival INTEGER NOT NULL, level INTEGER NOT NULL);
 
--- turns, spoken: memories of a session, and their terms.
-CREATE TABLE search_classes (
-    tenant TEXT NOT NULL, class INTEGER NOT NULL, scope TEXT NOT NULL, sensitive INTEGER NOT NULL,
-    trust INTEGER NOT NULL, memories INTEGER NOT NULL, length INTEGER NOT NULL, turns INTEGER NOT NULL,
-    spoken INTEGER NOT NULL, PRIMARY KEY (tenant, class));
+-- Active memories by order of arrival. until: when it expires. turn: 1 for a memory of a session. length: of its text, in
+-- terms. space: of its vectors. terms: hashes.
+CREATE TABLE candidates (
+    tenant TEXT NOT NULL, arrival INTEGER NOT NULL, scope TEXT NOT NULL, sensitive INTEGER NOT NULL,
+    trust INTEGER NOT NULL, until INTEGER, turn INTEGER NOT NULL, length INTEGER NOT NULL, space INTEGER,
+    units INTEGER NOT NULL, terms BIGINT[] NOT NULL, PRIMARY KEY (tenant, arrival));
 
--- A space is an embedder and a dimension. ones: by component how many vectors are not negative, uint32.
-CREATE TABLE search_spaces (
-    tenant TEXT NOT NULL, class INTEGER NOT NULL, space INTEGER NOT NULL, holders INTEGER NOT NULL,
-    units INTEGER NOT NULL, ones BLOB NOT NULL, PRIMARY KEY (tenant, class, space));
+CREATE TABLE candidate_words (
+    tenant TEXT NOT NULL, term INTEGER NOT NULL, arrival INTEGER NOT NULL, PRIMARY KEY (tenant, term, arrival));
 
--- refs: int64, little-endian, see SHIFT.
-CREATE TABLE search_terms (
-    tenant TEXT NOT NULL, term INTEGER NOT NULL, class INTEGER NOT NULL, first INTEGER NOT NULL,
-    holders INTEGER NOT NULL, refs BLOB NOT NULL, PRIMARY KEY (tenant, term, class, first));
-
-CREATE TABLE search_rows (
-    tenant TEXT NOT NULL, arrival INTEGER NOT NULL, class INTEGER NOT NULL, turn INTEGER NOT NULL, terms BLOB NOT NULL,
-    PRIMARY KEY (tenant, arrival));
-
-CREATE TABLE search_units (
+-- A space is an embedder and a dimension of one tenant.
+CREATE TABLE candidate_vectors (
     tenant TEXT NOT NULL, arrival INTEGER NOT NULL, n INTEGER NOT NULL, space INTEGER NOT NULL,
-    class INTEGER NOT NULL, until INTEGER, bits BIT VARYING NOT NULL, PRIMARY KEY (tenant, arrival, n));
+    vector HALFVEC NOT NULL, PRIMARY KEY (tenant, arrival, n));
 
-CREATE INDEX search_units_class ON search_units (tenant, space, class);
+CREATE INDEX candidate_vectors_space ON candidate_vectors (tenant, space);

@@ -77,7 +77,7 @@ _OWN_TABLE = """CREATE TABLE blob_bytes (
     tenant TEXT NOT NULL, place TEXT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (tenant, place))"""
 _OWN = parse_queries("".join(map(text_of, ("queries.sql", "postgres.sql", "candidates.sql"))))
 #: Statements that take all their rows at once, as an array a column.
-_BY_COLUMN = frozenset(name for name, text in _OWN.items() if "unnest(" in text)
+_BY_COLUMN = frozenset(name for name, text in _OWN.items() if "unnest(CAST(?" in text)
 _names = count()
 _BUSY = "another writes to the same tenant for long; try again, nothing was stored"
 _TAKEN_BACK = "the database took the transaction back; try again, nothing was stored"
@@ -418,8 +418,8 @@ class Postgres:
                 yield f"schema {name}", "its row-level security is off"
             query = "SELECT indexname FROM pg_indexes WHERE schemaname = current_schema()"
             held = {name for (name,) in db.execute(query).fetchall()}
-            for (tenant,) in db.run("search_lacking"):
-                yield f"search_rows {tenant}", "candidates are missing or too many: recall misses what it should find"
+            for (tenant,) in db.run("candidates_lacking"):
+                yield f"candidates {tenant}", "candidates are missing or too many: recall misses what it should find"
         for step in load_migrations():
             for name in re.findall(r"CREATE (?:UNIQUE )?INDEX (\w+)", step.sql):
                 if name not in held:
@@ -621,10 +621,13 @@ def _migrate(connection: psycopg.Connection[Row]) -> None:
     if not done:
         query = "INSERT INTO meta (name, value) VALUES ('store_id', %s), ('sealed_by', '')"
         connection.execute(query, (secrets.token_hex(16),))
-    own = {"blob_bytes": [_OWN_TABLE], "search_state": statements(text_of("candidates_tables.sql"))}
-    for name, tables in own.items():
-        if not _holds(connection, name):
-            _make(connection, tables)
+    if not _holds(connection, "blob_bytes"):
+        query = """
+            SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
+             WHERE e.extname = 'vector'"""
+        (schema,) = connection.execute(query).fetchone() or ("public",)
+        tables = text_of("candidates_tables.sql").replace("HALFVEC", f"{schema}.halfvec")
+        _make(connection, [_OWN_TABLE, *statements(tables)])
     if not _holds(connection, "server_state"):
         connection.execute(TABLE)
 

@@ -411,9 +411,9 @@ class Store(Reader):
         with self._connector.reading() as db:
             return db.run("meta", name=NOTE).fetchone() is not None
 
-    def make_graphs(self, tenant: str) -> None:
-        """Make the graphs over a tenant's vectors that are wanting, while others write."""
-        for statement in self.graphs(tenant):
+    def index_vectors(self, tenant: str) -> None:
+        """Make the indexes over a tenant's vectors that are missing, while others write."""
+        for statement in self.missing_indexes(tenant):
             self._connector.outside(statement)
 
     def scrub(self) -> str | None:
