@@ -25,8 +25,8 @@ from evals import locomo
 from evals.recall_sets import Asked, Conversation, DataSet, Told
 from evals.recall_vectors import WordlessVectors
 from evals.stores import Targets, files
+from evals.target import Target
 from keepward import Actor, Committed, Memory, Policy, Tier
-from keepward.drill.target import Target
 from keepward.interchange.imports import Intake
 from keepward.ports.models import Embedder, TokenCounter
 

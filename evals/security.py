@@ -24,7 +24,7 @@ from typing import Any
 from evals import security_disk, security_gates, security_store
 from evals.security_figure import Figure
 from evals.stores import STORE, targets
-from keepward.drill.target import Target
+from evals.target import Target
 
 #: What measures: the target that it may change, and whether it takes its time.
 Check = Callable[[Any, bool], list[Figure]]

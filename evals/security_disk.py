@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from evals.security_figure import Figure, none_of
+from evals.target import Target
 from evals.workload import ROOT, acknowledged, survivors, writing
-from keepward.drill.target import Target
 
 DISK = ROOT / "tests" / "acceptance"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from evals.target import Target
 from keepward import Actor, Committed, Memory, Outcome
-from keepward.drill.target import Target
 from keepward.model.commit import Commit
 from keepward.model.memory import Record
 

@@ -9,8 +9,8 @@ from evals.origin import CHANNELS, TARGETS, decide
 from evals.security_figure import Figure, commit_of, kept, none_of, opened, recalled
 from evals.sets import injection
 from evals.sets.secrets import FORMATS, make
+from evals.target import DatabaseTarget, Target
 from keepward import Actor, KeepwardError, Memory
-from keepward.drill.target import DatabaseTarget, Target
 
 
 def planted(target: Target, long: bool) -> list[Figure]:

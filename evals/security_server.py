@@ -11,9 +11,9 @@ from typing import Any
 import psycopg
 
 from evals.security_figure import Figure, none_of, opened
+from evals.target import DatabaseTarget, words_in
 from evals.workload import acknowledged, survivors, writing
 from keepward import KeepwardError
-from keepward.drill.target import DatabaseTarget, words_in
 from keepward.place import Database
 
 
@@ -58,16 +58,6 @@ class ServerTarget(DatabaseTarget):
         with psycopg.connect(self.server.database.url, autocommit=True) as connection:
             connection.execute("CHECKPOINT")
         return words_in([self.server.data], words)
-
-
-@contextmanager
-def lent(server: Server, folder: Path) -> Iterator[ServerTarget]:
-    """Lend an empty target on a server."""
-    target = ServerTarget(folder, server)
-    try:
-        yield target
-    finally:
-        target.drop()
 
 
 def stopped(target: ServerTarget, long: bool) -> list[Figure]:

@@ -12,10 +12,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+from evals.attack_store import attacked, attacks
 from evals.security_figure import Figure, all_of, kept, none_of, opened, recalled
+from evals.target import Column, DatabaseTarget, Target
 from keepward import Actor, KeepwardError, Policy
-from keepward.drill.drill import attacked
-from keepward.drill.target import Column, DatabaseTarget, Target
+from keepward.drill.drill import drill
+from keepward.place import place_of
 
 
 @contextmanager
@@ -31,12 +33,14 @@ def _quiet() -> Iterator[None]:
 
 
 def drilled(target: Target, long: bool) -> list[Figure]:
-    """Make every attack of the drill's table."""
+    """Run the drill on the store, and make every other attack."""
     _filled(target)
-    statuses = [each.status for each in attacked(target, tenant="default", policy=Policy())]
+    statuses = [each.status for each in drill(place_of(target.address), tenant="default", policy=Policy())]
+    with _quiet():
+        statuses += [each.status for each in attacked(target, attacks())]
     return [
-        none_of("attacks of the drill that go through", statuses.count("breached"), len(statuses), "attacks"),
-        none_of("attacks of the drill that prove nothing", statuses.count("inconclusive"), len(statuses), "attacks"),
+        none_of("attacks that go through", statuses.count("breached"), len(statuses), "attacks"),
+        none_of("attacks that prove nothing", statuses.count("inconclusive"), len(statuses), "attacks"),
     ]
 
 
@@ -148,14 +152,14 @@ def flips(target: Target, long: bool) -> list[Figure]:
     """Flip one bit of the file, or of a row, at a time: whatever is answered is what was stored, or refused."""
     _filled(target)
     truth = _answers(target)
-    target.lay_aside("sound")
+    target.save_state("sound")
     chance, silent, many = random.Random(7), 0, 2_000 if long else 60
     flip = _flip_row if isinstance(target, DatabaseTarget) else _flip_byte
     with _quiet():
         for _ in range(many):
             flip(target, chance)
             silent += any(truth.get(name) != value for name, value in _answers(target).items())
-            target.put_back("sound")
+            target.restore_state("sound")
     return [none_of("flipped bits that change an answer", silent, many, "flips")]
 
 
@@ -190,14 +194,14 @@ def _flipped(value: Any, chance: random.Random) -> Any:
 def tampering(target: Target, long: bool) -> list[Figure]:
     """Edit cells, delete, repeat and exchange rows, and empty tables with a database tool: each is noticed."""
     _filled(target)
-    target.lay_aside("sound")
+    target.save_state("sound")
     noticed: dict[str, list[bool]] = {}
     with _quiet():
         for kind, statement, values in _statements(target, long):
             # One that the database tool itself refuses changes nothing.
             if target.execute(statement, values) > 0:
                 noticed.setdefault(kind, []).append(_noticed(target))
-                target.put_back("sound", home=True)
+                target.restore_state("sound", home=True)
     return [all_of(f"{kind} that are noticed", sum(each), len(each), "changes") for kind, each in noticed.items()]
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from keepward.drill.target import Target, target_of
+from evals.target import Target, target_of
 from keepward.place import place_of
 
 #: Lends an empty target in a folder.
@@ -22,15 +21,15 @@ STORE = "file, postgresql, or postgresql://…"
 def targets(store: str) -> Iterator[Targets]:
     """Lend what makes empty stores; the server is started for it, and stopped after it."""
     if store == "postgresql":
-        from evals.security_server import Server, lent
+        from evals.security_server import Server, ServerTarget
 
         folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         with folder as name, closing(Server(Path(name))) as server:
-            yield partial(lent, server)
+            yield lambda folder: closing(ServerTarget(folder, server))
     else:
-        yield files if store == "file" else partial(target_of, place_of(store))
+        yield files if store == "file" else lambda folder: closing(target_of(place_of(store), folder))
 
 
 def files(folder: Path) -> AbstractContextManager[Target]:
     """Lend an empty target that is a file."""
-    return target_of(Path("file"), folder)
+    return closing(Target(folder))

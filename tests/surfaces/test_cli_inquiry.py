@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from keepward.drill.drill import Line
+from keepward.drill.drill import DrillResult
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def found(monkeypatch):
     """Let the drill find one line of a status."""
 
     def answer(status):
-        line = Line(name="x", title="a page writes a core block", status=status, defence="none")
+        line = DrillResult(name="x", title="a page writes a core block", status=status, defence="none")
         monkeypatch.setattr("keepward.drill.drill.drill", lambda *_, **__: [line])
 
     return answer

@@ -1,1 +1,1 @@
-"""Attacks that a store has to withstand, run against a copy of it."""
+"""Attacks that a user understands, made on a copy of a store; `python -m evals.security` makes all others too."""

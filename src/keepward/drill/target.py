@@ -1,213 +1,84 @@
-"""What is attacked: a file, or a schema of a database, and what somebody may do to it who can write there.
+"""The copy that is attacked: a file, or a schema of a database.
 
 Invariants
-(1) The store that a target is a copy of is only read, and never opened by the engine.
-(2) A target in a database is a schema of its own with a fresh name, which is dropped at the end. It alone is on the
-    search path of whoever opens the target, so that no statement reaches a table of another.
+(1) The store that is copied is only read, and never opened by the engine.
+(2) A copy in a database is a schema with a fresh name, which is dropped at the end. It alone is on the search path of
+    whoever opens the copy, so that no statement reaches a table of another.
 """
 
 from __future__ import annotations
 
-import mmap
-import re
 import secrets
 import shutil
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from keepward.errors import StoreUnavailable
-from keepward.place import Database, Place
-
-
-class Column(NamedTuple):
-    name: str
-    #: ``integer``, ``text`` or ``bytes``.
-    sort: str
-    #: Whether it is part of the table's key.
-    in_key: bool
-
-
-def words_in(folders: Sequence[Path], words: Mapping[str, str]) -> set[str]:
-    """Return the names of those words that stand in any file below these folders, as UTF-8 or UTF-16."""
-    forms = {name: (word.encode(), word.encode("utf-16-le")) for name, word in words.items()}
-    found = set()
-    for file in (each for place in folders for each in sorted(place.rglob("*"))):
-        if file.is_file() and file.stat().st_size and not file.name.endswith("-shm"):
-            with file.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content:
-                found |= {name for name, each in forms.items() if any(content.find(form) >= 0 for form in each)}
-    return found
+from keepward.memory import Memory
 
 
 class Target:
-    """A file with a store; below its folder lie the store, a configuration folder, and what was laid aside.
+    """A copy that is a file; beside it lies a configuration folder of its own."""
 
-    The store has to be closed before its rows are laid aside or put back.
-    """
-
-    #: What the attacker writes to, in a word.
-    medium = "file"
-    #: SQL that appends a byte to a value of bytes.
-    longer = "CAST(coalesce({0}, x'') || x'78' AS BLOB)"
-    #: What the driver raises for a statement that the database refuses.
-    refused: tuple[type[Exception], ...] = (sqlite3.IntegrityError,)
-
-    def __init__(self, folder: Path) -> None:
-        self.store, self.home, self._aside = (folder / name for name in ("store", "config", "aside"))
+    def __init__(self, folder: Path, source: Any = None) -> None:
+        self.source, self.store, self.home = source, folder / "store", folder / "config"
         self.store.mkdir(mode=0o700)
         self.path = self.store / "copy.db"
 
     @property
     def address(self) -> str:
-        """What opens the store."""
+        """What opens the copy."""
         return str(self.path)
 
-    def take(self, source: Any) -> None:
-        """Copy a store as it stands, without leaving a trace beside it."""
-        if not source.is_file():
+    def take(self) -> None:
+        """Copy the store as it stands, over what was copied before, without leaving a trace beside it."""
+        if not self.source.is_file():
             raise StoreUnavailable(
-                f"there is no store at {source}; make one with `keepward init`, or name it with --db PATH"
+                f"there is no store at {self.source}; `keepward init` makes one, --db PATH names another"
             )
+        file = self.source.resolve()
+        # Where nobody has the store open, an ordinary reader would leave shared files beside it.
+        how = "mode=ro" if Path(f"{file}-wal").exists() else "immutable=1"
         try:
-            if Path(f"{source.resolve()}-wal").exists():
-                # Somebody has it open, so its shared files are there and reading makes no new ones.
-                with (
-                    closing(sqlite3.connect(f"{source.resolve().as_uri()}?mode=ro", uri=True)) as opened,
-                    closing(sqlite3.connect(self.path)) as copied,
-                ):
-                    opened.backup(copied)
-            else:
-                shutil.copyfile(source, self.path)
-            if (beside := source.with_name(source.name + ".id")).exists():
-                shutil.copyfile(beside, self.path.with_name(self.path.name + ".id"))
-            if (blobs := source.with_name(source.name + ".blobs")).is_dir():
-                shutil.copytree(blobs, self.path.with_name(self.path.name + ".blobs"))
-        except (OSError, sqlite3.Error) as fault:
-            raise StoreUnavailable("the store cannot be copied; see that its file can be read and try again") from fault
+            with (
+                closing(sqlite3.connect(f"{file.as_uri()}?{how}", uri=True)) as opened,
+                closing(sqlite3.connect(self.path)) as copied,
+            ):
+                opened.backup(copied)
+            if (beside := Path(f"{self.source}.id")).exists():
+                shutil.copyfile(beside, f"{self.path}.id")
+            if (blobs := Path(f"{self.source}.blobs")).is_dir():
+                shutil.copytree(blobs, f"{self.path}.blobs", dirs_exist_ok=True)
+        except (OSError, sqlite3.Error) as error:
+            raise StoreUnavailable("the store cannot be copied; see that its file can be read and try again") from error
 
-    def lay_aside(self, name: str) -> None:
-        """Note everything under a name, with the configuration folder."""
-        self._forget(name)
-        shutil.copytree(self.home, self._aside / name)
-        self._lay_rows_aside(name)
-
-    def put_back(self, name: str, *, home: bool = False, tables: Sequence[str] | None = None) -> None:
-        """Put the rows of all or some tables back as they were, or the configuration folder as well."""
-        self._put_rows_back(name, tables)
-        if home:
-            shutil.rmtree(self.home)
-            shutil.copytree(self._aside / name, self.home)
-
-    def _forget(self, name: str) -> None:
-        shutil.rmtree(self._aside / name, ignore_errors=True)
-
-    def _lay_rows_aside(self, name: str) -> None:
-        shutil.copyfile(self.path, self._aside / f"{name}.db")
-
-    def _put_rows_back(self, name: str, tables: Sequence[str] | None) -> None:
-        older = self._aside / f"{name}.db"
-        if tables is None:
-            self.write(b"")
-            shutil.copyfile(older, self.path)
-            return
-        back = [f"DELETE FROM main.{each}; INSERT INTO main.{each} SELECT * FROM older.{each}" for each in tables]
-        self.execute("; ".join(["ATTACH :older AS older", *back]), {"older": str(older)})
-
-    def write(self, content: bytes) -> None:
-        """Put other bytes in place of the file's."""
-        for beside in ("-wal", "-shm"):
-            self.path.with_name(self.path.name + beside).unlink(missing_ok=True)
-        self.path.write_bytes(content)
-
-    def destroy(self) -> None:
-        """Leave nothing of the store."""
-        self.write(b"")
-
-    @property
-    def is_destroyed(self) -> bool:
-        """Whether nothing has been made in place of what was destroyed."""
-        return not self.path.stat().st_size
-
-    @contextmanager
-    def _connected(self, at: str | None = None) -> Iterator[Any]:
-        del at
+    def execute(self, statement: str, *values: Any) -> None:
+        """Run a statement behind the store's back, without its key."""
         with closing(sqlite3.connect(self.path, isolation_level=None)) as connection:
-            yield connection
+            connection.execute(statement, values)
 
-    def execute(self, statements: str, values: Mapping[str, Any] | None = None) -> int:
-        """Run statements behind the store's back, without its key; return how many rows the last one changed.
-
-        A value is named ``:so``. A statement that the database refuses changes no row.
-        """
-        changed = 0
-        with self._connected() as connection:
-            for statement in statements.split(";"):
-                try:
-                    changed = connection.execute(self._worded(statement), values or {}).rowcount
-                except self.refused:
-                    return 0
-        return changed
-
-    def rows(self, query: str, values: Mapping[str, Any] | None = None, *, at: str | None = None) -> list[Any]:
-        """Return the rows of a query, ``at`` an address of its own where one is given."""
-        with self._connected(at) as connection:
-            return list(connection.execute(self._worded(query), values or {}).fetchall())
-
-    @staticmethod
-    def _worded(statement: str) -> str:
-        """Return a statement with its values named as the driver takes them."""
-        return statement
-
-    def tables(self) -> dict[str, list[Column]]:
-        """Return the columns of each table, by its name, in order."""
-        names = self.rows("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")
-        sorts = {"INTEGER": "integer", "TEXT": "text"}
-        return {
-            name: [
-                Column(column, sorts.get(sort, "bytes"), bool(part))
-                for _, column, sort, _, _, part in self.rows(f"PRAGMA table_info({name})")
-            ]
-            for (name,) in names
-            if not name.startswith("sqlite_")
-        }
-
-    def holding(self, words: Mapping[str, str]) -> set[str]:
-        """Return the names of those words that stand in any file of the store or its home."""
-        return words_in((self.store, self.home), words)
-
-    def drop(self) -> None:
-        """Do nothing: a file goes with its folder."""
+    def close(self) -> None:
+        """Leave nothing outside the folder."""
 
 
 class DatabaseTarget(Target):
-    """A schema of its own in a database; see (2)."""
+    """A copy that is a schema of its own in a database; see (2)."""
 
-    medium = "database"
-    longer = "coalesce({0}, CAST('' AS BYTEA)) || CAST('x' AS BYTEA)"
-
-    def __init__(self, folder: Path, database: Database) -> None:
-        """Make the schema.
-
-        Raises:
-            StoreUnavailable: the database cannot be reached, or this role may make no schema in it.
-        """
-        super().__init__(folder)
-        self._url, self._name = database.url, f"keepward_drill_{secrets.token_hex(6)}"
+    def __init__(self, folder: Path, database: Any) -> None:
+        super().__init__(folder, database)
+        self._url, self._name = str(database.url), f"keepward_drill_{secrets.token_hex(6)}"
         # The driver is there, or this says what to install.
         database.exists()
         import psycopg
 
-        self.refused = (psycopg.IntegrityError, psycopg.DataError)
         try:
-            self._command(f"CREATE SCHEMA {self._name}", at=self._url)
-        except psycopg.errors.InsufficientPrivilege as fault:
-            raise StoreUnavailable(
-                "the drill makes a schema of its own in the database and drops it again, which this role may not do: "
-                "GRANT CREATE ON DATABASE to it, or name a role that may in --db"
-            ) from fault
+            self._run(f"CREATE SCHEMA {self._name}", at=self._url)
+        except psycopg.errors.InsufficientPrivilege as error:
+            reason = "the drill makes a schema of its own in the database and drops it, which this role may not do"
+            raise StoreUnavailable(f"{reason}: GRANT CREATE ON DATABASE to it, or name another in --db") from error
 
     @property
     def address(self) -> str:
@@ -217,112 +88,35 @@ class DatabaseTarget(Target):
         query = [pair for pair in query if pair[0] not in {"options", "read"}] + [("options", " ".join(options))]
         return urlunsplit(parts._replace(query=urlencode(query, quote_via=quote, safe="/")))
 
-    def take(self, source: Any) -> None:
-        """Copy a store as it stands, in one snapshot; see ``Target.take``."""
-        from keepward.memory import Memory
-
-        if not source.exists():
+    def take(self) -> None:
+        """Copy the store as it stands, in one snapshot, over what was copied before."""
+        if not self.source.exists():
             raise StoreUnavailable("there is no store in this database; make one with `keepward init`")
-        # The tables as this release makes them; their rows are replaced.
-        Memory.open(self.address, embedder=None, config_dir=self.home).close()
-        shutil.rmtree(self.home, ignore_errors=True)
-        (schema,) = self.rows("SELECT current_schema()", at=self._url)[0]
-        self._fill(self._name, schema, list(self.tables()))
+        if not self._tables():
+            # The tables as this release makes them; their rows are replaced.
+            Memory.open(self.address, embedder=None, config_dir=self.home).close()
+            shutil.rmtree(self.home, ignore_errors=True)
+        ((schema,),) = self._run("SELECT current_schema()", at=self._url)
+        moves = "; ".join(f"DELETE FROM {each}; INSERT INTO {each} TABLE {schema}.{each}" for (each,) in self._tables())
+        self._run(f"BEGIN ISOLATION LEVEL REPEATABLE READ; {moves}; COMMIT")
 
-    def _fill(self, schema: str, source: str, tables: Sequence[str]) -> None:
-        """Replace the rows of tables of a schema by those of another."""
-        columns = self.tables()
-        moves = []
-        for each in tables:
-            names = ", ".join(column.name for column in columns[each])
-            moves.append(f"DELETE FROM {schema}.{each}")
-            moves.append(f"INSERT INTO {schema}.{each} ({names}) SELECT {names} FROM {source}.{each}")
-        self._command(f"BEGIN ISOLATION LEVEL REPEATABLE READ; {'; '.join(moves)}; COMMIT")
+    def _tables(self) -> list[tuple[str]]:
+        """Return the tables of the copy that outlive a crash."""
+        return self._run(f"""
+            SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace('{self._name}')
+               AND relkind IN ('r', 'p') AND NOT relispartition AND relpersistence = 'p'""")
 
-    def _forget(self, name: str) -> None:
-        super()._forget(name)
-        self._command(f"DROP SCHEMA IF EXISTS {self._name}_{name} CASCADE")
-
-    def _lay_rows_aside(self, name: str) -> None:
-        aside = f"{self._name}_{name}"
-        made = [f"CREATE TABLE {aside}.{each} AS TABLE {self._name}.{each}" for each in self.tables()]
-        self._command(f"BEGIN; CREATE SCHEMA {aside}; {'; '.join(made)}; COMMIT")
-
-    def _put_rows_back(self, name: str, tables: Sequence[str] | None) -> None:
-        if self.rows("SELECT to_regnamespace(:name) IS NOT NULL", {"name": self._gone}) == [(True,)]:
-            self.empty()
-            self._command(f"DROP SCHEMA {self._name}; ALTER SCHEMA {self._gone} RENAME TO {self._name}")
-        self._fill(self._name, f"{self._name}_{name}", list(self.tables()) if tables is None else tables)
-
-    def empty(self) -> None:
-        """Drop every table, and keep the schema."""
-        self._command(f"DROP SCHEMA {self._name} CASCADE; CREATE SCHEMA {self._name}")
-
-    @property
-    def _gone(self) -> str:
-        return f"{self._name}_gone"
-
-    def destroy(self) -> None:
-        """Leave nothing of the store but an empty schema."""
-        self._command(f"ALTER SCHEMA {self._name} RENAME TO {self._gone}; CREATE SCHEMA {self._name}")
-
-    @property
-    def is_destroyed(self) -> bool:
-        return not self.tables()
-
-    @contextmanager
-    def _connected(self, at: str | None = None) -> Iterator[Any]:
+    def _run(self, statements: str, values: Any = None, *, at: str | None = None) -> list[Any]:
         import psycopg
 
         with psycopg.connect(at or self.address, autocommit=True, connect_timeout=10) as connection:
             # An attacker with the store's role is kept apart from no tenant.
-            connection.execute("SET synchronous_commit = off; SELECT set_config('keepward.all', 'on', false)")
-            yield connection
+            connection.execute("SELECT set_config('keepward.all', 'on', false)")
+            cursor = connection.execute(statements, values)
+            return list(cursor.fetchall()) if cursor.description else []
 
-    def _command(self, statements: str, *, at: str | None = None) -> None:
-        with self._connected(at) as connection:
-            connection.execute(statements)
+    def execute(self, statement: str, *values: Any) -> None:
+        self._run(statement.replace("?", "%s"), values)
 
-    @staticmethod
-    def _worded(statement: str) -> str:
-        return re.sub(r"(?<!:):(\w+)", r"%(\1)s", statement.replace("%", "%%"))
-
-    def tables(self) -> dict[str, list[Column]]:
-        """Return the columns of each table that outlives a crash, by its name, in order."""
-        found: dict[str, list[Column]] = {}
-        query = """
-            SELECT c.relname, a.attname, a.atttypid::regtype::text, coalesce(a.attnum = ANY(i.indkey), false)
-              FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-              LEFT JOIN pg_index i ON i.indrelid = c.oid AND i.indisprimary
-             WHERE c.relnamespace = to_regnamespace(:schema) AND c.relkind IN ('r', 'p') AND NOT c.relispartition
-               AND c.relpersistence = 'p'
-             ORDER BY c.relname, a.attnum"""
-        sorts = {"bigint": "integer", "text": "text"}
-        for table, name, sort, in_key in self.rows(query, {"schema": self._name}):
-            found.setdefault(table, []).append(Column(name, sorts.get(sort, "bytes"), in_key))
-        return found
-
-    def holding(self, words: Mapping[str, str]) -> set[str]:
-        """Return the names of those words that stand in any row of the schema, or in any file; see ``Target``."""
-        found = super().holding(words)
-        with self._connected() as connection:
-            for table in self.tables():
-                with connection.cursor().copy(f"COPY (SELECT * FROM {table}) TO STDOUT (FORMAT binary)") as rows:
-                    for row in rows:
-                        found |= {name for name, word in words.items() if word.encode() in bytes(row)}
-        return found
-
-    def drop(self) -> None:
-        """Drop the schema, and what was laid aside."""
-        names = self.rows("SELECT nspname FROM pg_namespace WHERE starts_with(nspname, :name)", {"name": self._name})
-        self._command("; ".join(f"DROP SCHEMA {name} CASCADE" for (name,) in names))
-
-
-@contextmanager
-def target_of(place: Place, folder: Path) -> Iterator[Target]:
-    """Lend an empty target in a temporary folder: a file, or a schema in the database that ``place`` names."""
-    target = DatabaseTarget(folder, place) if isinstance(place, Database) else Target(folder)
-    try:
-        yield target
-    finally:
-        target.drop()
+    def close(self) -> None:
+        self._run(f"DROP SCHEMA {self._name} CASCADE", at=self._url)

@@ -99,18 +99,19 @@ def watch_verify(call: Call) -> Response:
 
 def drill(call: Call) -> Response:
     """Attack a copy of the store, a line for every attack."""
-    from keepward.drill.drill import Line, attacks, counts_of
+    from keepward.drill.attacks import ATTACKS
+    from keepward.drill.drill import DrillResult, counts_of
     from keepward.drill.drill import drill as attack
 
     _owners(call, "the drill, which copies the whole store,")
     memory, place = call.memory, serving_of(call.http).place or Path(call.memory.path)
-    total, done = len(attacks()), count(1)
+    total, done = len(ATTACKS), count(1)
 
     def work(tell: Tell) -> None:
-        def send(line: Line) -> None:
+        def send(line: DrillResult) -> None:
             tell({"done": next(done), "total": total, "line": plain.plain(line)})
 
-        lines = attack(place, tenant=memory.tenant, policy=memory.policy, on_line=send)
+        lines = attack(place, tenant=memory.tenant, policy=memory.policy, on_result=send)
         tell({"result": counts_of(lines) | {"checks": [plain.plain(each) for each in lines]}})
 
     return piped_lines(call, work)

@@ -10,9 +10,9 @@ import pytest
 from evals import security
 from evals.security_figure import Figure, all_of, none_of
 from evals.security_gates import crossing
+from evals.target import Target
 
 import keepward.engine
-from keepward.drill.target import Target
 
 
 def test_something_that_must_not_happen_and_did_misses_its_goal() -> None:
