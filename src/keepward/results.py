@@ -18,7 +18,7 @@ import types
 from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
 from functools import cache, partial
-from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -185,19 +185,27 @@ def _dataclass(kind: Any) -> Reader:
     """Return what reads a class: its fields, each under the key that has the whole of it."""
     hints = get_type_hints(kind)
     keys = {**_expanded(kind), **{field: key for key, field in WHOLE.get(kind, {}).items()}, **_RENAMED.get(kind, {})}
-    names = [each.name for each in dataclasses.fields(kind)]
-    known = [(name, keys.get(name, name), _reader(hints[name])) for name in names]
-    lacking = [each for each in dataclasses.fields(kind) if each.default is dataclasses.MISSING]
-    needed = {each.name for each in lacking if each.default_factory is dataclasses.MISSING}
+    make: Reader = partial(msgspec.convert, type=kind)
+    try:
+        make(None)
+    except msgspec.ValidationError:
+        ours = {name for name, hint in hints.items() if _is_ours(hint)}
+    except TypeError:
+        # It holds outcomes, a union of classes that ``msgspec`` does not take.
+        make, ours = (lambda named: kind(**named)), set(hints)
+    known = [
+        (each.name, keys.get(each.name, each.name), _reader(hints[each.name]) if each.name in ours else None)
+        for each in dataclasses.fields(kind)
+    ]
 
     def read_fields(value: Any) -> Any:
         given = _HIDDEN.get(kind, {}) | _object(value)
         named = {}
-        for name, whole, item in known:
+        for name, whole, read in known:
             key = whole if whole in given else name
-            if key in given or name in needed:
-                named[name] = item(given[key])
-        return kind(**named)
+            if key in given:
+                named[name] = given[key] if read is None else read(given[key])
+        return make(named)
 
     special = _SPECIAL.get(kind)
     return read_fields if special is None else lambda value: special(read_fields, value)
@@ -245,7 +253,9 @@ def _union(kinds: tuple[Any, ...]) -> Reader:
 
 
 def _instant(value: Any) -> datetime:
-    at: datetime = msgspec.convert(value, Annotated[datetime, msgspec.Meta(tz=True)])
+    at = datetime.fromisoformat(value)
+    if at.tzinfo is None:
+        raise ValueError("an instant without an offset")
     return at.astimezone(UTC)
 
 
@@ -253,8 +263,8 @@ def _error(value: Any) -> KeepwardError:
     return error_of(value["code"], value.get("detail") or value.get("message"))
 
 
-_list: Reader = partial(msgspec.convert, type=list[Any])
-_object: Reader = partial(msgspec.convert, type=dict[str, Any])
+_list: Reader = partial(msgspec.convert, type=list)
+_object: Reader = partial(msgspec.convert, type=dict)
 #: Types that are no dataclass and that ``msgspec`` reads from another form.
 _LEAVES: Mapping[Any, Reader] = {
     bytes: bytes.fromhex,

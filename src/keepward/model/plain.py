@@ -73,13 +73,10 @@ def _by_field(value: Any) -> Any:
 
 def record(item: Record) -> dict[str, Any]:
     """Return a memory, every field of it: confidence and importance as read, and as stored beside."""
-    return {
-        # Most fields are what they are already, and a page of memories has thousands of them.
-        **{name: value if type(value := getattr(item, name)) in _PLAIN else plain(value) for name in FIELDS},
-        "base_confidence": item.stored_confidence,
-        "base_importance": item.stored_importance,
-        "metadata": item.metadata or None,
-    }
+    # Most fields are what they are already, and a page of memories has thousands of them.
+    found = {name: value if type(value := getattr(item, name)) in _PLAIN else plain(value) for name in FIELDS}
+    stored = {"base_confidence": item.stored_confidence, "base_importance": item.stored_importance}
+    return found | stored | {"metadata": found["metadata"] or None}
 
 
 class FieldChange(TypedDict):
