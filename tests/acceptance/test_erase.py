@@ -518,6 +518,20 @@ def test_content_that_is_taken_away_without_an_erasure_is_noticed(owner, number,
         owner.history(number)
 
 
+def test_missing_version_of_a_living_memory_needs_an_erasure(owner, number, path):
+    living = kept(owner.remember(FIRST, tier="archival", scope="/agents/orion")).id
+    owner.revise(living, "Orion keeps no numbers", reason="tidied")
+    owner.revise(living, "Orion keeps no notes", reason="tidied")
+    erased(owner, number)
+    texts = [each.record.text for each in owner.history(living)]
+    assert texts == ["", "Orion keeps no numbers", "Orion keeps no notes"]
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE events SET salt = NULL, payload = NULL WHERE memory_id = ? AND version = 2", (living,))
+    db.close()
+    with pytest.raises(Tampered, match="no erasure names it"):
+        owner.history(living)
+
+
 def test_a_forged_row_of_erasures_excuses_nothing(owner, number, path):
     tamper.run(path, *tamper.FORGED_ERASURE)
     assert {fault.check for fault in owner.verify().faults} >= {"events", "erased", "seals"}

@@ -1,10 +1,10 @@
-"""Erasing: payloads and salts go, a document of kind ``erased`` says by which commit, the chain stays whole.
+"""Erasing: payloads and salts are deleted, a commit of kind ``erase`` names their places, the chain stays whole.
 
 Invariants
 (1) A missing payload is lawful only where a later commit of kind ``erase`` names its place; one that is there
     although it is named is damage too.
-(2) The documents repeat what those commits say, and keep the commitment to what stood there; they are sealed, and
-    compared with the commits by ``verify``.
+(2) Of erased details of a commit a sealed document of kind ``erased`` has the commitment, which no row has any more,
+    and what says nothing of content. ``verify`` compares these documents with the commits.
 (3) From the first destroyed byte until the file was written anew, ``meta`` notes that it is unclean.
 """
 
@@ -14,13 +14,11 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from keepward.errors import KeepwardError, Tampered
-from keepward.model.commit import OWN, Commit, Place, blank, decode_details, parse_place
+from keepward.model.commit import OWN, Commit, Place, decode_details, parse_place
 from keepward.model.journal import Fault
-from keepward.model.memory import Record
 from keepward.store.documents import Document, body_of
-from keepward.store.rows import Gone, record_at
 from keepward.store.seals import Sealer
-from keepward.store.sql import Row, Session
+from keepward.store.sql import Session
 
 NOTE = "note_erasing"
 
@@ -38,62 +36,44 @@ def named_places(db: Session, tenant: str) -> dict[Place, int]:
     return places
 
 
-def erased(tenant: str, place: Place, by_seq: int, promise: bytes, remains: bytes | None) -> Document:
-    """Return the document of a place whose content is gone, unsealed."""
+def erased(tenant: str, seq: int, by_seq: int, promise: bytes, remains: bytes | None) -> Document:
+    """Return the document of a commit whose details are erased, unsealed."""
     body = body_of({"promise": promise.hex(), "remains": None if remains is None else remains.decode()})
-    return Document(tenant, "erased", f"{place[0]}/{place[1]}", None, by_seq, None, body)
+    return Document(tenant, "erased", f"{seq}/{OWN}", None, by_seq, None, body)
 
 
-def _at(db: Session, tenant: str, place: Place) -> Document | None:
-    row = db.run("document", tenant=tenant, kind="erased", id=f"{place[0]}/{place[1]}").fetchone()
+def _at(db: Session, tenant: str, seq: int) -> Document | None:
+    row = db.run("document", tenant=tenant, kind="erased", id=f"{seq}/{OWN}").fetchone()
     return None if row is None else Document._make(row)
 
 
-def promise_of(db: Session, tenant: str, place: Place) -> bytes:
-    """Return the commitment to what stood at an erased place; empty when nothing says so."""
+def promise_of(db: Session, tenant: str, seq: int) -> bytes:
+    """Return the commitment to the erased details of a commit; empty where no document says so."""
     try:
-        document = _at(db, tenant, place)
+        document = _at(db, tenant, seq)
         return b"" if document is None else bytes.fromhex(document.json()["promise"])
     except (KeepwardError, KeyError, TypeError, ValueError):
         return b""
 
 
-def sealed_row(db: Session, sealer: Sealer, tenant: str, place: Place) -> tuple[bytes, bytes | None]:
-    """Return promise and remains of an erased place.
+def sealed_row(db: Session, sealer: Sealer, tenant: str, seq: int) -> tuple[bytes, bytes | None]:
+    """Return the commitment to the erased details of a commit, and what remains of them.
 
     Raises:
-        Tampered: no erasure names the place, or its document does not match its seal.
+        Tampered: no erasure names the commit, or its document does not match its seal.
     """
-    document = _at(db, tenant, place)
+    document = _at(db, tenant, seq)
     if document is None:
         raise Tampered("content is missing and no erasure names it; run `keepward verify`")
-    if not document.holds(sealer) or document.at <= place[0]:
+    if not document.holds(sealer) or document.at <= seq:
         raise Tampered("an erasure does not match its seal; run `keepward verify`")
     remains = document.json()["remains"]
-    return promise_of(db, tenant, place), None if remains is None else remains.encode()
-
-
-def record_or_blank(db: Session, sealer: Sealer, tenant: str, event: Row) -> Record:
-    """Return the record of an event row; where it was erased, one of status ``erased`` without content.
-
-    Raises:
-        Tampered: the row does not hold, or content is missing that no erasure names.
-    """
-    raw = tenant.encode()
-    try:
-        return record_at(sealer, raw, event)
-    except Gone:
-        promise, _ = sealed_row(db, sealer, tenant, (event[0], event[1]))
-        if promise != event[7]:
-            raise Tampered("an erasure is of other content; run `keepward verify`") from None
-        newest = db.run("newest_event", tenant=tenant, id=event[3]).fetchone()
-        # The newest version always has content: a tombstone's at the least.
-        return blank(record_at(sealer, raw, newest), event[4])
+    return promise_of(db, tenant, seq), None if remains is None else remains.encode()
 
 
 def check(db: Session, tenant: str) -> Iterator[Fault]:
-    """Yield where the documents of erasures and the commits of kind ``erase`` differ, in order."""
-    due = {f"{seq}/{n}": by for (seq, n), by in named_places(db, tenant).items()}
+    """Yield where the documents of erased details and the commits of kind ``erase`` differ, in order."""
+    due = {f"{seq}/{n}": by for (seq, n), by in named_places(db, tenant).items() if n == OWN}
     held = {row[2]: row[4] for row in db.run("documents", tenant=tenant, kind="erased")}
     for name in sorted(due.keys() | held.keys()):
         if due.get(name) != held.get(name):

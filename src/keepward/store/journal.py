@@ -21,15 +21,17 @@ from keepward.model.commit import (
     Event,
     Place,
     Step,
+    blank,
     commit_hash,
     decode_details,
     event_hash,
 )
 from keepward.model.journal import CommitView, Fault
+from keepward.model.memory import Record, Status
 from keepward.model.value import from_micros
 from keepward.ports.store import PREFIX
-from keepward.store.erasing import named_places, promise_of, record_or_blank, sealed_row
-from keepward.store.rows import flaw_of_event, sound_commit, sound_header
+from keepward.store.erasing import named_places, promise_of, sealed_row
+from keepward.store.rows import Gone, flaw_of_event, record_at, sound_commit, sound_header
 from keepward.store.seals import Sealer
 from keepward.store.sql import Row, Session, Snapshot, between
 
@@ -178,7 +180,7 @@ class JournalReads(Snapshot):
     def _checked(self, db: Session, tenant: str, row: Row, events: list[Row]) -> tuple[Commit, CommitDetails]:
         promise = remains = None
         if row[8] is None:
-            promise, remains = sealed_row(db, self._sealer, tenant, (row[0], OWN))
+            promise, remains = sealed_row(db, self._sealer, tenant, row[0])
         commit, _ = commit_held(self._sealer, tenant, row, events, promise)
         if commit.payload is None and remains is None:
             # An export carries no remains of it.
@@ -222,6 +224,38 @@ def commit_held(
         if (flaw := flaw_of_event(sealer, raw, each, hashed)) is not None:
             raise Tampered(f"an event of commit {row[0]} is damaged: {flaw}; run `keepward verify`")
     return commit_of(tenant, row, promise), [event_of(each) for each in events]
+
+
+def record_or_blank(db: Session, sealer: Sealer, tenant: str, event: Row) -> Record:
+    """Return the record of an event row; where it was erased, one of status ``erased`` without content.
+
+    Raises:
+        Tampered: the row does not hold, or content is missing that no erasure names.
+    """
+    raw = tenant.encode()
+    try:
+        return record_at(sealer, raw, event)
+    except Gone:
+        try:
+            newest = record_at(sealer, raw, db.run("newest_event", tenant=tenant, id=event[3]).fetchone())
+        except Gone:
+            newest = None
+        # Of an erased memory all content before its tombstone is gone; of another one a version that copied it.
+        lawful = newest is not None and (newest.status is Status.ERASED or _named(db, sealer, tenant, event[:2]))
+        if newest is None or not lawful or flaw_of_event(sealer, raw, event) is not None:
+            raise Tampered("content is missing and no erasure names it; run `keepward verify`") from None
+        return blank(newest, event[4])
+
+
+def _named(db: Session, sealer: Sealer, tenant: str, place: Place) -> bool:
+    """Whether a later commit of kind ``erase``, held against its hash and seal, names a place."""
+    by = named_places(db, tenant).get(place, 0)
+    row = db.run("commit_by_seq", tenant=tenant, seq=by).fetchone() if by > place[0] else None
+    return (
+        row is not None
+        and _hash(tenant, row, None) == row[9]
+        and sealer.holds_commit(row[10], tenant.encode(), by, row[9], row[11])
+    )
 
 
 def payload_fits(event: Event) -> bool:
@@ -270,7 +304,7 @@ def walk_chain(db: Session, sealer: Sealer, tenant: str, broken: set[tuple[int, 
             yield Fault(check="chain", row=name, detail="it does not name the hash of the commit before it")
         if digest("events", *hashes) != row[6]:
             yield Fault(check="chain", row=name, detail="its events are not the ones it was made with")
-        erased = promise_of(db, tenant, (row[0], OWN)) if row[8] is None else None
+        erased = promise_of(db, tenant, row[0]) if row[8] is None else None
         if not sound_commit(row) or _hash(tenant, row, erased) != row[9]:
             yield Fault(check="chain", row=name, detail="its hash does not cover its cells")
         wrong = _unlawful(named, (row[0], OWN), gone=row[8] is None)

@@ -30,8 +30,7 @@ from keepward.model.value import from_micros, to_micros
 from keepward.ports.store import Features, Found, Indexed, Likely, Profile
 from keepward.store import tenant as tenants
 from keepward.store.candidates import CandidateReads
-from keepward.store.erasing import record_or_blank
-from keepward.store.journal import JournalReads
+from keepward.store.journal import JournalReads, record_or_blank
 from keepward.store.listing import ListReads
 from keepward.store.rows import (
     checked_record,

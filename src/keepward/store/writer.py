@@ -48,6 +48,7 @@ _UNCLEAN = (
     "content was erased, and its bytes may still lie in free pages or in the log of the file: close other readers "
     "and open the store once more"
 )
+_GONE = "what was to be erased is gone already; plan anew"
 
 
 class Writer(UseWrites, Reader):
@@ -275,15 +276,15 @@ class Writer(UseWrites, Reader):
             self.put_waiting(item)
         for given in what.feedback:
             self.put_feedback(given)
-        places: dict[Place, bytes | None] = dict.fromkeys(what.events)
-        places |= {(seq, OWN): remains.encode() for seq, remains in what.details.items()}
         by_seq = self.state(tenant).head.seq
-        for (seq, n), remains in places.items():
-            row = self._db.run("details_at" if n == OWN else "content_at", tenant=tenant, seq=seq, n=n).fetchone()
+        for seq, n in what.events:
+            if self._db.run("content_at", tenant=tenant, seq=seq, n=n).fetchone() is None:
+                raise Conflict(_GONE)
+        for seq, remains in what.details.items():
+            row = self._db.run("details_at", tenant=tenant, seq=seq).fetchone()
             if row is None:
-                raise Conflict("what was to be erased is gone already; plan anew")
-            promise = commitment(*row) if n == OWN else row[0]
-            self._put(erased(tenant, (seq, n), by_seq, promise, remains), new=True)
+                raise Conflict(_GONE)
+            self._put(erased(tenant, seq, by_seq, commitment(*row), remains.encode()), new=True)
         self._db.many("erase_event", [(tenant, *place) for place in what.events])
         self._db.many("erase_details", [(tenant, seq) for seq in what.details])
         self.forget_uses(tenant, what.ids)
@@ -306,8 +307,9 @@ class Writer(UseWrites, Reader):
         named = named_places(self._db, tenant)
         if missing.keys() != named.keys() or any(by <= place[0] for place, by in named.items()):
             raise Tampered("the exported journal lacks content that no erasure names, or holds what was erased")
-        for place in sorted(missing):
-            self._put(erased(tenant, place, named[place], missing[place], None), new=True)
+        for seq, n in sorted(missing):
+            if n == OWN:
+                self._put(erased(tenant, seq, named[seq, n], missing[seq, n], None), new=True)
 
 
 def sealed_row(sealer: Sealer, row: Row, cells: Row) -> Row:
