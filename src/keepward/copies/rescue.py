@@ -1,46 +1,62 @@
-"""Rescuing: a new store out of what still proves itself of a damaged one.
+"""Recovery: a new store out of what is still valid in a damaged one.
 
 Invariants
-(1) The damaged store is read and never written.
-(2) The journal is carried over as it is up to the first commit that does not hold; head and ids are those of the
-    damaged store up to there.
-(3) Memories that hold by themselves behind that come with commits of kind ``rescue``, at their newest version that
-    holds. One of which a newer version is known and lost is archived: it may have been changed or retired.
-(4) Everything that was lost is named.
+(1) The damaged file is never opened for writing: it is copied with its log, and the copy is read.
+(2) A commit is copied as it is while every one before it is valid: its hash, seals and contents.
+(3) A memory behind that comes with a commit of kind ``rescue``, at its newest version that has a valid seal or, without
+    a key, is in a commit that matches its hash. One of which a newer version is known and lost comes archived.
+(4) What this machine has erased is not brought back, and everything that was lost is named.
 """
 
 from __future__ import annotations
 
+import json
+import re
+import shutil
+import sqlite3
 import tempfile
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Collection, Iterator
+from contextlib import closing, suppress
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from keepward.engine.blobs import put
 from keepward.engine.commit import store_steps
 from keepward.engine.index import reindex
 from keepward.engine.session import Session
 from keepward.engine.traces import erased_commitments
-from keepward.errors import InvalidInput, KeepwardError, StoreUnavailable, Unauthorised
+from keepward.errors import InvalidInput, KeepwardError, NotAStore, StoreUnavailable, Unauthorised
 from keepward.model.blob import PREFIX, place
-from keepward.model.commit import Step
+from keepward.model.codec import decode_record
+from keepward.model.commit import EMPTY_HASH, OWN, Commit, Event, Step, decode_details, parse_place
 from keepward.model.copies import Rescued, RescuedTenant
 from keepward.model.memory import Record, Status
 from keepward.model.query import Filter
 from keepward.model.trust import Actor
-from keepward.model.value import from_micros, to_micros
+from keepward.model.value import from_micros
 from keepward.open import anchor_in, blobs_of, open_engine
 from keepward.ports.world import Clock, IdSource
+from keepward.store import forks
+from keepward.store.driver import companion, connect
+from keepward.store.erasing import empty_places
 from keepward.store.file import id_file
-from keepward.store.salvage import Salvaged, Wreck
+from keepward.store.journal import commit_held, event_of, payload_fits
+from keepward.store.rows import flaw_of_event
 from keepward.store.seals import Sealer
+from keepward.store.sql import Row
 from keepward.store.sqlite import remove
 
-#: Memories of one commit.
-_TOGETHER = 500
+_COLUMNS = {
+    "commits": "tenant, seq, id, at, kind, actor_kind, prev, events_hash, salt, payload, hash, seal, receipt",
+    "events": "tenant, seq, n, op, memory_id, version, salt, payload, payload_commit, seal",
+    "documents": "tenant, kind, id, body",
+    "records": "tenant, id, version",
+}
+_REF = re.compile(rb'"blob":"(sha256:[0-9a-f]{64})"')
 _REASON = "rescued from a damaged store: newer than the first commit that did not hold"
+_UNREADABLE = (sqlite3.Error, UnicodeDecodeError, OverflowError)
+_INVALID = (KeepwardError, ValueError, TypeError, OverflowError)
 
 
 def rescue(
@@ -53,7 +69,7 @@ def rescue(
     ids: IdSource | None = None,
     on_progress: Callable[[str], None] | None = None,
 ) -> Rescued:
-    """Make the store ``new`` out of what holds of ``broken``; see ``Memory.rescue``."""
+    """Make the store ``new`` out of what is valid in ``broken``; see ``Memory.rescue``."""
     broken, new = Path(broken).expanduser().absolute(), Path(new).expanduser().absolute()
     if not isinstance(actor, Actor) or not actor.is_owner:
         raise Unauthorised("rescuing a store takes the owner")
@@ -61,33 +77,34 @@ def rescue(
         raise InvalidInput(f"{new} is there already; name a file that is not")
     if not new.parent.is_dir():
         raise StoreUnavailable(f"the folder {new.parent} does not exist; create it")
-    told = on_progress or (lambda _: None)
-    with tempfile.TemporaryDirectory(dir=new.parent, prefix=f".{new.name}.") as folder:
-        told(f"reading {broken}")
-        with closing(Wreck(broken, Path(folder) / "copy.db")) as wreck:
-            sealer = _sealer(wreck.store_id, config_dir)
-            try:
-                engine = open_engine(str(new), create=True, clock=clock, ids=ids, config_dir=config_dir)
-                with closing(engine.store):
-                    stones = erased_commitments(engine)
-                    tenants, blobs, lost_blobs = [], 0, []
-                    for name in wreck.tenants():
-                        found = wreck.salvaged(name, sealer, stones)
-                        told(f"tenant {name}: {len(found.commits)} of {found.newest} commits hold")
-                        session = Session(engine=engine, tenant=name, scope="/", actor=actor)
-                        carried, missing = _carry_blobs(session, wreck, broken)
-                        blobs += len(carried)
-                        lost_blobs += missing
-                        tenants.append(_bring(session, found, carried, told))
-                    store_id = engine.store.store_id
-            except BaseException:
-                # All of it was made here.
-                remove(new, ".id", ".id.turns")
-                raise
+    report = on_progress or (lambda _: None)
+    report(f"reading {broken}")
+    store_id, tables = read_damaged(broken, new.parent)
+    sealer = _sealer(store_id, config_dir)
+    try:
+        engine = open_engine(str(new), create=True, clock=clock, ids=ids, config_dir=config_dir)
+        with closing(engine.store):
+            erased = erased_commitments(engine)
+            names = {row[0] for name in ("commits", "events") for row in tables[name] if isinstance(row[0], str)}
+            tenants, blobs, lost_blobs = [], 0, []
+            for name in sorted(names):
+                damaged = _Damaged(name, sealer, erased, tables)
+                session = Session(engine=engine, tenant=name, scope="/", actor=actor)
+                copied, lost = _copy_blobs(session, damaged, broken)
+                blobs += len(copied)
+                lost_blobs += lost
+                tenants.append(_copy(session, damaged, copied))
+                known = tenants[-1].commits + tenants[-1].lost_commits
+                report(f"tenant {name}: {tenants[-1].commits} of {known} commits hold")
+            new_id = engine.store.store_id
+    except BaseException:
+        # All of it was made here.
+        remove(new, ".id", ".id.turns")
+        raise
     return Rescued(
         path=str(new),
-        store_id=store_id,
-        of=wreck.store_id,
+        store_id=new_id,
+        of=store_id,
         sealed=sealer.active,
         tenants=tuple(tenants),
         blobs=blobs,
@@ -95,103 +112,226 @@ def rescue(
     )
 
 
+def read_damaged(path: Path, folder: Path) -> tuple[str, dict[str, list[Row]]]:
+    """Return the id of a store and the rows of its tables that can be read, from a copy that is made in ``folder``.
+
+    Raises:
+        NotAStore: its first page or its schema cannot be read.
+        InvalidInput: this process has it open.
+    """
+    if not path.is_file():
+        raise NotAStore(f"there is no file at {path}")
+    forks.spare(path)
+    with tempfile.TemporaryDirectory(dir=folder, prefix=f".{path.name}.") as aside:
+        copy = Path(aside) / "copy.db"
+        for suffix in ("", "-wal"):
+            with suppress(FileNotFoundError):
+                shutil.copyfile(companion(path, suffix), companion(copy, suffix))
+        _pad(copy)
+        try:
+            with closing(connect(str(copy), pragmas=("trusted_schema=OFF",))) as db:
+                # Damaged text fails its hash later.
+                db.text_factory = lambda raw: raw.decode("utf-8", "replace")
+                names = {name for (name,) in db.execute("SELECT name FROM sqlite_schema")}
+                if not names >= _COLUMNS.keys():
+                    raise sqlite3.DatabaseError("a table is missing")
+                tables = {table: _rows(db, table, columns) for table, columns in _COLUMNS.items()}
+                store_id = _store_id(db, path)
+        except _UNREADABLE as fault:
+            raise NotAStore(
+                f"nothing of {path} can be read as a store: its first page or its schema is damaged; restore a backup"
+            ) from fault
+    return store_id, tables
+
+
+def _pad(copy: Path) -> None:
+    """Fill a file that was cut with zeros: SQLite refuses one that ends before its last page."""
+    with copy.open("r+b") as file:
+        header = file.read(100)
+        size, pages = int.from_bytes(header[16:18], "big"), int.from_bytes(header[28:32], "big")
+        length = file.seek(0, 2)
+        if 512 <= size <= 32_768 and length < size * pages < 4 * length:
+            file.truncate(size * pages)
+
+
+def _store_id(db: sqlite3.Connection, path: Path) -> str:
+    with suppress(*_UNREADABLE):
+        return str(db.execute("SELECT value FROM meta WHERE name = 'store_id'").fetchone()[0])
+    with suppress(OSError):
+        return id_file(path).read_text("ascii", errors="replace").strip()
+    return ""
+
+
+def _rows(db: sqlite3.Connection, table: str, columns: str) -> list[Row]:
+    """Return the rows of a table that can be read: from both ends up to the damage, and one by one between."""
+    query = f"SELECT rowid, {columns} FROM {table} NOT INDEXED"
+    found: dict[int, Row] = {}
+    first = last = 0
+    try:
+        for row in db.execute(f"{query} ORDER BY rowid"):
+            found[first := row[0]] = row[1:]
+    except _UNREADABLE:
+        with suppress(*_UNREADABLE):
+            for row in db.execute(f"{query} ORDER BY rowid DESC"):
+                found[last := row[0]] = row[1:]
+        for number in range(first + 1, last):
+            with suppress(*_UNREADABLE):
+                found.update((row[0], row[1:]) for row in db.execute(f"{query} WHERE rowid = ?", (number,)))
+    return [found[number] for number in sorted(found)]
+
+
 def _sealer(store_id: str, config_dir: Path | None) -> Sealer:
     """Return the damaged store's seals, those of a store without a key where this machine has none."""
     anchor = anchor_in(config_dir)
     if anchor is None or not store_id.isalnum():
         return Sealer(None)
-    # Bound by its id alone: nothing is noted of a place where a damaged file stands.
+    # Bound by its id alone: nothing is noted of a path where a damaged file is.
     anchor.bind(store_id)
     return Sealer(anchor.key())
 
 
-def _carry_blobs(session: Session, wreck: Wreck, broken: Path) -> tuple[set[str], list[str]]:
-    """Put the tenant's blobs into the new store; return those that came, and those that did not."""
-    carried: set[str] = set()
-    lost: list[str] = []
-    files = blobs_of(broken)
-    known = {row[0]: row[1:] for row in wreck.blobs(session.tenant)}
-    # What was known of a blob may be lost: its file tells its name and its day.
-    own = place(session.tenant, from_micros(0), f"{PREFIX}{'0' * 64}").partition("/")[0]
-    for path in files.places():
-        folder, _, rest = path.partition("/")
-        ref = PREFIX + rest.rpartition("/")[2]
-        if folder == own and ref not in known and wreck.names(session.tenant, ref):
-            day = datetime.strptime(f"{rest[:10]} +0000", "%Y/%m/%d %z")
-            known[ref] = (None, None, to_micros(day))
-    for ref, (media_type, _, day) in known.items():
+class _Damaged:
+    """What is valid of one tenant."""
+
+    def __init__(self, tenant: str, sealer: Sealer, erased: Collection[str], tables: dict[str, list[Row]]) -> None:
+        self._tenant, self._sealer, self._erased = tenant, sealer, erased
+        own = {table: [row for row in rows if row[0] == tenant] for table, rows in tables.items()}
+        self._commits = {row[1]: row[1:] for row in own["commits"] if _is_number(row[1])}
+        self._events: dict[int, list[Row]] = {}
+        self._versions: dict[str, list[Row]] = {}
+        #: By memory, the newest version that any row names, in the order of the journal.
+        self.newest: dict[str, int] = {}
+        for row in sorted((row for row in own["events"] if all(map(_is_number, row[1:3]))), key=lambda row: row[1:3]):
+            self._events.setdefault(row[1], []).append(row[1:])
+            if isinstance(row[4], str) and _is_number(row[5]):
+                self._versions.setdefault(row[4], []).append(row[1:])
+        named = [(name, row[4]) for name, rows in self._versions.items() for row in rows]
+        for memory_id, version in (*named, *(row[1:] for row in own["records"])):
+            if isinstance(memory_id, str) and _is_number(version):
+                self.newest[memory_id] = max(self.newest.get(memory_id, 0), version)
+        self._documents = own["documents"]
+        self._promises: dict[Any, Any] = {name: body.get("promise") for name, body in self.documents("erased")}
+        #: Number of the newest commit that any row names.
+        self.known_commits = max((*self._commits, *self._events, 0))
+        self.commits = self._chain()
+        #: Refs of blobs in contents.
+        payloads = [row[6] for rows in self._events.values() for row in rows if isinstance(row[6], bytes)]
+        self.refs = sorted({ref.decode() for payload in payloads for ref in _REF.findall(payload)})
+
+    def documents(self, kind: str) -> Iterator[tuple[Any, dict[str, Any]]]:
+        """Yield id and body of the documents of a kind that can be read."""
+        for row in self._documents:
+            with suppress(ValueError, TypeError):
+                body = json.loads(row[3]) if row[1] == kind else None
+                if isinstance(body, dict):
+                    yield row[2], body
+
+    def _chain(self) -> list[tuple[Commit, list[Event]]]:
+        """Return the commits from the first on that are valid; one of them names each content that is erased."""
+        found: list[tuple[Commit, list[Event]]] = []
+        while (valid := self._commit(len(found) + 1)) and valid[0].prev == (found[-1][0].hash if found else EMPTY_HASH):
+            found.append(valid)
+        while True:
+            named = {
+                parse_place(name)
+                for commit, _ in found
+                if commit.kind == "erase" and commit.payload is not None
+                for name in decode_details(commit.payload).erased
+            }
+            unnamed = (at for at, each in enumerate(found) if empty_places(*each).keys() - named)
+            if (short := next(unnamed, None)) is None:
+                return found
+            found = found[:short]
+
+    def _commit(self, seq: int) -> tuple[Commit, list[Event]] | None:
+        row, events = self._commits.get(seq), self._events.get(seq, [])
+        if row is None:
+            return None
         try:
-            data = files.read(place(session.tenant, from_micros(day), ref))
-            if data is not None and put(session, data, media_type).ref == ref:
-                carried.add(ref)
-                continue
-        except (KeepwardError, OSError, ValueError, TypeError):
-            pass
-        lost.append(str(ref))
-    return carried, lost
+            promise = bytes.fromhex(self._promises[f"{seq}/{OWN}"]) if row[8] is None else None
+            commit, own = commit_held(self._sealer, self._tenant, row, events, promise)
+        except (KeyError, *_INVALID):
+            return None
+        back = commit.commitment().hex() in self._erased
+        return None if back or not all(self._event(each) for each in events) else (commit, own)
+
+    def _event(self, row: Row) -> bool:
+        flaw = flaw_of_event(self._sealer, self._tenant.encode(), row)
+        return flaw is None and row[7].hex() not in self._erased and payload_fits(event_of(row))
+
+    def later(self, memory_id: str, above: int) -> Record | None:
+        """Return a memory's newest valid version above one; see (3)."""
+        for row in sorted(self._versions.get(memory_id, ()), key=lambda each: -each[4]):
+            sealed = self._sealer.active or self._commit(row[0]) is not None
+            if row[4] > above and row[6] is not None and sealed and self._event(row):
+                return decode_record(row[6])
+        return None
 
 
-def _bring(session: Session, found: Salvaged, blobs: set[str], told: Callable[[str], None]) -> RescuedTenant:
-    if found.commits:
-        session.store.restore_journal(session.tenant, iter(found.commits))
+def _is_number(value: object) -> bool:
+    return isinstance(value, int) and value >= 0
+
+
+def _copy_blobs(session: Session, damaged: _Damaged, broken: Path) -> tuple[set[str], list[str]]:
+    """Put the blobs that memories refer to into the new store; return those that came, and those that did not."""
+    files, copied = blobs_of(broken), set()
+    own = place(session.tenant, from_micros(0), f"{PREFIX}{'0' * 64}").partition("/")[0]
+    places = {PREFIX + path.rpartition("/")[2]: path for path in files.places() if path.startswith(f"{own}/")}
+    types = {ref: (body.get("blob") or {}).get("media_type") for ref, body in damaged.documents("blobs")}
+    for ref in damaged.refs:
+        with suppress(KeyError, OSError, AttributeError, *_INVALID):
+            data = files.read(places[ref])
+            if data is not None and put(session, data, types.get(ref)).ref == ref:
+                copied.add(ref)
+    return copied, [ref for ref in damaged.refs if ref not in copied]
+
+
+def _copy(session: Session, damaged: _Damaged, blobs: set[str]) -> RescuedTenant:
+    """Write what is valid of a tenant into the new store; see (2) and (3)."""
+    tenant, store = session.tenant, session.store
+    if damaged.commits:
+        store.restore_journal(tenant, iter(damaged.commits))
         reindex(session, ended=True)
-    head = session.store.head(session.tenant).name
-    lost = sorted(found.lost | {each.id for each in found.later if each.blob is not None and each.blob not in blobs})
-    later = [each for each in found.later if each.blob is None or each.blob in blobs]
-    for start in range(0, len(later), _TOGETHER):
-        part = later[start : start + _TOGETHER]
-        before = {each.id: each for each in session.store.records(session.tenant, [each.id for each in part]).records}
-        _commit(session, _steps(session, part, before, found.outdated))
-        told(f"tenant {found.tenant}: {start + len(part)} of {len(later)} newer memories brought over")
-    came = {each.id for each in later}
-    stale = session.store.records(session.tenant, sorted(found.outdated - came)).records
-    _commit(
-        session,
-        [
-            Step(op="archive", before=each, after=replace(each, version=each.version + 1, status=Status.ARCHIVED))
-            for each in stale
-            if each.status is Status.ACTIVE
-        ],
-    )
-    return RescuedTenant(
-        tenant=found.tenant,
-        head=head,
-        commits=len(found.commits),
-        lost_commits=found.lost_commits,
-        rescued=tuple(each.id for each in later),
-        outdated=tuple(sorted(found.outdated - set(lost))),
-        lost=tuple(lost),
-    )
-
-
-def _commit(session: Session, steps: list[Step]) -> None:
-    if steps:
-        base = {each.after.id: each.before.version if each.before else 0 for each in steps}
-        store_steps(session, steps, base=base, reason=_REASON, kind="rescue")
-
-
-def _steps(session: Session, part: list[Record], before: dict[str, Record], outdated: set[str]) -> list[Step]:
-    """Return what makes each memory the one that was found; of two that hold a key the later one keeps it."""
-    held: dict[tuple[str, str | None], str] = {
-        (each.scope, each.key): each.id for each in part if each.key and _active(each, outdated)
-    }
-    keyed = Filter(scopes=(), keyed=True, include_sensitive=True)
-    own = {each.id for each in part}
-    for each in session.store.find(session.tenant, keyed, live_at=None, limit=None).records:
-        if each.status is Status.ACTIVE and each.id not in own:
-            held.setdefault((each.scope, each.key), each.id)
+    head = store.head(tenant).name
+    copied = {each.memory_id: each.version for _, own in damaged.commits for each in own}
+    behind = [name for name, newest in damaged.newest.items() if copied.get(name, 0) < newest]
+    before = {each.id: each for each in store.records(tenant, behind).records}
+    after: dict[str, Record] = {}
+    lost, outdated = [], []
+    for name in behind:
+        record = damaged.later(name, copied.get(name, 0))
+        if (record or before.get(name)) is None or (record and record.blob and record.blob not in blobs):
+            lost.append(name)
+            continue
+        current = record is not None and record.version == damaged.newest[name]
+        if not current:
+            outdated.append(name)
+        found = record or before[name]
+        if record is not None or found.status is Status.ACTIVE:
+            ended = found.status is Status.ACTIVE and not current
+            after[name] = replace(found, status=Status.ARCHIVED) if ended else found
+    keyed = store.find(tenant, Filter(scopes=(), keyed=True, include_sensitive=True), live_at=None, limit=None).records
+    # Of two memories with one key the later one keeps it: the commit that moved the key is lost.
+    active = (each for each in (*keyed, *after.values()) if each.status is Status.ACTIVE)
+    holders = {(each.scope, each.key): each.id for each in active if after.get(each.id, each) is each}
     steps = []
-    for record in part:
-        old = before.get(record.id)
-        after = replace(record, version=old.version + 1 if old else 1)
-        if record.status is Status.ACTIVE and not _active(record, outdated):
-            after = replace(after, status=Status.ARCHIVED)
-        elif record.key and held.get((record.scope, record.key)) not in {record.id, None}:
-            # Its key went on to another memory, and the commit that says how is lost.
-            after = replace(after, status=Status.ARCHIVED)
-        steps.append(Step(op="restore", before=old, after=after))
-    return steps
-
-
-def _active(record: Record, outdated: set[str]) -> bool:
-    return record.status is Status.ACTIVE and record.id not in outdated
+    for name, record in after.items():
+        moved = record.key and record.status is Status.ACTIVE and holders[record.scope, record.key] != name
+        old = before.get(name)
+        version = old.version + 1 if old else 1
+        status = Status.ARCHIVED if moved else record.status
+        steps.append(Step(op="restore", before=old, after=replace(record, version=version, status=status)))
+    if steps:
+        # A key is free before another memory takes it.
+        steps.sort(key=lambda step: step.after.status is Status.ACTIVE)
+        base = {step.after.id: step.after.version - 1 for step in steps}
+        store_steps(session, steps, base=base, reason=_REASON, kind="rescue")
+    return RescuedTenant(
+        tenant=tenant,
+        head=head,
+        commits=len(damaged.commits),
+        lost_commits=damaged.known_commits - len(damaged.commits),
+        rescued=tuple(step.after.id for step in steps),
+        outdated=tuple(sorted(outdated)),
+        lost=tuple(sorted(lost)),
+    )

@@ -16,10 +16,10 @@ from filled import ANY, TENANT, opened
 
 from keepward.adapters.blobs import folder_of
 from keepward.adapters.home import FileAnchor
+from keepward.copies.rescue import read_damaged
 from keepward.errors import InvalidInput, NewerSchema, NotAdopted, NotAStore, StoreUnavailable, Tampered
 from keepward.interchange import reading
 from keepward.store.driver import explained
-from keepward.store.salvage import Wreck
 from keepward.store.sqlite import Connections
 from keepward.store.store import open_store
 from support import tamper
@@ -31,8 +31,8 @@ def import_file(path, _):
         pass
 
 
-def salvage(path, aside):
-    Wreck(path, aside).close()
+def read_rows(path, aside):
+    read_damaged(path, aside.parent)
 
 
 def test_a_new_store_can_be_read_by_its_user_alone(tmp_path):
@@ -147,7 +147,7 @@ def test_what_is_written_stays_when_a_store_was_opened_twice_and_another_process
 
 @pytest.mark.promise("T25")
 @pytest.mark.parametrize("link", [os.link, os.symlink, None])
-@pytest.mark.parametrize("read", [import_file, salvage], ids=["import", "rescue"])
+@pytest.mark.parametrize("read", [import_file, read_rows], ids=["import", "rescue"])
 def test_the_file_of_an_open_store_is_read_by_nothing_else(path, tmp_path, read, link):
     named = path if link is None else tmp_path / "linked.db"
     if link is not None:
@@ -166,8 +166,8 @@ def test_what_a_killed_process_left_in_the_log_is_rescued_through_a_link_too(pat
         for end in ("", "-wal"):
             shutil.copyfile(f"{path}{end}", tmp_path / f"killed.db{end}")
     link.symlink_to(tmp_path / "killed.db")
-    with closing(Wreck(link, tmp_path / "aside")) as wreck:
-        assert max(row[1] for row in wreck._rows["commits"]) == 5
+    _, tables = read_damaged(link, tmp_path)
+    assert max(row[1] for row in tables["commits"]) == 5
 
 
 @pytest.mark.promise("T25")
