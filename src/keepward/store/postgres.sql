@@ -24,3 +24,38 @@ SELECT CAST(j.value AS BIGINT), string_agg(CAST(p.position AS TEXT), ' ' ORDER B
 -- add_mark --
 INSERT INTO marks (tenant, mark, position)
 SELECT * FROM unnest(CAST(? AS TEXT[]), CAST(? AS BIGINT[]), CAST(? AS BIGINT[])) ON CONFLICT DO NOTHING;
+
+-- next_transaction --
+-- The number of the server's next transaction.
+SELECT CAST(CAST(pg_snapshot_xmax(pg_current_snapshot()) AS TEXT) AS BIGINT);
+
+-- unguarded_tables --
+-- Tables of tenants, and parts of these, whose row-level security is not the one they were made with.
+SELECT relname FROM pg_class AS c WHERE relnamespace = to_regnamespace(current_schema())
+   AND relkind IN ('p', 'r') AND (relkind = 'p' OR relispartition)
+   AND NOT (relrowsecurity AND relforcerowsecurity AND ARRAY['own'] = ARRAY(
+       SELECT CAST(polname AS TEXT) FROM pg_policy WHERE polrelid = c.oid))
+ ORDER BY relname;
+
+-- indexes --
+SELECT indexname FROM pg_indexes WHERE schemaname = current_schema();
+
+-- size_of_tables --
+SELECT CAST(coalesce(sum(pg_total_relation_size(oid)), 0) AS BIGINT) FROM pg_class
+ WHERE relnamespace = to_regnamespace(current_schema()) AND relkind = 'r';
+
+-- put_blob_bytes --
+INSERT INTO blob_bytes (tenant, place, data) VALUES (?, ?, ?)
+    ON CONFLICT (tenant, place) DO UPDATE SET data = excluded.data WHERE blob_bytes.data <> excluded.data;
+
+-- blob_bytes --
+SELECT data FROM blob_bytes WHERE tenant = ? AND place = ?;
+
+-- size_of_blob --
+SELECT length(data) FROM blob_bytes WHERE tenant = ? AND place = ?;
+
+-- drop_blob_bytes --
+DELETE FROM blob_bytes WHERE tenant = ? AND place = ?;
+
+-- blob_places --
+SELECT tenant || '/' || place FROM blob_bytes ORDER BY tenant, place;

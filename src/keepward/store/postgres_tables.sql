@@ -1,4 +1,7 @@
--- What PostgreSQL keeps to find candidates of recall in a large tenant; see candidates.py.
+-- What only PostgreSQL has: the bytes of blobs, and candidates of recall in a large tenant; see candidates.py.
+
+CREATE TABLE blob_bytes (
+    tenant TEXT NOT NULL, place TEXT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (tenant, place));
 
 -- How far a tenant was taken in, and whether that is all of it.
 CREATE TABLE candidate_state (
