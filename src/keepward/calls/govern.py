@@ -33,10 +33,9 @@ if TYPE_CHECKING:
         Verification,
     )
     from keepward.model.proposal import Background, Decided, Outcome, Queue, Waiting
-    from keepward.model.query import AsOf, Reinforced, Training
+    from keepward.model.query import AsOf, Purpose, Reinforced, Training
     from keepward.model.trust import Issued, Token
     from keepward.verbs.erase import Reason
-    from keepward.verbs.fields import Purpose
 
 
 class Govern(Calls):

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from keepward.model.journal import Check, Version
     from keepward.model.memory import Record
     from keepward.model.proposal import Outcome
-    from keepward.model.query import AsOf, Feedback, Memories, Ranking, Recall
-    from keepward.verbs.fields import Format, Order, Purpose, Sort
+    from keepward.model.query import AsOf, Feedback, Memories, Order, Purpose, Ranking, Recall
+    from keepward.verbs.fields import Format, Sort
 
 
 class Filters(TypedDict, total=False):

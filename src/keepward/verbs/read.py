@@ -144,7 +144,7 @@ class ExplainRecall(Searched[Ranking]):
 
         found = self.recalled(session, counts=False)
         ranked = {"limit": max(RANKED, self.limit), "counts": False}
-        orders = {order: self.ranked(session, order=order, **ranked) for order in ORDERS}
+        orders: dict[str, Found] = {order: self.ranked(session, order=order, **ranked) for order in ORDERS}
         return explained_recall(session, found, orders)
 
 
