@@ -7,7 +7,6 @@ import os
 import sqlite3
 import subprocess
 import sys
-import threading
 from contextlib import closing
 from pathlib import Path
 
@@ -46,14 +45,16 @@ def shell(folder: Path, *arguments: str, script: str | None = None) -> subproces
 def test_waiting_for_another_process_is_told_once(
     owner: Memory, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(connection, "WORD", 0.05)
+    monkeypatch.setattr(connection, "REPORT_AFTER_S", 0.05)
     with closing(sqlite3.connect(owner.path, isolation_level=None, check_same_thread=False)) as other:
         other.execute("BEGIN IMMEDIATE")
-        release = threading.Timer(0.3, lambda: other.execute("ROLLBACK"))
-        waits = connection.waits
-        monkeypatch.setattr(connection, "waits", lambda patience: (waits(patience), release.start()))
-        kept(owner.remember("The ferry leaves at six"))
-        release.join(20)
+        release = logging.Handler(logging.WARNING)
+        release.emit = lambda _: other.execute("ROLLBACK")  # type: ignore[assignment, method-assign]
+        connection._log.addHandler(release)
+        try:
+            kept(owner.remember("The ferry leaves at six"))
+        finally:
+            connection._log.removeHandler(release)
     said = [each.getMessage() for each in caplog.records if each.levelno == logging.WARNING]
     assert said == ["another process is writing to the store; waiting for it, 30 seconds at most"]
 

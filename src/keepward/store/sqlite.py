@@ -5,7 +5,8 @@ Invariants
     what was acknowledged survives a power cut.
 (2) A read of several statements is one snapshot on a connection of its own.
 (3) Every error of the driver leaves as one of ours.
-(4) Writers of several processes that have to wait do so in line, asleep; see ``Turns``.
+(4) Of the processes that wait to write, one at a time holds a file lock and tries often; the others try seldom. Only
+    SQLite's own lock protects data, so a process that hangs or dies with the file lock delays no one.
 (5) A connection is never used on the other side of a fork, and none is open at one; see ``forks``.
 (6) Who waits for another process for longer than a second says so in the log, once.
 (7) On a full disk what is there can be read. A store that nobody is writing is then read as it stands, and the next
@@ -20,6 +21,7 @@ Invariants
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import logging
 import os
 import sqlite3
@@ -27,7 +29,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
-from functools import cache, partial
 from pathlib import Path
 
 from keepward import durable
@@ -52,14 +53,15 @@ from keepward.store.driver import (
     way_to_read,
 )
 from keepward.store.sql import Migration, load_migrations, statements
-from keepward.store.turns import WORD, Turns, waits
 
 #: "KEEP" in the file's header.
 APPLICATION_ID = 0x4B454550
 #: How long a scrub waits for other processes, in milliseconds.
 SCRUB_PATIENCE = 5_000
-#: How often the first in line tries in short steps, before it takes longer ones: about 50 ms.
-SHORT = 100
+#: Seconds after which a writer that waits says so in the log.
+REPORT_AFTER_S = 1.0
+#: Mean seconds between two tries of the first waiting writer, and of the others.
+FIRST_RETRY_S, RETRY_S = 0.0005, 0.015
 #: Pages that the writer keeps, and bytes that stay of a log which one large transaction made long.
 _WRITER_PRAGMAS = ("cache_size=-16384", "journal_size_limit=16777216")
 #: Connections of a parent process: kept, since closing them here would disturb the parent's locks.
@@ -130,7 +132,6 @@ class Connections:
         self._writer: SqliteSession | None = None
         #: Connections that have been the writer's so far; of each, the number of others' changes begins anew.
         self._writers = 0
-        self._turns = Turns(None if self.in_memory else companion(self.path, ".id"))
         with self._lock:
             forks.watch(self)
             self._pool.append(self._open())
@@ -289,7 +290,6 @@ class Connections:
         _left_behind.extend(self._idle())
         self._closed = self._closed or self.in_memory
         self._lock, self._pool_lock = threading.RLock(), threading.Condition(threading.RLock())
-        self._turns.close()
         self._lent, self._pausing, self._writing, self._pid = {}, False, None, os.getpid()
 
     def _idle(self) -> list[SqliteSession]:
@@ -451,32 +451,18 @@ class Connections:
             yield connection
 
     def _begin(self, connection: SqliteSession, patience: float) -> None:
+        """Begin to write, or try again until ``patience`` seconds have passed; see (4)."""
         if self._begun(connection):
-            # Whoever is awake when the file is free takes it: to wake the first in line first would leave it idle.
             return
-        began = time.monotonic()
-        # Said once (6).
-        tell = cache(partial(waits, patience))
-        first = self._turns.take(patience, tell)
-        try:
-            self._try(connection, began, patience, tell, first=first)
-        finally:
-            # The next one comes to the front while this one writes: it is awake when the file is free.
-            self._turns.give()
-
-    def _try(
-        self, connection: SqliteSession, began: float, patience: float, tell: Callable[[], None], *, first: bool
-    ) -> None:
-        """Begin, or wait and try again; ``first`` in line nobody else tries, and short steps are cheap."""
-        attempt = 0
-        while not self._begun(connection, last=time.monotonic() > began + patience):
-            if time.monotonic() > began + WORD:
-                tell()
-            # Differs from process to process, so that those who wait do not return together.
-            jitter = 0.5 + (os.getpid() * 7919 + attempt * 104_729) % 997 / 997
-            longest = 0.0005 if first and attempt < SHORT else 0.008
-            time.sleep(min(0.0004 * 2 ** min(attempt, 5), longest) * jitter)
-            attempt += 1
+        began, is_reported = time.monotonic(), False
+        with _queue(companion(self.path, ".id")) as is_first:
+            while not self._begun(connection, last=(waited := time.monotonic() - began) > patience):
+                if waited > REPORT_AFTER_S and not is_reported:
+                    is_reported = True
+                    text = "another process is writing to the store; waiting for it, %d seconds at most"
+                    _log.warning(text, patience, extra={"action": "waiting"})
+                # Random, so that waiting processes do not try at the same moments.
+                time.sleep((0.5 + os.urandom(1)[0] / 256) * (FIRST_RETRY_S if is_first() else RETRY_S))
 
     @staticmethod
     def _begun(connection: SqliteSession, *, last: bool = False) -> bool:
@@ -529,10 +515,34 @@ class Connections:
             return
         with self._lock, self._pool_lock:
             self._closed = True
-            self._turns.close()
             idle = self._idle()
         for connection in idle:
             connection.close()
+
+
+@contextmanager
+def _queue(path: Path) -> Iterator[Callable[[], bool]]:
+    """Yield a function that returns whether this process is the first of those that wait to write."""
+    try:
+        file = path.open("rb")
+    except OSError:
+        yield lambda: False
+        return
+
+    def is_first() -> bool:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return False
+        return True
+
+    with file:
+        try:
+            yield is_first
+        finally:
+            # A child forked meanwhile has the same file open: closing it here alone would not unlock it.
+            with contextlib.suppress(OSError):
+                fcntl.flock(file, fcntl.LOCK_UN)
 
 
 def write_copy(source: sqlite3.Connection, target: Path) -> None:

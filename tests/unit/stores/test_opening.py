@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import shutil
 import sqlite3
@@ -260,21 +259,6 @@ def test_closing_twice_does_nothing(path):
     store = opened(path)
     store.close()
     store.close()
-
-
-def test_a_reader_that_the_collector_finds_while_the_store_is_closed_does_not_keep_it_open(path, monkeypatch):
-    store = opened(path)
-    reader = store.indexed(TENANT, after=0)
-    next(reader)
-    # A cycle, so that the reader is let go of when the collector runs: inside closing, which allocates.
-    cycle = [reader]
-    cycle.append(cycle)
-    monkeypatch.setattr("keepward.store.turns.Turns.close", lambda _: gc.collect())
-    del reader, cycle
-    closing_it = threading.Thread(target=store.close, daemon=True)
-    closing_it.start()
-    closing_it.join(10)
-    assert not closing_it.is_alive()
 
 
 def test_a_full_disk_is_told_and_nothing_stays(path):
