@@ -321,6 +321,8 @@ def test_what_nobody_decided_in_time_is_counted_for_as_long_as_it_can_be_read(
         clock.move(days=days)
         counts.append((owner.status()["quarantine"]["depth"], owner.status()["quarantine"]["expired"]))
     owner.run_job("sweep_blobs", force=True)
+    clock.move(days=31)
+    owner.run_job("sweep_blobs", force=True)
     assert counts == [(1, 0), (0, 1), (0, 1)]
     assert owner.status()["quarantine"]["expired"] == 0
 
