@@ -31,8 +31,7 @@ _MEANING = {"none": " alone", "hashed": " and their parts"}
 _REMEDIES = {
     "store": "",
     "adopted": "run `keepward adopt`, which shows what is in it first",
-    "writable": "make room where the disk is full; else let this user write the file, its folder and what has its name "
-    "beside it, or its role the database",
+    "writable": "let this user write the file, its folder and what has its name beside it, or its role the database",
     "seal": "let this user read and write the configuration folder, where the sealing key is kept",
     "records": "run `keepward verify`, then `keepward rebuild` where the journal holds",
     "erasures": "a backup that is brought back may hold what was erased; take the list in with `keepward key import`, "

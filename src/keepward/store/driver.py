@@ -30,7 +30,7 @@ MOVED = (
 #: What a read says that another's write came into.
 CHANGED = "the store was written while it was read without a lock; try again"
 #: What a write gets on a full disk.
-FULL = "the disk is full; free some space and try again: nothing was lost, and what is there can be read"
+FULL = "the disk is full; free some space and try again: nothing was lost"
 #: What the driver answers where there is no room for the index that readers share, or for its name.
 NO_ROOM = frozenset({"SQLITE_FULL", "SQLITE_IOERR_SHMSIZE", "SQLITE_IOERR_SHMOPEN"})
 #: Rows that are inserted by one statement.
@@ -112,9 +112,9 @@ def logged(file: str) -> bool:
     return log.exists() and log.stat().st_size > 0
 
 
-def way_to_read(file: str, *, full: bool) -> tuple[str, object]:
-    """Return the mode in which a file is read, and as what it stands where nobody is writing; ``full`` of its disk."""
-    if logged(file) or (companion(file, "-shm").exists() and not full):
+def way_to_read(file: str) -> tuple[str, object]:
+    """Return the mode in which a file is read, and as what it stands where nobody is writing."""
+    if logged(file) or companion(file, "-shm").exists():
         return "ro", None
     try:
         about = Path(file).stat()

@@ -110,15 +110,10 @@ def _create(path: Path) -> None:
             f"{path} is gone but {log.name}, which holds what was written to it last, is still beside it: put the file "
             "back, or move that one away to begin a new store"
         )
-    with forks.unforked():
-        _create_aside(path)
-
-
-def _create_aside(path: Path) -> None:
     aside = path.with_name(f".{path.name}.{os.getpid()}.{time.monotonic_ns():x}.new")
     os.close(os.open(aside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     try:
-        with translated(), contextlib.closing(connect(str(aside))) as connection:
+        with forks.making(aside), translated(), contextlib.closing(connect(str(aside))) as connection:
             # Without a log: what closing would move from there into the file can fail without a word.
             lay_out(connection)
             connection.execute("PRAGMA journal_mode=WAL")

@@ -89,10 +89,6 @@ class Postgres:
             open=True,
         )
 
-    def full(self) -> str | None:
-        """Return None: whether there is room is not known before something is written."""
-        return None
-
     def explained(self, fault: Exception) -> KeepwardError:
         return explained(fault)
 

@@ -102,10 +102,6 @@ class Connector(Protocol):
         """Return our error for one of the driver's."""
         ...
 
-    def full(self) -> str | None:
-        """Return why there is no room to write, where the disk is full."""
-        ...
-
     def others(self) -> int | None:
         """Return a number that is another one once somebody else has written; None while this handle writes."""
         ...

@@ -7,10 +7,9 @@ Invariants
 (3) Every error of the driver leaves as one of ours.
 (4) Of the processes that wait to write, one at a time holds a file lock and tries often; the others try seldom. Only
     SQLite's own lock protects data, so a process that hangs or dies with the file lock delays no one.
-(5) A connection is never used on the other side of a fork, and none is open at one; see ``forks``.
+(5) A connection is never used on the other side of a fork; see ``forks``.
 (6) Who waits for another process for longer than a second says so in the log, once.
-(7) On a full disk what is there can be read. A store that nobody is writing is then read as it stands, and the next
-    write tries whether there is space again.
+(7) On a full disk what is open can be read, and a store cannot be opened.
 (8) ``scrub`` leaves no byte in the file and its log that is not live: the file is written anew, since what SQLite
     overwrites on deletion is the newest place of a cell and not one that it stood at before.
 (9) A handle is of one file: once another is at its path, or none, it opens, reads and writes nothing.
@@ -39,16 +38,13 @@ from keepward.store.driver import (
     BRIEF,
     BUSY,
     CHANGED,
-    FULL,
     MOVED,
-    NO_ROOM,
     PATIENCE,
     SqliteSession,
     closed_to,
     companion,
     connect,
     explained,
-    logged,
     translated,
     way_to_read,
 )
@@ -113,27 +109,23 @@ class Connections:
         #: Of the file that was opened first, see (9); None where there is none.
         self.identity: forks.Identity | None = None
         self.mode, self.writable = mode, mode == "rw"
-        #: Whether there was no room to open it for writing.
-        self._full = False
         #: How the file was opened last, and as what it stood then; see (10).
         self._opening = self._now()
         #: Held for a whole write; reads of a file never wait for it.
         self._lock: Loan | threading.RLock = Loan() if self.in_memory else threading.RLock()
         #: The collector may give back the connection of an abandoned reader while this thread holds it.
-        self._pool_lock = threading.Condition(threading.RLock())
+        self._pool_lock = threading.RLock()
         self._pool: list[SqliteSession] = []
-        #: By the thread that began them, how many reads are under way.
-        self._lent: dict[int, int] = {}
-        #: Whether a fork waits for what is under way, so that nothing else begins.
-        self._pausing = False
+        #: How many blocks use a connection, or open one.
+        self._uses = 0
         self._pid = os.getpid()
         self._closed = False
         self._writing: int | None = None
         self._writer: SqliteSession | None = None
         #: Connections that have been the writer's so far; of each, the number of others' changes begins anew.
         self._writers = 0
-        with self._lock:
-            forks.watch(self)
+        forks.watch(self)
+        with self._used():
             self._pool.append(self._open())
 
     @property
@@ -144,13 +136,15 @@ class Connections:
     @property
     def has_open(self) -> bool:
         """Whether the file may be open: readers that are under way outlast the closing."""
-        return not self._closed or bool(self._lent)
+        return not self._closed or self.has_connections
+
+    @property
+    def has_connections(self) -> bool:
+        """Whether a connection is open, or being opened."""
+        return bool(self._uses or self._pool or self._writer)
 
     def explained(self, fault: Exception) -> KeepwardError:
         return explained(fault)
-
-    def full(self) -> str | None:
-        return FULL if self._full else None
 
     def shared(self, key: bytes | None, monotonic: Callable[[], float]) -> None:
         """Return None: what a server remembers is its own."""
@@ -180,22 +174,12 @@ class Connections:
 
     def _open(self) -> SqliteSession:
         with translated():
-            try:
-                forks.check(self.path)
-                return self._opened()
-            except sqlite3.Error as fault:
-                name = getattr(fault, "sqlite_errorname", None)
-                if name not in NO_ROOM or self.mode != "rw" or logged(self.path):
-                    raise
-            # Nothing is in a log, so the file alone is the store: see (7).
-            _log.warning("%s", FULL, extra={"action": "disk_full"})
-            self._full, self.writable, self.mode = True, False, "ro"
-            self._opening = self._now()
+            forks.check(self.path)
             return self._opened()
 
     def _now(self) -> tuple[str, object]:
         """Return how to open the file now, and as what it stands where it is read as it stands; see (10)."""
-        return ("rw", None) if self.mode == "rw" else way_to_read(self.path, full=self._full)
+        return ("rw", None) if self.mode == "rw" else way_to_read(self.path)
 
     def _keep_up(self) -> None:
         """Let go of what was opened before others wrote a file that this process may only read."""
@@ -240,57 +224,35 @@ class Connections:
             forks.notice()
         if self._closed:
             raise StoreUnavailable("the store is closed; open it again")
-        if self._pausing and not self._within():
-            with self._pool_lock:
-                self._pool_lock.wait_for(lambda: not self._pausing)
         self._keep_up()
 
-    def _within(self) -> bool:
-        """Whether this thread is in a block of the store."""
-        me = threading.get_ident()
-        return self._writing == me or me in self._lent
-
-    def pause(self, patience: float) -> bool:
-        """Close what is idle and let nobody open more; return whether nothing of the file is open; see ``forks``.
-
-        Where it returns False, or raises, nothing is held.
-        """
-        if self._within():
-            return False
-        self._pausing = True
-        with contextlib.ExitStack() as held:
-            held.callback(self._go_on)
-            if not self._lock.acquire(timeout=patience):
-                return False
-            held.callback(self._lock.release)
-            if self._writing is not None or not self._pool_lock.acquire(timeout=patience):
-                return False
-            held.callback(self._pool_lock.release)
-            if not self._pool_lock.wait_for(lambda: not self._lent, patience):
-                return False
-            if not self.in_memory:
-                for connection in self._idle():
-                    connection.close()
-            held.pop_all()
-        return True
-
-    def resume(self) -> None:
-        """Let readers and writers in again; the caller has paused."""
-        self._go_on()
-        self._pool_lock.release()
-        self._lock.release()
-
-    def _go_on(self) -> None:
+    @contextmanager
+    def _used(self) -> Iterator[None]:
+        """Count a block that uses a connection; see ``forks``."""
+        pid = self._pid
         with self._pool_lock:
-            self._pausing = False
-            self._pool_lock.notify_all()
+            self._uses += 1
+        try:
+            yield
+        finally:
+            # A child has counted anew.
+            if pid == os.getpid():
+                with self._pool_lock:
+                    self._uses -= 1
+
+    def close_idle(self) -> None:
+        """Close the connections to a file, unless one is in use."""
+        with self._pool_lock:
+            if not self.in_memory and not self._uses:
+                for each in self._idle():
+                    each.close()
 
     def renew(self) -> None:
         """Begin anew in a child, with nothing open; what is in memory is the parent's alone."""
         _left_behind.extend(self._idle())
         self._closed = self._closed or self.in_memory
-        self._lock, self._pool_lock = threading.RLock(), threading.Condition(threading.RLock())
-        self._lent, self._pausing, self._writing, self._pid = {}, False, None, os.getpid()
+        self._lock, self._pool_lock = threading.RLock(), threading.RLock()
+        self._uses, self._writing, self._pid = 0, None, os.getpid()
 
     def _idle(self) -> list[SqliteSession]:
         """Take out the connections that are not lent; the caller holds the locks."""
@@ -306,29 +268,23 @@ class Connections:
             with self._lock, translated():
                 yield self._pool[0]
             return
-        me, pid = threading.get_ident(), self._pid
-        with self._pool_lock:
-            connection, opening = self._pool.pop() if self._pool else None, self._opening
-            self._lent[me] = self._lent.get(me, 0) + 1
-        try:
-            if connection is None:
-                connection = self._open()
-            else:
-                self._check_place()
-            with self._steady(opening) if opening[0] == "immutable" else nullcontext(), translated():
-                connection.execute("BEGIN")
-                yield connection
-        finally:
-            if pid != os.getpid():
-                _left_behind.append(connection)
-            else:
-                if connection is not None:
+        pid = self._pid
+        with self._used():
+            with self._pool_lock:
+                connection, opening = self._pool.pop() if self._pool else None, self._opening
+            try:
+                if connection is None:
+                    connection = self._open()
+                else:
+                    self._check_place()
+                with self._steady(opening) if opening[0] == "immutable" else nullcontext(), translated():
+                    connection.execute("BEGIN")
+                    yield connection
+            finally:
+                if pid != os.getpid():
+                    _left_behind.append(connection)
+                elif connection is not None:
                     self._give_back(connection, opening)
-                with self._pool_lock:
-                    self._lent[me] -= 1
-                    if not self._lent[me]:
-                        del self._lent[me]
-                        self._pool_lock.notify_all()
 
     @contextmanager
     def _steady(self, opening: tuple[str, object]) -> Iterator[None]:
@@ -356,26 +312,6 @@ class Connections:
                 return
         connection.close()
 
-    def _find_room(self) -> None:
-        """Open the store for writing again, where there is space by now.
-
-        Raises:
-            StoreUnavailable: there is not.
-        """
-        with self._lock, self._pool_lock:
-            self._full, self.writable, self.mode = False, True, "rw"
-            self._opening = self._now()
-            try:
-                connection = self._opened()
-            except sqlite3.Error as fault:
-                self._full, self.writable, self.mode = True, False, "ro"
-                self._opening = self._now()
-                raise explained(fault) from fault
-            idle = self._idle()
-            self._pool.append(connection)
-        for each in idle:
-            each.close()
-
     @contextmanager
     def writing(self, *, brief: bool = False) -> Iterator[SqliteSession]:
         """Lend the writing connection inside one transaction, which commits when the block ends.
@@ -384,8 +320,6 @@ class Connections:
             StoreUnavailable: read-only, or another process held the lock for half a minute; ``brief``, for 5 seconds.
         """
         self._check()
-        if self._full:
-            self._find_room()
         if not self.writable:
             shut = closed_to(Path(self.path))
             why = f": this user may not write {shut}; change that, and open it again" if shut else ""
@@ -394,11 +328,10 @@ class Connections:
             if not self._lock.acquire(timeout=BRIEF if brief else -1):
                 raise StoreUnavailable(BUSY)
             held.callback(self._lock.release)
+            held.enter_context(self._used())
             if self._writing is not None:
                 raise StoreUnavailable("a transaction is open already on this thread; finish it first")
             connection = self._own()
-            if self._full:
-                raise StoreUnavailable(FULL)
             self._check_place()
             self._begin(connection, BRIEF if brief else PATIENCE)
             self._writing, pid = threading.get_ident(), self._pid
@@ -437,7 +370,7 @@ class Connections:
         try:
             if self._writing is not None:
                 return None
-            with translated():
+            with self._used(), translated():
                 (version,) = self._own().execute("PRAGMA data_version").fetchone()
                 return int(self._writers << 32 | version)
         finally:
@@ -447,7 +380,7 @@ class Connections:
     def rewriting(self) -> Iterator[SqliteSession]:
         """Lend a connection of its own for what cannot stand in a transaction, while this process writes nothing."""
         self._check()
-        with self._lock, translated(), contextlib.closing(self._open()) as connection:
+        with self._lock, self._used(), translated(), contextlib.closing(self._open()) as connection:
             yield connection
 
     def _begin(self, connection: SqliteSession, patience: float) -> None:
@@ -515,9 +448,8 @@ class Connections:
             return
         with self._lock, self._pool_lock:
             self._closed = True
-            idle = self._idle()
-        for connection in idle:
-            connection.close()
+            for connection in self._idle():
+                connection.close()
 
 
 @contextmanager

@@ -489,9 +489,6 @@ def stand(connector: Connector, store_id: str, anchor: Anchor | None, path: Path
         return Standing(sealer=sealer, anchor=anchor, state="kept", copied=known == "copied")
     if not _is_new(connector):
         return Standing(sealer=Sealer(None), anchor=anchor, state="not adopted", foreign=_UNKNOWN)
-    if full := connector.full():
-        # It holds nothing to read, and what is written once there is room needs its key before.
-        raise StoreUnavailable(full)
     try:
         sealer = anew.adopt(connector, anchor, None) if connector.writable else Sealer(None)
     except OSError as fault:

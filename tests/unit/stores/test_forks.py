@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
 import threading
@@ -13,7 +12,6 @@ from pathlib import Path
 import pytest
 from filled import TENANT, opened
 
-import keepward
 from keepward.memory import Memory
 from keepward.model.trust import Actor
 from keepward.store import forks
@@ -58,10 +56,7 @@ def test_what_a_forked_process_writes_stays_when_its_parent_closes_the_store(pat
 
 @pytest.mark.promise("T25")
 @pytest.mark.parametrize("own", [False, True], ids=["inherited", "opened"])
-def test_a_process_forked_off_while_the_store_is_read_is_refused_it(
-    path: Path, own: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(forks, "PATIENCE", 0.0)
+def test_a_process_forked_off_while_the_store_is_read_is_refused_it(path: Path, own: bool) -> None:
     with opened(path) as store, store.together(TENANT):
         wait = forked(lambda: append(opened(path) if own else store, "m-in-between"))
         assert wait().startswith("StoreUnavailable: the store was in use as this process was forked off")
@@ -87,80 +82,35 @@ def test_a_child_that_leaves_a_write_of_its_parent_commits_nothing(path: Path) -
 
 
 @pytest.mark.promise("T25")
-def test_a_store_that_is_read_without_a_pause_is_used_by_a_child(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forks, "PATIENCE", 10.0)
-    with opened(path) as store:
-        begun, over = threading.Barrier(5), threading.Event()
+def test_child_forked_beside_a_reading_thread_is_refused_the_store(path: Path) -> None:
+    reading, over = threading.Event(), threading.Event()
 
-        def read() -> None:
-            begun.wait(20)
-            while not over.is_set():
-                with store.together(TENANT):
-                    for _ in range(8):
-                        store.head(TENANT)
-
-        readers = [threading.Thread(target=read, daemon=True) for _ in range(4)]
-        for each in readers:
-            each.start()
-        begun.wait(20)
-        try:
-            assert forked(lambda: store.head(TENANT).seq)() == "4"
-        finally:
-            over.set()
-            for each in readers:
-                each.join(20)
-
-
-def test_a_fork_waits_for_what_is_under_way_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forks, "PATIENCE", 10.0)
-    # A lock of SQLite's own that a thread held would never be free in the child.
-    with open_store(":memory:") as store, ThreadPoolExecutor(1) as threads:
-        with store.write():
-            forking = threads.submit(lambda: forked(lambda: None)())
-            with pytest.raises(TimeoutError):
-                forking.result(0.1)
-        assert forking.result(20) == "None"
-
-
-def test_a_child_loads_what_another_thread_was_loading_as_it_was_forked_off(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Part of the package for as long as the test lasts.
-    (tmp_path / "slowly_loaded.py").write_text("import threading; begun, go = [], threading.Event(); go.wait(0.1)")
-    monkeypatch.setattr(keepward, "__path__", [*keepward.__path__, str(tmp_path)])
-    loading = threading.Thread(target=importlib.import_module, args=("keepward.slowly_loaded",), daemon=True)
-    loading.start()
-    while "keepward.slowly_loaded" not in sys.modules and loading.is_alive():
-        loading.join(0.001)
-    wait = forked(lambda: importlib.import_module("keepward.slowly_loaded").go)
-    loading.join(20)
-    del sys.modules["keepward.slowly_loaded"]
-    assert "Event" in wait()
-
-
-def test_no_store_is_opened_while_the_process_forks(path: Path) -> None:
-    opening = threading.Thread(target=lambda: opened(path).close(), daemon=True)
-    with forks.unforked():
-        opening.start()
-        opening.join(0.1)
-        assert opening.is_alive()
-    opening.join(20)
-    assert not opening.is_alive()
-
-
-def test_an_interrupt_while_a_fork_waits_leaves_nothing_locked(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*_: object) -> None:
-        raise KeyboardInterrupt
+    def read() -> None:
+        with store.together(TENANT):
+            reading.set()
+            over.wait(20)
 
     with opened(path) as store:
-        monkeypatch.setattr(store._connector._pool_lock, "wait_for", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            store._connector.pause(1.0)
-        monkeypatch.undo()
-        writing = threading.Thread(target=append, args=(store, "m-after"), daemon=True)
-        writing.start()
-        writing.join(20)
-        assert store.head(TENANT).seq == 5
+        reader = threading.Thread(target=read, daemon=True)
+        reader.start()
+        assert reading.wait(20)
+        assert forked(lambda: store.head(TENANT))().startswith("StoreUnavailable: the store was in use")
+        over.set()
+        reader.join(20)
+        assert forked(lambda: store.head(TENANT).seq)() == "4"
+        assert append(store, "m-parent") == 5
+
+
+def test_child_forked_while_a_file_is_made_is_refused_it(path: Path) -> None:
+    with forks.making(path):
+        wait = forked(lambda: opened(path))
+    assert wait().startswith("StoreUnavailable: the store was in use")
+
+
+def test_store_opened_between_the_hook_and_the_fork_is_refused(path: Path) -> None:
+    with opened(path) as store:
+        store._connector.close_idle = lambda: None
+        assert forked(lambda: append(store, "m-child"))().startswith("StoreUnavailable: the store was in use")
 
 
 def test_a_child_of_which_python_does_not_know_is_refused_a_file_that_was_open(path: Path) -> None:
