@@ -41,8 +41,8 @@ class UseReads(DocumentReads):
         """Return, by memory id in order, uses that importance has not learned from."""
         with self._reading(tenant) as db:
             rows = found(db, self._sealer, "documents_in", tenant=tenant, kind="usage", state=_NEW)
-            uses = {each.id: _count(each) - _count(each, "learned") for each in rows}
-        return dict(sorted(uses.items()))
+            counts = {each.id: _counts(each) for each in rows}
+        return {name: count - learned for name, (count, learned) in sorted(counts.items())}
 
     def deliveries(self, tenant: str, ids: Sequence[str]) -> list[tuple[str, int, str]]:
         """Return (memory id, version, receipt id) of the compiled contexts that held any of these memories.
@@ -96,7 +96,7 @@ class UseWrites(UseReads, DocumentWrites):
             old = before.get(name)
             if (old is None and not make) or (old is not None and not old.holds(self._sealer)):
                 continue
-            told = (0, 0) if old is None else (_count(old), _count(old, "learned"))
+            told = (0, 0) if old is None else _counts(old)
             count, learned = turned(*told, number)
             body = body_of({"count": count, "learned": learned})
             at = max(last.get(name, 0), 0 if old is None else old.at)
@@ -109,7 +109,7 @@ class UseWrites(UseReads, DocumentWrites):
 def used(db: Session, sealer: Sealer, tenant: str, ids: Collection[str]) -> dict[str, tuple[int, int]]:
     """Return (count, last use in microseconds since 1970) by id of those memories that were used."""
     rows = found(db, sealer, "documents_by_id", tenant=tenant, kind="usage", ids=listed(ids))
-    return {each.id: (_count(each), each.at) for each in rows}
+    return {each.id: (_counts(each)[0], each.at) for each in rows}
 
 
 def delivered(receipt: Mapping[str, Any]) -> list[tuple[str, int]]:
@@ -133,7 +133,7 @@ def _items(receipt: Mapping[str, Any]) -> list[tuple[str, int, bool]]:
     return [(item["id"], item["version"], not item.get("weak", False)) for item in items]
 
 
-def _count(document: Document, name: str = "count") -> int:
-    """Return a number of a count of uses; 0 where it has none, which only a store without a key lets through."""
-    number = document.json().get(name, 0)
-    return number if isinstance(number, int) else 0
+def _counts(document: Document) -> tuple[int, int]:
+    """Return how many uses a document counts, and from how many of them importance has learned."""
+    body = document.json()
+    return body["count"], body["learned"]
