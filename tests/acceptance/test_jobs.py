@@ -421,6 +421,24 @@ def test_the_audit_still_reports_when_the_journal_itself_is_damaged(owner: Memor
     assert (run.outcome, run.counts["faults"] > 0, told(owner, run)["counts"]["faults"] > 0) == ("run", True, True)
 
 
+@pytest.mark.parametrize("which", ["first", "middle", "last"])
+def test_verify_notices_a_deleted_job_row(owner: Memory, path: Path, which: str) -> None:
+    owner.run_due()
+    rows = tamper.documents(path, "jobs")
+    gone = rows[{"first": 0, "middle": len(rows) // 2, "last": -1}[which]]
+    tamper.delete_documents(path, "jobs", f"id = '{gone[2]}'")
+    assert [fault.row for fault in owner.verify().faults] == ["jobs default"]
+
+
+def test_verify_notices_an_older_job_row(owner: Memory, path: Path, clock: Any) -> None:
+    owner.run_job("prune", force=True)
+    before = tamper.documents(path, "jobs")
+    clock.move(days=1)
+    owner.run_job("prune", force=True)
+    tamper.put_documents(path, *before)
+    assert [fault.row for fault in owner.verify().faults] == ["jobs default"]
+
+
 def test_a_job_row_that_was_edited_counts_for_nothing_and_is_named_by_verify(owner: Memory, clock: Any) -> None:
     owner.run_due()
     later = int((clock.now() + timedelta(days=900)).timestamp() * 1_000_000)

@@ -14,7 +14,6 @@ from keepward.errors import Conflict, InvalidInput, StaleVersion
 from keepward.model.commit import EMPTY_HASH, Head, recompute
 from keepward.model.memory import Status
 from keepward.model.trust import Actor
-from keepward.store import uses
 from keepward.store.store import Store
 
 from .stages import Maker
@@ -306,47 +305,24 @@ class StoreSuite(ReadSuite, JobsSuite):
             writer.count_use(TENANT, ["m"], make.now + timedelta(hours=1))
         assert store.usage(TENANT, ["m", "n"]) == {"m": (2, make.now + timedelta(hours=1))}
 
-    @pytest.mark.parametrize("spread", [False, True])
-    def test_a_context_counts_what_it_held_at_once(self, store: Store, make: Maker, spread: bool) -> None:
+    def test_a_context_counts_what_it_held_at_once(self, store: Store, make: Maker) -> None:
         receipt = make.context(TENANT, "m", "n", "w", weak=["w"])
         with store.write() as writer:
             writer.count_use(TENANT, ["m"], make.now - timedelta(hours=1))
             writer.put_receipt(receipt)
-            if spread:
-                writer.spread(TENANT)
         assert store.usage(TENANT, ["m", "n", "w"]) == {"m": (2, make.now), "n": (1, make.now)}
         assert store.unlearned(TENANT) == {"m": 2, "n": 1}
         assert store.deliveries(TENANT, ["n", "w"]) == [("n", 1, receipt.id), ("w", 1, receipt.id)]
         assert store.verify()[1] == []
 
-    @pytest.mark.parametrize("spread", [False, True])
-    def test_facts_count_what_contexts_held(self, store: Store, make: Maker, spread: bool) -> None:
+    def test_facts_count_what_contexts_held(self, store: Store, make: Maker) -> None:
         first, second, third = make.record(), make.record("two"), make.record("three")
         self.put(store, make, first, second, third)
         with store.write() as writer:
             writer.count_use(TENANT, [first.id], make.now)
             writer.put_receipt(make.context(TENANT, first.id, second.id, third.id, weak=[third.id]))
-            if spread:
-                writer.spread(TENANT)
         facts = store.facts(TENANT, make.now)
         assert (facts["used"], facts["average_uses"]) == (2, 1.0)
-
-    def test_a_context_writes_one_row_of_uses(self, store: Store, make: Maker) -> None:
-        with store.write() as writer:
-            writer.put_receipt(make.context(TENANT, *(f"m{number}" for number in range(100))))
-        assert store.verify()[0]["usage"] == 1
-
-    def test_contexts_are_spread_when_there_are_many(
-        self, store: Store, make: Maker, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(uses, "MOST", 3)
-        counted = []
-        for _ in range(4):
-            with store.write() as writer:
-                writer.put_receipt(make.context(TENANT, "m"))
-            counted.append(store.usage(TENANT, ["m"])["m"][0])
-        # One row of the memory, and one of the context that came after.
-        assert (counted, store.verify()[0]["usage"]) == ([1, 2, 3, 4], 2)
 
     def test_what_importance_has_learned_from_is_counted_once(self, store: Store, make: Maker) -> None:
         with store.write() as writer:

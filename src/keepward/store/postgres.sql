@@ -2,16 +2,9 @@
 
 -- facts_usage --
 -- How many live memories were used, and how often in all.
-SELECT count(DISTINCT u.id), CAST(coalesce(sum(u.uses), 0) AS BIGINT) FROM (
-    SELECT d.tenant, d.id, CAST(CAST(convert_from(d.body, 'UTF8') AS JSON) ->> 'count' AS BIGINT) AS uses
-      FROM documents d WHERE d.tenant = :tenant AND d.kind = 'usage' AND d.state IS DISTINCT FROM 'context'
-    UNION ALL
-    SELECT d.tenant, h.value ->> 0, 1
-      FROM documents d
-     CROSS JOIN LATERAL json_array_elements(CAST(convert_from(d.body, 'UTF8') AS JSON) -> 'held') AS h(value)
-     WHERE d.tenant = :tenant AND d.kind = 'usage' AND d.state = 'context' AND CAST(h.value ->> 2 AS BOOLEAN)) AS u
-  JOIN records r ON r.tenant = u.tenant AND r.id = u.id
- WHERE {{live}};
+SELECT count(*), CAST(coalesce(sum(CAST(CAST(convert_from(u.body, 'UTF8') AS JSON) ->> 'count' AS BIGINT)), 0) AS BIGINT)
+  FROM documents u JOIN records r ON r.tenant = u.tenant AND r.id = u.id
+ WHERE u.tenant = :tenant AND u.kind = 'usage' AND {{live}};
 
 -- holders --
 -- The memories under each mark that were touched last: positions rise with time.

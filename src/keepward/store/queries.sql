@@ -200,13 +200,6 @@ INSERT INTO documents (tenant, kind, id, state, at, until, body, seal) VALUES (?
 -- drop_document --
 DELETE FROM documents WHERE tenant = :tenant AND {{of_kind}} AND id = :id;
 
--- drop_documents --
-DELETE FROM documents WHERE tenant = :tenant AND {{of_kind}} AND id IN (SELECT value FROM json_each(:ids));
-
--- unspread --
--- How many contexts wait to be spread over the rows of what they held.
-SELECT count(*) FROM documents WHERE tenant = :tenant AND kind = 'usage' AND state = 'context';
-
 -- document_seals --
 -- What the sums of a tenant's documents are of.
 SELECT kind, seal FROM documents WHERE tenant = :tenant;
@@ -494,15 +487,9 @@ SELECT count(*), min(at), max(at) FROM documents WHERE tenant = :tenant AND kind
 
 -- facts_usage --
 -- How many live memories were used, and how often in all.
-SELECT count(DISTINCT u.id), CAST(coalesce(sum(u.uses), 0) AS BIGINT) FROM (
-    SELECT d.tenant, d.id, json_extract(CAST(d.body AS TEXT), '$.count') AS uses FROM documents d
-     WHERE d.tenant = :tenant AND d.kind = 'usage' AND coalesce(d.state, '') <> 'context'
-    UNION ALL
-    SELECT d.tenant, json_extract(h.value, '$[0]'), 1
-      FROM documents d, json_each(CAST(d.body AS TEXT), '$.held') h
-     WHERE d.tenant = :tenant AND d.kind = 'usage' AND d.state = 'context' AND json_extract(h.value, '$[2]')) u
-  JOIN records r ON r.tenant = u.tenant AND r.id = u.id
- WHERE {{live}};
+SELECT count(*), coalesce(sum(json_extract(CAST(u.body AS TEXT), '$.count')), 0)
+  FROM documents u JOIN records r ON r.tenant = u.tenant AND r.id = u.id
+ WHERE u.tenant = :tenant AND u.kind = 'usage' AND {{live}};
 
 -- unembedded --
 -- A live memory that has no vectors of an embedder by one of some recipes.

@@ -32,8 +32,8 @@ from keepward.store.seals import Sealer
 from keepward.store.sql import Row, Session
 from keepward.store.terms import all_ends, prolonged
 
-#: Documents that have sums. A lost lease runs a job again, and erasures are compared with the commits that name them.
-SUMMED = ("receipts", "proposals", "artefacts", "usage", "feedback", "tokens", "blobs")
+#: Kinds of documents; each has a sum.
+SUMMED = ("receipts", "proposals", "artefacts", "usage", "feedback", "tokens", "blobs", "jobs", "erased")
 #: The records of core memory, and all others.
 RECORDS = ("core", "records")
 #: All sums, in the order in which they stand in the row.

@@ -33,7 +33,7 @@ from keepward.store.seals import Sealer
 from keepward.store.sql import TABLES, Connector, Row, Session, load_migrations
 from keepward.store.tenant import State
 from keepward.store.terms import touched_in
-from keepward.store.uses import due_deliveries, unspread
+from keepward.store.uses import due_deliveries
 from keepward.store.writer import link_rows
 
 #: The head of a tenant's journal and that of its sums, as this machine has noted them.
@@ -374,8 +374,6 @@ def _promised(
     due = set(due_deliveries(db, sealer, tenant))
     query = "SELECT tenant, memory_id, version, receipt FROM deliveries WHERE tenant = ?"
     held = {tuple(row) for row in db.execute(query, (tenant,))}
-    for document, items in unspread(db, sealer, tenant):
-        held.update((tenant, name, version, document.id) for name, version, _ in items)
     for detail, bent in (("the row is missing; `rebuild` writes it", due - held), ("no receipt says so", held - due)):
         for row in sorted(bent):
             yield Fault(check="deliveries", row=f"deliveries {row[0]}/{row[1]}@{row[2]}/{row[3]}", detail=detail)

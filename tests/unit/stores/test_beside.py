@@ -65,17 +65,6 @@ def test_an_edited_row_is_named(path: Path, kind: str) -> None:
     assert any(row.startswith(f"{kind} {TENANT}/") for row in faults(path))
 
 
-@pytest.mark.promise("F1")
-def test_an_edited_context_counts_nothing_and_is_named(path: Path) -> None:
-    make = Maker(CountingIds(50_000))
-    with opened(path) as store, store.write() as writer:
-        writer.put_receipt(make.context(TENANT, "m"))
-    tamper.edit_documents(path, "usage", "body = CAST(replace(body, 'm', 'n') AS BLOB)", "state = 'context'")
-    with opened(path) as store:
-        assert (store.usage(TENANT, ["m", "n"]), store.deliveries(TENANT, ["m", "n"])) == ({}, [])
-    assert any(row.startswith(f"usage {TENANT}/") for row in faults(path))
-
-
 @pytest.mark.promise("F2")
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_added_row_is_noticed(path: Path, kind: str) -> None:
