@@ -27,7 +27,6 @@ from keepward.store.documents import Document, DocumentReads, DocumentWrites, bo
 from keepward.store.rows import listed
 from keepward.store.seals import Sealer
 from keepward.store.sql import Session
-from keepward.store.terms import document_ids
 
 #: Contexts that wait to be spread.
 MOST = 256
@@ -110,9 +109,9 @@ class UseWrites(UseReads, DocumentWrites):
         self._turn(tenant, uses, lambda count, learned, more: (count, min(count, learned + more)), {}, make=False)
 
     def forget_uses(self, tenant: str, ids: Sequence[str]) -> None:
-        """Drop the counts of memories, and when they ended; that contexts held them, their receipts go on saying."""
+        """Drop the counts of memories; that contexts held them, their receipts go on saying."""
         self.spread(tenant)
-        for row in self._run("documents_by_id", tenant, kind="usage", ids=listed([*ids, *document_ids(ids)])):
+        for row in self._run("documents_by_id", tenant, kind="usage", ids=listed(ids)):
             self._drop(Document._make(row))
 
     def spread(self, tenant: str) -> None:
