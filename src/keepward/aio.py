@@ -377,7 +377,6 @@ class AsyncMemory:
     bisect = hop(Memory.bisect)
     context_diff = hop(Memory.context_diff)
     feedback = hop(Memory.feedback)
-    touch = hop(Memory.touch)
     train_reranker = hop(Memory.train_reranker)
     learn_importance = hop(Memory.learn_importance)
     create_token = hop(Memory.create_token)

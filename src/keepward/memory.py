@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from keepward.calls.draft import Draft
     from keepward.engine.session import Engine, Session
     from keepward.jobs.maintenance import Handover, Maintenance
-    from keepward.model.commit import Commit, Event, Head, TermEnds
+    from keepward.model.commit import Commit, Event, Head
     from keepward.model.copies import Backup, Moved, Rescued, Restored
     from keepward.model.proposal import Shown, Waiting
     from keepward.ports.models import Embedder, Extractor, Redactor, Summarizer, TokenCounter
@@ -324,13 +324,13 @@ class Memory(Use, Govern, Tools):
         session = session_of(self, owners="reading the whole journal")
         return session.store.events(session.tenant, after=after)
 
-    def restore_journal(self, commits: Iterator[tuple[Commit, list[Event]]], *, ends: TermEnds | None = None) -> Head:
-        """Write an exported journal into this empty tenant, byte for byte, and index it; ``ends`` come with it."""
+    def restore_journal(self, commits: Iterator[tuple[Commit, list[Event]]]) -> Head:
+        """Write an exported journal into this empty tenant, byte for byte, and index it."""
         from keepward.engine.index import reindex
         from keepward.engine.traces import unerased
 
         session = session_of(self, owners="restoring a journal")
-        head = session.store.restore_journal(session.tenant, unerased(session.engine, commits), ends)
+        head = session.store.restore_journal(session.tenant, unerased(session.engine, commits))
         reindex(session, ended=True)
         return head
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -196,19 +196,6 @@ def test_every_change_reaches_the_tables_with_its_commit(pair: Pair, database: s
     assert not any(stored_in(database).values())
     mem.reindex()
     assert stored_in(database) == before
-
-
-def test_a_touch_of_a_sliding_term_reaches_the_tables(pair: Pair) -> None:
-    text = "Ana likes ferries that slide"
-    made = kept(pair.database.remember(text, tier="archival", ttl="1h", sliding=True))
-    assert_alike(pair)
-    for _ in range(2):
-        for mem in pair:
-            mem._engine.clock.advance(timedelta(minutes=50))
-        pair.database.touch([made.id])
-    assert made.id in {hit.memory.id for hit in pair.database.recall("ferries that slide", floor=0)}
-    assert_alike(pair)
-    assert pair.database.verify().ok
 
 
 def test_nothing_of_an_erased_memory_is_left(pair: Pair, database: str) -> None:

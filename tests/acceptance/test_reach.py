@@ -59,7 +59,6 @@ BY_NAME: dict[str, Callable[[Memory, Stage], Any]] = {
     "restore": lambda mem, at: mem.restore(at.id, reason="x"),
     "revise": lambda mem, at: mem.revise(at.id, "The keeper is somebody else", reason="x"),
     "show": lambda mem, at: mem.show(at.commit),
-    "touch": lambda mem, at: mem.touch([at.id]),
     "supersede": lambda mem, at: mem.supersede(at.id, at.own, reason="x"),
 }
 #: What answers without an error, and tells nothing.

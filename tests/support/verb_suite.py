@@ -161,21 +161,6 @@ class VerbSuite(AskingSuite):
         record = self.kept(agent, "Ana prefers tabs")
         assert isinstance(agent.reinforce(record.id), Committed)
 
-    def test_a_touch_begins_a_sliding_term_anew_without_a_commit(self, agent: Any, clock: Any) -> None:
-        record = self.kept(agent, "Ana prefers tabs", ttl="1h", sliding=True)
-        fixed = self.kept(agent, "lunch is at noon", ttl="3h")
-        head = agent.head
-        for _ in range(4):
-            clock.advance(timedelta(minutes=30))
-            assert agent.touch([record.id, fixed.id]) == 1
-        ends = [agent.get(each.id).expires_at - clock.now() for each in (record, fixed)]
-        assert (agent.head, ends) == (head, [timedelta(hours=1), timedelta(hours=1)])
-        assert {each.id for each in agent.find()} == {record.id, fixed.id}
-
-    def test_what_is_not_there_is_not_touched(self, agent: Any) -> None:
-        with pytest.raises(NotFound):
-            agent.touch(["nobody"])
-
     def test_a_promotion_by_an_agent_waits(self, agent: Any) -> None:
         record = self.kept(agent, "Ana prefers tabs")
         assert isinstance(agent.promote(record.id, "Ana prefers tabs.", reason="it holds"), Quarantined)

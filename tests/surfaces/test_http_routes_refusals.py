@@ -87,7 +87,6 @@ CALLS = {
     "certificate": ("GET", "/memory/certificates/{memory}"),
     "plan_adopt": ("POST", "/memory/adopt/plan"),
     "adopt": ("POST", "/memory/adopt", {"digest": DIGEST}),
-    "touch": ("POST", "/memory/touch", {"ids": ["{memory}"]}),
     "feedback": ("POST", "/memory/feedback", {"receipt": "{receipt}", "used": ["{memory}"]}),
     "learn_importance": ("POST", "/memory/learn"),
     "train_reranker": ("POST", "/memory/train"),

@@ -339,16 +339,6 @@ class Govern(Calls):
         """Train the reranker from all feedback, as an owner; it is used only if it orders held-out feedback better."""
 
     @sends("upkeep")
-    def touch(self, memory_ids: Sequence[str]) -> int:
-        """Begin the sliding terms of memories anew, without a commit; return how many of them end later now.
-
-        What has ended, has a fixed end, or was touched within the last hundredth of its term stays as it is.
-
-        Raises:
-            NotFound: one of them is not within reach.
-        """
-
-    @sends("upkeep")
     def learn_importance(self) -> Reinforced:
         """Turn the uses counted since the last time into importance, in one commit; for the owner alone."""
 

@@ -322,7 +322,7 @@ class Use(Talks):
         """Propose a new memory; with a ``key`` that is taken, an update of its holder.
 
         Fields, all optional: ``tier kind key scope subject category tags content_type blob metadata source evidence
-        derived_from confidence importance ttl sliding stability sensitivity access session speaker job aliases
+        derived_from confidence importance ttl stability sensitivity access session speaker job aliases
         occurred_at consent vector``; see ``model.change.InsertFields``.
 
         Raises:

@@ -76,7 +76,6 @@ NAMES = (
     option("--confidence", "Is it true? [default: by source]", "0..1"),
     option("--importance", "Is it useful? [default: by source]", "0..1"),
     option("--ttl", "How long it holds: 90s, 15m, 24h, 30d, 2w.", "TIME"),
-    option("--sliding", "Each touch gives it that time anew."),
     option("--stability", "volatile, stable or permanent.", "WORD"),
     option("--access", "Who may change it unasked: read_only, approval, append or read_write.", "WORD"),
     option("--occurred-at", "When it happened.", "TIME"),

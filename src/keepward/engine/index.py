@@ -47,8 +47,6 @@ class _Live:
     #: Seq of the last commit taken in.
     seq: int = 0
     position: int = 0
-    #: Mark of the last touch of a sliding term taken in.
-    touched: str = ""
     #: Bytes, as it was last brought level.
     size: int = 0
 
@@ -88,9 +86,6 @@ class Indexes:
             live.seq, live.size = head.seq, live.index.nbytes
             while len(self._live) > 1 and sum(each.size for each in self._live.values()) > self.most_bytes:
                 self._live.popitem(last=False)
-        for memory_id, ends, mark in store.ends_after(tenant, live.touched):
-            live.index.prolong(memory_id, ends)
-            live.touched = mark
         return live.index
 
     def of(self, engine: Engine, tenant: str, ids: Collection[str]) -> Index:

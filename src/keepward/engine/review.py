@@ -512,7 +512,7 @@ def _following(steps: Sequence[Step], newest: Mapping[str, Record]) -> tuple[Ste
         if before is not None and step.before is not None:
             learnt = {
                 name: getattr(before, name)
-                for name in ("importance", "reinforced_at", "expires_at")
+                for name in ("importance", "reinforced_at")
                 if getattr(step.after, name) == getattr(step.before, name)
             }
             after = replace(step.after, version=before.version + 1, **learnt)

@@ -12,13 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
 
 from keepward.engine.commit import Steps, Transaction, keep_read, transact
 from keepward.engine.look import judged
 from keepward.engine.read import made_with
 from keepward.engine.session import Session
-from keepward.engine.view import fetch, items_of, receipt_of_read
+from keepward.engine.view import items_of, receipt_of_read
 from keepward.errors import InvalidInput
 from keepward.gates.content import scrub_private, scrub_secret
 from keepward.model.change import Reinforce
@@ -91,32 +90,6 @@ def give(session: Session, receipt_id: str, *, used: Sequence[str], ignored: Seq
         return given
     with session.store.write() as writer:
         return writer.put_feedback(given)
-
-
-#: Share of a sliding term by which its end has to move for a touch to be written.
-LEAST_MOVE = 0.01
-
-
-def touch(session: Session, memory_ids: Sequence[str]) -> int:
-    """Begin the sliding terms of memories anew, without a commit; return how many of them end later now.
-
-    What has ended, has a fixed end or none, or was touched a moment ago stays as it is.
-
-    Raises:
-        NotFound: one of them is not within reach.
-        Unauthorised: one is sensitive, and the handle has no right to read that.
-    """
-    now, ends = session.clock.now(), dict[str, dict[int, int]]()
-    for record in [fetch(session, each) for each in dict.fromkeys(memory_ids)]:
-        if record.sliding_ms is None or record.expires_at is None or not record.is_live(now):
-            continue
-        term = timedelta(milliseconds=record.sliding_ms)
-        if now + term - record.expires_at >= term * LEAST_MOVE:
-            ends[record.id] = {record.version: to_micros(now + term)}
-    if not ends or not session.policy.enabled:
-        return 0
-    with session.store.write() as writer:
-        return writer.prolong(session.tenant, ends)
 
 
 #: Share of what is missing to 1 that each use adds.

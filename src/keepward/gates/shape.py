@@ -168,8 +168,6 @@ def _problems(case: Case, policy: Policy) -> Iterator[Reason]:
         )
     if isinstance(change, ask.Insert) and change.ttl is not None and after.stability is Stability.PERMANENT:
         yield _reason("ttl_on_permanent", "a permanent memory has no time to live: leave out one of the two")
-    if isinstance(change, ask.Insert) and change.sliding and after.expires_at is None:
-        yield _reason("sliding_without_ttl", "a term that slides has a time to live: state one")
     if isinstance(change, ask.Replace) and isinstance(change.ttl, timedelta) and after.stability is Stability.PERMANENT:
         yield _reason("ttl_on_permanent", "a permanent memory has no time to live")
     if isinstance(change, ask.Replace) and change.ttl is None and after.stability is Stability.VOLATILE:

@@ -393,7 +393,6 @@ ROWS: Mapping[str, Mapping[str, Row]] = {
     },
     "upkeep": {
         "feedback": row(404, 409),
-        "touch": row(404, model=schemas.TermsBegun),
         "learn_importance": row(409, title="learn"),
         "train_reranker": row(409, title="train"),
         "verify": row(),

@@ -233,7 +233,6 @@ IssuedToken: Any = model(
 )
 Revoked: Any = model("Revoked", "A token that holds no more.", {"id": str, **_ONE})
 Rebuilt: Any = model("Rebuilt", "How many records were computed anew.", {"records": int, "head": str})
-TermsBegun: Any = model("TermsBegun", "How many memories end later than they did.", {"touched": int})
 Reindexed: Any = model("Reindexed", "How many memories got terms and vectors anew.", {"indexed": int})
 Outcomes: Any = model(
     "Outcomes",

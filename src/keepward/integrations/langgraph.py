@@ -4,7 +4,7 @@ A namespace is a scope below the handle's own, and an item is a memory with a ke
 found by the text of its indexed fields. Needs the extra ``langgraph``.
 
 Invariants
-(1) A read that renews a term makes no commit.
+(1) A read that renews a time to live makes a commit only where at most half of that time is left.
 """
 
 from __future__ import annotations
@@ -115,8 +115,11 @@ class KeepwardStore(base.BaseStore):
         return [base.SearchItem(**each, score=score) for each, score in zip(shown, scores, strict=True)]
 
     def _item_of(self, record: Record, renews: bool) -> dict[str, Any]:
-        if renews and record.sliding_ms is not None:
-            self.memory.at(scope=record.scope).touch([record.id])
+        # Other surfaces set fixed expiries: only values that a put stored are renewed.
+        if renews and record.expires_at is not None and record.content_type == "structured":
+            ttl = record.expires_at - (record.updated_at or record.created_at)
+            if (record.expires_at - self.memory.now) * 2 <= ttl:
+                warn_of([self.memory.at(scope=record.scope).revise(record.id, ttl=ttl, reason="read")])
         value = record.metadata if record.content_type == "structured" else {"text": record.text, **record.metadata}
         return {
             "namespace": labels_below(self.memory.scope, record.scope),
@@ -154,7 +157,6 @@ class KeepwardStore(base.BaseStore):
             "tier": "archival",
             "kind": "fact",
             "ttl": None if op.ttl is None else op.ttl * 60,
-            "sliding": op.ttl is not None,
         }
 
     def _namespaces(self, op: base.ListNamespacesOp) -> list[tuple[str, ...]]:

@@ -18,15 +18,14 @@ from typing import IO, TYPE_CHECKING, TextIO
 
 from keepward import durable
 from keepward.engine.blobs import ref_in
-from keepward.errors import Conflict, InvalidInput, NotFound, StoreUnavailable, Tampered, Unauthorised
+from keepward.errors import Conflict, InvalidInput, StoreUnavailable, Tampered, Unauthorised
 from keepward.interchange import vault
 from keepward.interchange.imports import recognise
 from keepward.interchange.reading import Source, opened
-from keepward.model.codec import canonical, decode_record, digest
+from keepward.model.codec import canonical, digest
 from keepward.model.commit import Commit, Event, Head, recompute
 from keepward.model.copies import AdoptedBlock, ExportPlan, RestoredExport
 from keepward.model.memory import Tier
-from keepward.model.value import to_micros
 from keepward.store.file import id_file
 
 if TYPE_CHECKING:
@@ -110,25 +109,13 @@ def _lines(mem: Memory, refs: set[str]) -> Iterator[str]:
             if ref is not None:
                 refs.add(ref)
             heads = export if first and commit.seq == 1 else None
-            fields = vault.event_fields(event, first, len(events), heads, _touched(mem, event))
+            fields = vault.event_fields(event, first, len(events), heads)
             yield vault.event_line(fields)
         if commit.seq == head.seq:
             if commit.hash != head.hash:
                 break
             return
     raise Tampered("the journal does not end in its head; run `keepward verify`")
-
-
-def _touched(mem: Memory, event: Event) -> int | None:
-    """Return to where touches have moved the end of a version, None where they have not."""
-    if event.payload is None or b'"sliding_ms":' not in event.payload:
-        return None
-    try:
-        made, read = decode_record(event.payload), mem.get(event.memory_id, as_of=event.seq)
-    except NotFound:
-        return None
-    moved = read.version == made.version and read.expires_at != made.expires_at
-    return to_micros(read.expires_at) if moved and read.expires_at else None
 
 
 def plan_restore_export(mem: Memory, target: str | Path | IO[str] | IO[bytes]) -> ExportPlan:
@@ -212,7 +199,7 @@ def _restored(
         # Before the journal: what refers to them is stored only when they are there.
         beside.take(place, ref)
     commits = _counted(vault.journal(source, found.head), found.lines, report)
-    head = place.restore_journal(commits, ends=vault.ends(source, place.now))
+    head = place.restore_journal(commits)
     if head != found.head:
         raise Tampered("the restored journal does not end in the head of the file; run `keepward verify`")
     notes = [f"the whole history was restored; the head is {head.name}", *beside.notes()]

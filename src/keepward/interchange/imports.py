@@ -531,10 +531,8 @@ def _fields(record: Record, now: datetime, *, taken: bool) -> dict[str, Any]:
         "metadata": record.metadata or None,
         # A core block was judged by a person there, and is judged again here: its floor is not in question.
         "confidence": None if record.tier is Tier.CORE else record.confidence,
-        # What is written anew begins its term anew, where that slides.
-        "ttl": record.sliding_ms / 1000 if record.sliding_ms else record.expires_at and record.expires_at - now,
+        "ttl": record.expires_at and record.expires_at - now,
         "occurred_at": record.occurred_at or record.created_at,
-        "sliding": record.sliding_ms is not None,
         "aliases": (record.id, *record.aliases),
     }
 

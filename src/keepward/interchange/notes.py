@@ -105,7 +105,6 @@ _OF_THE_STORE = frozenset(
         "status",
         "state",
         "reinforced_at",
-        "sliding_ms",
         "children",
         "base_confidence",
         "base_importance",
@@ -142,8 +141,6 @@ def _entry(number: int, row: Any, mem: Memory, left: Counter[str]) -> Item | Fla
             "aliases": (row["id"], *lists["aliases"]),
             "evidence": (*lists["evidence"],),
         }
-        if row.get("sliding_ms"):
-            given |= {"ttl": row["sliding_ms"] / 1000, "sliding": True}
         given |= _vector(row, mem, left)
         _count_left(row, left)
         pinned = row.get("stability") == "permanent" or row.get("key") is not None

@@ -21,8 +21,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +35,7 @@ from keepward.model.codec import canonical, commitment, decode_record
 from keepward.model.commit import EMPTY_HASH, Commit, Event, Head, events_hash, recompute
 from keepward.model.memory import Record
 from keepward.model.trust import parse_tenant
-from keepward.model.value import from_micros, parse_instant, to_micros
+from keepward.model.value import parse_instant
 
 if TYPE_CHECKING:
     from keepward.memory import Memory
@@ -45,8 +44,6 @@ FORMAT = "keepward-vault/1"
 _FIRST = ("id", "version", "tier", "kind", "key", "scope", "text", "status")
 #: What a reader wants to see, and what the payload leaves out when it is so.
 _IMPLIED: dict[str, Any] = {"key": None, "status": "active"}
-#: Microseconds of the last instant that a calendar has, and more.
-_LAST = 1 << 58
 # Line ends to some readers, though not to JSON.
 _BREAKS = {ord(char): f"\\u{ord(char):04x}" for char in "\x85\u2028\u2029"}
 
@@ -61,19 +58,15 @@ def event_fields(
     commit: Commit | None,
     events: int = 0,
     export: dict[str, Any] | None = None,
-    touched: int | None = None,
 ) -> dict[str, Any]:
     """Return the fields of one event's line.
 
     ``commit`` is given for the first event of a commit, which has ``events`` events in all; ``export``
-    for the first line of the file; ``touched`` is when the version ends, in microseconds since 1970, where touches have
-    moved the end of its sliding term.
+    for the first line of the file.
     """
     line = _record_fields(event)
     line |= {"op": event.op, "seq": event.seq, "n": event.n}
     line |= {"salt": event.salt.hex(), "seal": event.payload_commit.hex()}
-    if touched is not None:
-        line["touched"] = touched
     if commit is not None:
         line["commit"] = {
             "id": commit.id,
@@ -266,22 +259,7 @@ def records(source: Source, wanted: frozenset[int]) -> Iterator[tuple[int, Recor
     for number, line in _picked(source, wanted):
         payload = payload_of(line)
         if payload is not None:
-            record = decode_record(payload)
-            yield number, replace(record, expires_at=from_micros(line["touched"])) if "touched" in line else record
-
-
-def ends(source: Source, now: datetime) -> dict[str, dict[int, int]]:
-    """Return, by memory and version, to where touches have moved the ends of sliding terms, in a surveyed file.
-
-    No hash covers them: none is later than a touch at this instant would put it.
-    """
-    found: dict[str, dict[int, int]] = {}
-    for _, text in source.lines():
-        line = parse(text) if isinstance(text, str) and '"touched":' in text else {}
-        if "touched" in line:
-            most = to_micros(now) + (decode_record(payload_of(line) or b"").sliding_ms or 0) * 1_000
-            found.setdefault(line["id"], {})[line["version"]] = min(line["touched"], most)
-    return found
+            yield number, decode_record(payload)
 
 
 def _picked(source: Source, wanted: frozenset[int]) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -295,11 +273,7 @@ def _check_lines(lines: list[dict[str, Any]], numbers: list[int], commit: Commit
     for number, line, event in zip(numbers, lines, events, strict=True):
         first = commit if event.n == 0 else None
         export = line.get("export") if first and commit.seq == 1 else None
-        touched = line.get("touched")
-        slides = touched is not None and event.payload is not None and "sliding_ms" in json.loads(event.payload)
-        if touched is not None and not (slides and type(touched) is int and abs(touched) < _LAST):
-            raise Unusable(f"line {number}: it has the end of a sliding term and no such term")
-        if line != event_fields(event, first, len(events), export, touched):
+        if line != event_fields(event, first, len(events), export):
             raise Unusable(f"line {number}: a field was changed")
 
 

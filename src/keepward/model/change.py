@@ -83,8 +83,6 @@ class KeyedFields(ReplaceFields, total=False):
     blob: str | None
     #: Ids of the memories it was made from.
     derived_from: Sequence[str]
-    #: Its term begins anew with each ``touch``.
-    sliding: bool
     stability: StabilityName | None
     access: AccessName | None
     session: str | None
@@ -136,8 +134,6 @@ class Insert:
     importance: float | None = None
     #: None: by policy for volatile memories, none otherwise.
     ttl: timedelta | None = None
-    #: Its term begins anew with each ``touch``.
-    sliding: bool = False
     #: None: by kind and tier.
     stability: str | None = None
     sensitivity: str | None = None

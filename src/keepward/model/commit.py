@@ -17,10 +17,9 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import msgspec
 
@@ -33,8 +32,6 @@ from keepward.model.value import Value, to_micros
 #: What commit 1 names as the hash before it.
 EMPTY_HASH = bytes(32)
 _EVENT_LABEL = b"keepward/event/v1\0"
-#: By memory and version, when sliding terms end that touches have moved, in microseconds since 1970; beside commits.
-TermEnds: TypeAlias = Mapping[str, Mapping[int, int]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,8 +5,7 @@ Invariants
 (2) A change touches the fields it names and no other; a version follows the one before it.
 (3) What is derived inherits strictest sensitivity, narrowest scope, earliest expiry, least trust and
     least confidence of its parents.
-(4) A ``Revert`` gives the content of the version that it names, whatever came after that; touches stay: a sliding
-    term ends no earlier than it did.
+(4) A ``Revert`` gives the content of the version that it names, whatever came after that.
 (5) A memory is trusted no more than the least trusted of those who set any of its fields.
 """
 
@@ -106,8 +105,6 @@ def apply(change: ask.Change, before: Record | None, frame: Frame) -> Record:
             after = replace(before, reinforced_at=confirmed, importance=raised)
         case ask.Revert():
             after = frame.earlier or replace(before, status=Status.RETIRED)
-            if after.sliding_ms and before.sliding_ms and after.expires_at and before.expires_at:
-                after = replace(after, expires_at=max(after.expires_at, before.expires_at))
             return replace(after, version=before.version + 1)
         case _:
             assert_never(change)
@@ -213,7 +210,6 @@ def _insert(change: ask.Insert, frame: Frame) -> Record:
         author=frame.actor.label,
         created_at=frame.now,
         expires_at=None if ttl is None else frame.now + ttl,
-        sliding_ms=_millis(ttl) if change.sliding else None,
         reinforced_at=frame.now,
     )
     return inherit(born, list(frame.parents.values()))
@@ -241,14 +237,8 @@ def inherit(child: Record, parents: Sequence[Record]) -> Record:
         confidence=min(child.confidence, *(confidence_at(parent, child.created_at) for parent in parents)),
         sensitivity=Sensitivity.SENSITIVE if sensitive else Sensitivity.NORMAL,
         expires_at=min(ends) if ends else None,
-        # What ends with its parents does not outlive them by being used.
-        sliding_ms=None if any(parent.expires_at for parent in parents) else child.sliding_ms,
         evidence=_sorted([*child.evidence, *(item for parent in parents for item in parent.evidence)]),
     )
-
-
-def _millis(term: timedelta | None) -> int | None:
-    return None if term is None else max(round(term / timedelta(milliseconds=1)), 1)
 
 
 def _sorted(items: Sequence[str]) -> tuple[str, ...]:
@@ -322,7 +312,6 @@ def _upsert(change: ask.Insert, before: Record, frame: Frame) -> Record:
         **kept,
         version=before.version + 1,
         expires_at=_renewed(change, before, frame),
-        sliding_ms=before.sliding_ms if change.ttl is None else asked.sliding_ms,
         trust=min(_retrusted(before, frame, change.source), asked.trust),
         heard=_heard(before, frame),
         importance=before.importance if change.importance is None else asked.importance,
@@ -355,7 +344,6 @@ def _replace(change: ask.Replace, before: Record, frame: Frame) -> Record:
         after["metadata_json"] = metadata_text(change.metadata)
     if change.ttl is not KEEP:
         after["expires_at"] = None if change.ttl is None else frame.now + change.ttl
-        after["sliding_ms"] = None if before.sliding_ms is None else _millis(change.ttl)
     if change.text is not KEEP or (change.source is not None and frame.actor.is_owner):
         # An owner who names a source vouches for the text as it stands.
         after |= {
@@ -394,11 +382,10 @@ def _move(change: ask.Move, before: Record, frame: Frame) -> Record:
         after["tier"] = _named(Tier, change.tier, "tier")
         if before.tier is Tier.WORKING and after["tier"] is not Tier.WORKING:
             # The term was the working tier's, not the memory's.
-            after |= {"stability": Stability.STABLE, "expires_at": None, "sliding_ms": None}
+            after |= {"stability": Stability.STABLE, "expires_at": None}
         elif before.tier is not Tier.WORKING and after["tier"] is Tier.WORKING:
             ends = frame.now + frame.policy.ttl_working
-            ends = min(before.expires_at or ends, ends)
-            after |= {"stability": Stability.VOLATILE, "expires_at": ends, "sliding_ms": None}
+            after |= {"stability": Stability.VOLATILE, "expires_at": min(before.expires_at or ends, ends)}
     if change.scope is not KEEP:
         after["scope"] = change.scope
     if change.key is not KEEP and change.key != before.key:
@@ -415,7 +402,6 @@ def _promote(change: ask.Promote, before: Record, frame: Frame) -> Record:
         kind=Kind.FACT if before.kind in {Kind.STATE, Kind.EVENT} else before.kind,
         stability=Stability.PERMANENT,
         expires_at=None,
-        sliding_ms=None,
         source="promotion",
         trust=trust_of(frame.actor, "promotion", () if frame.actor.is_owner else (before.trust,)),
         reinforced_at=frame.now,
@@ -434,6 +420,5 @@ def _restore(change: ask.Restore, before: Record, frame: Frame) -> Record:
         status=Status.ACTIVE,
         superseded_by=None,
         expires_at=before.expires_at if ttl is None else frame.now + ttl,
-        sliding_ms=before.sliding_ms if ttl is None or before.sliding_ms is None else _millis(ttl),
         reinforced_at=frame.now,
     )

@@ -155,8 +155,6 @@ class Record(Value):
     occurred_at: datetime | None = None
     #: Instant from which the memory no longer holds.
     expires_at: datetime | None = None
-    #: Milliseconds that a touch gives it from then on, where its term slides; None: its end is fixed.
-    sliding_ms: int | None = None
     #: Last time the memory was confirmed; confidence fades from here.
     reinforced_at: datetime
     #: What is stored of ``confidence`` and ``importance``; None in a record that is as stored.

@@ -175,14 +175,6 @@ class Index:
         if self._dead > max(_DEAD_ROWS, len(self._columns) // 4):
             self._compact()
 
-    def prolong(self, memory_id: str, ends: Mapping[int, int]) -> None:
-        """Take in when versions of a memory end since they were touched; its newest is here, and ends never fall."""
-        (row,) = self._columns.rows([memory_id])
-        end = ends.get(int(self._columns["version"][row])) if row >= 0 else None
-        if end is not None and end > self._columns["expires_at"][row]:
-            self._columns["expires_at"][row] = end
-            self._sights.clear()
-
     def _extend_units(self, first: int, entries: list[Profile]) -> None:
         packed: dict[str, tuple[list[int], list[bytes]]] = {}
         for row, entry in enumerate(entries, start=first):

@@ -17,7 +17,6 @@ from keepward.store.rows import feature_cells, features_of, place_of, record_at,
 from keepward.store.seals import Sealer
 from keepward.store.sql import TABLES, Connector, Row, Session
 from keepward.store.tenant import State
-from keepward.store.terms import all_ends, prolonged
 from keepward.store.uses import due_deliveries
 from keepward.store.writer import Writer, add_marks, commit_row, link_rows, sealed_row
 
@@ -120,7 +119,6 @@ def rebuild(writer: Writer, sealer: Sealer, tenant: str) -> int:
         Tampered: an event does not hold; nothing was changed.
     """
     state, db, raw = writer.state(tenant), writer.session, tenant.encode()
-    ends = all_ends(db, sealer, tenant)
     writer.forget_candidates(tenant)
     db.execute("CREATE TEMPORARY TABLE kept AS SELECT * FROM records LIMIT 0")
     db.run("set_aside", tenant=tenant)
@@ -129,7 +127,6 @@ def rebuild(writer: Writer, sealer: Sealer, tenant: str) -> int:
     count = 0
     for row in db.stream("due_aside", tenant=tenant):
         record = record_at(sealer, raw, row[:9])
-        record = prolonged(record, ends.get(record.id))
         if row[9] is None:
             raise Tampered("the first version of a memory is missing; run `keepward verify`")
         features = features_of(sealer, tenant, row[10:45]) if row[11] == record.version else None

@@ -82,9 +82,6 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 
 UPDATE records SET featured = ?, facts = ?, model = ?, units = ?, digest = ?, marks = ?, trait = ?, terms = ?,
        vectors = ?, seal = ? WHERE tenant = ? AND id = ?;
 
--- set_end --
-UPDATE records SET expires_at = ?, seal = ? WHERE tenant = ? AND id = ?;
-
 -- set_record_seal --
 UPDATE records SET seal = ? WHERE tenant = ? AND id = ?;
 
@@ -159,10 +156,6 @@ kind = CAST(:kind AS TEXT)
 -- Of one kind and some states up to an instant, the lowest ids above another.
 {{whole_document}} WHERE tenant = :tenant AND {{of_kind}} AND state IN (SELECT value FROM json_each(:states))
    AND at <= :until AND id > :after ORDER BY id LIMIT :limit;
-
--- documents_after --
--- Of one kind with a state in a range, in its order.
-{{whole_document}} WHERE tenant = :tenant AND {{of_kind}} AND state > :after AND state < :before ORDER BY state;
 
 -- documents_dated --
 -- Of one kind, by instant.

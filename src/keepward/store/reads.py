@@ -50,7 +50,6 @@ from keepward.store.rows import (
 )
 from keepward.store.seals import Sealer
 from keepward.store.sql import Row, Session, Snapshot, between
-from keepward.store.terms import TermReads, touched_in
 from keepward.store.uses import UseReads
 
 #: Most candidates for one text.
@@ -194,11 +193,11 @@ class MemoryReads(Snapshot):
     def _record(self, db: Session, tenant: str, row: Row, as_of: int | None) -> Record:
         """Return the record of a ``record_row``, or of an event that must lie within the first ``as_of`` commits."""
         if as_of is None:
-            return checked_record(self._sealer, tenant.encode(), row, touched_in(db, self._sealer, tenant))
+            return checked_record(self._sealer, tenant.encode(), row)
         record = record_or_blank(db, self._sealer, tenant, row[:9])
         if row[0] > as_of:
             raise Tampered("an index is damaged")
-        return touched_in(db, self._sealer, tenant)(record)
+        return record
 
     def find(
         self, tenant: str, filters: Filter, *, live_at: datetime | None, limit: int | None, as_of: int | None = None
@@ -388,7 +387,7 @@ def _importance(stored: array[int], now: int) -> float:
     return sum(decayed_importance(base / 10_000, max(now - since, 0) / _DAY) for base, since in pairs)
 
 
-class Reader(MemoryReads, ListReads, JournalReads, UseReads, TermReads, CandidateReads):
+class Reader(MemoryReads, ListReads, JournalReads, UseReads, CandidateReads):
     """All that may be asked of one state: of the store, or, of a writer, of what its own transaction sees."""
 
 
@@ -396,7 +395,7 @@ def _profile(db: Session, sealer: Sealer, tenant: str, row: Row) -> Profile | No
     """Return the profile of a memory whose seal does not hold, made from the memory itself."""
     try:
         whole = db.run("records_by_id", tenant=tenant, ids=listed([row[0]])).fetchone()
-        record = record_of(sealer, tenant.encode(), whole, touched_in(db, sealer, tenant))
+        record = record_of(sealer, tenant.encode(), whole)
     except Tampered as fault:
         _log.warning("memory %s was left out: %s", row[0], fault, extra={"action": "damaged"})
         return None

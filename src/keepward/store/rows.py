@@ -1,8 +1,7 @@
 """Rows: how a record stands in its columns, and how a row is checked before it is believed.
 
 Invariants
-(1) A record's columns are computed from its payload and, where its term slides, from what ``terms`` tells of its end; a
-    row that differs from them is damaged.
+(1) A record's columns are computed from its payload alone; a row that differs from them is damaged.
 (2) A payload counts when it opens its commitment, the commitment is in the event's header, and the
     event's seal holds.
 (3) What was checked is a function of all cells of a row and of the key: a row that is the same in every cell holds
@@ -16,7 +15,7 @@ import json
 import logging
 import marshal
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import datetime
 from functools import lru_cache
 from json.encoder import encode_basestring_ascii
@@ -156,10 +155,8 @@ def record_at(sealer: Sealer, tenant: bytes, event: Row) -> Record:
     return record
 
 
-def record_of(sealer: Sealer, tenant: bytes, row: Row, touched: Callable[[Record], Record]) -> Record:
+def record_of(sealer: Sealer, tenant: bytes, row: Row) -> Record:
     """Return the record of a ``record_row``: 25 columns of records, 9 of its event, newest version, arrival.
-
-    ``touched`` returns a record with the end that touches have given it, see ``store.terms``.
 
     Raises:
         Tampered: anything about the row does not hold.
@@ -174,16 +171,12 @@ def record_of(sealer: Sealer, tenant: bytes, row: Row, touched: Callable[[Record
     if (event[0], event[1]) != (seq, n) or position != seq * WIDTH + n or arrival != first:
         raise Tampered("a record is out of place")
     if columns_of(record) != row[6:25]:
-        record = record if record.sliding_ms is None else touched(record)
-        if columns_of(record) != row[6:25]:
-            raise Tampered("a record's columns differ from its content")
+        raise Tampered("a record's columns differ from its content")
     return record
 
 
-def checked_record(sealer: Sealer, tenant: bytes, row: Row, touched: Callable[[Record], Record]) -> Record:
+def checked_record(sealer: Sealer, tenant: bytes, row: Row) -> Record:
     """Return what ``record_of`` does; what has been checked with this sealer is not checked again, see (3).
-
-    But for what has a sliding term, whose row is not held against its own event alone.
 
     Raises:
         Tampered: anything about the row does not hold.
@@ -191,9 +184,7 @@ def checked_record(sealer: Sealer, tenant: bytes, row: Row, touched: Callable[[R
     mark = hashlib.blake2b(marshal.dumps((tenant, row), 2), digest_size=16).digest()
     if mark in sealer.checked:
         return decode_record(row[31])
-    record = record_of(sealer, tenant, row, touched)
-    if record.sliding_ms is not None:
-        return record
+    record = record_of(sealer, tenant, row)
     if len(sealer.checked) >= _REMEMBERED:
         sealer.checked.clear()
     sealer.checked.add(mark)

@@ -31,7 +31,7 @@ from keepward import deadline
 from keepward.errors import Conflict, KeepwardError, NotAdopted, NotAStore, StoreUnavailable, Tampered
 from keepward.locks import Lock
 from keepward.model.codec import hidden
-from keepward.model.commit import Commit, Event, Head, TermEnds
+from keepward.model.commit import Commit, Event, Head
 from keepward.model.journal import Fault
 from keepward.model.query import Filter
 from keepward.ports.store import Profile, Withheld
@@ -368,21 +368,15 @@ class Store(Reader):
         with self.write() as writer:
             return anew.rebuild(writer, self._sealer, tenant)
 
-    def restore_journal(
-        self, tenant: str, commits: Iterator[tuple[Commit, list[Event]]], ends: TermEnds | None = None
-    ) -> Head:
+    def restore_journal(self, tenant: str, commits: Iterator[tuple[Commit, list[Event]]]) -> Head:
         """Write an exported journal into an empty tenant, byte for byte, verifying the chain.
-
-        ``ends`` are those of sliding terms that touches had moved.
 
         Raises:
             Conflict: the tenant is not empty.
             Tampered: the chain does not hold.
         """
         with self.write() as writer:
-            head = anew.restore(writer, self._sealer, tenant, commits)
-            writer.prolong(tenant, ends or {})
-            return head
+            return anew.restore(writer, self._sealer, tenant, commits)
 
     def carry(self, source: Store, tenant: str) -> bool:
         """Take over all that another store holds of a tenant, under the seals of this one, in one transaction.

@@ -30,7 +30,6 @@ from keepward.model.memory import Record, Tier
 from keepward.store.rows import WIDTH, record_at, record_row
 from keepward.store.seals import Sealer
 from keepward.store.sql import Row, Session
-from keepward.store.terms import all_ends, prolonged
 
 #: Kinds of documents; each has a sum.
 SUMMED = ("receipts", "proposals", "artefacts", "usage", "feedback", "tokens", "blobs", "jobs", "erased")
@@ -194,7 +193,7 @@ def due_records(db: Session, sealer: Sealer, tenant: str) -> Iterator[tuple[str,
 
     Both are None where that event does not hold.
     """
-    raw, ends = tenant.encode(), all_ends(db, sealer, tenant)
+    raw = tenant.encode()
     for row in db.stream("newest_as_of", tenant=tenant, as_of=2**62):
         try:
             record = record_at(sealer, raw, row[:9])
@@ -202,7 +201,6 @@ def due_records(db: Session, sealer: Sealer, tenant: str) -> Iterator[tuple[str,
             yield row[3], None, None
             continue
         arrival = row[0] * WIDTH + row[1] if row[9] is None else row[9]
-        record = prolonged(record, ends.get(record.id))
         yield row[3], record_row(tenant, row[0], row[1], arrival, record), record
 
 

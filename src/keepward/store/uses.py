@@ -23,7 +23,6 @@ from keepward.store.documents import Document, DocumentReads, DocumentWrites, bo
 from keepward.store.rows import listed
 from keepward.store.seals import Sealer
 from keepward.store.sql import Session
-from keepward.store.terms import document_ids
 
 _NEW = "new"
 
@@ -82,8 +81,8 @@ class UseWrites(UseReads, DocumentWrites):
         self._turn(tenant, uses, lambda count, learned, more: (count, min(count, learned + more)), {}, make=False)
 
     def forget_uses(self, tenant: str, ids: Sequence[str]) -> None:
-        """Delete the counts of memories, and when they ended; receipts still say which contexts held them."""
-        for row in self._run("documents_by_id", tenant, kind="usage", ids=listed([*ids, *document_ids(ids)])):
+        """Delete the counts of memories; receipts still say which contexts held them."""
+        for row in self._run("documents_by_id", tenant, kind="usage", ids=listed(ids)):
             self._drop(Document._make(row))
 
     def _turn(self, tenant: str, given: Mapping[str, int], turned: Any, last: Mapping[str, int], *, make: bool) -> None:

@@ -32,7 +32,6 @@ from keepward.store.rows import WIDTH, listed, place_in, placed_marks, record_of
 from keepward.store.seals import Sealer
 from keepward.store.sql import TABLES, Connector, Row, Session, load_migrations
 from keepward.store.tenant import State
-from keepward.store.terms import touched_in
 from keepward.store.uses import due_deliveries
 from keepward.store.writer import link_rows
 
@@ -277,7 +276,7 @@ class _Check:
             if not (self._check_features(row) and self._is_newest(row)):
                 try:
                     whole = db.run("records_by_id", tenant=tenant, ids=listed([row[0]])).fetchone()
-                    record_of(self._sealer, self._raw, whole, touched_in(db, self._sealer, tenant))
+                    record_of(self._sealer, self._raw, whole)
                 except Tampered as fault:
                     yield Fault(check="records", row=f"records {tenant}/{row[0]}", detail=str(fault))
                     continue

@@ -17,7 +17,7 @@ from dataclasses import replace
 
 from keepward.errors import Conflict, InvalidInput, StaleVersion, Tampered
 from keepward.model.codec import commitment, digest, encode_record
-from keepward.model.commit import OWN, Commit, Head, Place, TermEnds, commit_hash, event_hash
+from keepward.model.commit import OWN, Commit, Head, Place, commit_hash, event_hash
 from keepward.model.memory import Record, Status
 from keepward.model.value import to_micros
 from keepward.ports.store import Destruction, Features, Stage
@@ -41,7 +41,6 @@ from keepward.store.rows import (
 from keepward.store.seals import Sealer
 from keepward.store.sql import Row, Session
 from keepward.store.tenant import State
-from keepward.store.terms import prolong, touched_in
 from keepward.store.uses import UseWrites
 
 _UNCLEAN = (
@@ -245,7 +244,7 @@ class Writer(UseWrites, Reader):
             if versions is not None and versions.get(memory_id) != row[1]:
                 continue
             try:
-                record = record_of(self._sealer, name, records[memory_id], touched_in(self._db, self._sealer, tenant))
+                record = record_of(self._sealer, name, records[memory_id])
             except Tampered:
                 # Its columns say nothing that ranking may believe: without its facts it is read, which refuses it.
                 record = None
@@ -258,12 +257,6 @@ class Writer(UseWrites, Reader):
         self._drop_marks(tenant, dropped)
         self._db.many("set_features", changed)
         add_marks(self._db, tenant, marks)
-
-    def prolong(self, tenant: str, ends: TermEnds) -> int:
-        """Move ends of sliding terms forward, by memory id and version; return how many memories end later now."""
-        moved = prolong(self._db, self._sealer, self.state(tenant), ends)
-        self._touched.setdefault(tenant, set()).update(moved)
-        return len(moved)
 
     def destroy(self, tenant: str, what: Destruction) -> None:
         """Destroy content, named by the commit that this transaction appended, and note that the file is unclean.

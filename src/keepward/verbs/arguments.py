@@ -260,13 +260,13 @@ def _vector(name: str, value: Any) -> tuple[float, ...]:
 
 
 _truth = _of(bool, "True or False")
-_NEVER_EMPTY = frozenset({"tags", "evidence", "derived_from", "aliases", "consent", "sliding"})
+_NEVER_EMPTY = frozenset({"tags", "evidence", "derived_from", "aliases", "consent"})
 #: How each field is read that is no plain text.
 _READ: Mapping[str, Reader] = {
     **dict.fromkeys(_NEVER_EMPTY, texts),
     **dict.fromkeys(CHOICES, lambda name, value: chosen(name.replace("_", " "), value, CHOICES[name])),
     **dict.fromkeys(("confidence", "importance"), share),
-    **dict.fromkeys(("consent", "sliding"), _truth),
+    "consent": _truth,
     "ttl": _term,
     "scope": lambda name, value: parse_scope(_text(name, value)),
     "metadata": _object,

@@ -176,7 +176,6 @@ WIRE: Mapping[str, Any] = {
     "confidence": Share | None,
     "importance": Share | None,
     "ttl": Ttl | None,
-    "sliding": Annotated[bool, Judged("Its term begins anew each time that it is touched.")],
     "stability": Annotated[str, one_of("stability")] | None,
     "sensitivity": SensitivityName | None,
     "access": Annotated[str, one_of("access")] | None,

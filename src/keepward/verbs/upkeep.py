@@ -36,14 +36,6 @@ class GiveFeedback(Request[Feedback]):
         return super().parameters(session)
 
 
-@verb("touch", "POST /memory/touch", right="propose", answer="touched")
-class Touch(Request[int]):
-    """Begin the sliding terms of memories anew; no commit is made."""
-
-    function = "engine.use:touch"
-    memory_ids: Annotated[fields.Ids, Wire("ids")]
-
-
 @verb("train_reranker", "POST /memory/train", right="owner")
 class TrainReranker(Request[Training]):
     """Train the reranker from all feedback, as an owner; it is used only if it orders held-out feedback better."""

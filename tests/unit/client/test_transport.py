@@ -587,7 +587,6 @@ CALLS: dict[str, Callable[[Client], Any]] = {
     "contradictions": lambda client: client.contradictions(),
     "bisect": lambda client: client.bisect("a", contains="b"),
     "context_diff": lambda client: client.context_diff("a", "b"),
-    "touch": lambda client: client.touch(["a"]),
     "feedback": lambda client: client.feedback("a", used=["b"]),
     "create_token": lambda client: client.create_token("a"),
     "tokens": lambda client: client.tokens(),

@@ -50,9 +50,6 @@ class Store:
                 raise OSError("the disk gave an error")
             yield profile(n).id, None if n == 3 else profile(n)
 
-    def ends_after(self, tenant, after):
-        return ()
-
 
 @pytest.fixture
 def store(monkeypatch) -> Store:
