@@ -12,9 +12,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import sqlite3
-import tempfile
 from collections.abc import Callable, Collection, Iterator
 from contextlib import closing, suppress
 from dataclasses import replace
@@ -26,7 +23,7 @@ from keepward.engine.commit import store_steps
 from keepward.engine.index import reindex
 from keepward.engine.session import Session
 from keepward.engine.traces import erased_commitments
-from keepward.errors import InvalidInput, KeepwardError, NotAStore, StoreUnavailable, Unauthorised
+from keepward.errors import InvalidInput, KeepwardError, StoreUnavailable, Unauthorised
 from keepward.model.blob import PREFIX, place
 from keepward.model.codec import decode_record
 from keepward.model.commit import EMPTY_HASH, OWN, Commit, Event, Step, decode_details, parse_place
@@ -37,8 +34,7 @@ from keepward.model.trust import Actor
 from keepward.model.value import from_micros
 from keepward.open import anchor_in, blobs_of, open_engine
 from keepward.ports.world import Clock, IdSource
-from keepward.store import forks
-from keepward.store.driver import companion, connect
+from keepward.store.damaged import read_damaged
 from keepward.store.erasing import empty_places
 from keepward.store.file import id_file
 from keepward.store.journal import commit_held, event_of, payload_fits
@@ -47,15 +43,8 @@ from keepward.store.seals import Sealer
 from keepward.store.sql import Row
 from keepward.store.sqlite import remove
 
-_COLUMNS = {
-    "commits": "tenant, seq, id, at, kind, actor_kind, prev, events_hash, salt, payload, hash, seal, receipt",
-    "events": "tenant, seq, n, op, memory_id, version, salt, payload, payload_commit, seal",
-    "documents": "tenant, kind, id, body",
-    "records": "tenant, id, version",
-}
 _REF = re.compile(rb'"blob":"(sha256:[0-9a-f]{64})"')
 _REASON = "rescued from a damaged store: newer than the first commit that did not hold"
-_UNREADABLE = (sqlite3.Error, UnicodeDecodeError, OverflowError)
 _INVALID = (KeepwardError, ValueError, TypeError, OverflowError)
 
 
@@ -110,74 +99,6 @@ def rescue(
         blobs=blobs,
         lost_blobs=tuple(lost_blobs),
     )
-
-
-def read_damaged(path: Path, folder: Path) -> tuple[str, dict[str, list[Row]]]:
-    """Return the id of a store and the rows of its tables that can be read, from a copy that is made in ``folder``.
-
-    Raises:
-        NotAStore: its first page or its schema cannot be read.
-        InvalidInput: this process has it open.
-    """
-    if not path.is_file():
-        raise NotAStore(f"there is no file at {path}")
-    forks.spare(path)
-    with tempfile.TemporaryDirectory(dir=folder, prefix=f".{path.name}.") as aside:
-        copy = Path(aside) / "copy.db"
-        for suffix in ("", "-wal"):
-            with suppress(FileNotFoundError):
-                shutil.copyfile(companion(path, suffix), companion(copy, suffix))
-        _pad(copy)
-        try:
-            with closing(connect(str(copy), pragmas=("trusted_schema=OFF",))) as db:
-                # Damaged text fails its hash later.
-                db.text_factory = lambda raw: raw.decode("utf-8", "replace")
-                names = {name for (name,) in db.execute("SELECT name FROM sqlite_schema")}
-                if not names >= _COLUMNS.keys():
-                    raise sqlite3.DatabaseError("a table is missing")
-                tables = {table: _rows(db, table, columns) for table, columns in _COLUMNS.items()}
-                store_id = _store_id(db, path)
-        except _UNREADABLE as fault:
-            raise NotAStore(
-                f"nothing of {path} can be read as a store: its first page or its schema is damaged; restore a backup"
-            ) from fault
-    return store_id, tables
-
-
-def _pad(copy: Path) -> None:
-    """Fill a file that was cut with zeros: SQLite refuses one that ends before its last page."""
-    with copy.open("r+b") as file:
-        header = file.read(100)
-        size, pages = int.from_bytes(header[16:18], "big"), int.from_bytes(header[28:32], "big")
-        length = file.seek(0, 2)
-        if 512 <= size <= 32_768 and length < size * pages < 4 * length:
-            file.truncate(size * pages)
-
-
-def _store_id(db: sqlite3.Connection, path: Path) -> str:
-    with suppress(*_UNREADABLE):
-        return str(db.execute("SELECT value FROM meta WHERE name = 'store_id'").fetchone()[0])
-    with suppress(OSError):
-        return id_file(path).read_text("ascii", errors="replace").strip()
-    return ""
-
-
-def _rows(db: sqlite3.Connection, table: str, columns: str) -> list[Row]:
-    """Return the rows of a table that can be read: from both ends up to the damage, and one by one between."""
-    query = f"SELECT rowid, {columns} FROM {table} NOT INDEXED"
-    found: dict[int, Row] = {}
-    first = last = 0
-    try:
-        for row in db.execute(f"{query} ORDER BY rowid"):
-            found[first := row[0]] = row[1:]
-    except _UNREADABLE:
-        with suppress(*_UNREADABLE):
-            for row in db.execute(f"{query} ORDER BY rowid DESC"):
-                found[last := row[0]] = row[1:]
-        for number in range(first + 1, last):
-            with suppress(*_UNREADABLE):
-                found.update((row[0], row[1:]) for row in db.execute(f"{query} WHERE rowid = ?", (number,)))
-    return [found[number] for number in sorted(found)]
 
 
 def _sealer(store_id: str, config_dir: Path | None) -> Sealer:

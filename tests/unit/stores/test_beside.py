@@ -89,6 +89,17 @@ def test_an_emptied_table_is_noticed(path: Path, kind: str) -> None:
 
 
 @pytest.mark.promise("F1")
+def test_an_edited_count_of_uses_counts_nothing_and_is_named(path: Path) -> None:
+    make = Maker(CountingIds(50_000))
+    with opened(path) as store, store.write() as writer:
+        writer.put_receipt(make.context(TENANT, "m"))
+    tamper.edit_documents(path, "usage", "id = 'n'", "id = 'm'")
+    with opened(path) as store:
+        assert store.usage(TENANT, ["m", "n"]) == {}
+    assert any(row.startswith(f"usage {TENANT}/") for row in faults(path))
+
+
+@pytest.mark.promise("F1")
 @pytest.mark.parametrize("kind", KINDS)
 def test_two_rows_that_change_places_are_named(path: Path, kind: str) -> None:
     first, second = tamper.documents(path, kind)[:2]
