@@ -32,7 +32,8 @@ class LanceDBStorage(KeepwardStorage):
     """What the tests make."""
 
     def __init__(self, path: Any = None, **_: Any) -> None:
-        place = str(path)
+        # The home of a run is a folder of its own; the folder of the sources stays from run to run.
+        place = str(path or Path.home() / "memory")
         if place not in OPEN:
             Path(place).mkdir(parents=True, exist_ok=True)
             OPEN[place] = Memory.open(Path(place) / "memory.db", scope="/t", embedder="hashed", maintenance=False)
