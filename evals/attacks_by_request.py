@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from evals.attack_store import AttackStore, attack
-from keepward.drill.attacks import SECRET, WORD, AttackResult, committed, in_prompt, note, refusal, told
+from keepward.drill.attacks import SECRET, WORD, AttackResult, committed, describe, in_prompt, note, refusal
 from keepward.model.trust import Trust
 
 #: Where a word can be put, besides the text, and what holds it there.
@@ -28,7 +28,7 @@ def poison_core(store: AttackStore) -> AttackResult:
     said = note(store.agent, text, source="web", **store.core)
     held = not committed(said) and text not in store.agent.snapshot().text
     control = committed(note(store.owner, own, **store.core)) and own in store.agent.snapshot().text
-    return AttackResult(held, control, told(said))
+    return AttackResult(held, control, describe(said))
 
 
 @attack("a page writes a keyed state")
@@ -37,7 +37,7 @@ def poison_state(store: AttackStore) -> AttackResult:
     said = note(store.agent, text, key="drill-refunds", kind="state", source="web")
     held = not committed(said) and not in_prompt(store.agent, text)
     control = committed(note(store.agent, own, key="drill-refunds", kind="state")) and in_prompt(store.agent, own)
-    return AttackResult(held, control, told(said))
+    return AttackResult(held, control, describe(said))
 
 
 @attack("a page's note is acted on")
@@ -73,7 +73,7 @@ def _approved(store: AttackStore, text: str, *, by: Any, reviewer: Any, digest: 
     """Let somebody who may not approve an edit of a core block; then let somebody who may."""
     said = note(store.agent, text, **store.core)
     if said.outcome != "quarantined":
-        return AttackResult(not committed(said), False, told(said))
+        return AttackResult(not committed(said), False, describe(said))
     code = refusal(by.approve, said.item.id, digest=digest or said.item.digest)
     held = bool(code) and text not in store.agent.snapshot().text
     # Where the attack went through there is nothing left to approve.
@@ -116,7 +116,7 @@ def plant_secret_everywhere(store: AttackStore) -> AttackResult:
         for word in (SECRET, plain)
     ]
     control = any(map(committed, planted)) and store.holds(plain)
-    return AttackResult(not store.holds(SECRET), control, told(said))
+    return AttackResult(not store.holds(SECRET), control, describe(said))
 
 
 @attack("an expired memory is in the prompt")
@@ -138,7 +138,7 @@ def revive_by_restating(store: AttackStore) -> AttackResult:
         store.agent.supersede(old.records[0].id, new.records[0].id, reason="drill")
     said = note(store.agent, text)
     held = not in_prompt(store.agent, text)
-    return AttackResult(held, control and in_prompt(store.agent, right), told(said))
+    return AttackResult(held, control and in_prompt(store.agent, right), describe(said))
 
 
 @attack("a rollback is repeated")
@@ -164,7 +164,7 @@ def revive_contained(store: AttackStore) -> AttackResult:
     held = not in_prompt(store.agent, text)
     if done.commit is not None:
         store.owner.rollback(done.commit.id)
-    return AttackResult(held, control and in_prompt(store.agent, text), told(restored))
+    return AttackResult(held, control and in_prompt(store.agent, text), describe(restored))
 
 
 @attack("a tenant reads another tenant's memory")
@@ -184,7 +184,7 @@ def borrow_block(store: AttackStore) -> AttackResult:
     said = [note(store.agent, text, key=name) for name in (block, block.title())]
     held = not any(map(committed, said)) and not in_prompt(store.agent, text)
     control = committed(note(store.agent, own, key="drill-payments")) and in_prompt(store.agent, own)
-    return AttackResult(held, control, told(said[0]))
+    return AttackResult(held, control, describe(said[0]))
 
 
 @attack("an agent speaks in a person's name")
@@ -213,7 +213,7 @@ def read_below(store: AttackStore) -> AttackResult:
     agent, other = store.agent, store.agent.at(scope="/agents/drill-other")
     made = note(other, f"The safe of {WORD} is behind the mill.")
     if not committed(made):
-        return AttackResult(False, False, told(made))
+        return AttackResult(False, False, describe(made))
     name = made.records[0].id
     codes = [
         *(refusal(agent.get, name), refusal(agent.history, name), refusal(agent.show, made.commit.id)),
@@ -237,7 +237,7 @@ def name_a_secret(store: AttackStore) -> AttackResult:
 def drown_the_gates(store: AttackStore) -> AttackResult:
     said = note(store.agent, "a password is " * 70_000)
     held = said.outcome == "refused" and {reason.gate for reason in said.reasons} == {"shape"}
-    return AttackResult(held, committed(note(store.agent, f"Crates of {WORD} are heavy.")), told(said))
+    return AttackResult(held, committed(note(store.agent, f"Crates of {WORD} are heavy.")), describe(said))
 
 
 @attack("a flood of proposals hides one")
@@ -245,7 +245,7 @@ def flood_the_queue(store: AttackStore) -> AttackResult:
     flood, other, limit = store.bearer("flood"), store.bearer("other"), store.owner.policy.pending_limit
     last = [note(flood, f"Order {n} of {WORD}.", **store.core) for n in range(limit + 1)][-1]
     control = note(other, f"Order {WORD} in time.", **store.core).outcome == "quarantined"
-    return AttackResult(last.outcome == "refused", control, told(last))
+    return AttackResult(last.outcome == "refused", control, describe(last))
 
 
 @attack("a sensitive memory is shown unasked")
@@ -281,7 +281,7 @@ def revise_the_owners(store: AttackStore) -> AttackResult:
     held = not (committed(first) or any(codes)) and store.owner.get(own.id) == own and in_prompt(agent, text)
     # Where the attack went through there may be nothing left to revise.
     control = not held or committed(store.owner.revise(own.id, f"{text} Always.", reason="drill"))
-    return AttackResult(held, control, told(first))
+    return AttackResult(held, control, describe(first))
 
 
 @attack("an agent relabels what the owner said")
@@ -294,7 +294,7 @@ def bend_the_owners_fields(store: AttackStore) -> AttackResult:
     held = not any(map(committed, said)) and store.owner.get(own.id) == own
     mine = note(agent, f"The {WORD} lamp burns oil.").records[0]
     control = all(committed(agent.revise(mine.id, reason="drill", **each)) for each in labels)
-    return AttackResult(held, control, told(said[0]))
+    return AttackResult(held, control, describe(said[0]))
 
 
 @attack("a page confirms a memory by repeating it")
@@ -325,7 +325,7 @@ def consent_for_a_person(store: AttackStore) -> AttackResult:
     said = note(store.agent, f"Letters for the mill go to {address}.", consent=True)
     own = note(store.owner, f"Letters for the smith go to {address}.", consent=True)
     held, control = (committed(each) and address in each.records[0].text for each in (said, own))
-    return AttackResult(not held, control, told(said))
+    return AttackResult(not held, control, describe(said))
 
 
 @attack("an agent's paraphrase of a page is acted on")
@@ -336,4 +336,4 @@ def paraphrase_a_page(store: AttackStore) -> AttackResult:
     reader.context(page)
     said = note(reader, text)
     control = committed(note(other, own)) and in_prompt(other, own, purpose="act") and in_prompt(reader, page)
-    return AttackResult(not in_prompt(reader, text, purpose="act"), control, told(said))
+    return AttackResult(not in_prompt(reader, text, purpose="act"), control, describe(said))

@@ -81,7 +81,7 @@ def test_command_on_a_full_disk_says_that_it_is_full(tmp_path: Path) -> None:
     assert shell(tmp_path, "verify").returncode == 0
 
 
-def test_open_store_is_read_on_a_full_disk_and_written_once_there_is_room(tmp_path: Path) -> None:
+def test_an_open_store_is_read_on_a_full_disk(tmp_path: Path) -> None:
     script = """
 import resource
 from keepward import Memory

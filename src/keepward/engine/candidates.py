@@ -50,7 +50,11 @@ def gather(store: Store, tenant: str, query: Query, allowed: Allowed, filters: F
         if allowed.ids is not None and len(allowed.ids) <= SOME:
             index.apply(store.profiles_at(tenant, ids=sorted(allowed.ids)))
             return index
-        asked, words, near = _asked(tenant, query, allowed, filters), max(WORDS, 2 * limit), max(VECTORS, 2 * limit)
+        asked, words, near = (
+            _request(tenant, query, allowed, filters),
+            max(WORDS, 2 * limit),
+            max(VECTORS, 2 * limit),
+        )
         seen = store.seen(tenant, asked)
         few = store.passing(tenant, asked, FEW + 1)
         if len(few) <= FEW:
@@ -72,7 +76,7 @@ def gather(store: Store, tenant: str, query: Query, allowed: Allowed, filters: F
         return part
 
 
-def _asked(tenant: str, query: Query, allowed: Allowed, filters: Filter) -> Asked:
+def _request(tenant: str, query: Query, allowed: Allowed, filters: Filter) -> Asked:
     narrow = any(getattr(filters, name) for name in _NARROWING)
     space = 0
     if query.vector is not None and query.vector_model is not None:

@@ -76,13 +76,13 @@ class Problem(HTTPException):
         super().__init__(status, detail, dict(headers) if headers else None)
         self.status, self.code, self.extra = status, code, extra
 
-    def told(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, Any]:
         """Return it as part of an answer that has begun."""
         return {"code": self.code, "detail": str(self.detail), "status": self.status}
 
     def response(self) -> Response:
         kind = {"type": f"urn:keepward:problem:{self.code}", "title": TITLES.get(self.code, "Something went wrong")}
-        body = {**kind, **self.told(), **self.extra}
+        body = {**kind, **self.facts(), **self.extra}
         return _Body(body, self.status, dict(self.headers or {}))
 
 

@@ -319,7 +319,7 @@ def piped_lines(call: Call, work: Callable[[Tell], None]) -> Piped:
         except (KeepwardError, Problem) as fault:
             if not begun:
                 raise
-            told = fault.told() if isinstance(fault, Problem) else failure(fault)
+            told = fault.facts() if isinstance(fault, Problem) else failure(fault)
             tell({"error": told})
 
     return Piped(call, run)

@@ -105,7 +105,7 @@ class Seen(NamedTuple):
     #: Terms of all, and of those of a session.
     length: int
     turn_length: int
-    #: Memories with vectors of the space that is asked in, and these vectors.
+    #: Memories and vectors of the embedder that made the vector of the query.
     holders: int
     units: int
 

@@ -81,7 +81,7 @@ class Kind:
 
 
 class ServerState:
-    """Entries in the memory of this process, which end with it."""
+    """Entries in the memory of this process; they are lost when it ends."""
 
     #: The number of this server: there is no other.
     me = 0
@@ -188,7 +188,7 @@ class SharedState(ServerState):
         with database.lending() as db:
             (instant,) = db.execute("SELECT extract(epoch FROM clock_timestamp())").fetchone() or (0,)
         ahead = float(instant) - monotonic()
-        #: Seconds of the database's clock, as near as its answer came.
+        #: Seconds of the database's clock, read once at the start; off by at most the time of that call.
         self.now: Callable[[], float] = lambda: monotonic() + ahead
         self._hearers: list[Callable[[str], None]] = []
         #: Whether news of commits come at once.
