@@ -266,7 +266,6 @@ SECTIONS_HTTP = {
     "server": "The server itself",
     "read": "Reading",
     "write": "Writing",
-    "drafts": "Drafts",
     "review": "Review",
     "journal": "The journal and rollback",
     "browse": "Browsing",

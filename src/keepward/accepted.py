@@ -33,7 +33,7 @@ _EMBEDDERS = frozenset({"auto", "minilm", "hashed", "none"})
 _LESS = frozenset(
     (
         *("text_limit", "review_ttl", "agent_feedback_share", "removal_share"),
-        *("capture", "chat_approval"),
+        "capture",
     )
 )
 _MORE = frozenset(("confidence_floor", "rule_floor", "least_trust", "four_eyes", "scopes", "memory_ethics"))

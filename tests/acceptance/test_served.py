@@ -197,14 +197,11 @@ def planted(memory, app, tenant, scope):
     blob = here.put_blob(f"picture of {MARKER} {place}".encode())
     here.remember(f"A picture at {place}", tier="archival", blob=blob.ref)
     token = memory.create_token(f"{MARKER}{len(place)}", tenant=tenant, scope=scope)
-    begun = post(app, token, "/memory/drafts", {"reason": MARKER})["id"]
-    post(app, token, f"/memory/drafts/{begun}/changes", {"changes": [{"op": "insert", "text": f"Rows {MARKER}"}]})
     records = [each.records[0].id for each in (note, block, keyed)]
     commits = [each.commit.id for each in (note, block, keyed)]
     receipts = [told.receipt.id, note.receipt.id, held.receipt.id]
     return {
         "id": [*records, held.item.id, token.token.id, *receipts],
-        "draft_id": [begun],
         "ref": [blob.ref],
         "blob": [blob.ref],
         "commit_id": [*commits, str(note.commit.seq)],
@@ -324,12 +321,9 @@ def test_an_item_that_builds_on_nothing_spoils_no_other(harbour):
     assert [each["outcome"] for each in told["outcomes"]] == ["committed", "refused"]
 
 
-@pytest.mark.parametrize("path", ["/memory/edit", "/memory/drafts"])
-def test_a_session_is_one_line(harbour, path):
+def test_a_session_is_one_line(harbour):
     body = {"reason": "x", "session": "a\x07b", "changes": [{"op": "insert", "text": "Eels swim"}]}
-    if path.endswith("drafts"):
-        del body["changes"]
-    assert one(harbour, "POST", path, body).status_code == 422
+    assert one(harbour, "POST", "/memory/edit", body).status_code == 422
 
 
 def test_an_empty_if_none_match_is_no_tag(harbour):

@@ -44,10 +44,8 @@ BEYOND_DESCRIPTION = (
     # A change that changes nothing; a year that is far away.
     (r".*", "invalid_input", r"nothing is changed"),
     (r".*", "invalid_input", r"beyond 2\*\*53"),
-    (r"POST /memory/drafts/\{draft_id\}/finish", "invalid_input", r"nothing to do"),
     # What each class of tokens can do; an instant that is past.
     (r"POST /memory/tokens", "invalid_input", r"of this class|can do everything|in the future"),
-    (r"POST /memory/drafts/\{draft_id\}/changes", "too_large", r"a draft holds"),
     # Any text is a string; few strings are an export of something.
     (r"POST /memory/(import|restore-export|restore-export/plan)", "invalid_input", r""),
     # A vector has the length of the store's model, and a direction.
@@ -74,10 +72,8 @@ def filter_failure(context: Any, failure: Any, case: Any, response: Any) -> bool
 def misfit(kind: str, case: Any, told: dict[str, Any]) -> bool:
     """Return whether a description says something else than what is read, but for ``BEYOND_DESCRIPTION``."""
     if kind == "AcceptedNegativeData":
-        # What a gate judges is told in the description of a change, and judged when the draft is finished; where there
-        # is but one memory to merge there is nothing to judge.
-        alone = case.operation.label == "POST /memory/items/merge" and told.get("outcome", "") is None
-        return not alone and case.operation.label != "POST /memory/drafts/{draft_id}/changes"
+        # Where there is but one memory to merge there is nothing to judge.
+        return case.operation.label != "POST /memory/items/merge" or told.get("outcome", "") is not None
     return not any(
         re.fullmatch(operation, case.operation.label) and told["code"] == code and re.search(words, told["detail"])
         for operation, code, words in BEYOND_DESCRIPTION

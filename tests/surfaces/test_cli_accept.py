@@ -121,7 +121,6 @@ LOOSENING = [
     '[policy]\ncore_keys = ["mission", "orders"]',
     "[policy.text_limit]\ncore = 100000",
     '[policy.least_trust]\nact = "unknown"',
-    '[policy]\nchat_approval = ["core"]',
     "[policy]\nduplicate_overlap = 0.0",
     "[policy.block_budget]\norders = 5",
     '[policy.jobs]\nexpire = "1m"',
@@ -180,7 +179,7 @@ MAY_TIGHTEN = {
     *("scope", "actor", "embedder", "counter", "extractor", "maintenance"),
     *("policy.capture", "policy.four_eyes", "policy.text_limit", "policy.scopes", "policy.review_ttl"),
     *("policy.confidence_floor", "policy.rule_floor", "policy.access", "policy.block_access", "policy.least_trust"),
-    *("policy.agent_feedback_share", "policy.removal_share", "policy.chat_approval", "policy.memory_ethics"),
+    *("policy.agent_feedback_share", "policy.removal_share", "policy.memory_ethics"),
     *("server.host", "server.port", "server.writes_per_minute", "server.body_limit", "server.blob_limit"),
     *("server.import_limit", "server.mcp", "server.mcp_profile", "server.log_json"),
 }

@@ -69,7 +69,6 @@ CHOSEN = {
     "merge_least": ("4", 4),
     "merge_most": ("9", 9),
     "merge_cosine": ("0.9", 0.9),
-    "chat_approval": ('["archival"]', (Tier.ARCHIVAL,)),
     "memory_ethics": (
         '[{name = "no health", pattern = "diagnos", action = "refuse", tiers = ["core"]}]',
         (EthicsRule(name="no health", pattern="diagnos", action="refuse", tiers=(Tier.CORE,)),),

@@ -218,7 +218,6 @@ ECHOES = {
     "a moment": ("GET", f"/memory/items?as_of={NUMBER}", {}),
     "a commit": ("GET", f"/memory/commits/{SECRET}", {}),
     "a receipt": ("GET", f"/memory/receipts/{SECRET}", {}),
-    "a draft": ("GET", f"/memory/drafts/{SECRET}", {}),
     "a subject": ("POST", "/memory/erase/plan", {"json": {"subject": SECRET}}),
     "a path nowhere": ("GET", f"/{SECRET}", {}),
     "a parameter": ("GET", f"/probe?limit={SECRET}", {}),

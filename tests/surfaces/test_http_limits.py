@@ -19,7 +19,7 @@ from keepward.http.reading import Problem
 from keepward.http.server import bind, build, create_app, prepare
 from keepward.http.serving import Answered, Answers, Rates, ServerOptions, Serving
 from keepward.http.slots import CALL, COSTLY, STREAM, Slots
-from keepward.state import ServerState
+from keepward.store.server_state import ServerState
 from keepward.store.verify import _Check as Check
 
 

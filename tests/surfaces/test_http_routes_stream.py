@@ -12,10 +12,10 @@ from http_world import World, called, events_of, streamed
 from starlette.requests import ClientDisconnect
 
 from keepward import Actor
+from keepward.engine.session import principal
 from keepward.http import streams
 from keepward.http.slots import IMPORT, STREAM
 from keepward.http.streams import AHEAD, Piped
-from keepward.state import principal_of
 from support import foreign
 
 
@@ -299,7 +299,7 @@ def imports(world):
 def let_in(world, work, client, times=1):
     """Take slots of a client's token in every server."""
     handle = world.memory.holding(client.headers["Authorization"].removeprefix("Bearer "))
-    key, owner = principal_of(handle), handle.actor.is_owner
+    key, owner = principal(handle.actor), handle.actor.is_owner
     for serving in world.servings:
         for _ in range(times):
             asyncio.run(serving.slots.take(work, key, owner=owner))

@@ -5,11 +5,8 @@ from __future__ import annotations
 import pytest
 
 from keepward import Actor, InvalidInput, Memory
-from keepward.mcp.blocks import block_tools
-from keepward.mcp.graph import create_entities
+from keepward.mcp.blocks import block_replace
 from keepward.mcp.tools import recall, remember, revise
-
-block_replace = next(each for each in block_tools() if each.name == "block_replace")
 
 
 @pytest.fixture
@@ -42,11 +39,8 @@ def test_an_empty_filter_finds_what_none_finds(agent_memory):
 @pytest.mark.parametrize("word", ["null", "None"])
 def test_a_text_may_be_a_word_for_nothing(word):
     assert revise.checked({"id": "x", "reason": "y", "text": word})["text"] == word
-    assert block_replace.checked({"label": "human", "new": word, "old": ""}) == {
-        "label": "human",
-        "new": word,
-        "old": "",
-    }
+    given = {"label": "human", "new": word, "old": "", "reason": "r"}
+    assert block_replace.checked(given) == given
 
 
 @pytest.mark.parametrize(
@@ -55,11 +49,6 @@ def test_a_text_may_be_a_word_for_nothing(word):
         (remember, {"text": "x", "teir": "core"}, "remember: no argument `teir`; did you mean `tier`?"),
         (recall, {"query": "x", "Limits": 3}, "recall: no argument `Limits`; did you mean `limit`?"),
         (recall, {"query": "x", "zebra": 3}, "recall: no argument `zebra`; there are: query, limit"),
-        (
-            create_entities,
-            {"entities": [{"name": "x", "entityTyp": "y", "observations": []}]},
-            "no argument `entityTyp`; did you mean `entityType`?",
-        ),
     ],
 )
 def test_an_unknown_argument_is_named_with_the_nearest(tool, given, sentence):
@@ -94,8 +83,6 @@ def test_a_whole_number_may_be_written_with_a_point():
         (remember, {"text": "x", "confidence": float("inf")}, "`confidence` is a number from 0 to 1"),
         (remember, {"text": "x", "confidence": 10**400}, "`confidence` is a number from 0 to 1"),
         (revise, {"id": "x", "reason": "y", "if_version": 10**400}, "`if_version` is a whole number of at least 1"),
-        (create_entities, {"entities": ["x"]}, "each of `entities` is an object with `name`"),
-        (create_entities, {"entities": [{"name": "x"}]}, "each of `entities` needs `entityType`"),
     ],
 )
 def test_what_does_not_fit_is_told_in_a_sentence(tool, given, sentence):
@@ -106,7 +93,5 @@ def test_what_does_not_fit_is_told_in_a_sentence(tool, given, sentence):
 
 def test_a_sentence_repeats_no_value_and_no_name_that_may_be_one():
     with pytest.raises(InvalidInput) as fault:
-        create_entities.checked(
-            {"entities": [{"name": "x", "entityType": "y", "observations": [], "hunter2": "hunter3"}]}
-        )
+        remember.checked({"text": "x", "hunter2": "hunter3"})
     assert "hunter" not in str(fault.value)

@@ -418,11 +418,6 @@ def test_settings_that_cannot_be_written_leave_no_token(run, home, monkeypatch):
     assert (run("connect", "claude").code, states(run)) == (8, ["revoked"])
 
 
-def test_whoever_wants_to_decide_in_the_chat_is_told_that_a_token_does_not(run, home):
-    (home / "own.toml").write_text('[policy]\nchat_approval = ["working"]\n')
-    assert "--no-token to decide in the chat" in run("connect", "claude", "--config", "own.toml").err
-
-
 @pytest.mark.parametrize("with_it", ["--no-token", "--remove"])
 def test_a_term_without_a_token_is_an_error(run, home, with_it):
     assert run("connect", "claude", "--expires", "30d", with_it).code == 2
@@ -528,7 +523,7 @@ def test_a_file_that_cannot_be_written_is_one_line(run, home, monkeypatch):
     )
 
 
-@pytest.mark.parametrize("name", ["default", "minimal", "readonly", "blocks", "graph"])
+@pytest.mark.parametrize("name", ["default", "minimal", "readonly", "blocks"])
 def test_the_tools_of_a_profile_are_listed_without_serving(run, name):
     assert run("mcp", "--list", "--profile", name, "--json").json["profile"] == name
 

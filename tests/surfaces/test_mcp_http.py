@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import json
 
 import anyio
 import httpx2
 import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
-from mcp_made import ERAS, SECRET, opened
+from mcp_made import ERAS, SECRET
 from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
 
@@ -237,29 +236,6 @@ def test_without_a_lifespan_the_host_is_told_what_is_missing(owner):
 
     with pytest.raises(RuntimeError, match="lifespan"):
         anyio.run(run)
-
-
-def test_nobody_is_asked_over_http(tmp_path):
-    import mcp_types as types
-
-    from keepward import Policy, Tier
-
-    questions = []
-
-    async def person(context, params):
-        questions.append(params.message)
-        return types.ElicitResult(action="accept", content={"decision": "approve"})
-
-    with opened(tmp_path, Policy(chat_approval=tuple(Tier))) as owner:
-
-        async def run(http):
-            http.headers.update(bearer(owner))
-            transport = streamable_http_client("http://testserver/mcp", http_client=http)
-            async with Client(transport, elicitation_callback=person) as client:
-                return await client.call_tool("remember", {"text": "Ship it", "tier": "core", "key": "mission"})
-
-        result = hosted(owner, run)
-    assert (questions, json.loads(json.dumps(result.structured_content))["outcome"]) == ([], "quarantined")
 
 
 def test_a_token_opens_no_more_than_its_share_of_sessions(owner, monkeypatch):

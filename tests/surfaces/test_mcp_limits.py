@@ -45,21 +45,7 @@ def calls(world, token, *asked, writes_per_minute=0, profile="default", ask=None
     return anyio.run(run)
 
 
-def test_a_batch_that_held_erased_text_counts_as_all_its_texts(world):
-    near = world.memory.at(scope="/agents/ana")
-    made = near.remember(PIN, tier="archival")
-    world.memory.erase(world.memory.plan_erase(made.id).digest, made.id)
-    token = world.memory.create_token("claude", scope="/agents/ana").secret
-    guesses = [f"The blue boat has berth {n}" for n in range(4705, 4715)]
-    boat = {"entities": [{"name": "Boat", "entityType": "boat", "observations": guesses}]}
-    other = {"entities": [{"name": "Tea", "entityType": "drink", "observations": ["It is on the left"]}]}
-    asked = [("create_entities", boat), ("create_entities", other)]
-    first, second = calls(world, token, *asked, writes_per_minute=5, profile="graph")
-    assert (first.is_error, "wait" in told(second)) == (False, True)
-
-
-@pytest.mark.parametrize("tool", ["status", "read_graph"])
-def test_a_tool_that_only_reads_has_a_deadline(world, monkeypatch, tool):
+def test_a_tool_that_only_reads_has_a_deadline(world, monkeypatch):
     real = Memory.find
 
     def slow(*given, **options):
@@ -69,7 +55,7 @@ def test_a_tool_that_only_reads_has_a_deadline(world, monkeypatch, tool):
     monkeypatch.setattr(Memory, "find", slow)
     monkeypatch.setattr(Memory, "status", slow)
     token = world.memory.create_token("claude").secret
-    (answer,) = calls(world, token, (tool, {}), profile={"status": "default", "read_graph": "graph"}[tool])
+    (answer,) = calls(world, token, ("status", {}))
     assert (answer.is_error, "longer than this token may use" in told(answer)) == (True, True)
 
 

@@ -41,8 +41,8 @@ NAMED = {
 }
 #: What names no memory, or takes rights that no agent has.
 OTHER = {
-    "/memory/blobs/{ref}", "/memory/blobs/{ref}/about", "/memory/drafts/{draft_id}", "/memory/drafts/{draft_id}/changes",
-    "/memory/drafts/{draft_id}/finish", "/memory/certificates/{name}", "/memory/quarantine/{id}",
+    "/memory/blobs/{ref}", "/memory/blobs/{ref}/about",
+    "/memory/certificates/{name}", "/memory/quarantine/{id}",
     "/memory/quarantine/{id}/approve", "/memory/quarantine/{id}/amend", "/memory/quarantine/{id}/background",
     "/memory/quarantine/{id}/reject", "/memory/quarantine/{id}/reopen", "/memory/tokens/{id}",
     "/memory/jobs/{name}/run", "/memory/jobs/{name}/pause", "/memory/keys/{key}",

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 #: The store of `serve --demo` where none is named.
 DEMO = Path("demo") / "keepward.db"
 _NEEDS = "the server is not installed: `pip install 'keepward[server]'`"
-PROFILE = option("--profile", "default, minimal, readonly, blocks or graph: which tools.", "NAME", default="default")
+PROFILE = option("--profile", "default, minimal, readonly or blocks: which tools.", "NAME", default="default")
 #: Name of an agent that does not say its own.
 AGENT = "mcp"
 #: What the token that `connect` makes can do.
@@ -157,47 +157,37 @@ def mcp(call: Call, profile: str, name: str | None, list_only: bool) -> Answer |
     demand()
     from keepward.mcp.server import serve_stdio
 
-    memory, reviewer = _handles(call, name)
+    memory = _handle(call, name)
     from keepward.cli.hook import answered
     from keepward.mcp.server import as_agent
 
     with memory, answered(call, as_agent(memory, name or AGENT)):
-        serve_stdio(memory, chosen, name=name or AGENT, reviewer=reviewer)
+        serve_stdio(memory, chosen, name=name or AGENT)
     return None
 
 
-def _handles(call: Call, name: str | None) -> tuple[Memory, Memory | None]:
-    """Return the agent's handle, and the person's where policy lets them be asked in the chat."""
+def _handle(call: Call, name: str | None) -> Memory:
+    """Return the agent's handle."""
     missing = not call.path.exists()
     # Decisions on earlier proposals are for the agent, who is told over the protocol.
     silent = replace(call, quiet=True)
     if call.environ.get("KEEPWARD_TOKEN"):
         if name:
             call.say("KEEPWARD_TOKEN says who asks; --name is not used")
-        return silent.memory(stays=True), None
+        return silent.memory(stays=True)
     if call.actor and name:
         raise InvalidInput("--as and --name both say who asks; leave out one")
     if name or not (call.actor or call.settings.actor):
         silent = replace(silent, actor=f"agent:{name or AGENT}")
     agent = silent.principal("propose")
     if agent.kind.value != "agent":
-        agent = named_actor(f"agent:{name or AGENT}")
         if call.actor:
             raise Unauthorised("this serves an agent; leave out --as and say who it is with --name")
-        silent = replace(silent, actor=agent.label)
-    person = replace(call, actor=None).principal("decide")
-    reviewer: Memory | None = None
-    if call.settings.policy.chat_approval and person.is_owner:
-        from keepward.model.trust import Actor
-
-        owner = replace(silent, actor=None).memory("decide", create=True, stays=True)
-        memory = owner.acting_as(agent)
-        reviewer = owner.acting_as(Actor.reviewer(f"{person.name[:57]} (chat)"))
-    else:
-        memory = silent.memory(create=True, stays=True)
+        silent = replace(silent, actor=named_actor(f"agent:{name or AGENT}").label)
+    memory = silent.memory(create=True, stays=True)
     if missing:
         call.say(f"made a new store at {call.path}")
-    return memory, reviewer
+    return memory
 
 
 def _listed(chosen: Any) -> Answer:
@@ -326,8 +316,6 @@ def _remarks(call: Call, *, tokened: bool, shared: bool) -> list[str]:
     from keepward.mcp import MISSING, installed
 
     talk = [] if installed() else [f"the client cannot start it yet: {MISSING}"]
-    if tokened and call.settings.policy.chat_approval:
-        talk.append("chat_approval is for an agent without a token: connect with --no-token to decide in the chat")
     if shared:
         talk.append("a project's settings are shared, so no token is in them; each person sets KEEPWARD_TOKEN")
     return talk

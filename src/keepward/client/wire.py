@@ -4,15 +4,14 @@ Invariants
 (1) What stands for "leave it as it is" is left out; None is sent where it empties a field.
 (2) What cannot be sent without a loss is ``InvalidInput``, and nothing is sent.
 (3) Every write carries a key of its own, so that one that is sent again is carried out once.
-(4) Ids are the server's to give: in a proposal the id of an ``Insert`` is a name by which its other changes may
-    refer to it, and the outcome holds the id that the memory got.
+(4) A draft makes the ids of its new memories itself. An id of an ``Insert`` that is no UUIDv7 is a name by which other
+    changes of the proposal refer to it, and the outcome holds the id that the memory got.
 (5) An approval names the digest of what it is about. Where the caller names none, what waits is read first, and the
     approval is bound to that.
 """
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
 import re
@@ -24,11 +23,12 @@ from types import TracebackType
 from typing import Any, Unpack, get_args
 from urllib.parse import quote
 
+from keepward.adapters.world import RandomIds, SystemClock
 from keepward.calls.draft import Draft as LocalDraft
 from keepward.client.transport import Answer, Transport, answer_of
 from keepward.errors import InvalidInput, KeepwardError, StaleVersion, Tampered
 from keepward.model.blob import Blob, parse_ref, ref_of
-from keepward.model.change import KEEP, Change, Insert, InsertFields, Revert, Supersede, operation
+from keepward.model.change import KEEP, Change, Insert, InsertFields, Revert, operation
 from keepward.model.journal import Verification
 from keepward.model.memory import Record
 from keepward.model.proposal import Decided, Outcome
@@ -179,14 +179,11 @@ def _(request: write.Edit, way: Transport) -> Outcome:
 
 @carry_out.register
 def _(request: write.Propose, way: Transport) -> Outcome:
-    made = {each.id for each in request.changes if isinstance(each, Insert)}
-    if not any(made.intersection(_named(each)) for each in request.changes):
-        return _edited(way, [_change(each) for each in request.changes], request.reason, request.session)
-    # One of them names a memory that another makes: its id is known once that is staged.
     with Draft(way, request.reason, request.session) as draft:
         for each in request.changes:
             draft.stage(each)
-    assert draft.outcome is not None
+    if draft.outcome is None:
+        return _edited(way, [], request.reason, request.session)
     return draft.outcome
 
 
@@ -352,7 +349,7 @@ def present(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _change(item: Change) -> dict[str, Any]:
-    """Return a change as ``op`` with its arguments; a new memory gets its id from the server."""
+    """Return a change as ``op`` with its arguments."""
     if isinstance(item, Revert):
         raise InvalidInput("a change cannot be a Revert: use rollback")
     if not isinstance(item, get_args(Change)):
@@ -361,7 +358,7 @@ def _change(item: Change) -> dict[str, Any]:
     sent = {name: value for name, (value, usual) in given.items() if value is not usual and value != usual}
     if isinstance(item, Insert):
         # Where a memory goes is always said: the default of a handle is its own scope, that of an Insert is shared.
-        sent = {name: value for name, value in sent.items() if name != "id"} | {"scope": item.scope}
+        sent["scope"] = item.scope
     return {"op": operation(item), **_sent(sent)}
 
 
@@ -374,67 +371,45 @@ def _sent(given: Mapping[str, Any]) -> dict[str, Any]:
     return {name: plain(value) for name, value in found.items()}
 
 
-def _named(item: Change) -> tuple[str, ...]:
-    match item:
-        case Insert():
-            return tuple(item.derived_from)
-        case Supersede():
-            return item.id, item.by
-    return (item.id,)
-
-
 class Draft(LocalDraft):
-    """Changes that a server collects in memory, and judges together at the end.
-
-    Nothing is sent before the first change is staged. A block that ends with an error, or is discarded, leaves nothing;
-    what could not be told to the server ends there by itself within the hour.
-    """
+    """Changes that are collected here, and sent to the server together at the end."""
 
     def __init__(self, way: Transport, reason: str, session: str | None) -> None:
-        self._way, self._about, self._place, self._count = way, {"reason": reason, "session": session}, "", 0
+        self._way, self._reason, self._session, self._ids = way, reason, session, RandomIds()
+        self._sent: list[dict[str, Any]] = []
         self.outcome: Outcome | None = None
-        #: Ids that new memories got, by the ids that they were given here.
+        #: Ids that new memories get, by the names that their ``Insert`` has here.
         self._names: dict[str, str] = {}
 
     def insert(self, text: str, **fields: Unpack[InsertFields]) -> str:
         """Stage a new memory with the fields of ``remember``; return the id it will have."""
-        return str(self._put({"op": "insert", **arguments_of(write.Remember(text=text, values=fields))}))
+        self._see_open()
+        name = self._ids.new_id(SystemClock().now())
+        self._sent.append({"op": "insert", "id": name, **arguments_of(write.Remember(text=text, values=fields))})
+        return name
 
     def stage(self, change: Change) -> None:
         """Stage a change that is there as data; the id of an ``Insert`` is a name for the changes that follow."""
-        made = self._put(_change(change))
-        if isinstance(change, Insert):
-            self._names[change.id] = str(made)
+        self._see_open()
+        sent = _change(change)
+        if isinstance(change, Insert) and not write.IS_NEW_ID(change.id):
+            self._names[change.id] = self._ids.new_id(SystemClock().now())
+        for name in {"id", "by"} & sent.keys():
+            sent[name] = self._names.get(sent[name], sent[name])
+        if "derived_from" in sent:
+            sent["derived_from"] = [self._names.get(each, each) for each in sent["derived_from"]]
+        self._sent.append(sent)
 
     def discard(self) -> None:
         """Drop everything that was staged."""
-        begun, self._place, self._count = self._place, "", 0
-        if begun:
-            self._way.call("DELETE", begun)
+        self._sent.clear()
 
     def __len__(self) -> int:
-        return self._count
+        return len(self._sent)
 
     def __exit__(
         self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._over = True
-        if kind is not None:
-            # The first error is the one to tell of.
-            with contextlib.suppress(KeepwardError):
-                self.discard()
-        elif self._place:
-            self.outcome = read_json(Outcome, self._way.post(f"{self._place}/finish"))
-
-    def _put(self, change: dict[str, Any]) -> Any:
-        self._see_open()
-        for name in {"id", "by"} & change.keys():
-            change[name] = self._names.get(change[name], change[name])
-        if "derived_from" in change:
-            change["derived_from"] = [self._names.get(each, each) for each in change["derived_from"]]
-        if not self._place:
-            self._place = path_of("drafts", str(self._way.post("/memory/drafts", present(self._about))["id"]))
-        answer = self._way.post(f"{self._place}/changes", {"changes": [change]})
-        (made,) = read_json(tuple[str | None], answer["ids"])
-        self._count += 1
-        return made
+        if kind is None and self._sent:
+            self.outcome = _edited(self._way, self._sent, self._reason, self._session)

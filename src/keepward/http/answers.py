@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Annotated, Any
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -36,8 +36,7 @@ from keepward.http.reading import (
     require_match,
     seq_of,
 )
-from keepward.http.schemas import Instant, model
-from keepward.memory import Memory
+from keepward.memory import Memory, session_of
 from keepward.model import plain as present
 from keepward.model.change import BOOKKEEPING
 from keepward.model.commit import Receipt
@@ -47,10 +46,9 @@ from keepward.model.query import MOST_HITS, Memories, Recall
 from keepward.model.trust import Token
 from keepward.model.value import parse_instant
 from keepward.results import to_json
-from keepward.state import Draft, staged
-from keepward.verbs import Judged, Limit, Verb, verb
 from keepward.verbs import Request as Asked
-from keepward.verbs.fields import ReadLine
+from keepward.verbs import Verb, verb
+from keepward.verbs.write import change_of
 
 _STATUS = {"committed": 201, "quarantined": 202, "duplicate": 200}
 
@@ -144,7 +142,8 @@ class Call:
 
 
 def propose(call: Call) -> Response:
-    changes = [staged(call.memory, each) for each in call.given["changes"]]
+    asks = session_of(call.memory)
+    changes = [change_of(asks, each) for each in call.given["changes"]]
     session = call.given.get("session")
     return write_response(call.memory.propose(changes, reason=call.given["reason"], session=session))
 
@@ -458,95 +457,3 @@ reopen = adding(lambda call, _: {"id": call.given["id"], "state": "pending"})
 history = adding(lambda _, versions: {"id": versions[-1].record.id})
 doctor = adding(lambda _, found: {"ok": all(each.ok for each in found)})
 rebuild = adding(lambda call, _: {"head": call.memory.head})
-
-
-# --- drafts, see ``state``
-
-DraftId = Annotated[str, Limit("As `POST /memory/drafts` gave it.", pattern=r"^[0-9a-f]{32}$")]
-
-
-@over_http("begin_draft", "POST /memory/drafts", right="propose", status=201)
-class BeginDraft(Asked[Any]):
-    """Begin a draft; it is kept in memory alone, for an hour, for the principal who began it."""
-
-    reason: Annotated[str, Limit(maxLength=1000), Judged("Why.", minLength=1, pattern=r"\S")]
-    session: ReadLine | None = None
-
-
-@over_http("get_draft", "GET /memory/drafts/{draft_id}", right="propose")
-class GetDraft(Asked[Any]):
-    """Return a draft: what is staged, by operation and id."""
-
-    draft_id: DraftId
-
-
-@over_http("stage_draft", "POST /memory/drafts/{draft_id}/changes", right="propose")
-class StageDraft(GetDraft):
-    """Add changes to a draft; later ones may name what earlier ones will make."""
-
-    changes: list[Any]
-
-
-@over_http("finish_draft", "POST /memory/drafts/{draft_id}/finish", right="propose", status=201)
-class FinishDraft(GetDraft):
-    """Propose what was staged, together; after an error the draft is still there."""
-
-
-@over_http("discard_draft", "DELETE /memory/drafts/{draft_id}", right="propose", status=204)
-class DiscardDraft(GetDraft):
-    """Drop a draft and everything staged in it."""
-
-
-_Staged: Any = model(
-    "StagedChange",
-    "A change of a draft.",
-    # The id is of the memory that is changed, or will be made.
-    {"op": str, "id": str},
-)
-DraftState: Any = model(
-    "DraftState",
-    "A draft under way.",
-    {"id": str, "reason": str, "session": str | None, "changes": int, "expires_at": Instant, "items": list[_Staged]},
-)
-Staged: Any = model(
-    "Staged",
-    "What was staged: for each change the id that a new memory will have, else null.",
-    {"id": str, "changes": int, "ids": list[str | None]},
-)
-
-
-def begin_draft(call: Call) -> Response:
-    draft = serving_of(call.http).drafts.begin(call.memory, call.given["reason"], call.given.get("session"))
-    return json_response(_state(draft), 201, {"Location": f"/memory/drafts/{draft.id}"})
-
-
-def get_draft(call: Call) -> Response:
-    return json_response(_state(serving_of(call.http).drafts.get(call.memory, call.given["draft_id"])))
-
-
-def stage_draft(call: Call) -> Response:
-    sent = [dict(each) for each in call.given["changes"]]
-    draft, made = serving_of(call.http).drafts.stage(call.memory, call.given["draft_id"], sent)
-    ids = [change.id if each["op"] == "insert" else None for each, change in zip(sent, made, strict=True)]
-    return json_response({"id": draft.id, "changes": len(draft.changes), "ids": ids})
-
-
-def finish_draft(call: Call) -> Response:
-    return write_response(serving_of(call.http).drafts.finish(call.memory, call.given["draft_id"]))
-
-
-def discard_draft(call: Call) -> Response:
-    serving_of(call.http).drafts.discard(call.memory, call.given["draft_id"])
-    return Response(status_code=204)
-
-
-def _state(draft: Draft) -> dict[str, Any]:
-    items = [{"op": json.loads(each)["op"], "id": name} for each, name in zip(draft.changes, draft.ids, strict=True)]
-    return {
-        "id": draft.id,
-        "reason": draft.reason,
-        "session": draft.session,
-        "changes": len(items),
-        "expires_at": present.instant(draft.expires_at),
-        "items": items,
-    }

@@ -29,11 +29,12 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.requests import Request, cookie_parser
 
+from keepward.engine.session import principal
 from keepward.errors import KeepwardError, Unauthorised
 from keepward.http.reading import SCOPE, TENANT, Problem, problem_of
 from keepward.memory import Memory, inspecting
 from keepward.model.trust import PREFIX, Actor, ActorKind, Rights
-from keepward.state import Kind, ServerState, principal_of
+from keepward.store.server_state import Kind, ServerState
 from keepward.verbs import Request as Asked
 from keepward.verbs.read import Find
 
@@ -292,7 +293,7 @@ async def _writes(request: Request) -> None:
     if caller.handle.actor.is_owner:
         return
     serving = serving_of(request)
-    wait = await serving.reach(serving.rates.take, principal_of(caller.handle))
+    wait = await serving.reach(serving.rates.take, principal(caller.handle.actor))
     if wait:
         seconds = max(1, math.ceil(wait))
         detail = (

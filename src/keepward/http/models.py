@@ -25,7 +25,7 @@ from keepward.model import change
 from keepward.model.patterns import table
 from keepward.model.value import no_such
 from keepward.verbs import MISSING, Argument, Judged, Limit, Verb, registry
-from keepward.verbs.fields import AS_OF_PATTERN, MANY, MOST, WIRE, Digest, Id, Line, Scope, TierName
+from keepward.verbs.fields import AS_OF_PATTERN, MANY, MOST, NEW_ID_PATTERN, WIRE, Digest, Id, Line, Scope, TierName
 
 #: What words of JSON Schema are called in pydantic.
 _WORDS = {
@@ -241,6 +241,9 @@ def _operation(word: str) -> type[Body]:
     name, doc, makes = CHANGES[word]
     asked = _of_memory() if makes is None else [_argument(each) for each in dataclasses.fields(makes)]
     asked.insert(2 if word == "append" else 1, Argument("op", "op", Literal[word], MISSING, ""))
+    if makes is None:
+        told = "Id of the new memory, by which later changes name it; without one it is given one."
+        asked.append(Argument("id", "id", Annotated[str, Limit(told, pattern=NEW_ID_PATTERN)] | None, None, told))
     config = {"json_schema_extra": _no_defaults} if word in {"replace", "move"} else {}
     return body_model(name, doc, asked, _KINDS.get(makes), **config)
 
@@ -280,7 +283,6 @@ OneOfMany = body_model("OneOfMany", _each, _of_memory(), _apart)
 #: Types of what the registry leaves open.
 _WITHIN: Mapping[str, Mapping[str, Any]] = {
     "propose": {"changes": Ops},
-    "stage_draft": {"changes": Ops},
     "approve_many": {"items": Annotated[list[Approval], Field(min_length=1, max_length=MANY)]},
     "remember_many": {"items": Annotated[list[OneOfMany], Field(min_length=1, max_length=MOST)]},  # type: ignore[valid-type]
     "add": {"messages": Annotated[list[TalkMessage], Field(min_length=1, max_length=MOST)]},

@@ -33,6 +33,7 @@ from starlette.routing import Match
 from starlette.types import Scope
 
 from keepward import verbs
+from keepward.engine.session import principal
 from keepward.errors import KeepwardError
 from keepward.http import answers, schemas, slots, streams, tending
 from keepward.http.answers import OVER_HTTP, Call
@@ -56,7 +57,6 @@ from keepward.model.copies import ExportPlan, RestoredExport
 from keepward.model.job import Alike, JobState, Run
 from keepward.model.journal import Check, Difference, Erasure
 from keepward.model.proposal import Outcome
-from keepward.state import principal_of
 from keepward.verbs import MISSING, Judged, Limit, Verb, fields, registry
 
 
@@ -141,7 +141,7 @@ class PublicRoute(APIRoute):
                     response = await answer(request)
                     note(response.status_code)
             if self.path == ERASE and response.status_code < 400:
-                # What was erased must not be answered again, nor be finished as a draft.
+                # What was erased must not be answered again.
                 await serving.reach(serving.forget)
             return response
 
@@ -156,7 +156,7 @@ class KeepwardRoute(PublicRoute):
 
 async def _once(request: StrictRequest, caller: Caller, inner: Handler) -> Response:
     """Answer a call under its key."""
-    serving, key, principal = serving_of(request), request.headers[HEADER], principal_of(caller.handle)
+    serving, key, who = serving_of(request), request.headers[HEADER], principal(caller.handle.actor)
     asked = fingerprint(
         (
             request.method,
@@ -166,7 +166,7 @@ async def _once(request: StrictRequest, caller: Caller, inner: Handler) -> Respo
             await request.body(),
         )
     )
-    before = await serving.reach(serving.answers.begin, principal, key, asked)
+    before = await serving.reach(serving.answers.begin, who, key, asked)
     if before is not None:
         await run_in_threadpool(confirm, caller.handle)
         if await run_in_threadpool(serving.erased_since, before.tenant, before.seq):
@@ -187,12 +187,12 @@ async def _once(request: StrictRequest, caller: Caller, inner: Handler) -> Respo
             seq = await run_in_threadpool(serving.newest, tenant)
             headers = tuple(response.raw_headers)
             answer = Answered(status=response.status_code, headers=headers, body=body, tenant=tenant, seq=seq)
-            await serving.reach(serving.answers.hold, principal, key, answer)
+            await serving.reach(serving.answers.hold, who, key, answer)
             done = True
         return response
     finally:
         if not done:
-            await serving.reach(serving.answers.drop, principal, key)
+            await serving.reach(serving.answers.drop, who, key)
 
 
 class VerbRoute(KeepwardRoute):
@@ -304,13 +304,6 @@ ROWS: Mapping[str, Mapping[str, Row]] = {
             extra=streams.FILE,
             title="restore_lines",
         ),
-    },
-    "drafts": {
-        "begin_draft": row(409, answer=answers.begin_draft, model=answers.DraftState, title="begin"),
-        "get_draft": row(404, answer=answers.get_draft, model=answers.DraftState, title="look"),
-        "stage_draft": row(404, answer=answers.stage_draft, model=answers.Staged, title="stage"),
-        "finish_draft": _write(answer=answers.finish_draft, model=Written, title="finish"),
-        "discard_draft": row(404, answer=answers.discard_draft, also={204: {"description": "Gone."}}, title="discard"),
     },
     "erase": {
         "plan_erase": row(404, 409),

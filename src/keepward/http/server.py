@@ -38,6 +38,7 @@ from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Scope
 
 from keepward.config import Settings
+from keepward.engine.session import principal
 from keepward.errors import InvalidInput, KeepwardError
 from keepward.http.credentials import (
     SESSION_TERM,
@@ -60,7 +61,6 @@ from keepward.http.slots import CALL, STREAM
 from keepward.http.telemetry import logging_to
 from keepward.memory import Memory
 from keepward.place import Place
-from keepward.state import principal_of
 
 FOLDER = Path(__file__).parent / "page"
 _TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "txt": "text/plain"}
@@ -375,7 +375,7 @@ def build(
         return handle_of(serving, request.headers)
 
     def admit(handle: Memory) -> float:
-        return 0.0 if handle.actor.is_owner else serving.rates.take(principal_of(handle))
+        return 0.0 if handle.actor.is_owner else serving.rates.take(principal(handle.actor))
 
     async def enter(scope: Scope, handle: Memory) -> None:
         # A GET is a stream of what a session has to say.
@@ -386,7 +386,7 @@ def build(
 
     hooks: dict[str, Any] = {"authenticate": authenticate, "admit": admit, "bounded": bounded}
     hooks |= {"body_limit": options.body_limit}
-    hooks |= {"enter": enter, "stateless": serving.shares is not None, "drafts": serving.drafts}
+    hooks |= {"enter": enter, "stateless": serving.shares is not None}
     routes = mcp.routes(memory, profile=options.mcp_profile, **hooks)
     app = create_app(memory, options=options, serving=serving, lifespan=lambda _: mcp.lifespan(routes))
     # Among the routes (6): a mount would answer the exact path with a redirect.

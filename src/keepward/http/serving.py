@@ -34,6 +34,7 @@ from starlette.types import Scope
 
 from keepward import deadline, guesses
 from keepward.config import ServerSettings, Settings
+from keepward.engine.session import principal
 from keepward.errors import InvalidInput, KeepwardError, StoreUnavailable
 from keepward.http.credentials import Sessions
 from keepward.http.reading import Problem
@@ -43,7 +44,7 @@ from keepward.memory import Memory, bearer_of, shared_state
 from keepward.model.trust import hash_of
 from keepward.model.value import is_loopback
 from keepward.place import Place
-from keepward.state import DRAFT, Drafts, Kind, ServerState, SharedState, principal_of
+from keepward.store.server_state import Kind, ServerState, SharedState
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _EVERYWHERE = frozenset({"", "0.0.0.0", "::"})  # noqa: S104  to be refused without TLS, not bound
@@ -276,7 +277,6 @@ class Serving:
     sessions: Sessions = field(init=False)
     rates: Rates = field(init=False)
     answers: Answers = field(init=False)
-    drafts: Drafts = field(init=False)
     #: By id of a token, when this server last let it in, in seconds of ``monotonic``.
     used: dict[str, float] = field(init=False, default_factory=dict)
     #: None where prometheus_client, or opentelemetry-api, is not installed.
@@ -292,7 +292,6 @@ class Serving:
         self.sessions = Sessions(self.state, self.random)
         self.rates = Rates(self.options.writes_per_minute, self.state)
         self.answers = Answers(self.state)
-        self.drafts = Drafts(self.state, self.random)
 
     @property
     def cookie(self) -> str:
@@ -306,7 +305,7 @@ class Serving:
         Raises:
             Problem: 429, the token has no slot left.
         """
-        released = await self.slots.take(work, principal_of(handle), owner=handle.actor.is_owner)
+        released = await self.slots.take(work, principal(handle.actor), owner=handle.actor.is_owner)
         scope[RELEASED].callback(released)
 
     @contextmanager
@@ -327,7 +326,7 @@ class Serving:
                     yield
                 finally:
                     # The call itself was counted when it came.
-                    self.rates.charge(principal_of(handle), texts() - 1)
+                    self.rates.charge(principal(handle.actor), texts() - 1)
 
     @contextmanager
     def limited(self, handle: Memory, *, reads: bool) -> Iterator[None]:
@@ -386,9 +385,8 @@ class Serving:
         return owner if owner.actor.credential == credential else bearer_of(self.memory, credential)
 
     def forget(self) -> None:
-        """Forget what may hold text that was erased: answers and drafts."""
+        """Forget answers that may hold text that was erased."""
         self.answers.clear()
-        self.state.clear(DRAFT)
 
     def console_link(self, credential: str = "") -> str:
         """Return a link that opens the console once, within ten minutes, as the owner or by a reviewer's token."""

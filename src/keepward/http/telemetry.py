@@ -43,7 +43,7 @@ OPERATIONS: Mapping[str, str] = {
         "search_memory": "core search find get facets activity sources lineage snapshot memory_block compile",
         "upsert_memory": "remember remember_many update_by_key import restore_export",
         "update_memory": "propose revise append move archive restore reinforce promote supersede merge approve "
-        "approve_many amend rollback finish_draft update_identity",
+        "approve_many amend rollback update_identity",
         "delete_memory": "forget forget_many contain erase",
     }.items()
     for name in names.split()

@@ -1,11 +1,13 @@
 """Memories that are graphs: the reference memory server of MCP, and episodes and facts of Zep and Graphiti.
 
-What becomes of what stands in docs/coming-from.md. Entities and relations become what the same tools of ours
-(``mcp/graph``) keep, so that they read back the same graph.
+What becomes of what stands in docs/coming-from.md. An entity, an observation and a relation are a memory each. A key
+makes each unique and exempt from the search for likenesses: two observations that differ by a comma are two.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -14,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 from keepward.engine.parts import Unusable
 from keepward.interchange.messages import turns
 from keepward.interchange.reading import Flaw, Item, Plan, Source, listed, noted, records, well_formed
-from keepward.model.graph import entity_item, observation_item, relation_item
-from keepward.model.memory import Tier
+from keepward.model.memory import Kind, Tier
 
 if TYPE_CHECKING:
     from keepward.memory import Memory
@@ -115,3 +116,58 @@ def _spoken(row: dict[str, Any]) -> dict[str, Any]:
     own = {"role": role} if role in _ROLES else {"role": "user", "name": name or None}
     said = content[speaker.end() :] if speaker else content
     return own | {"content": said, "id": row.get("uuid"), "timestamp": when}
+
+
+# --- an entity, an observation, a relation as a memory
+
+_ENTITY, _OBSERVATION, _RELATION = "graph entity", "graph observation", "graph relation"
+#: Longest name that is a subject and stands in a key.
+_SUBJECT, _SLUG = 256, 80
+
+
+def entity_item(name: str, kind: str) -> dict[str, Any]:
+    """Return what ``Memory.remember`` takes for an entity."""
+    return _item(_ENTITY, f"{name} ({kind})", {"name": name, "type": kind}, name)
+
+
+def relation_item(start: str, kind: str, end: str) -> dict[str, Any]:
+    """Return what ``Memory.remember`` takes for a relation."""
+    return _item(_RELATION, f"{start} {kind} {end}", {"from": start, "to": end, "type": kind}, start, end, kind)
+
+
+def observation_item(name: str, content: str, limit: int) -> dict[str, Any]:
+    """Return what ``Memory.remember`` takes for an observation.
+
+    One that does not name its entity is found by that name, too: it stands before the content. What is beyond ``limit``
+    characters then stands whole in the metadata, which every gate reads too, and its beginning in the text.
+    """
+    line = _line(name)
+    named = re.search(rf"(?<!\w){re.escape(line)}(?!\w)", content, re.IGNORECASE)
+    head = "" if named or not line else f"{line}: "
+    facts = {"entity": name} | ({"named": True} if head else {})
+    if len(head) + len(content) <= limit:
+        return _item(_OBSERVATION, head + content, facts, name, content)
+    begun = (head + content)[: limit - 1]
+    # A word is not cut: half of a secret would not be known for one.
+    shown = (begun.rsplit(None, 1)[0] if begun.split() else begun) + "…"
+    return _item(_OBSERVATION, shown, facts | {"content": content}, name, content)
+
+
+def _line(name: str) -> str:
+    return " ".join(name.split())
+
+
+def _item(category: str, words: str, facts: dict[str, Any], *identity: str) -> dict[str, Any]:
+    """Return what ``Memory.remember`` takes for a record of the graph; ``identity`` begins with its entity."""
+    line = _line(identity[0])
+    mark = hashlib.sha256(json.dumps([category, *identity]).encode()).hexdigest()[:16]
+    return {
+        "text": words,
+        "tier": Tier.ARCHIVAL.value,
+        "kind": Kind.FACT.value,
+        # Prefixed, so that an entity called `mission` is not taken for the block.
+        "key": f"graph/{line[:_SLUG].strip()}/{mark}",
+        "subject": line[:_SUBJECT] or None,
+        "category": category,
+        "metadata": facts,
+    }

@@ -1,6 +1,6 @@
 """The Model Context Protocol: memory as tools, resources and prompts for agents.
 
-Tools are functions of a handle and a row of data (`tool`, `tools`, `blocks`, `graph`), gathered in `profiles`; `server`
+Tools are functions of a handle and a row of data (`tool`, `tools`, `blocks`), gathered in `profiles`; `server`
 speaks the protocol, on stdio and over HTTP, `connect` writes clients' settings.
 
 Invariants

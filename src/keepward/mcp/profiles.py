@@ -17,14 +17,13 @@ from urllib.parse import quote, unquote
 
 from keepward.errors import InvalidInput, NotFound, Unauthorised
 from keepward.mcp import tools
-from keepward.mcp.blocks import block_tools, blocks
-from keepward.mcp.graph import TOOLS as GRAPH
+from keepward.mcp.blocks import TOOLS as BLOCKS
+from keepward.mcp.blocks import blocks
 from keepward.mcp.tool import Tool, well_formed
 from keepward.model import plain
 from keepward.model.patterns import table
 from keepward.model.trust import parse_scope, visible_from
 from keepward.model.value import no_such, unknown
-from keepward.state import Drafts
 
 if TYPE_CHECKING:
     from keepward.memory import Memory
@@ -169,25 +168,21 @@ class Profile:
     instructions: str
     #: Its tools.
     tools: tuple[Tool, ...]
-    #: Whether the resources and prompts are there as well.
-    documents: bool = True
 
 
-_TOOLS: dict[str, Callable[[Drafts | None], tuple[Tool, ...]]] = {
-    "default": lambda _: tools.TOOLS,
-    "minimal": lambda _: (tools.recall, tools.remember, tools.get_context),
-    "readonly": lambda _: tuple(each for each in tools.TOOLS if each.reads),
-    "blocks": lambda drafts: (*block_tools(drafts), tools.pending, tools.status),
-    "graph": lambda _: GRAPH,
+_TOOLS: Mapping[str, tuple[Tool, ...]] = {
+    "default": tools.TOOLS,
+    "minimal": (tools.recall, tools.remember, tools.get_context),
+    "readonly": tuple(each for each in tools.TOOLS if each.reads),
+    "blocks": (*BLOCKS, tools.pending, tools.status),
 }
 NAMES = tuple(_TOOLS)
 
 
-def profile(name: str, drafts: Drafts | None = None) -> Profile:
-    """Return a profile; ``drafts`` is where its edits are begun, else in a place of its own."""
+def profile(name: str) -> Profile:
+    """Return a profile by name."""
     if name not in _TOOLS:
         raise InvalidInput(unknown("profile", name, NAMES))
     told = _TOLD["profiles"][name]
     instructions = told["instructions"].format(writes=_TOLD["writes"], data=_TOLD["data"])
-    made = _TOOLS[name](drafts)
-    return Profile(name=name, about=told["about"], instructions=instructions, tools=made, documents=name != "graph")
+    return Profile(name=name, about=told["about"], instructions=instructions, tools=_TOOLS[name])

@@ -1,9 +1,8 @@
 """The protocol: a profile's tools, resources and prompts answered for whoever asks, on stdio and as routes at `/mcp`.
 
-One server speaks both eras: sessions that begin with `initialize`, and calls that stand alone. What was held may be put
-to the person in the chat where policy says so. A host application adds the routes to its own, for a mounted one would
-answer `/mcp` with a redirect, and enters the lifespan; host and origin are the host's to check, and so is how much a
-body may hold beyond the limit named here.
+One server speaks both eras: sessions that begin with `initialize`, and calls that stand alone. A host application adds
+the routes to its own, for a mounted one would answer `/mcp` with a redirect, and enters the lifespan. Host and origin
+are the host's to check, and so is how much a body may hold beyond the limit named here.
 
 Invariants
 (1) Whoever asks is an agent: an owner's handle is lowered to one before a tool sees it, so that no model's text
@@ -13,15 +12,8 @@ Invariants
 (3) Memory is asked in threads; the event loop never waits for a disk.
 (4) On stdio, stdout carries the protocol and nothing else; while it runs, whatever else is printed goes to stderr.
 (5) An interrupt ends a process on stdio at once: what was committed is stored, what was not is not.
-(6) Whether a person is asked, policy decides, per tier, and says no unless the owner says otherwise. Whatever it says,
-    the identity, texts from sources below the agent's own, and what was held as an order to the model, as a secret or
-    by a rule of the owner's are decided in the review queue alone.
-(7) The person decides through a handle that is not the agent's and that may decide; the agent's cannot. Their answer
-    is bound to the digest of what they were shown, with every invisible character written out. Anything but a plain
-    approval or rejection leaves the proposal where it is.
-(8) Over HTTP every request is authenticated anew, before anything of it is read; who asks in a session is who began it.
-    A person cannot be asked there: whoever holds an agent's token could answer for them. What is held stays held.
-(9) On stdio no call stays unanswered: one that cannot be read is told so under its id.
+(6) Over HTTP every request is authenticated anew, before anything of it is read; who asks in a session is who began it.
+(7) On stdio no call stays unanswered: one that cannot be read is told so under its id.
 """
 
 from __future__ import annotations
@@ -32,7 +24,7 @@ import logging
 import signal
 import threading
 from collections import Counter
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -43,7 +35,6 @@ from anyio.abc import ObjectSendStream
 from mcp.server import CacheHint, Server, ServerRequestContext
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
-from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp.server.stdio import stdio_server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
@@ -58,113 +49,14 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import Message, Receive, Scope, Send
 
 from keepward import deadline
-from keepward.engine.view import WITHHELD
 from keepward.errors import KeepwardError, Unauthorised
 from keepward.mcp import profiles, turned_away
 from keepward.mcp.profiles import Profile
 from keepward.mcp.tool import Answer, Tool
-from keepward.mcp.tools import outcome, reasons
-from keepward.model.memory import CORE_BLOCKS, Kind
-from keepward.model.proposal import Outcome, Waiting
-from keepward.model.trust import Actor, Trust, trust_of
-from keepward.state import Drafts
+from keepward.model.trust import Actor
 
 if TYPE_CHECKING:
     from keepward.memory import Memory
-    from keepward.model.commit import Step
-
-
-APPROVE, REJECT, LATER = "approve", "reject", "decide later"
-#: The form that the person fills in.
-FORM: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "decision": {
-            "type": "string",
-            "title": "Decision",
-            "description": "approve stores exactly what is shown; reject discards it; otherwise it waits.",
-            "enum": [APPROVE, REJECT, LATER],
-        }
-    },
-    "required": ["decision"],
-}
-#: Gates whose holds a person in the chat may decide on.
-_GATES = frozenset({"authority", "confidence", "shape", "duplicate", "noise"})
-#: Longest text that is shown in a chat; what is longer is read where there is room for it.
-_SHOWN = 4_000
-
-
-def askable(memory: Memory, item: Waiting) -> bool:
-    """Whether a held proposal of this handle's may be put to the person in the chat; see (6)."""
-    tiers = memory.policy.chat_approval
-    if not tiers or item.state != "pending" or not item.proposer.is_same(memory.actor):
-        return False
-    held = [reason for reason in item.reasons if reason.code != "untrusted_origin"]
-    if len(held) != len(item.reasons) or not {reason.gate for reason in held} <= _GATES:
-        return False
-    if len(question(memory, item)) > _SHOWN:
-        return False
-    return all(_fits(memory, item, step) for step in item.steps)
-
-
-def _fits(memory: Memory, item: Waiting, step: Step) -> bool:
-    for side in (step.before, step.after):
-        if side is None:
-            continue
-        # Nobody approves what is not shown.
-        if side.tier not in memory.policy.chat_approval or side.text == WITHHELD:
-            return False
-        if side.kind is Kind.IDENTITY or side.key == CORE_BLOCKS[0]:
-            return False
-    if step.before is not None and step.before.trust < Trust.AGENT:
-        return False
-    # An approval lends a person's word, so what is proposed shows as theirs; its origin is in its source.
-    return trust_of(item.proposer, step.after.source, _parents(memory, step)) >= Trust.AGENT
-
-
-def _parents(memory: Memory, step: Step) -> list[Trust]:
-    try:
-        return [memory.get(parent).trust for parent in step.after.derived_from]
-    except KeepwardError:
-        # What it was made from cannot be looked at: nobody vouches for it here.
-        return [Trust.UNKNOWN]
-
-
-def question(memory: Memory, item: Waiting) -> str:
-    """Return what the person is asked, with what an approval would store (7)."""
-    lines = [f"{memory.actor.name} asks to change what is remembered: {item.reason}"]
-    for step, shown in zip(item.steps, memory.shown(item), strict=True):
-        lines.append(f"{shown.op} {step.after.tier.value} {step.after.key or step.after.kind.value}")
-        for field, before, after in shown.changes:
-            lines += [f"  {field} - {before}"] if before is not None else []
-            lines += [f"  {field} + {after}"] if after is not None else []
-    lines += [f"Held because {each}" for each in reasons(item.reasons)]
-    return "\n".join(lines)
-
-
-def decision_of(content: Mapping[str, Any] | None) -> str:
-    """Return the person's decision from the form as it came back; see (7)."""
-    chosen = (content or {}).get("decision")
-    return chosen if chosen in {APPROVE, REJECT} else LATER
-
-
-def decide(memory: Memory, reviewer: Memory, answer: Answer, decision: str) -> Answer:
-    """Carry out the person's decision on what a tool left waiting; return what became of it."""
-    item = answer.held
-    if item is None or decision not in {APPROVE, REJECT}:
-        return answer
-    try:
-        if decision == REJECT:
-            reviewer.reject(item.id, reason="rejected by the person in the chat")
-            # The agent is told here and now.
-            memory.notices()
-            told = "the person in the chat rejected it; do not propose it again unasked"
-            return Answer(data=answer.data | {"decided": "rejected"}, text=f"{told}\n{answer.text}")
-        result: Outcome = reviewer.approve(item.id, digest=item.digest)
-    except KeepwardError as fault:
-        return Answer(data=answer.data, text=answer.text, notes=(f"the decision could not be carried out: {fault}",))
-    data, told = outcome(result)
-    return Answer(data=data | {"decided": "approved"}, text=f"approved by the person in the chat; {told}")
 
 
 logger = logging.getLogger(__name__)
@@ -205,23 +97,12 @@ def build(
     profile: Profile,
     handle_of: HandleOf,
     *,
-    reviewer: Memory | None = None,
     admit: Admit | None = None,
     bounded: Bounded = _unbounded,
 ) -> Server[Any]:
-    """Return a server of a profile.
-
-    ``reviewer`` is the handle of the person in the chat, who may then be asked about what is held; see (6).
-    """
-    answers = _Answers(profile, handle_of, reviewer, admit, bounded)
-    more: dict[str, Any] = {
-        "on_list_resources": answers.list_resources,
-        "on_list_resource_templates": answers.list_templates,
-        "on_read_resource": answers.read_resource,
-        "on_list_prompts": answers.list_prompts,
-        "on_get_prompt": answers.get_prompt,
-    }
-    server: Server[Any] = Server(
+    """Return a server of a profile."""
+    answers = _Answers(profile, handle_of, admit, bounded)
+    return Server(
         "keepward",
         title="Keepward",
         version=version("keepward"),
@@ -231,21 +112,19 @@ def build(
         get_tool_input_schema=answers.input_schema,
         on_list_tools=answers.list_tools,
         on_call_tool=answers.call_tool,
-        **(more if profile.documents else {}),
+        on_list_resources=answers.list_resources,
+        on_list_resource_templates=answers.list_templates,
+        on_read_resource=answers.read_resource,
+        on_list_prompts=answers.list_prompts,
+        on_get_prompt=answers.get_prompt,
     )
-    if reviewer is not None:
-        # What a client sends back between two rounds is sealed: it cannot make up a proposal that was never asked.
-        server.middleware.append(RequestStateBoundary(RequestStateSecurity.ephemeral(), default_audience="keepward"))
-    return server
 
 
 class _Answers:
     """The answers of one server."""
 
-    def __init__(
-        self, profile: Profile, handle_of: HandleOf, reviewer: Memory | None, admit: Admit | None, bounded: Bounded
-    ) -> None:
-        self._handle_of, self._reviewer, self._admit, self._bounded = handle_of, reviewer, admit, bounded
+    def __init__(self, profile: Profile, handle_of: HandleOf, admit: Admit | None, bounded: Bounded) -> None:
+        self._handle_of, self._admit, self._bounded = handle_of, admit, bounded
         self._tools = {tool.name: tool for tool in profile.tools}
         self._listed = [types.Tool.model_validate(tool.as_dict()) for tool in profile.tools]
 
@@ -261,10 +140,7 @@ class _Answers:
             raise MCPError(types.INVALID_PARAMS, "there is no such tool here; tools/list names those there are")
         memory = self._handle_of(ctx)
         try:
-            if params.request_state is not None and self._reviewer is not None:
-                return await self._resumed(memory, self._reviewer, params)
-            answer = await run_sync(self._run, memory, tool, params.arguments)
-            return await self._confirmed(ctx, memory, answer)
+            return _result(await run_sync(self._run, memory, tool, params.arguments))
         except (KeepwardError, deadline.Passed) as fault:
             return _failed(str(fault))
         except (MCPError, ValidationError):
@@ -280,48 +156,6 @@ class _Answers:
             raise KeepwardError(f"too many changes at once; wait {max(1, round(wait))} seconds, then go on")
         with self._bounded(memory, tool.reads):
             return tool.run(memory, arguments)
-
-    async def _confirmed(self, ctx: Context, memory: Memory, answer: Answer) -> Result:
-        """Put what is held to the person in the chat where that is possible; else return what the tool gave."""
-        reviewer, item = self._reviewer, answer.held
-        if reviewer is None or item is None or not _has_forms(ctx):
-            return _result(answer)
-        if not await run_sync(askable, memory, item):
-            return _result(answer)
-        asked = await run_sync(question, memory, item)
-        if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
-            form = types.ElicitRequestFormParams(message=asked, requested_schema=FORM)
-            state = {"proposal": item.id, "data": answer.data, "text": answer.text}
-            return types.InputRequiredResult(
-                input_requests={_QUESTION: types.ElicitRequest(params=form)}, request_state=json.dumps(state)
-            )
-        try:
-            said = await ctx.session.elicit_form(asked, FORM, related_request_id=ctx.request_id)
-        except (MCPError, ValidationError):
-            # Nobody could be asked, or what came back is no answer: it goes on waiting.
-            return _result(answer)
-        return await self._decided(memory, reviewer, answer, said)
-
-    async def _resumed(self, memory: Memory, reviewer: Memory, params: types.CallToolRequestParams) -> Result:
-        """Take a call up again after the person was asked; nothing is proposed a second time."""
-        state = json.loads(params.request_state or "{}")
-        try:
-            item = await run_sync(memory.proposal, state["proposal"])
-        except KeepwardError:
-            item = None
-        answer = Answer(data=state["data"], text=state["text"], held=item)
-        said = (params.input_responses or {}).get(_QUESTION)
-        if item is None or item.state != "pending" or not isinstance(said, types.ElicitResult):
-            return _result(answer)
-        if not await run_sync(askable, memory, item):
-            return _result(answer)
-        return await self._decided(memory, reviewer, answer, said)
-
-    async def _decided(self, memory: Memory, reviewer: Memory, answer: Answer, said: types.ElicitResult) -> Result:
-        if said.action != "accept":
-            return _result(answer)
-        decision = decision_of(said.content)
-        return _result(await run_sync(decide, memory, reviewer, answer, decision))
 
     async def list_resources(self, ctx: Context, params: Page) -> types.ListResourcesResult:
         found = profiles.listed(self._handle_of(ctx))
@@ -378,16 +212,6 @@ class _Answers:
             raise MCPError(types.INTERNAL_ERROR, str(fault), data) from fault
 
 
-def _has_forms(ctx: Context) -> bool:
-    """Whether the client declared that it can put a form to its person, and this call can carry the question."""
-    declared = ctx.session.client_capabilities
-    asks = declared.elicitation if declared else None
-    # An empty declaration is an older one and means forms.
-    if asks is None or (asks.form is None and asks.url is not None):
-        return False
-    return ctx.protocol_version in MODERN_PROTOCOL_VERSIONS or ctx.session.can_send_request
-
-
 def _result(answer: Answer) -> types.CallToolResult:
     return types.CallToolResult(
         content=[types.TextContent(text=text) for text in (answer.text, *answer.notes)], structured_content=answer.data
@@ -398,13 +222,13 @@ def _failed(sentence: str) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(text=sentence)], is_error=True)
 
 
-def serve_stdio(memory: Memory, profile: Profile, *, name: str, reviewer: Memory | None = None) -> None:
+def serve_stdio(memory: Memory, profile: Profile, *, name: str) -> None:
     """Answer one client on stdin and stdout, a line of JSON a message, until stdin ends; see (4).
 
     An owner's handle is lowered to that of an agent of this name.
     """
     handle = as_agent(memory, name)
-    server = build(profile, lambda _: handle, reviewer=reviewer)
+    server = build(profile, lambda _: handle)
 
     async def run() -> None:
         writable, messages = anyio.create_memory_object_stream[Any](0)
@@ -423,7 +247,7 @@ def serve_stdio(memory: Memory, profile: Profile, *, name: str, reviewer: Memory
 
 
 class _Calls:
-    """Passes messages on in both directions; after the end of input it waits until every call has its answer (9)."""
+    """Passes messages on in both directions; after the end of input it waits until every call has its answer (7)."""
 
     def __init__(self, messages: ObjectSendStream[Any], send: Callable[[SessionMessage], Awaitable[None]]) -> None:
         self._messages, self._send = messages, send
@@ -433,7 +257,7 @@ class _Calls:
         self._ended, self._answered = False, anyio.Event()
 
     async def read(self, incoming: AsyncIterable[Any]) -> None:
-        """Pass on what comes in. A call that cannot be read is answered, for whoever sent it waits (9)."""
+        """Pass on what comes in. A call that cannot be read is answered, for whoever sent it waits (7)."""
         async with self._messages:
             async for item in incoming:
                 if isinstance(item, ValidationError):
@@ -599,16 +423,15 @@ def routes(
     body_limit: int = 1 << 20,
     enter: Enter | None = None,
     stateless: bool = False,
-    drafts: Drafts | None = None,
 ) -> list[Route]:
     """Return the routes of the protocol, for a host application to add to its own.
 
     ``authenticate`` is called in a thread for each request; without it a bearer token is asked for and looked up.
     What it raises beside a `KeepwardError` is left to the host. ``admit`` counts the changes of a handle, and
     ``bounded`` limits each call. ``enter`` may turn a call away. ``stateless`` begins no sessions, so that every call
-    may come to another server; edits are begun in ``drafts``. A token opens at most ``TOKEN_SESSIONS``.
+    may come to another server. A token opens at most ``TOKEN_SESSIONS``.
     """
-    chosen = profiles.profile(profile, drafts) if isinstance(profile, str) else profile
+    chosen = profiles.profile(profile) if isinstance(profile, str) else profile
     endpoint = Endpoint(chosen, authenticate or _by_token(memory), admit, bounded, body_limit, enter, stateless)
     return [Route(PATH, endpoint=endpoint)]
 

@@ -21,7 +21,6 @@ from keepward.model.value import meant, no_such
 
 if TYPE_CHECKING:
     from keepward.memory import Memory
-    from keepward.model.proposal import Waiting
 
 Schema = dict[str, Any]
 Schemas = Mapping[str, Schema]
@@ -45,8 +44,6 @@ class Answer:
     text: str
     #: Sentences that go with it, each a block of its own.
     notes: tuple[str, ...] = ()
-    #: The proposal that waits for a person, where one does.
-    held: Waiting | None = None
 
 
 #: Takes a handle and checked arguments.

@@ -19,7 +19,7 @@ from keepward.model.change import KEEP
 from keepward.model.commit import Commit, CommitDetails, Reason, Step
 from keepward.model.journal import Version
 from keepward.model.memory import Kind, Record, Sensitivity, Stability, Tier
-from keepward.model.proposal import AGAINST, Outcome, Quarantined, Waiting, is_for_import
+from keepward.model.proposal import AGAINST, Outcome, Waiting, is_for_import
 from keepward.model.query import CONTEXT_LEGEND, PURPOSES
 from keepward.model.value import counted, parse_instant, redaction
 
@@ -296,7 +296,7 @@ def status(memory: Memory, given: dict[str, Any]) -> Answer:
 def written(memory: Memory, result: Outcome) -> Answer:
     """Return what became of a write, with decisions on earlier ones that the caller has not heard of."""
     data, said = outcome(result, notices(memory))
-    return Answer(data=data, text=said, held=result.item if isinstance(result, Quarantined) else None)
+    return Answer(data=data, text=said)
 
 
 def notices(memory: Memory) -> list[str]:

@@ -168,10 +168,6 @@ class Policy:
     #: Closeness in meaning, 0..1, that memories which state the same need to be merged.
     merge_cosine: float = 0.95
 
-    #: Tiers in which the person in the chat may approve what was held, where an MCP client on stdio can ask them; never
-    #: the identity, and never text from sources below the agent's own.
-    chat_approval: tuple[Tier, ...] = ()
-
     #: Rules of the owner's own.
     memory_ethics: tuple[EthicsRule, ...] = ()
 

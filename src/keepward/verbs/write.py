@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypedDict, get_args
 
 from keepward.errors import InvalidInput, NotFound, Unauthorised
 from keepward.model import change as changes_of
-from keepward.model.change import KEEP, AppendFields, Change, Insert, InsertFields, KeyedFields, ReplaceFields
+from keepward.model.change import (
+    BY_OPERATION,
+    KEEP,
+    AppendFields,
+    Change,
+    Insert,
+    InsertFields,
+    KeyedFields,
+    ReplaceFields,
+)
 from keepward.model.proposal import Outcome
 from keepward.model.talk import Added
 from keepward.model.value import chosen
@@ -17,6 +28,8 @@ if TYPE_CHECKING:
     from keepward.engine.session import Session
 
 EMPTY: Any = {}
+#: Whether a text may be the id of a new memory.
+IS_NEW_ID = re.compile(fields.NEW_ID_PATTERN).match
 
 
 class MoveFields(TypedDict, total=False):
@@ -310,6 +323,28 @@ class Propose(Request[Outcome]):
             raise InvalidInput("changes are a list of Insert(...), Replace(...) and the others of keepward")
         changes = [arguments.naming(each) for each in self.changes]
         return propose(session, changes, reason=self.reason, within=self.session, kind=kind)
+
+
+def change_of(session: Session, sent: Mapping[str, Any]) -> Change:
+    """Return a change as JSON has it: an ``op`` with the fields of its change, of a new memory those of ``remember``.
+
+    A new memory may be given its id, a fresh UUIDv7, so that later changes can name it.
+
+    Raises:
+        InvalidInput: an id, instant, duration or scope that cannot be read.
+    """
+    fields = dict(sent)
+    makes = BY_OPERATION[fields.pop("op")]
+    if makes is not Insert:
+        made: Change = arguments.change(makes, fields)
+        return made
+    name = fields.pop("id", None)
+    new = new_memory(session, fields.pop("text"), fields)
+    if name is None:
+        return new
+    if not IS_NEW_ID(name):
+        raise InvalidInput("the id of a new memory is a UUIDv7 in small letters; leave it out to be given one")
+    return replace(new, id=name)
 
 
 def propose(
