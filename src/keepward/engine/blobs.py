@@ -17,6 +17,7 @@ import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -41,6 +42,7 @@ from keepward.model.journal import Fault
 from keepward.model.media import agrees, content_type_of, is_textual, media_type_of, text_in
 from keepward.model.memory import ContentType, Record
 from keepward.ports.world import BlobStore
+from keepward.store.reads import Reader
 
 if TYPE_CHECKING:
     from keepward.model.proposal import Waiting
@@ -108,7 +110,7 @@ def may_read(session: Session, kept: Kept) -> bool:
         for each in holders
     ):
         return True
-    return session.actor.may_decide and kept.blob.ref in waiting_refs(session.engine, session.tenant)
+    return session.actor.may_decide and kept.blob.ref in waiting_refs(session.store, session.tenant, now)
 
 
 def objection(session: Session, before: Record | None, after: Record) -> Reason | None:
@@ -150,10 +152,9 @@ def described(engine: Engine, tenant: str, ref: str) -> str:
     return f"{blob.ref}, {blob.bytes} bytes, {blob.media_type}{active}"
 
 
-def waiting_refs(engine: Engine, tenant: str) -> set[str]:
+def waiting_refs(store: Reader, tenant: str, now: datetime) -> set[str]:
     """Return the refs of proposals that wait and have not run out."""
-    now = engine.clock.now()
-    return refs_of(item for item in engine.store.queue(tenant) if item.expires_at > now)
+    return refs_of(item for item in store.queue(tenant) if item.expires_at > now)
 
 
 def refs_of(items: Iterable[Waiting]) -> set[str]:
@@ -261,7 +262,7 @@ def _forgotten(engine: Engine, tenant: str) -> list[Kept]:
     gone = []
     with engine.store.write() as writer:
         # Nobody else writes meanwhile: what is referred to now is what will be.
-        referred = writer.blob_refs(tenant) | waiting_refs(engine.inside(writer), tenant)
+        referred = writer.blob_refs(tenant) | waiting_refs(writer, tenant, engine.clock.now())
         newest = {each.blob.ref: each for each in writer.blobs(tenant)}
         for each in due:
             ref = each.blob.ref

@@ -180,7 +180,7 @@ def transact(
     answer, and nothing is written.
     """
     decision, head, vectors = None, None, dict[_Searched, Features]()
-    if beforehand or (beforehand is None and session.embedder is not None):
+    if beforehand or (beforehand is None and session.asks_models):
         head = session.store.head(session.tenant)
         with session.store.together(session.tenant) if together else nullcontext():
             decision = decide(session)
@@ -194,6 +194,8 @@ def transact(
             moved = decision is not None and writer.head(session.tenant) != head
             if decision is None or moved or not _attachable(writer, session, decision.steps):
                 decision = decide(inside)
+                if session.embeds_inside:
+                    vectors = _vectors(inside, decision)
             transaction = Transaction(inside, writer, vectors)
             answer = idle(decision)
             result = carry_out(transaction, decision) if answer is None else answer

@@ -23,7 +23,7 @@ from keepward.engine.look import personal
 from keepward.engine.own import own_records, own_step
 from keepward.engine.session import Session, least_handed
 from keepward.engine.traces import revived
-from keepward.engine.write import Draft, Judgement, outcome_of
+from keepward.engine.write import Draft, Judgement, store_draft
 from keepward.errors import Conflict, InvalidInput, NotFound, Unauthorised
 from keepward.gates import pipeline
 from keepward.gates.content import scrub_secret
@@ -138,18 +138,13 @@ def update_identity(session: Session, text: str, *, reason: str) -> Outcome:
         assert base is not None
         revision = _Revision(noted=noted, now=now, base={base.id: base.version}, heard=least_handed(session))
         revision.items.append(_judge(session, _Asked(_block(base, now), wanted, reason), revision, found))
-        if revision.decision == "allow":
+        if revision.decision(revision.items) == "allow":
             revision.text = revision.items[0].steps[0].after.text
             revision.items[0].steps = [own_step(session, base, KEY, *_naming(revision.text, over=now))]
         return revision
 
-    def before(transaction: Transaction, revision: _Revision) -> None:
-        _note(transaction, revision)
-        if revision.text is not None:
-            keep(transaction, revision.text, over=edition_of(revision.now))
-
     with following(session):
-        return outcome_of(session, decide, ["update_identity"], before=before)
+        return store_draft(session, decide, ["update_identity"])[0]
 
 
 @dataclass(kw_only=True)
@@ -162,6 +157,14 @@ class _Revision(Draft):
     noted: Step | None
     #: What is put in force at once.
     text: str | None = None
+
+    def prepare(self, transaction: Transaction) -> None:
+        """Have the journal name what the document says, and store that, before anything builds on it; see (3)."""
+        transaction.writer.put_artefact(transaction.session.tenant, KEY, edition_of(self.now)[:VERSION], self.now)
+        if self.noted is not None:
+            transaction.commit(Steps([self.noted]), reason="the identity document as it was found", kind="write")
+        if self.text is not None:
+            keep(transaction, self.text, over=edition_of(self.now))
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +224,7 @@ def _judged(
 ) -> pipeline.Judged:
     case = Case(change=change, actor=session.actor, scope=SHARED, before=asked.block, after=after, reason=asked.reason)
     tokens = session.engine.counter.count(after.text)
-    view = View(now=session.clock.now(), tokens=tokens, personal=personal(session.engine, case, found), edition=True)
+    view = View(now=session.clock.now(), tokens=tokens, personal=personal(session, case, found), edition=True)
     return pipeline.judge(case, view, policy)
 
 
@@ -365,14 +368,6 @@ def following(session: Session) -> Iterator[None]:
         session.engine.identity.replace(text)
     except OSError as fault:
         raise Conflict(f"the commit stands, but {_UNWRITABLE} ({fault.strerror}): {_PUT_BACK}") from fault
-
-
-def _note(transaction: Transaction, revision: _Revision) -> None:
-    """Have the journal name what the document says, and keep that, before anything builds on it; see (3)."""
-    session = transaction.session
-    transaction.writer.put_artefact(session.tenant, KEY, edition_of(revision.now)[:VERSION], revision.now)
-    if revision.noted is not None:
-        transaction.commit(Steps([revision.noted]), reason="the identity document as it was found", kind="write")
 
 
 def _document(session: Session) -> str:
