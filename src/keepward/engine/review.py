@@ -45,7 +45,7 @@ from keepward.model.commit import Reason, Receipt, ReceiptKind, Step
 from keepward.model.fold import apply
 from keepward.model.memory import Record, Sensitivity, Status
 from keepward.model.proposal import Committed, Decided, ProposalState, Refused, Waiting, digest_of
-from keepward.model.trust import Actor
+from keepward.model.trust import ActorKind
 
 #: The fields of a change that the gates look at.
 _GIVEN: dict[Any, tuple[str, ...]] = {
@@ -60,6 +60,7 @@ _Result = TypeVar("_Result")
 _review = reasons_of("review")
 #: Stands where the reason of a proposal stood whose body is no longer kept.
 DROPPED = "[no longer kept]"
+_UNKNOWN = "there is no proposal by that id in this tenant; `keepward pending` lists them"
 _NO_DECIDER = "deciding takes a reviewer or the owner; an agent cannot approve or reject"
 #: What stands as the decision on a proposal that was stored with words of its reviewer's own.
 AMENDED = "approved with changes"
@@ -72,33 +73,31 @@ def pending(session: Session, *, state: str = "pending") -> list[Waiting]:
 
     ``state`` is that of all of them, or ``all``.
     """
-    within = [item for each in _queue(session, state) if (item := within_reach(session, each)) is not None]
-    return compared(session, within)
+    return shown(session, proposals(session, state))
 
 
-def compared(session: Session, items: Sequence[Waiting]) -> list[Waiting]:
-    """Return proposals, those that wait compared with what their memories say now; see ``Waiting.stale``."""
-    open_items = [item for item in items if item.state == "pending"]
-    ids = sorted({name for item in open_items for name, version in item.base.items() if version})
-    newest = {each.id: each for each in session.store.records(session.tenant, ids).records} if ids else {}
-    return [_compared(session, item, newest) if item.state == "pending" else item for item in items]
+def proposals(session: Session, state: str = "pending") -> list[Waiting]:
+    """Return the proposals of a state that a handle may read, oldest first, not yet for it to see; see ``shown``."""
+    # What has run out still waits as far as the store knows; nothing else turns into what waits.
+    everything = session.store.queue(session.tenant, state="pending" if state == "pending" else None)
+    found = [_as_of_now(session, item) for item in everything]
+    return [item for item in found if state in {item.state, "all"} and _is_within_reach(session, item)]
 
 
-def _compared(session: Session, item: Waiting, newest: Mapping[str, Record]) -> Waiting:
-    if identity.is_edition(item):
-        return replace(item, stale=identity.outdated(session, item) is not None)
-    based = {name: newest.get(name) for name, version in item.base.items() if version}
-    moved = [each for name, each in based.items() if each and not says_the_same(session, each, item.base[name])]
-    shown = (veiled(each) if withholds(session, each) else each for each in moved if reaches(session, each.scope))
-    return replace(item, stale=bool(moved) or None in based.values(), current=tuple(shown))
+def _as_of_now(session: Session, item: Waiting) -> Waiting:
+    """Return a proposal as expired once it is past its term."""
+    over = item.state == "pending" and item.expires_at <= session.clock.now()
+    return replace(item, state="expired") if over else item
 
 
-def within_reach(session: Session, item: Waiting) -> Waiting | None:
-    """Return a proposal without the words that a handle may not read; None where it lies out of its reach."""
-    if session.actor.may_decide:
-        return item
-    steps = visible(session, item.steps)
-    return replace(item, steps=steps) if len(steps) == len(item.steps) else None
+def ran_out(session: Session) -> int:
+    """Return how many proposals expired undecided and can be reopened, of those that a handle may read.
+
+    Those of jobs are left out: a job asks again. Of a body that was dropped no operation is left.
+    """
+    return sum(
+        bool(item.steps) and item.proposer.kind is not ActorKind.JOB for item in proposals(session, state="expired")
+    )
 
 
 def proposal(session: Session, proposal_id: str) -> Waiting:
@@ -108,45 +107,53 @@ def proposal(session: Session, proposal_id: str) -> Waiting:
         NotFound: there is none by that id within reach.
     """
     item = session.store.waiting(session.tenant, proposal_id)
-    if item is not None and (seen := within_reach(session, as_read(session, item))) is not None:
-        return compared(session, [seen])[0]
-    raise NotFound("there is no proposal by that id in this tenant; `keepward pending` lists them")
+    if item is None or not _is_within_reach(session, item):
+        raise NotFound(_UNKNOWN)
+    return shown(session, [_as_of_now(session, item)])[0]
 
 
-def as_read(session: Session, item: Waiting) -> Waiting:
-    """Return a proposal as it is for this handle now: expired once past its term, and whether it may approve it."""
-    if item.state != "pending":
-        return item
-    if item.expires_at <= session.clock.now():
-        return replace(item, state="expired")
-    return replace(item, may_approve=_bar(session, item) is None)
+def _is_within_reach(session: Session, item: Waiting) -> bool:
+    if session.actor.may_decide:
+        return True
+    return all(reaches(session, side.scope) for step in item.steps for side in (step.before, step.after) if side)
+
+
+def shown(session: Session, items: Sequence[Waiting]) -> list[Waiting]:
+    """Return proposals within reach as a handle sees them: without the words that it may not read.
+
+    Those that wait say whether it may approve them, and how their memories are now; see ``Waiting.stale``.
+    """
+    ids = sorted({name for item in items if item.state == "pending" for name, version in item.base.items() if version})
+    newest = {each.id: each for each in session.store.records(session.tenant, ids).records} if ids else {}
+    if not session.actor.may_decide:
+        items = [replace(item, steps=visible(session, item.steps)) for item in items]
+    return [_compared(session, item, newest) if item.state == "pending" else item for item in items]
+
+
+def _compared(session: Session, item: Waiting, newest: Mapping[str, Record]) -> Waiting:
+    item = replace(item, may_approve=_bar(session, item) is None)
+    if identity.is_edition(item):
+        return replace(item, stale=identity.outdated(session, item) is not None)
+    based = {name: newest.get(name) for name, version in item.base.items() if version}
+    moved = [each for name, each in based.items() if each and not says_the_same(session, each, item.base[name])]
+    current = (veiled(each) if withholds(session, each) else each for each in moved if reaches(session, each.scope))
+    return replace(item, stale=bool(moved) or None in based.values(), current=tuple(current))
 
 
 def _bar(session: Session, item: Waiting) -> str | None:
     """Return why this handle may not approve a proposal, and who may; None where it may. See (4)."""
     if not session.actor.may_decide:
         return _NO_DECIDER
-    decided = session.policy.decides(session.actor)
-    if not decided and any(_may_be_proposer(session, item.proposer, actor) for actor in (session.actor, *session.via)):
+    if not session.policy.decides(session.actor) and any(
+        item.proposer.could_be(actor) or (session.policy.four_eyes and may_be_one_person(session, item.proposer, actor))
+        for actor in (session.actor, *session.via)
+    ):
         return (
             "the proposer cannot approve its own proposal, nor can another whose name looks the same; another person "
             "has to, with a token of their own: `keepward token create --rights reviewer --name NAME`. Under four eyes "
             "a token counts as who made it: propose and approve with two tokens that were made at the machine"
         )
     return identity.objection(session.actor) if identity.is_edition(item) else None
-
-
-def _may_be_proposer(session: Session, proposer: Actor, actor: Actor) -> bool:
-    if proposer.could_be(actor):
-        return True
-    return session.policy.four_eyes and may_be_one_person(session, proposer, actor)
-
-
-def _queue(session: Session, state: str) -> list[Waiting]:
-    # What has run out still waits as far as the store knows; nothing else turns into what waits.
-    everything = session.store.queue(session.tenant, state="pending" if state == "pending" else None)
-    read = [as_read(session, item) for item in everything]
-    return [item for item in read if state in {item.state, "all"}]
 
 
 def approve(session: Session, proposal_id: str, *, digest: str | None = None) -> Committed:
@@ -426,7 +433,7 @@ def reopen(session: Session, proposal_id: str, *, reason: str) -> Receipt:
     """
     _check_reason(reason, "the receipt keeps why a decision was taken back")
     item, now = _within_queue(session, proposal_id), session.clock.now()
-    state = as_read(session, item).state
+    state = _as_of_now(session, item).state
     if state not in {"rejected", "expired"}:
         raise Conflict(f"the proposal is {state}; only one that was rejected or has expired goes back into the queue")
     if not item.steps:
@@ -442,7 +449,7 @@ def notices(session: Session) -> list[Waiting]:
     """Return decisions on this actor's proposals that it has not been told yet, and mark them told."""
     mine = [
         item
-        for item in _queue(session, "all")
+        for item in (_as_of_now(session, each) for each in session.store.queue(session.tenant, state=None))
         if item.proposer.is_same(session.actor) and item.state in {"rejected", "expired", "stale"} and not item.told
     ]
     if mine:
@@ -476,7 +483,7 @@ def _within_queue(session: Session, proposal_id: str) -> Waiting:
         raise Unauthorised(_NO_DECIDER)
     item = session.store.waiting(session.tenant, proposal_id)
     if item is None:
-        raise NotFound("there is no proposal by that id in this tenant; `keepward pending` lists them")
+        raise NotFound(_UNKNOWN)
     return item
 
 

@@ -85,8 +85,6 @@ class Engine:
     used_at: dict[tuple[str, str], datetime] = field(default_factory=dict)
     #: What agents were handed lately, by tenant; see ``handed``.
     handed: dict[str, Handed] = field(default_factory=dict)
-    #: What the queue is filtered by, by tenant, with the tenant's writes when it was read; see ``waiting``.
-    queues: dict[str, tuple[int, dict[str, Any]]] = field(default_factory=dict)
     #: Rerankers at a few commits, by tenant and commit number.
     rerankers: dict[tuple[str, int], ActiveReranker] = field(default_factory=dict)
     #: Remembers erasures outside of the store; None where this machine has no place for it.
