@@ -88,7 +88,7 @@ def _token_scope(session: Session) -> str | None:
         return None
     from keepward.engine.credentials import known
 
-    return known(session.engine, session.actor.credential).scope
+    return known(session, session.actor.credential).scope
 
 
 def withholds(session: Session, record: Record) -> bool:
