@@ -118,6 +118,13 @@ def veiled(record: Record) -> Record:
     return replace(record, text=WITHHELD, metadata_json=None, occurred_at=None, **bare)
 
 
+def seen(session: Session, record: Record) -> Record | None:
+    """Return a record as a handle may read it: without its words where these are withheld, None where it lies apart."""
+    if not reaches(session, record.scope):
+        return None
+    return veiled(record) if withholds(session, record) else record
+
+
 def visible(session: Session, steps: Sequence[Step]) -> tuple[Step, ...]:
     """Return the steps a handle may read: those within reach, without the words of those that are withheld from it.
 

@@ -19,7 +19,7 @@ from keepward.engine.features import packed
 from keepward.engine.look import Overlay, before_of, case_of, judge, look_ahead, newest, parents_of
 from keepward.engine.session import Session, least_handed
 from keepward.engine.traces import revived
-from keepward.engine.view import reaches, veiled, withholds
+from keepward.engine.view import reaches, seen, veiled, withholds
 from keepward.errors import Conflict, InvalidInput, NotFound, Unauthorised
 from keepward.gates import pipeline
 from keepward.gates.authority import vouches
@@ -208,7 +208,7 @@ def store_draft(
 
         def commit(items: Sequence[Judgement], reasons: tuple[Reason, ...]) -> Stored:
             return transaction.commit(
-                draft, reason=items[-1].reason, conversation=conversation, kind=kind, reasons=reasons
+                draft, reason=_reason_of(items), conversation=conversation, kind=kind, reasons=reasons
             )
 
         def conclude(items: Sequence[Judgement], operations: Sequence[str]) -> Outcome:
@@ -242,6 +242,12 @@ def store_draft(
     if any(reason.gate == "erased" for each in outcomes for reason in each.reasons):
         guesses.add(len(operations))
     return outcomes
+
+
+def _reason_of(items: Sequence[Judgement]) -> str:
+    """Return the reason of a commit; where only some changes have consent, the one without personal identifiers."""
+    given = dict.fromkeys(item.reason for item in items)
+    return next((each for each in given if len(given) == 1 or scrub_private(each) == each), items[-1].reason)
 
 
 def _judge_each(session: Session, changes: Sequence[Change], reason: str, draft: Draft) -> Draft:
@@ -445,7 +451,7 @@ def _duplicate(transaction: Transaction, item: Judgement, reasons: tuple[Reason,
         record, commit, receipt = after, stored.commit, stored.receipt
     else:
         receipt = transaction.receipt("duplicate", {"existing": record.id}, reasons)
-    record = veiled(record) if withholds(session, record) else record
+    record = seen(session, record) or veiled(record)
     return Duplicate(record=record, receipt=receipt, reasons=reasons, commit=commit)
 
 
