@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 from keepward.engine.session import Engine, Session
 from keepward.engine.traces import stone_of
 from keepward.engine.unpack import unpacked
-from keepward.engine.view import reaches, withholds
+from keepward.engine.view import seen
 from keepward.errors import Conflict, InvalidInput, KeepwardError, NotFound, StoreUnavailable, Tampered, Unauthorised
 from keepward.model.blob import (
     GRACE,
@@ -56,7 +56,13 @@ def put(session: Session, data: bytes, media_type: str | None) -> Blob:
         raise Unauthorised("putting a blob takes the right to propose; ask the owner for a token that has it")
     if not (session.policy.enabled and session.policy.capture):
         raise Conflict("memory is switched off by policy; nothing was stored")
-    raw = _usable(data)
+    if not isinstance(data, bytes | bytearray):
+        raise InvalidInput("a blob is bytes; read the file in binary")
+    if not data:
+        raise InvalidInput("there are no bytes to keep")
+    if len(data) > LIMIT:
+        raise InvalidInput(f"a blob is at most {LIMIT // 2**20} MB; keep the rest elsewhere and remember where")
+    raw = bytes(data)
     named, active = media_type_of(media_type, raw)
     notes = _without_secrets(raw, named)
     files, ref, now = files_of(session.engine), ref_of(raw), session.clock.now()
@@ -102,13 +108,7 @@ def may_read(session: Session, kept: Kept) -> bool:
         return True
     now = session.clock.now()
     holders = session.store.records(session.tenant, session.store.blob_holders(session.tenant, kept.blob.ref)).records
-    if any(
-        each.blob == kept.blob.ref
-        and each.is_live(now)
-        and reaches(session, each.scope)
-        and not withholds(session, each)
-        for each in holders
-    ):
+    if any(each.blob == kept.blob.ref and each.is_live(now) and seen(session, each) is each for each in holders):
         return True
     return session.actor.may_decide and kept.blob.ref in waiting_refs(session.store, session.tenant, now)
 
@@ -189,16 +189,6 @@ def reachable() -> Iterator[None]:
         raise StoreUnavailable(f"the folder of blobs beside the store cannot be used: {why}") from fault
 
 
-def _usable(data: object) -> bytes:
-    if not isinstance(data, bytes | bytearray):
-        raise InvalidInput("a blob is bytes; read the file in binary")
-    if not data:
-        raise InvalidInput("there are no bytes to keep")
-    if len(data) > LIMIT:
-        raise InvalidInput(f"a blob is at most {LIMIT // 2**20} MB; keep the rest elsewhere and remember where")
-    return bytes(data)
-
-
 def _without_secrets(data: bytes, media_type: str) -> tuple[str, ...]:
     """See that a content holds no secret; return what could not be looked into."""
     from keepward.gates.detect.secrets import secret_in
@@ -247,29 +237,18 @@ def sweep(engine: Engine, tenant: str | None = None) -> dict[str, int]:
         StoreUnavailable: the store or its folder cannot be written.
     """
     gone: list[Kept] = []
+    latest = engine.clock.now() - GRACE
     for name in engine.store.blob_tenants() if tenant is None else [tenant]:
-        gone += _forgotten(engine, name)
+        old = [each.blob.ref for each in engine.store.blobs(name) if each.last_put <= latest]
+        if all(engine.store.blob_holders(name, ref) for ref in old):
+            continue
+        with engine.store.write() as writer:
+            # No one else writes meanwhile: what is referred to now is what will be.
+            referred = writer.blob_refs(name) | waiting_refs(writer, name, engine.clock.now())
+            free = [each for each in writer.blobs(name) if each.last_put <= latest and each.blob.ref not in referred]
+            gone += [each for each in free if writer.drop_blob(name, each.blob.ref)]
     size, strays = sum(each.blob.bytes for each in gone), max(0, clean(engine) - len(gone))
     return {"blobs": len(gone), "bytes": size, "strays": strays}
-
-
-def _forgotten(engine: Engine, tenant: str) -> list[Kept]:
-    latest = engine.clock.now() - GRACE
-    due = [each for each in engine.store.blobs(tenant) if each.last_put <= latest]
-    due = [each for each in due if not engine.store.blob_holders(tenant, each.blob.ref)]
-    if not due:
-        return []
-    gone = []
-    with engine.store.write() as writer:
-        # Nobody else writes meanwhile: what is referred to now is what will be.
-        referred = writer.blob_refs(tenant) | waiting_refs(writer, tenant, engine.clock.now())
-        newest = {each.blob.ref: each for each in writer.blobs(tenant)}
-        for each in due:
-            ref = each.blob.ref
-            stale = ref in newest and newest[ref].last_put <= latest
-            if stale and ref not in referred and writer.drop_blob(tenant, ref):
-                gone.append(each)
-    return gone
 
 
 def clean(engine: Engine) -> int:
