@@ -81,6 +81,8 @@ class Transaction:
     vectors: Mapping[_Searched, Features] = field(default_factory=dict)
     #: Whether there is a commit.
     wrote: bool = False
+    #: What is done once the transaction is durable.
+    afterwards: list[Callable[[], None]] = field(default_factory=list)
 
     def receipt(
         self, kind: ReceiptKind, facts: Mapping[str, Any], reasons: tuple[Reason, ...] = (), **fields: Any
@@ -207,6 +209,8 @@ def transact(
         if handed is not None and handed.writes == writer.writes(session.tenant) - 1:
             handed.writes += 1
         session.engine.wake(wrote=True)
+    for act in transaction.afterwards:
+        act()
     return result
 
 

@@ -32,9 +32,9 @@ from keepward.engine import identity
 from keepward.engine.commit import Steps, Transaction, transact
 from keepward.engine.credentials import may_be_one_person
 from keepward.engine.look import Overlay, judged
-from keepward.engine.session import Engine, Session
+from keepward.engine.session import Session
 from keepward.engine.traces import revived
-from keepward.engine.view import occupant, reaches, says_the_same, veiled, visible, withholds
+from keepward.engine.view import occupant, reaches, says_the_same, seen, visible
 from keepward.errors import Conflict, InvalidInput, KeepwardError, NotFound, StaleVersion, Unauthorised
 from keepward.gates.content import scrub_secret
 from keepward.gates.detect.engine import Finding
@@ -123,7 +123,7 @@ def shown(session: Session, items: Sequence[Waiting]) -> list[Waiting]:
 
     Those that wait say whether it may approve them, and how their memories are now; see ``Waiting.stale``.
     """
-    ids = sorted({name for item in items if item.state == "pending" for name, version in item.base.items() if version})
+    ids = sorted({name for item in items if item.state == "pending" for name in item.base})
     newest = {each.id: each for each in session.store.records(session.tenant, ids).records} if ids else {}
     if not session.actor.may_decide:
         items = [replace(item, steps=visible(session, item.steps)) for item in items]
@@ -134,10 +134,18 @@ def _compared(session: Session, item: Waiting, newest: Mapping[str, Record]) -> 
     item = replace(item, may_approve=_bar(session, item) is None)
     if identity.is_edition(item):
         return replace(item, stale=identity.outdated(session, item) is not None)
-    based = {name: newest.get(name) for name, version in item.base.items() if version}
-    moved = [each for name, each in based.items() if each and not says_the_same(session, each, item.base[name])]
-    current = (veiled(each) if withholds(session, each) else each for each in moved if reaches(session, each.scope))
-    return replace(item, stale=bool(moved) or None in based.values(), current=tuple(current))
+    changed = _changed(session, item, newest)
+    current = (seen(session, newest[name]) for name in changed if name in newest)
+    return replace(item, stale=bool(changed), current=tuple(filter(None, current)))
+
+
+def _changed(session: Session, item: Waiting, newest: Mapping[str, Record]) -> list[str]:
+    """Return the memories that a proposal builds on and that say something else by now, or are not there."""
+    return [
+        name
+        for name, version in sorted(item.base.items())
+        if not (says_the_same(session, newest[name], version) if name in newest else version == 0)
+    ]
 
 
 def _bar(session: Session, item: Waiting) -> str | None:
@@ -169,17 +177,15 @@ def approve(session: Session, proposal_id: str, *, digest: str | None = None) ->
 
     def decide(session: Session) -> _Approval:
         item, steps = _as_seen(session, proposal_id, digest)
-        if identity.is_edition(item):
-            why = identity.outdated(session, item)
-            if why is not None:
-                raise _Ended(item, "stale", why)
-            steps = (identity.approved(session, item),)
-        else:
+        if not identity.is_edition(item):
             _still_fits(session, item, steps)
+        elif why := identity.outdated(session, item):
+            raise _Ended(item, "stale", why)
+        else:
+            steps = (identity.approved(session, item),)
         return _Approval(item=item, steps=steps, reasons=item.reasons)
 
-    with identity.following(session):
-        return _settled(session, lambda: transact(session, decide, _carry_out, beforehand=True))
+    return _settled(session, lambda: transact(session, decide, _carry_out, beforehand=True))
 
 
 def _as_seen(
@@ -198,7 +204,11 @@ def _as_seen(
         raise Conflict("memory is switched off by policy; the proposal goes on waiting")
     if if_version is not None:
         item = _rebased(session, item, if_version)
-    return item, _following(item.steps, _unchanged(session, item))
+    newest = {record.id: record for record in session.store.records(session.tenant, sorted(item.base)).records}
+    for name in _changed(session, item, newest):
+        what = "the identity" if identity.is_edition(item) else f"memory {name}"
+        raise _Ended(item, "stale", f"{what} has changed since this was proposed")
+    return item, _following(item.steps, newest)
 
 
 def _rebased(session: Session, item: Waiting, version: int) -> Waiting:
@@ -238,7 +248,7 @@ def _carry_out(transaction: Transaction, approval: _Approval) -> Committed:
     now = session.clock.now()
     decided = replace(item, state="approved", decided_by=by, decided_at=now, decision=approval.decision)
     if identity.is_edition(item):
-        identity.keep(transaction, item.steps[0].after.text, over=approval.steps[0].after.metadata["before"])
+        identity.put_in_force(transaction, item.steps[0].after.text, over=approval.steps[0].after.metadata["before"])
     transaction.writer.put_waiting(decided, was="pending")
     steps, amended = tuple(approval.steps), approval.decision == AMENDED
     stored = transaction.commit(
@@ -318,7 +328,15 @@ def _judge_amended(
     broken = ill_formed(change, item.reason, session.policy)
     if broken:
         return None, broken
-    after = _amended_record(session, step, change)
+    asked = step.after
+    # The same words are still who said them first; new words of a new memory are by who changed them.
+    change = replace(change, text=ask.KEEP) if change.text == asked.text else change
+    after = apply(change, asked, session.frame())
+    own = after.text != asked.text and step.before is None
+    author = session.actor.label if own else asked.author
+    after = replace(after, version=asked.version, updated_at=asked.updated_at, author=author)
+    if after == asked:
+        raise InvalidInput("nothing is changed: approve it as it is")
     made = _change_of(replace(step, after=after))
     if change.consent and isinstance(made, ask.SAYING):
         made = replace(made, consent=True)
@@ -328,33 +346,20 @@ def _judge_amended(
         return None, broken
     # The owner's words are judged as the owner's, a reviewer's as those that they take the place of (5).
     actor = session.actor if session.policy.decides(session.actor) else item.proposer
-    asked = replace(session, actor=actor, scope=after.scope)
-    said = judged(asked, made, step.before, after, reason=item.reason, known=found)
+    said = judged(
+        replace(session, actor=actor, scope=after.scope), made, step.before, after, reason=item.reason, known=found
+    )
     reasons = tuple(said.reasons)
     if said.decision in {"refuse", "same"}:
         return None, reasons
-    seen = {(each.gate, each.code) for each in item.reasons}
-    if any((each.gate, each.code) not in seen for each in said.held):
+    before = {(each.gate, each.code) for each in item.reasons}
+    if any((each.gate, each.code) not in before for each in said.held):
         detail = "these words would be held for what the proposal was not held for; it goes on waiting as it was"
         return None, (_review("amendment_held", detail), *reasons)
     if session.policy.four_eyes and any(each.gate == "authority" for each in said.held):
         detail = "policy asks for four eyes: words of your own wait for another person; it goes on waiting as it was"
         return None, (_review("four_eyes", detail), *reasons)
     return said.case.after, reasons
-
-
-def _amended_record(session: Session, step: Step, change: ask.Replace) -> Record:
-    """Return what a step would store, with a change to it: new words of a new memory are by who changed them."""
-    asked = step.after
-    # The same words are still who said them first.
-    change = replace(change, text=ask.KEEP) if change.text == asked.text else change
-    after = apply(change, asked, session.frame())
-    own = after.text != asked.text and step.before is None
-    author = session.actor.label if own else asked.author
-    after = replace(after, version=asked.version, updated_at=asked.updated_at, author=author)
-    if after == asked:
-        raise InvalidInput("nothing is changed: approve it as it is")
-    return after
 
 
 class _Ended(Exception):
@@ -498,18 +503,6 @@ def _open(session: Session, proposal_id: str, *, to_reject: bool = False) -> Wai
     return item
 
 
-def _unchanged(session: Session, item: Waiting) -> dict[str, Record]:
-    """Return the newest records of what a proposal builds on, and refuse where one was changed since."""
-    newest = {record.id: record for record in session.store.records(session.tenant, sorted(item.base)).records}
-    for memory_id, version in sorted(item.base.items()):
-        record = newest.get(memory_id)
-        same = version == 0 if record is None else says_the_same(session, record, version)
-        if not same:
-            what = "the identity" if identity.is_edition(item) else f"memory {memory_id}"
-            raise _Ended(item, "stale", f"{what} has changed since this was proposed")
-    return newest
-
-
 def _following(steps: Sequence[Step], newest: Mapping[str, Record]) -> tuple[Step, ...]:
     """Return steps as they follow the newest records: each keeps what bookkeeping changed and it does not."""
     latest = dict(newest)
@@ -529,8 +522,9 @@ def _following(steps: Sequence[Step], newest: Mapping[str, Record]) -> tuple[Ste
 
 
 def _still_fits(session: Session, item: Waiting, steps: Sequence[Step]) -> None:
-    """Refuse an approval whose key was taken, or which policy no longer lets through."""
+    """Judge steps once more, as their proposer's, and refuse what would not be stored by now; see (5)."""
     own = {step.after.id for step in steps}
+    overlay = Overlay()
     for step in steps:
         after = step.after
         if after.key is not None and after.status is Status.ACTIVE:
@@ -546,9 +540,16 @@ def _still_fits(session: Session, item: Waiting, steps: Sequence[Step]) -> None:
         # What a detector has learnt since must not slip in through an old proposal.
         if any(scrub_secret(text) != text for _, text in named(after)):
             raise _Ended(item, "stale", "it holds what looks like a secret")
-    why = objection(session.engine, replace(item, steps=tuple(steps)))
-    if why is not None:
-        raise _Ended(item, "stale", why)
+        proposer = replace(session, scope=after.scope, actor=item.proposer, via=(), consent=False)
+        try:
+            found = judged(proposer, _change_of(step), step.before, after, overlay=overlay, reason=item.reason)
+        except Conflict as fault:
+            raise _Ended(item, "stale", str(fault)) from fault
+        if found.decision == "same" and found.existing is not None:
+            raise _Ended(item, "stale", f"memory {found.existing.id} says the same by now")
+        if found.decision == "refuse":
+            raise _Ended(item, "stale", f"{found.reasons[0].gate} refuses it by now: {found.reasons[0].detail}")
+        overlay.take(step.before, after)
 
 
 def _decide(session: Session, item: Waiting, state: ProposalState, why: str) -> Receipt:
@@ -565,24 +566,6 @@ def _noted(
     with session.store.write() as writer:
         writer.put_waiting(item, was=was)
         return Transaction(session.inside(writer), writer).receipt(kind, facts, (reason,), at=at)
-
-
-def objection(engine: Engine, item: Waiting) -> str | None:
-    """Return why the steps of a proposal would be refused by now, as a sentence; None when they would not."""
-    overlay = Overlay()
-    for step in item.steps:
-        change = _change_of(step)
-        session = Session(engine=engine, tenant=item.tenant, scope=step.after.scope, actor=item.proposer)
-        try:
-            found = judged(session, change, step.before, step.after, overlay=overlay, reason=item.reason)
-        except Conflict as fault:
-            return str(fault)
-        if found.decision == "same" and found.existing is not None:
-            return f"memory {found.existing.id} says the same by now"
-        if found.decision == "refuse":
-            return f"{found.reasons[0].gate} refuses it by now: {found.reasons[0].detail}"
-        overlay.take(step.before, step.after)
-    return None
 
 
 def _change_of(step: Step) -> ask.Change:
