@@ -228,8 +228,8 @@ class Copied:
     faulty: tuple[str, ...]
 
 
-def sweep(engine: Engine, tenant: str | None = None) -> dict[str, int]:
-    """Remove what nothing refers to for longer than ``GRACE``, of one tenant or all, and files that no row names.
+def sweep(engine: Engine, tenant: str) -> dict[str, int]:
+    """Remove the blobs of a tenant that nothing refers to for longer than ``GRACE``, and files that no row names.
 
     Returns how many ``blobs`` and their ``bytes``, and how many ``strays``: files as an interrupted write leaves them.
 
@@ -237,16 +237,14 @@ def sweep(engine: Engine, tenant: str | None = None) -> dict[str, int]:
         StoreUnavailable: the store or its folder cannot be written.
     """
     gone: list[Kept] = []
-    latest = engine.clock.now() - GRACE
-    for name in engine.store.blob_tenants() if tenant is None else [tenant]:
-        old = [each.blob.ref for each in engine.store.blobs(name) if each.last_put <= latest]
-        if all(engine.store.blob_holders(name, ref) for ref in old):
-            continue
+    now = engine.clock.now()
+    old = [each.blob.ref for each in engine.store.blobs(tenant) if each.last_put <= now - GRACE]
+    if not all(engine.store.blob_holders(tenant, ref) for ref in old):
         with engine.store.write() as writer:
             # No one else writes meanwhile: what is referred to now is what will be.
-            referred = writer.blob_refs(name) | waiting_refs(writer, name, engine.clock.now())
-            free = [each for each in writer.blobs(name) if each.last_put <= latest and each.blob.ref not in referred]
-            gone += [each for each in free if writer.drop_blob(name, each.blob.ref)]
+            referred = writer.blob_refs(tenant) | waiting_refs(writer, tenant, now)
+            free = [each for each in writer.blobs(tenant) if each.blob.ref not in referred]
+            gone = [each for each in free if each.last_put <= now - GRACE and writer.drop_blob(tenant, each.blob.ref)]
     size, strays = sum(each.blob.bytes for each in gone), max(0, clean(engine) - len(gone))
     return {"blobs": len(gone), "bytes": size, "strays": strays}
 

@@ -183,8 +183,8 @@ def transact(
     """
     decision, head, vectors = None, None, dict[_Searched, Features]()
     if beforehand or (beforehand is None and session.asks_models):
-        head = session.store.head(session.tenant)
         with session.store.together(session.tenant) if together else nullcontext():
+            head = session.store.head(session.tenant)
             decision = decide(session)
         answer = idle(decision)
         if answer is not None:

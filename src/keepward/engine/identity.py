@@ -270,13 +270,17 @@ def objection(actor: Actor) -> str | None:
     return "the identity takes the owner; a reviewer may reject a new edition and not approve one"
 
 
-def outdated(session: Session, item: Waiting) -> str | None:
-    """Return why a proposal for the identity can be approved no more, as a sentence; None where it can.
+def is_outdated(session: Session, item: Waiting) -> bool:
+    """Whether a proposal for the identity can be approved no more, as far as the document can be read here."""
+    try:
+        now = session.engine.identity()
+    except InvalidInput:
+        return False
+    return now is not None and _outdated(session, item, now[1]) is not None
 
-    Raises:
-        Conflict: there is no document here that could be replaced; the proposal goes on waiting.
-    """
-    now, step = _document(session), item.steps[0]
+
+def _outdated(session: Session, item: Waiting, now: str) -> str | None:
+    step = item.steps[0]
     if _named(_standing(session.store, session.tenant)) != edition_of(now):
         return "the identity document was edited since this was proposed"
     # What was proposed is redacted already, and no model is asked once more.
@@ -287,10 +291,15 @@ def outdated(session: Session, item: Waiting) -> str | None:
     return None if again.steps else f"{again.reasons[0].gate} refuses it by now: {again.reasons[0].detail}"
 
 
-def approved(session: Session, item: Waiting) -> Step:
-    """Return the change by which the journal names what was proposed."""
+def approved(session: Session, item: Waiting) -> Step | str:
+    """Return the change by which the journal names what was proposed, or a sentence why it can be approved no more.
+
+    Raises:
+        Conflict: there is no document here that could be replaced; the proposal goes on waiting.
+    """
+    now = _document(session)
     stands = _standing(session.store, session.tenant)
-    return own_step(session, stands, KEY, *_naming(item.steps[0].after.text, over=_document(session)))
+    return _outdated(session, item, now) or own_step(session, stands, KEY, *_naming(item.steps[0].after.text, over=now))
 
 
 def reverted(session: Session, steps: Sequence[Step]) -> tuple[str, str] | None:

@@ -133,7 +133,7 @@ def shown(session: Session, items: Sequence[Waiting]) -> list[Waiting]:
 def _compared(session: Session, item: Waiting, newest: Mapping[str, Record]) -> Waiting:
     item = replace(item, may_approve=_bar(session, item) is None)
     if identity.is_edition(item):
-        return replace(item, stale=identity.outdated(session, item) is not None)
+        return replace(item, stale=identity.is_outdated(session, item))
     changed = _changed(session, item, newest)
     current = (seen(session, newest[name]) for name in changed if name in newest)
     return replace(item, stale=bool(changed), current=tuple(filter(None, current)))
@@ -177,12 +177,13 @@ def approve(session: Session, proposal_id: str, *, digest: str | None = None) ->
 
     def decide(session: Session) -> _Approval:
         item, steps = _as_seen(session, proposal_id, digest)
-        if not identity.is_edition(item):
-            _still_fits(session, item, steps)
-        elif why := identity.outdated(session, item):
-            raise _Ended(item, "stale", why)
+        if identity.is_edition(item):
+            step = identity.approved(session, item)
+            if isinstance(step, str):
+                raise _Ended(item, "stale", step)
+            steps = (step,)
         else:
-            steps = (identity.approved(session, item),)
+            _still_fits(session, item, steps)
         return _Approval(item=item, steps=steps, reasons=item.reasons)
 
     return _settled(session, lambda: transact(session, decide, _carry_out, beforehand=True))
@@ -382,28 +383,27 @@ def _settled(session: Session, attempt: Callable[[], _Result]) -> _Result:
 def approve_many(session: Session, items: Iterable[Mapping[str, Any]]) -> list[Decided]:
     """Approve one after the other, by ``id`` with the ``digest`` that was seen; one that fails stops no other."""
     wanted = {each["id"]: each.get("digest") for each in items}
-
-    def decide(proposal_id: str) -> Decided:
-        outcome = approve(session, proposal_id, digest=wanted[proposal_id])
-        return Decided(id=proposal_id, outcome=outcome, receipt=outcome.receipt)
-
-    return [_tried(proposal_id, decide) for proposal_id in wanted]
+    return _each(wanted, lambda name: approve(session, name, digest=wanted[name]))
 
 
 def reject_many(session: Session, ids: Sequence[str], *, reason: str) -> list[Decided]:
     """Reject one after the other for one reason; one that fails stops no other."""
-
-    def decide(proposal_id: str) -> Decided:
-        return Decided(id=proposal_id, receipt=reject(session, proposal_id, reason=reason))
-
-    return [_tried(proposal_id, decide) for proposal_id in dict.fromkeys(ids)]
+    return _each(dict.fromkeys(ids), lambda name: reject(session, name, reason=reason))
 
 
-def _tried(proposal_id: str, decide: Callable[[str], Decided]) -> Decided:
-    try:
-        return decide(proposal_id)
-    except KeepwardError as fault:
-        return Decided(id=proposal_id, error=fault)
+def _each(ids: Iterable[str], decide: Callable[[str], Committed | Receipt]) -> list[Decided]:
+    results = []
+    for name in ids:
+        try:
+            done = decide(name)
+        except KeepwardError as fault:
+            results.append(Decided(id=name, error=fault))
+            continue
+        if isinstance(done, Receipt):
+            results.append(Decided(id=name, receipt=done))
+        else:
+            results.append(Decided(id=name, outcome=done, receipt=done.receipt))
+    return results
 
 
 def reject(session: Session, proposal_id: str, *, reason: str) -> Receipt:

@@ -161,7 +161,7 @@ class Session:
     @property
     def embeds_inside(self) -> bool:
         """Whether the embedder is quick enough to be asked inside of a transaction."""
-        return getattr(self.embedder, "inside", False)
+        return getattr(self.embedder, "in_transaction", False)
 
     @property
     def asks_models(self) -> bool:

@@ -308,7 +308,7 @@ def _fold(session: Session, change: Change, reason: str, draft: Draft) -> _Folde
     broken = oversized(after, session.policy)
     if broken:
         return _refused(*broken)
-    objection = blobs.objection(session, before, after)
+    objection = None if after.blob is None else blobs.objection(session, before, after)
     if objection is not None:
         return _refused(objection)
     case = case_of(session, change, before, after, reason=reason)

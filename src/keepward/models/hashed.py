@@ -54,7 +54,7 @@ class HashedEmbedder:
     """
 
     #: It takes so little time that a text is embedded inside of a transaction.
-    inside = True
+    in_transaction = True
 
     def __init__(self, dim: int = 384) -> None:
         if dim < 16:
