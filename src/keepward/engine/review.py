@@ -461,7 +461,7 @@ def notices(session: Session) -> list[Waiting]:
         with session.store.write() as writer:
             for item in mine:
                 writer.put_waiting(replace(item, told=True))
-    return [replace(item, steps=visible(session, item.steps)) for item in mine]
+    return shown(session, mine)
 
 
 def drop_bodies(session: Session) -> int:
