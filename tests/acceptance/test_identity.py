@@ -155,7 +155,11 @@ def test_an_edition_is_stale_once_somebody_has_edited_the_document(own: Memory, 
 def test_queue_can_be_read_without_the_identity_document(own: Memory, lyra: Memory, page: Path) -> None:
     item = asked(lyra)
     page.unlink()
-    assert ([each.id for each in own.pending()], own.queue().total, own.proposal(item.id).stale) == ([item.id], 1, False)
+    assert ([each.id for each in own.pending()], own.queue().total, own.proposal(item.id).stale) == (
+        [item.id],
+        1,
+        False,
+    )
 
 
 @pytest.mark.promise("B82")
