@@ -427,13 +427,13 @@ class Memory(Use, Govern, Tools):
 
     @property
     def _session(self) -> Session:
-        engine = self._shared.usable()
+        self._shared.usable()
         actors = (self.actor, *self._unconfirmed.via)
         if any(actor.credential is not None for actor in actors):
             from keepward.engine.credentials import confirm
 
             for actor in actors:
-                confirm(engine, actor)
+                confirm(self._unconfirmed, actor)
         return self._unconfirmed
 
     @property
@@ -496,9 +496,9 @@ def bearer_of(memory: Memory, credential: str) -> Memory:
     from keepward.engine.credentials import known
     from keepward.engine.session import Session
 
-    engine = session_of(memory, owners="a token by its id").engine
-    token = known(engine, credential)
-    session = Session(engine=engine, tenant=token.tenant, scope=token.scope, actor=token.actor)
+    owner = session_of(memory, owners="a token by its id")
+    token = known(owner, credential)
+    session = Session(engine=owner.engine, tenant=token.tenant, scope=token.scope, actor=token.actor)
     return type(memory)(memory._shared, session)  # noqa: SLF001  a handle's own
 
 

@@ -119,3 +119,10 @@ def test_what_was_erased_is_refused_in_a_batch_too(memory: Memory) -> None:
     texts = ("Farah owns a garden plot", "Goran owns a bicycle")
     outcomes = memory.remember_many([{"text": text, "tier": "archival"} for text in texts])
     assert [type(each).__name__ for each in outcomes] == ["Refused", "Committed"]
+
+
+def test_a_batch_stores_its_reason_without_personal_identifiers(tmp_path: Path) -> None:
+    for mem in _filled(tmp_path):
+        items = [{"text": "The boat is red"}, {"text": "The tram is green", "consent": True}]
+        mem.remember_many(items, reason=f"asked by the holder of {IBAN}")
+        assert mem.log()[0].details.reason == "asked by the holder of [IBAN]"

@@ -402,22 +402,30 @@ def test_what_was_swept_before_it_is_referred_to_is_refused(mem: Memory, owner: 
 
 
 def test_a_memory_is_never_committed_on_a_blob_that_goes_meanwhile(
-    mem: Memory, owner: Memory, clock: Any, monkeypatch: pytest.MonkeyPatch
+    opened: Callable[..., Memory], clock: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from keepward.engine import blobs
 
-    ref = mem.put_blob(PNG).ref
-    clock.move(days=2)
+    class Redactor:
+        """Is asked before the transaction, so that another one fits in between."""
+
+        def find(self, text: str) -> list[tuple[int, int, str]]:
+            return []
+
     judge = blobs.objection
+    with opened("meanwhile", actor=Actor.operator("olga"), redactor=Redactor()) as owner:
+        mem = owner.acting_as(Actor.agent())
+        ref = mem.put_blob(PNG).ref
+        clock.move(days=2)
 
-    def slow(*given: Any) -> Any:
-        answer = judge(*given)
-        monkeypatch.undo()
-        swept(owner)
-        return answer
+        def slow(*given: Any) -> Any:
+            answer = judge(*given)
+            monkeypatch.undo()
+            swept(owner)
+            return answer
 
-    monkeypatch.setattr(blobs, "objection", slow)
-    assert (refused(mem.remember("just in time", blob=ref)), owner.verify().ok) == ({"unknown_blob"}, True)
+        monkeypatch.setattr(blobs, "objection", slow)
+        assert (refused(mem.remember("just in time", blob=ref)), owner.verify().ok) == ({"unknown_blob"}, True)
 
 
 def test_what_an_interrupted_write_left_goes_with_the_chore(owner: Memory) -> None:

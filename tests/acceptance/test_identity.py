@@ -152,6 +152,16 @@ def test_an_edition_is_stale_once_somebody_has_edited_the_document(own: Memory, 
     assert own.identity().edited
 
 
+def test_queue_can_be_read_without_the_identity_document(own: Memory, lyra: Memory, page: Path) -> None:
+    item = asked(lyra)
+    page.unlink()
+    assert ([each.id for each in own.pending()], own.queue().total, own.proposal(item.id).stale) == (
+        [item.id],
+        1,
+        False,
+    )
+
+
 @pytest.mark.promise("B82")
 def test_of_two_editions_proposed_on_one_the_second_is_stale(own: Memory, lyra: Memory, page: Path) -> None:
     one, other = asked(lyra), asked(lyra, "I am Nova.\n")

@@ -10,7 +10,7 @@ import pytest
 from outcomes import codes, held, kept, refused
 
 from keepward import Actor, Append, InvalidInput, Memory, Policy, Replace, Tier
-from keepward.engine import write
+from keepward.engine import look
 from keepward.gates import pipeline
 from keepward.gates.detect import injection, privacy, secrets
 
@@ -138,7 +138,7 @@ def test_a_gate_that_takes_longer_than_its_budget_holds_the_write(
     def slow(case: Any, view: Any, policy: Any) -> None:
         meter.now += pipeline.BUDGET + 0.1
 
-    monkeypatch.setattr(write, "time", meter)
+    monkeypatch.setattr(look, "time", meter)
     monkeypatch.setattr(
         pipeline, "GATES", tuple((each, slow if each == name else gate) for each, gate in pipeline.GATES)
     )

@@ -85,7 +85,7 @@ BROKEN = [
     ("drown_the_gates", ["engine.write.ill_formed"], lambda *_: ()),
     ("flood_the_queue", ["engine.write._waiting_enough"], lambda *_: False),
     ("approve_by_name", ["model.trust.Actor.could_be"], Actor.is_same),
-    ("confirm_from_a_page", ["engine.write._weigh"], lambda *_: None),
+    ("confirm_from_a_page", ["engine.write._confirm"], lambda *_: None),
     ("ask_for_sensitive", ["model.trust.Actor.able"], lambda *_: True),
     ("consent_for_a_person", ["model.trust.Actor.able"], lambda *_: True),
 ]

@@ -26,12 +26,8 @@ _LOCK = "lock"
 
 
 def folder_of(store: str | Path) -> Path:
-    """Return the folder of blobs beside a store's file; of one that a link leads to beside it, not beside the link.
-
-    Earlier releases kept it beside the link: where it is there alone, it serves on.
-    """
-    named, real = Path(f"{store}.blobs"), Path(f"{os.path.realpath(store)}.blobs")
-    return named if named.is_dir() and not real.is_dir() else real
+    """Return the folder of blobs next to a store's file; where a link leads to the file, next to the file."""
+    return Path(f"{os.path.realpath(store)}.blobs")
 
 
 class FileBlobs:

@@ -13,9 +13,9 @@ from keepward.engine import blobs, identity
 from keepward.engine.index import from_database
 from keepward.engine.read import seq_of
 from keepward.engine.reranker import reranker_status
+from keepward.engine.review import proposals, ran_out
 from keepward.engine.session import Session
 from keepward.engine.view import commit_of, reaches, readable, veiled, withheld_from
-from keepward.engine.waiting import ran_out, waiting_rows
 from keepward.errors import NotFound
 from keepward.model.journal import Check, CommitView, Difference, Verification
 from keepward.model.memory import CORE_BLOCKS, Record, Status, Tier
@@ -165,7 +165,7 @@ def status(session: Session) -> dict[str, Any]:
     facts = session.store.facts(
         session.tenant, now, scopes=None if session.actor.is_owner else visible_from(session.scope)
     )
-    waiting = [each.created_at for each in waiting_rows(session)]
+    waiting = [each.created_at for each in proposals(session)]
     oldest = min(waiting, default=None)
     by_tier = facts.get("by_tier", {})
     recipes = facts.pop("vectors_by_recipe")

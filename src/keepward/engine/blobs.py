@@ -17,13 +17,14 @@ import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from keepward.engine.session import Engine, Session
 from keepward.engine.traces import stone_of
 from keepward.engine.unpack import unpacked
-from keepward.engine.view import reaches, withholds
+from keepward.engine.view import seen
 from keepward.errors import Conflict, InvalidInput, KeepwardError, NotFound, StoreUnavailable, Tampered, Unauthorised
 from keepward.model.blob import (
     GRACE,
@@ -41,6 +42,7 @@ from keepward.model.journal import Fault
 from keepward.model.media import agrees, content_type_of, is_textual, media_type_of, text_in
 from keepward.model.memory import ContentType, Record
 from keepward.ports.world import BlobStore
+from keepward.store.reads import Reader
 
 if TYPE_CHECKING:
     from keepward.model.proposal import Waiting
@@ -54,7 +56,13 @@ def put(session: Session, data: bytes, media_type: str | None) -> Blob:
         raise Unauthorised("putting a blob takes the right to propose; ask the owner for a token that has it")
     if not (session.policy.enabled and session.policy.capture):
         raise Conflict("memory is switched off by policy; nothing was stored")
-    raw = _usable(data)
+    if not isinstance(data, bytes | bytearray):
+        raise InvalidInput("a blob is bytes; read the file in binary")
+    if not data:
+        raise InvalidInput("there are no bytes to keep")
+    if len(data) > LIMIT:
+        raise InvalidInput(f"a blob is at most {LIMIT // 2**20} MB; keep the rest elsewhere and remember where")
+    raw = bytes(data)
     named, active = media_type_of(media_type, raw)
     notes = _without_secrets(raw, named)
     files, ref, now = files_of(session.engine), ref_of(raw), session.clock.now()
@@ -100,15 +108,9 @@ def may_read(session: Session, kept: Kept) -> bool:
         return True
     now = session.clock.now()
     holders = session.store.records(session.tenant, session.store.blob_holders(session.tenant, kept.blob.ref)).records
-    if any(
-        each.blob == kept.blob.ref
-        and each.is_live(now)
-        and reaches(session, each.scope)
-        and not withholds(session, each)
-        for each in holders
-    ):
+    if any(each.blob == kept.blob.ref and each.is_live(now) and seen(session, each) is each for each in holders):
         return True
-    return session.actor.may_decide and kept.blob.ref in waiting_refs(session.engine, session.tenant)
+    return session.actor.may_decide and kept.blob.ref in waiting_refs(session.store, session.tenant, now)
 
 
 def objection(session: Session, before: Record | None, after: Record) -> Reason | None:
@@ -150,10 +152,9 @@ def described(engine: Engine, tenant: str, ref: str) -> str:
     return f"{blob.ref}, {blob.bytes} bytes, {blob.media_type}{active}"
 
 
-def waiting_refs(engine: Engine, tenant: str) -> set[str]:
+def waiting_refs(store: Reader, tenant: str, now: datetime) -> set[str]:
     """Return the refs of proposals that wait and have not run out."""
-    now = engine.clock.now()
-    return refs_of(item for item in engine.store.queue(tenant) if item.expires_at > now)
+    return refs_of(item for item in store.queue(tenant) if item.expires_at > now)
 
 
 def refs_of(items: Iterable[Waiting]) -> set[str]:
@@ -186,16 +187,6 @@ def reachable() -> Iterator[None]:
     except OSError as fault:
         why = fault.strerror or "input or output error"
         raise StoreUnavailable(f"the folder of blobs beside the store cannot be used: {why}") from fault
-
-
-def _usable(data: object) -> bytes:
-    if not isinstance(data, bytes | bytearray):
-        raise InvalidInput("a blob is bytes; read the file in binary")
-    if not data:
-        raise InvalidInput("there are no bytes to keep")
-    if len(data) > LIMIT:
-        raise InvalidInput(f"a blob is at most {LIMIT // 2**20} MB; keep the rest elsewhere and remember where")
-    return bytes(data)
 
 
 def _without_secrets(data: bytes, media_type: str) -> tuple[str, ...]:
@@ -237,8 +228,8 @@ class Copied:
     faulty: tuple[str, ...]
 
 
-def sweep(engine: Engine, tenant: str | None = None) -> dict[str, int]:
-    """Remove what nothing refers to for longer than ``GRACE``, of one tenant or all, and files that no row names.
+def sweep(engine: Engine, tenant: str) -> dict[str, int]:
+    """Remove the blobs of a tenant that nothing refers to for longer than ``GRACE``, and files that no row names.
 
     Returns how many ``blobs`` and their ``bytes``, and how many ``strays``: files as an interrupted write leaves them.
 
@@ -246,29 +237,16 @@ def sweep(engine: Engine, tenant: str | None = None) -> dict[str, int]:
         StoreUnavailable: the store or its folder cannot be written.
     """
     gone: list[Kept] = []
-    for name in engine.store.blob_tenants() if tenant is None else [tenant]:
-        gone += _forgotten(engine, name)
+    now = engine.clock.now()
+    old = [each.blob.ref for each in engine.store.blobs(tenant) if each.last_put <= now - GRACE]
+    if not all(engine.store.blob_holders(tenant, ref) for ref in old):
+        with engine.store.write() as writer:
+            # No one else writes meanwhile: what is referred to now is what will be.
+            referred = writer.blob_refs(tenant) | waiting_refs(writer, tenant, now)
+            free = [each for each in writer.blobs(tenant) if each.blob.ref not in referred]
+            gone = [each for each in free if each.last_put <= now - GRACE and writer.drop_blob(tenant, each.blob.ref)]
     size, strays = sum(each.blob.bytes for each in gone), max(0, clean(engine) - len(gone))
     return {"blobs": len(gone), "bytes": size, "strays": strays}
-
-
-def _forgotten(engine: Engine, tenant: str) -> list[Kept]:
-    latest = engine.clock.now() - GRACE
-    due = [each for each in engine.store.blobs(tenant) if each.last_put <= latest]
-    due = [each for each in due if not engine.store.blob_holders(tenant, each.blob.ref)]
-    if not due:
-        return []
-    gone = []
-    with engine.store.write() as writer:
-        # Nobody else writes meanwhile: what is referred to now is what will be.
-        referred = writer.blob_refs(tenant) | waiting_refs(engine.inside(writer), tenant)
-        newest = {each.blob.ref: each for each in writer.blobs(tenant)}
-        for each in due:
-            ref = each.blob.ref
-            stale = ref in newest and newest[ref].last_put <= latest
-            if stale and ref not in referred and writer.drop_blob(tenant, ref):
-                gone.append(each)
-    return gone
 
 
 def clean(engine: Engine) -> int:

@@ -81,6 +81,8 @@ class Transaction:
     vectors: Mapping[_Searched, Features] = field(default_factory=dict)
     #: Whether there is a commit.
     wrote: bool = False
+    #: What is done once the transaction is durable.
+    afterwards: list[Callable[[], None]] = field(default_factory=list)
 
     def receipt(
         self, kind: ReceiptKind, facts: Mapping[str, Any], reasons: tuple[Reason, ...] = (), **fields: Any
@@ -180,9 +182,9 @@ def transact(
     answer, and nothing is written.
     """
     decision, head, vectors = None, None, dict[_Searched, Features]()
-    if beforehand or (beforehand is None and session.embedder is not None):
-        head = session.store.head(session.tenant)
+    if beforehand or (beforehand is None and session.asks_models):
         with session.store.together(session.tenant) if together else nullcontext():
+            head = session.store.head(session.tenant)
             decision = decide(session)
         answer = idle(decision)
         if answer is not None:
@@ -194,6 +196,8 @@ def transact(
             moved = decision is not None and writer.head(session.tenant) != head
             if decision is None or moved or not _attachable(writer, session, decision.steps):
                 decision = decide(inside)
+                if session.embeds_inside:
+                    vectors = _vectors(inside, decision)
             transaction = Transaction(inside, writer, vectors)
             answer = idle(decision)
             result = carry_out(transaction, decision) if answer is None else answer
@@ -205,6 +209,8 @@ def transact(
         if handed is not None and handed.writes == writer.writes(session.tenant) - 1:
             handed.writes += 1
         session.engine.wake(wrote=True)
+    for act in transaction.afterwards:
+        act()
     return result
 
 

@@ -24,6 +24,7 @@ from keepward.engine.audit import core_of
 from keepward.engine.commit import keep_read
 from keepward.engine.features import tells_preference
 from keepward.engine.read import Need, Stand, made_with, search, stand
+from keepward.engine.review import proposals
 from keepward.engine.screening import screen
 from keepward.engine.session import Session, note_handed
 from keepward.engine.view import (
@@ -39,7 +40,6 @@ from keepward.engine.view import (
     unsound,
     withheld,
 )
-from keepward.engine.waiting import waiting_rows
 from keepward.errors import InvalidInput
 from keepward.gates.content import scrub_private, scrub_secret
 from keepward.model.commit import Reason
@@ -216,7 +216,7 @@ def _fixed(session: Session, at: Stand, everything: Filter) -> Fixed:
         then = still_shown(session, before.records)
         damaged.extend(before.damaged)
         blocks = Found(records=held("core")) if past else core_of(session)
-        waiting = [] if past else [each.id for each in waiting_rows(session)]
+        waiting = [] if past else [each.id for each in proposals(session)]
         more = len(waiting) - NAMED
         return Fixed(
             core=blocks.records,

@@ -11,7 +11,6 @@ Invariants
 
 from __future__ import annotations
 
-import logging
 from dataclasses import replace
 from datetime import datetime
 
@@ -23,7 +22,6 @@ from keepward.model.commit import Receipt
 from keepward.model.trust import AT_MACHINE, Actor, ActorKind, Issued, Rights, Token, capabilities, hash_of, secret_of
 from keepward.model.value import to_micros, unknown
 
-_log = logging.getLogger(__name__)
 #: Longest name of a bearer, in characters.
 NAME = 64
 REFUSED = "this token does not open this store; ask the owner for a new one"
@@ -133,10 +131,6 @@ def _revoked(engine: Engine) -> frozenset[str]:
         raise StoreUnavailable("the list of revoked tokens cannot be read; check the configuration folder") from fault
 
 
-def _holds(engine: Engine, token: Token) -> bool:
-    return token.state(engine.clock.now()) == "valid" and token.hash.hex() not in _revoked(engine)
-
-
 def listed(session: Session) -> list[Token]:
     """Return all tokens of the store, oldest first.
 
@@ -153,34 +147,32 @@ def recognise(engine: Engine, secret: str) -> Token:
     Raises:
         Unauthorised: see (4).
     """
-    token = engine.store.token_by_hash(hash_of(secret)) if isinstance(secret, str) else None
-    if token is None or not _holds(engine, token):
-        raise Unauthorised(REFUSED)
-    return token
+    return _valid(engine, engine.store.token_by_hash(hash_of(secret)) if isinstance(secret, str) else None)
 
 
-def known(engine: Engine, token_id: str) -> Token:
+def known(session: Session, token_id: str) -> Token:
     """Return the token of an id.
 
     Raises:
         Unauthorised: see (4).
     """
-    found = engine.store.tokens(token_id)
-    if not found or not _holds(engine, found[0]):
-        raise Unauthorised(REFUSED)
-    return found[0]
+    return _valid(session.engine, next(iter(session.store.tokens(token_id)), None))
 
 
-def confirm(engine: Engine, actor: Actor) -> None:
-    """See that the token an actor came with still holds; one without a token is always confirmed.
+def confirm(session: Session, actor: Actor) -> None:
+    """See that the token an actor came with is valid still; one without a token is always confirmed.
 
     Raises:
         Unauthorised: see (4).
     """
-    if actor.credential is None:
-        return
-    if known(engine, actor.credential).actor != actor:
+    if actor.credential is not None and known(session, actor.credential).actor != actor:
         raise Unauthorised(REFUSED)
+
+
+def _valid(engine: Engine, token: Token | None) -> Token:
+    if token is None or token.state(engine.clock.now()) != "valid" or token.hash.hex() in _revoked(engine):
+        raise Unauthorised(REFUSED)
+    return token
 
 
 def may_be_one_person(session: Session, proposer: Actor, approver: Actor) -> bool:

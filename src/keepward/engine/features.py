@@ -1,7 +1,7 @@
 """Features: what recall and the duplicate gate need of a memory, computed once when it is written.
 
 Invariants
-(1) Vectors are computed before any transaction, in one batch for a whole proposal.
+(1) Vectors of a model are computed before any transaction, in one batch for a whole proposal.
 (2) Without an embedder, or when it fails, the memory is stored with its words alone and is found by them.
 (3) What has no text has no words either: neither its key nor its tags make it an answer.
 """

@@ -14,8 +14,7 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from keepward.engine.commit import Steps, Transaction
@@ -23,7 +22,7 @@ from keepward.engine.look import personal
 from keepward.engine.own import own_records, own_step
 from keepward.engine.session import Session, least_handed
 from keepward.engine.traces import revived
-from keepward.engine.write import Draft, Judgement, outcome_of
+from keepward.engine.write import Draft, Judgement, store_draft
 from keepward.errors import Conflict, InvalidInput, NotFound, Unauthorised
 from keepward.gates import pipeline
 from keepward.gates.content import scrub_secret
@@ -136,20 +135,15 @@ def update_identity(session: Session, text: str, *, reason: str) -> Outcome:
         noted = None if _named(stands) == edition_of(now) else own_step(session, stands, KEY, *_naming(now))
         base = noted.after if noted else stands
         assert base is not None
-        revision = _Revision(noted=noted, now=now, base={base.id: base.version}, heard=least_handed(session))
-        revision.items.append(_judge(session, _Asked(_block(base, now), wanted, reason), revision, found))
-        if revision.decision == "allow":
+        revision = _Revision(noted=noted, now=now, base={base.id: base.version})
+        heard = least_handed(session)
+        revision.items.append(_judge(session, _block(base, now), wanted, reason, heard=heard, found=found))
+        if revision.decision(revision.items) == "allow":
             revision.text = revision.items[0].steps[0].after.text
             revision.items[0].steps = [own_step(session, base, KEY, *_naming(revision.text, over=now))]
         return revision
 
-    def before(transaction: Transaction, revision: _Revision) -> None:
-        _note(transaction, revision)
-        if revision.text is not None:
-            keep(transaction, revision.text, over=edition_of(revision.now))
-
-    with following(session):
-        return outcome_of(session, decide, ["update_identity"], before=before)
+    return store_draft(session, decide, ["update_identity"])[0]
 
 
 @dataclass(kw_only=True)
@@ -163,35 +157,49 @@ class _Revision(Draft):
     #: What is put in force at once.
     text: str | None = None
 
+    def prepare(self, transaction: Transaction) -> None:
+        """Have the journal name what the document says, and store that, before anything builds on it; see (3)."""
+        transaction.writer.put_artefact(transaction.session.tenant, KEY, edition_of(self.now)[:VERSION], self.now)
+        if self.noted is not None:
+            transaction.commit(Steps([self.noted]), reason="the identity document as it was found", kind="write")
+        if self.text is not None:
+            put_in_force(transaction, self.text, over=edition_of(self.now))
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """The edition that holds, as the block that it makes, and the text and reason of another."""
 
-    block: Record
-    text: str
-    reason: str
+def _judge(
+    session: Session,
+    block: Record,
+    text: str,
+    reason: str,
+    *,
+    heard: Trust | None = None,
+    found: dict[str, tuple[Finding, ...]] | None = None,
+) -> Judgement:
+    """Judge a new edition like the core block that it makes; ``block`` is that of the edition in force.
 
-
-def _judge(session: Session, asked: _Asked, draft: Draft, found: dict[str, tuple[Finding, ...]]) -> Judgement:
-    """Judge a new edition like the core block that it makes."""
-    policy, change = _policy(session.policy), Replace(id=asked.block.id, text=asked.text)
-    broken = ill_formed(change, asked.reason, policy)
+    The redactor is asked where there is something to note what it finds in: ``found``.
+    """
+    policy, change = _policy(session.policy), Replace(id=block.id, text=text)
+    broken = ill_formed(change, reason, policy)
     if broken:
         return Judgement(decision="refuse", reasons=broken)
     source = default_source(session.actor)
     trust = trust_of(session.actor, source)
+    now = session.clock.now()
     after = replace(
-        asked.block,
-        text=asked.text,
-        version=asked.block.version + 1,
-        updated_at=session.clock.now(),
+        block,
+        text=text,
+        version=block.version + 1,
+        updated_at=now,
         author=session.actor.label,
         source=source,
         trust=trust,
-        heard=draft.heard if draft.heard is not None and draft.heard < trust else None,
+        heard=heard if heard is not None and heard < trust else None,
     )
-    judged = _judged(session, asked, change, after, found, policy)
+    case = Case(change=change, actor=session.actor, scope=SHARED, before=block, after=after, reason=reason)
+    known = {} if found is None else personal(session, case, found)
+    view = View(now=now, tokens=session.engine.counter.count(text), personal=known, edition=True)
+    judged = pipeline.judge(case, view, policy)
     result = Judgement(decision=judged.decision, reasons=tuple(judged.reasons), reason=judged.case.reason)
     if after.heard is not None:
         detail = f"its writer was handed something of lower trust: written after reading {after.heard.label}"
@@ -207,22 +215,8 @@ def _judge(session: Session, asked: _Asked, draft: Draft, found: dict[str, tuple
         detail = "the identity takes the owner's own approval; a reviewer's does not do"
         result.reasons = (_authority("owner_decides", detail), *result.reasons)
     if result.decision != "refuse":
-        result.steps = [Step(op="replace", before=asked.block, after=judged.case.after)]
+        result.steps = [Step(op="replace", before=block, after=judged.case.after)]
     return result
-
-
-def _judged(
-    session: Session,
-    asked: _Asked,
-    change: Replace,
-    after: Record,
-    found: dict[str, tuple[Finding, ...]],
-    policy: Policy,
-) -> pipeline.Judged:
-    case = Case(change=change, actor=session.actor, scope=SHARED, before=asked.block, after=after, reason=asked.reason)
-    tokens = session.engine.counter.count(after.text)
-    view = View(now=session.clock.now(), tokens=tokens, personal=personal(session.engine, case, found), edition=True)
-    return pipeline.judge(case, view, policy)
 
 
 def _policy(policy: Policy) -> Policy:
@@ -276,28 +270,36 @@ def objection(actor: Actor) -> str | None:
     return "the identity takes the owner; a reviewer may reject a new edition and not approve one"
 
 
-def outdated(session: Session, item: Waiting) -> str | None:
-    """Return why a proposal for the identity can be approved no more, as a sentence; None where it can.
+def is_outdated(session: Session, item: Waiting) -> bool:
+    """Whether a proposal for the identity can be approved no more, as far as the document can be read here."""
+    try:
+        now = session.engine.identity()
+    except InvalidInput:
+        return False
+    return now is not None and _outdated(session, item, now[1]) is not None
 
-    Raises:
-        Conflict: there is no document here that could be replaced; the proposal goes on waiting.
-    """
-    now, step = _document(session), item.steps[0]
+
+def _outdated(session: Session, item: Waiting, now: str) -> str | None:
+    step = item.steps[0]
     if _named(_standing(session.store, session.tenant)) != edition_of(now):
         return "the identity document was edited since this was proposed"
     # What was proposed is redacted already, and no model is asked once more.
-    proposer = replace(session, actor=item.proposer, engine=replace(session.engine, redactor=None))
-    asked = _Asked(_block(step.before or step.after, now), step.after.text, item.reason)
-    again = _judge(proposer, asked, Draft(), {})
+    proposer = replace(session, actor=item.proposer)
+    again = _judge(proposer, _block(step.before or step.after, now), step.after.text, item.reason)
     if scrub_secret(step.after.text) != step.after.text:
         return "it holds what looks like a secret"
     return None if again.steps else f"{again.reasons[0].gate} refuses it by now: {again.reasons[0].detail}"
 
 
-def approved(session: Session, item: Waiting) -> Step:
-    """Return the change by which the journal names what was proposed."""
+def approved(session: Session, item: Waiting) -> Step | str:
+    """Return the change by which the journal names what was proposed, or a sentence why it can be approved no more.
+
+    Raises:
+        Conflict: there is no document here that could be replaced; the proposal goes on waiting.
+    """
+    now = _document(session)
     stands = _standing(session.store, session.tenant)
-    return own_step(session, stands, KEY, *_naming(item.steps[0].after.text, over=_document(session)))
+    return _outdated(session, item, now) or own_step(session, stands, KEY, *_naming(item.steps[0].after.text, over=now))
 
 
 def reverted(session: Session, steps: Sequence[Step]) -> tuple[str, str] | None:
@@ -324,55 +326,32 @@ def reverted(session: Session, steps: Sequence[Step]) -> tuple[str, str] | None:
     return text, over
 
 
-def keep(transaction: Transaction, text: str, *, over: str) -> None:
-    """Keep the text of an edition in a transaction that is about to commit to it; see ``following``.
+def put_in_force(transaction: Transaction, text: str, *, over: str) -> None:
+    """Store the text of an edition that a transaction commits to, and replace the document after it; see (4).
 
     Raises:
-        Conflict: the document is not the edition ``over`` any more.
+        Conflict: the document is not the edition ``over`` any more. Raised after the commit, which stands, where the
+            document was edited meanwhile or cannot be replaced.
     """
-    session = transaction.session
+    session, wanted = transaction.session, edition_of(text)
     if edition_of(_document(session)) != over:
         raise Conflict("the identity document was edited in this very moment and is left as it is; look again")
-    transaction.writer.put_artefact(session.tenant, KEY, edition_of(text)[:VERSION], text)
+    transaction.writer.put_artefact(session.tenant, KEY, wanted[:VERSION], text)
 
+    def replace_document() -> None:
+        document = session.engine.identity
+        now = document()
+        found = now and edition_of(now[1])
+        if found == wanted:
+            return
+        if found != over:
+            raise Conflict("the commit stands, but the identity document was edited meanwhile and is left as it is")
+        try:
+            document.replace(text)
+        except OSError as fault:
+            raise Conflict(f"the commit stands, but {_UNWRITABLE} ({fault.strerror}): {_PUT_BACK}") from fault
 
-@contextmanager
-def following(session: Session) -> Iterator[None]:
-    """Replace the document where what is done meanwhile commits to another edition; see (4).
-
-    Raises:
-        Conflict: the commit stands, and the document could not be replaced, or was edited in between.
-    """
-    if session.engine.identity.tenant != session.tenant:
-        yield
-        return
-    before = _standing(session.store, session.tenant)
-    yield
-    stands = _standing(session.store, session.tenant)
-    if stands is None or (before is not None and before.version == stands.version):
-        return
-    steps = session.store.steps(session.tenant, stands.id)
-    first, last = steps[0].after, steps[-1]
-    wanted, over = _held(last.after, first), _held(last.before, first)
-    now = session.engine.identity()
-    found = now and edition_of(now[1])
-    if wanted in {found, over}:
-        return
-    text = session.store.artefact(session.tenant, KEY, wanted[:VERSION])
-    if found != over or text is None:
-        raise Conflict("the commit stands, but the identity document was edited meanwhile and is left as it is")
-    try:
-        session.engine.identity.replace(text)
-    except OSError as fault:
-        raise Conflict(f"the commit stands, but {_UNWRITABLE} ({fault.strerror}): {_PUT_BACK}") from fault
-
-
-def _note(transaction: Transaction, revision: _Revision) -> None:
-    """Have the journal name what the document says, and keep that, before anything builds on it; see (3)."""
-    session = transaction.session
-    transaction.writer.put_artefact(session.tenant, KEY, edition_of(revision.now)[:VERSION], revision.now)
-    if revision.noted is not None:
-        transaction.commit(Steps([revision.noted]), reason="the identity document as it was found", kind="write")
+    transaction.afterwards.append(replace_document)
 
 
 def _document(session: Session) -> str:

@@ -216,10 +216,10 @@ def rebuild(session: Session) -> int:
     return count
 
 
-def unembedded(engine: Engine, tenant: str) -> bool:
+def unembedded(session: Session) -> bool:
     """Whether a live memory has no vectors of the embedder in use by the present recipe."""
-    model = engine.embedder
-    return model is not None and engine.store.unembedded(tenant, engine.clock.now(), model.id, FRESH)
+    model = session.embedder
+    return model is not None and session.store.unembedded(session.tenant, session.clock.now(), model.id, FRESH)
 
 
 def reindex(

@@ -12,6 +12,7 @@ from __future__ import annotations
 import heapq
 import math
 import re
+import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -21,7 +22,7 @@ from operator import attrgetter
 from typing import Any
 
 from keepward.engine.features import text_digest, words
-from keepward.engine.session import Engine, Session
+from keepward.engine.session import Session
 from keepward.engine.traces import revived
 from keepward.engine.view import MOST_ALIKE, fetch, occupant, reaches, says_the_same, see_readable, write_scope
 from keepward.errors import Conflict, InvalidInput, NotFound, StaleVersion
@@ -124,19 +125,19 @@ _KIND = re.compile(r"[a-z][a-z_]{0,40}")
 _MARKER = re.compile(r"\[[A-Z_]+\]")
 
 
-def personal(engine: Engine, case: Case, known: dict[str, tuple[Finding, ...]]) -> dict[str, tuple[Finding, ...]]:
+def personal(session: Session, case: Case, known: dict[str, tuple[Finding, ...]]) -> dict[str, tuple[Finding, ...]]:
     """Return what the redactor finds, by text, and note it in ``known``; nothing where there is none.
 
     Raises:
         ModelUnavailable: it cannot be used now.
         InvalidInput: it named a span outside of the text, or a kind that is no name.
     """
-    if engine.redactor is None:
+    if session.redactor is None:
         return {}
     stored = [text.text for _, text in texts(case)]
     for text in stored:
         if text not in known:
-            spans = [_finding(text, *span) for span in engine.redactor.find(text)]
+            spans = [_finding(text, *span) for span in session.redactor.find(text)]
             known[text] = tuple(each for each in spans if not _MARKER.fullmatch(text[each.start : each.end]))
     return {text: known[text] for text in stored if known[text]}
 
@@ -299,19 +300,12 @@ def parents_of(session: Session, change: ask.Change, overlay: Overlay) -> dict[s
 
 
 def look(session: Session, change: ask.Change, before: Record | None, after: Record, overlay: Overlay) -> View:
-    """Return what the gates may see of the store for one step."""
+    """Return what the gates may see of the store for one step, but for what ``compare`` adds."""
     now = session.clock.now()
     writes = isinstance(change, (*ask.SAYING, ask.Promote, ask.Restore, ask.Revert))
     seen: dict[str, Any] = {"now": now}
     if after.tier is Tier.CORE and writes:
         seen["tokens"] = session.engine.counter.count(after.text)
-    arrives = before is None or before.tier is not after.tier or isinstance(change, ask.Restore)
-    if arrives and after.tier in session.policy.capacity:
-        if overlay.tally is None:
-            overlay.tally = session.store.tally(session.tenant)
-        count = overlay.tally.get(after.tier._value_, 0) + overlay.arrivals[after.tier]
-        full = count >= session.policy.capacity[after.tier]
-        seen |= {"counts": {after.tier: count}, "spare": _spare(session, after.tier) if full else None}
     identity = session.engine.identity()
     if identity is not None:
         seen["identity_text"] = identity[1]
@@ -326,15 +320,29 @@ def look(session: Session, change: ask.Change, before: Record | None, after: Rec
         seen["successor"] = overlay.records.get(change.by) or fetch(session, change.by, own=True)
     if isinstance(change, ask.Restore):
         seen["contained"] = session.store.steps(session.tenant, after.id)[-1].op == "contain"
+    return View(**seen)
+
+
+def compare(session: Session, case: Case, view: View, overlay: Overlay) -> View:
+    """Return a view with the memories that a step is compared with, and how many its tier holds."""
+    change, before, after = case.change, case.before, case.after
+    seen: dict[str, Any] = {}
+    arrives = before is None or before.tier is not after.tier or isinstance(change, ask.Restore)
+    if arrives and after.tier in session.policy.capacity:
+        if overlay.tally is None:
+            overlay.tally = session.store.tally(session.tenant)
+        count = overlay.tally.get(after.tier._value_, 0) + overlay.arrivals[after.tier]
+        full = count >= session.policy.capacity[after.tier]
+        seen = {"counts": {after.tier: count}, "spare": _spare(session, after.tier) if full else None}
     if not isinstance(change, ask.Insert):
-        return View(**seen)
+        return replace(view, **seen)
     near = neighbours(session, after, overlay) if before is None else ()
     # What a value under another name was before says nothing of this one.
     named = after.key is not None and after.content_type is ContentType.STRUCTURED
     revised = (before,) if before is not None else () if named else near
     known = overlay.ahead.get(after.id, ((), True))[1]
     past = echoes(session, revised, after, overlay, known=known)
-    return View(**seen, neighbours=near, echoes=past, forms=overlay.forms)
+    return replace(view, **seen, neighbours=near, echoes=past, forms=overlay.forms)
 
 
 def case_of(session: Session, change: ask.Change, before: Record | None, after: Record, *, reason: str = "") -> Case:
@@ -439,6 +447,46 @@ def _recorded(session: Session, evidence: tuple[str, ...]) -> frozenset[str]:
     return frozenset(names & set(evidence))
 
 
+class _Meter:
+    """Seconds of processor time, asked of the system only where so much time went by that it matters."""
+
+    def __init__(self) -> None:
+        self._processor, self._wall, self._spent = time.thread_time(), time.perf_counter(), 0.0
+
+    def __call__(self) -> float:
+        wall = time.perf_counter()
+        elapsed, self._wall = wall - self._wall, wall
+        if elapsed > pipeline.BUDGET:
+            # A thread that waited for its turn has used less: no more than since the first gate.
+            elapsed = min(elapsed, time.thread_time() - self._processor)
+        self._spent += elapsed
+        return self._spent
+
+
+#: Fields by which a memory is compared with others; the gates may change them.
+_compared = attrgetter("text", "tier", "scope", "sensitivity")
+
+
+def judge(
+    session: Session, case: Case, overlay: Overlay, known: dict[str, tuple[Finding, ...]] | None = None
+) -> pipeline.Judged:
+    """Return what the gates say of one step behind those of an ``overlay``.
+
+    The redactor is asked where there is something to note what it finds in: ``known``.
+    """
+    view = look(session, case.change, case.before, case.after, overlay)
+    if known is not None:
+        view = replace(view, personal=personal(session, case, known))
+
+    def nearby(now: Case, view: View) -> View:
+        if _compared(now.after) != _compared(case.after):
+            # What was found out ahead is of the memory as it came.
+            overlay.ahead.pop(case.after.id, None)
+        return compare(session, now, view, overlay)
+
+    return pipeline.judge(case, view, session.policy, meter=_Meter(), compare=nearby)
+
+
 def judged(
     session: Session,
     change: ask.Change,
@@ -449,12 +497,5 @@ def judged(
     reason: str = "",
     known: dict[str, tuple[Finding, ...]] | None = None,
 ) -> pipeline.Judged:
-    """Return what the gates say of one change, by itself or behind those of an ``overlay``.
-
-    The redactor is asked where there is something to note what it finds in: ``known``.
-    """
-    case = case_of(session, change, before, after, reason=reason)
-    view = look(session, change, before, after, overlay or Overlay())
-    if known is not None:
-        view = replace(view, personal=personal(session.engine, case, known))
-    return pipeline.judge(case, view, session.policy)
+    """Return what the gates say of one change; see ``judge``."""
+    return judge(session, case_of(session, change, before, after, reason=reason), overlay or Overlay(), known)

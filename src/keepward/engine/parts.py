@@ -128,7 +128,8 @@ def _cut(text: str, start: int, limit: int, spans: list[tuple[int, int]]) -> tup
     most = start + limit
     for pattern in _ENDS:
         for match in reversed(list(pattern.finditer(text, start + limit // 2, most + 1))):
-            if match.start() <= most and not _inside(match.start(), match.end(), spans):
+            inside = any(first < match.end() and match.start() < last for first, last in spans)
+            if match.start() <= most and not inside:
                 return match.start(), match.end()
     cut = most
     while cut > start + 1 and (unicodedata.combining(text[cut]) or text[cut] in _JOINERS or text[cut - 1] in _JOINERS):
@@ -139,7 +140,3 @@ def _cut(text: str, start: int, limit: int, spans: list[tuple[int, int]]) -> tup
         if cut <= start:
             raise Unusable("holds a passage that a gate points at and that is longer than the text limit")
     return cut, cut
-
-
-def _inside(start: int, end: int, spans: list[tuple[int, int]]) -> bool:
-    return any(first < end and start < last for first, last in spans)

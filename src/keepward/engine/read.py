@@ -310,7 +310,7 @@ def _complete(session: Session, asked: Query, index: Index, lacking: int, *, dat
     """Return the index and how many entries lack vectors, once those were taken in that were computed meanwhile."""
     if asked.vector_model is None:
         return index, 0
-    whole = not unembedded(session.engine, session.tenant)
+    whole = not unembedded(session)
     if not database and session.indexes.refreshed(session.tenant, whole=whole):
         return session.indexes.level(session.store, session.tenant), 0
     if not whole:

@@ -32,9 +32,9 @@ from keepward.engine import identity
 from keepward.engine.commit import Steps, Transaction, transact
 from keepward.engine.credentials import may_be_one_person
 from keepward.engine.look import Overlay, judged
-from keepward.engine.session import Engine, Session
+from keepward.engine.session import Session
 from keepward.engine.traces import revived
-from keepward.engine.view import occupant, reaches, says_the_same, veiled, visible, withholds
+from keepward.engine.view import occupant, reaches, says_the_same, seen, visible
 from keepward.errors import Conflict, InvalidInput, KeepwardError, NotFound, StaleVersion, Unauthorised
 from keepward.gates.content import scrub_secret
 from keepward.gates.detect.engine import Finding
@@ -45,7 +45,7 @@ from keepward.model.commit import Reason, Receipt, ReceiptKind, Step
 from keepward.model.fold import apply
 from keepward.model.memory import Record, Sensitivity, Status
 from keepward.model.proposal import Committed, Decided, ProposalState, Refused, Waiting, digest_of
-from keepward.model.trust import Actor
+from keepward.model.trust import ActorKind
 
 #: The fields of a change that the gates look at.
 _GIVEN: dict[Any, tuple[str, ...]] = {
@@ -60,6 +60,7 @@ _Result = TypeVar("_Result")
 _review = reasons_of("review")
 #: Stands where the reason of a proposal stood whose body is no longer kept.
 DROPPED = "[no longer kept]"
+_UNKNOWN = "there is no proposal by that id in this tenant; `keepward pending` lists them"
 _NO_DECIDER = "deciding takes a reviewer or the owner; an agent cannot approve or reject"
 #: What stands as the decision on a proposal that was stored with words of its reviewer's own.
 AMENDED = "approved with changes"
@@ -72,33 +73,31 @@ def pending(session: Session, *, state: str = "pending") -> list[Waiting]:
 
     ``state`` is that of all of them, or ``all``.
     """
-    within = [item for each in _queue(session, state) if (item := within_reach(session, each)) is not None]
-    return compared(session, within)
+    return shown(session, proposals(session, state))
 
 
-def compared(session: Session, items: Sequence[Waiting]) -> list[Waiting]:
-    """Return proposals, those that wait compared with what their memories say now; see ``Waiting.stale``."""
-    open_items = [item for item in items if item.state == "pending"]
-    ids = sorted({name for item in open_items for name, version in item.base.items() if version})
-    newest = {each.id: each for each in session.store.records(session.tenant, ids).records} if ids else {}
-    return [_compared(session, item, newest) if item.state == "pending" else item for item in items]
+def proposals(session: Session, state: str = "pending") -> list[Waiting]:
+    """Return the proposals of a state that a handle may read, oldest first, not yet for it to see; see ``shown``."""
+    # What has run out still waits as far as the store knows; nothing else turns into what waits.
+    everything = session.store.queue(session.tenant, state="pending" if state == "pending" else None)
+    found = [_as_of_now(session, item) for item in everything]
+    return [item for item in found if state in {item.state, "all"} and _is_within_reach(session, item)]
 
 
-def _compared(session: Session, item: Waiting, newest: Mapping[str, Record]) -> Waiting:
-    if identity.is_edition(item):
-        return replace(item, stale=identity.outdated(session, item) is not None)
-    based = {name: newest.get(name) for name, version in item.base.items() if version}
-    moved = [each for name, each in based.items() if each and not says_the_same(session, each, item.base[name])]
-    shown = (veiled(each) if withholds(session, each) else each for each in moved if reaches(session, each.scope))
-    return replace(item, stale=bool(moved) or None in based.values(), current=tuple(shown))
+def _as_of_now(session: Session, item: Waiting) -> Waiting:
+    """Return a proposal as expired once it is past its term."""
+    over = item.state == "pending" and item.expires_at <= session.clock.now()
+    return replace(item, state="expired") if over else item
 
 
-def within_reach(session: Session, item: Waiting) -> Waiting | None:
-    """Return a proposal without the words that a handle may not read; None where it lies out of its reach."""
-    if session.actor.may_decide:
-        return item
-    steps = visible(session, item.steps)
-    return replace(item, steps=steps) if len(steps) == len(item.steps) else None
+def ran_out(session: Session) -> int:
+    """Return how many proposals expired undecided and can be reopened, of those that a handle may read.
+
+    Those of jobs are left out: a job asks again. Of a body that was dropped no operation is left.
+    """
+    return sum(
+        bool(item.steps) and item.proposer.kind is not ActorKind.JOB for item in proposals(session, state="expired")
+    )
 
 
 def proposal(session: Session, proposal_id: str) -> Waiting:
@@ -108,45 +107,61 @@ def proposal(session: Session, proposal_id: str) -> Waiting:
         NotFound: there is none by that id within reach.
     """
     item = session.store.waiting(session.tenant, proposal_id)
-    if item is not None and (seen := within_reach(session, as_read(session, item))) is not None:
-        return compared(session, [seen])[0]
-    raise NotFound("there is no proposal by that id in this tenant; `keepward pending` lists them")
+    if item is None or not _is_within_reach(session, item):
+        raise NotFound(_UNKNOWN)
+    return shown(session, [_as_of_now(session, item)])[0]
 
 
-def as_read(session: Session, item: Waiting) -> Waiting:
-    """Return a proposal as it is for this handle now: expired once past its term, and whether it may approve it."""
-    if item.state != "pending":
-        return item
-    if item.expires_at <= session.clock.now():
-        return replace(item, state="expired")
-    return replace(item, may_approve=_bar(session, item) is None)
+def _is_within_reach(session: Session, item: Waiting) -> bool:
+    if session.actor.may_decide:
+        return True
+    return all(reaches(session, side.scope) for step in item.steps for side in (step.before, step.after) if side)
+
+
+def shown(session: Session, items: Sequence[Waiting]) -> list[Waiting]:
+    """Return proposals within reach as a handle sees them: without the words that it may not read.
+
+    Those that wait say whether it may approve them, and how their memories are now; see ``Waiting.stale``.
+    """
+    ids = sorted({name for item in items if item.state == "pending" for name in item.base})
+    newest = {each.id: each for each in session.store.records(session.tenant, ids).records} if ids else {}
+    if not session.actor.may_decide:
+        items = [replace(item, steps=visible(session, item.steps)) for item in items]
+    return [_compared(session, item, newest) if item.state == "pending" else item for item in items]
+
+
+def _compared(session: Session, item: Waiting, newest: Mapping[str, Record]) -> Waiting:
+    item = replace(item, may_approve=_bar(session, item) is None)
+    if identity.is_edition(item):
+        return replace(item, stale=identity.is_outdated(session, item))
+    changed = _changed(session, item, newest)
+    current = (seen(session, newest[name]) for name in changed if name in newest)
+    return replace(item, stale=bool(changed), current=tuple(filter(None, current)))
+
+
+def _changed(session: Session, item: Waiting, newest: Mapping[str, Record]) -> list[str]:
+    """Return the memories that a proposal builds on and that say something else by now, or are not there."""
+    return [
+        name
+        for name, version in sorted(item.base.items())
+        if not (says_the_same(session, newest[name], version) if name in newest else version == 0)
+    ]
 
 
 def _bar(session: Session, item: Waiting) -> str | None:
     """Return why this handle may not approve a proposal, and who may; None where it may. See (4)."""
     if not session.actor.may_decide:
         return _NO_DECIDER
-    decided = session.policy.decides(session.actor)
-    if not decided and any(_may_be_proposer(session, item.proposer, actor) for actor in (session.actor, *session.via)):
+    if not session.policy.decides(session.actor) and any(
+        item.proposer.could_be(actor) or (session.policy.four_eyes and may_be_one_person(session, item.proposer, actor))
+        for actor in (session.actor, *session.via)
+    ):
         return (
             "the proposer cannot approve its own proposal, nor can another whose name looks the same; another person "
             "has to, with a token of their own: `keepward token create --rights reviewer --name NAME`. Under four eyes "
             "a token counts as who made it: propose and approve with two tokens that were made at the machine"
         )
     return identity.objection(session.actor) if identity.is_edition(item) else None
-
-
-def _may_be_proposer(session: Session, proposer: Actor, actor: Actor) -> bool:
-    if proposer.could_be(actor):
-        return True
-    return session.policy.four_eyes and may_be_one_person(session, proposer, actor)
-
-
-def _queue(session: Session, state: str) -> list[Waiting]:
-    # What has run out still waits as far as the store knows; nothing else turns into what waits.
-    everything = session.store.queue(session.tenant, state="pending" if state == "pending" else None)
-    read = [as_read(session, item) for item in everything]
-    return [item for item in read if state in {item.state, "all"}]
 
 
 def approve(session: Session, proposal_id: str, *, digest: str | None = None) -> Committed:
@@ -163,16 +178,15 @@ def approve(session: Session, proposal_id: str, *, digest: str | None = None) ->
     def decide(session: Session) -> _Approval:
         item, steps = _as_seen(session, proposal_id, digest)
         if identity.is_edition(item):
-            why = identity.outdated(session, item)
-            if why is not None:
-                raise _Ended(item, "stale", why)
-            steps = (identity.approved(session, item),)
+            step = identity.approved(session, item)
+            if isinstance(step, str):
+                raise _Ended(item, "stale", step)
+            steps = (step,)
         else:
             _still_fits(session, item, steps)
         return _Approval(item=item, steps=steps, reasons=item.reasons)
 
-    with identity.following(session):
-        return _settled(session, lambda: transact(session, decide, _carry_out, beforehand=True))
+    return _settled(session, lambda: transact(session, decide, _carry_out, beforehand=True))
 
 
 def _as_seen(
@@ -191,7 +205,11 @@ def _as_seen(
         raise Conflict("memory is switched off by policy; the proposal goes on waiting")
     if if_version is not None:
         item = _rebased(session, item, if_version)
-    return item, _following(item.steps, _unchanged(session, item))
+    newest = {record.id: record for record in session.store.records(session.tenant, sorted(item.base)).records}
+    for name in _changed(session, item, newest):
+        what = "the identity" if identity.is_edition(item) else f"memory {name}"
+        raise _Ended(item, "stale", f"{what} has changed since this was proposed")
+    return item, _following(item.steps, newest)
 
 
 def _rebased(session: Session, item: Waiting, version: int) -> Waiting:
@@ -231,7 +249,7 @@ def _carry_out(transaction: Transaction, approval: _Approval) -> Committed:
     now = session.clock.now()
     decided = replace(item, state="approved", decided_by=by, decided_at=now, decision=approval.decision)
     if identity.is_edition(item):
-        identity.keep(transaction, item.steps[0].after.text, over=approval.steps[0].after.metadata["before"])
+        identity.put_in_force(transaction, item.steps[0].after.text, over=approval.steps[0].after.metadata["before"])
     transaction.writer.put_waiting(decided, was="pending")
     steps, amended = tuple(approval.steps), approval.decision == AMENDED
     stored = transaction.commit(
@@ -311,7 +329,15 @@ def _judge_amended(
     broken = ill_formed(change, item.reason, session.policy)
     if broken:
         return None, broken
-    after = _amended_record(session, step, change)
+    asked = step.after
+    # The same words are still who said them first; new words of a new memory are by who changed them.
+    change = replace(change, text=ask.KEEP) if change.text == asked.text else change
+    after = apply(change, asked, session.frame())
+    own = after.text != asked.text and step.before is None
+    author = session.actor.label if own else asked.author
+    after = replace(after, version=asked.version, updated_at=asked.updated_at, author=author)
+    if after == asked:
+        raise InvalidInput("nothing is changed: approve it as it is")
     made = _change_of(replace(step, after=after))
     if change.consent and isinstance(made, ask.SAYING):
         made = replace(made, consent=True)
@@ -321,33 +347,20 @@ def _judge_amended(
         return None, broken
     # The owner's words are judged as the owner's, a reviewer's as those that they take the place of (5).
     actor = session.actor if session.policy.decides(session.actor) else item.proposer
-    asked = replace(session, actor=actor, scope=after.scope)
-    said = judged(asked, made, step.before, after, reason=item.reason, known=found)
+    said = judged(
+        replace(session, actor=actor, scope=after.scope), made, step.before, after, reason=item.reason, known=found
+    )
     reasons = tuple(said.reasons)
     if said.decision in {"refuse", "same"}:
         return None, reasons
-    seen = {(each.gate, each.code) for each in item.reasons}
-    if any((each.gate, each.code) not in seen for each in said.held):
+    before = {(each.gate, each.code) for each in item.reasons}
+    if any((each.gate, each.code) not in before for each in said.held):
         detail = "these words would be held for what the proposal was not held for; it goes on waiting as it was"
         return None, (_review("amendment_held", detail), *reasons)
     if session.policy.four_eyes and any(each.gate == "authority" for each in said.held):
         detail = "policy asks for four eyes: words of your own wait for another person; it goes on waiting as it was"
         return None, (_review("four_eyes", detail), *reasons)
     return said.case.after, reasons
-
-
-def _amended_record(session: Session, step: Step, change: ask.Replace) -> Record:
-    """Return what a step would store, with a change to it: new words of a new memory are by who changed them."""
-    asked = step.after
-    # The same words are still who said them first.
-    change = replace(change, text=ask.KEEP) if change.text == asked.text else change
-    after = apply(change, asked, session.frame())
-    own = after.text != asked.text and step.before is None
-    author = session.actor.label if own else asked.author
-    after = replace(after, version=asked.version, updated_at=asked.updated_at, author=author)
-    if after == asked:
-        raise InvalidInput("nothing is changed: approve it as it is")
-    return after
 
 
 class _Ended(Exception):
@@ -370,28 +383,27 @@ def _settled(session: Session, attempt: Callable[[], _Result]) -> _Result:
 def approve_many(session: Session, items: Iterable[Mapping[str, Any]]) -> list[Decided]:
     """Approve one after the other, by ``id`` with the ``digest`` that was seen; one that fails stops no other."""
     wanted = {each["id"]: each.get("digest") for each in items}
-
-    def decide(proposal_id: str) -> Decided:
-        outcome = approve(session, proposal_id, digest=wanted[proposal_id])
-        return Decided(id=proposal_id, outcome=outcome, receipt=outcome.receipt)
-
-    return [_tried(proposal_id, decide) for proposal_id in wanted]
+    return _each(wanted, lambda name: approve(session, name, digest=wanted[name]))
 
 
 def reject_many(session: Session, ids: Sequence[str], *, reason: str) -> list[Decided]:
     """Reject one after the other for one reason; one that fails stops no other."""
-
-    def decide(proposal_id: str) -> Decided:
-        return Decided(id=proposal_id, receipt=reject(session, proposal_id, reason=reason))
-
-    return [_tried(proposal_id, decide) for proposal_id in dict.fromkeys(ids)]
+    return _each(dict.fromkeys(ids), lambda name: reject(session, name, reason=reason))
 
 
-def _tried(proposal_id: str, decide: Callable[[str], Decided]) -> Decided:
-    try:
-        return decide(proposal_id)
-    except KeepwardError as fault:
-        return Decided(id=proposal_id, error=fault)
+def _each(ids: Iterable[str], decide: Callable[[str], Committed | Receipt]) -> list[Decided]:
+    results = []
+    for name in ids:
+        try:
+            done = decide(name)
+        except KeepwardError as fault:
+            results.append(Decided(id=name, error=fault))
+            continue
+        if isinstance(done, Receipt):
+            results.append(Decided(id=name, receipt=done))
+        else:
+            results.append(Decided(id=name, outcome=done, receipt=done.receipt))
+    return results
 
 
 def reject(session: Session, proposal_id: str, *, reason: str) -> Receipt:
@@ -426,7 +438,7 @@ def reopen(session: Session, proposal_id: str, *, reason: str) -> Receipt:
     """
     _check_reason(reason, "the receipt keeps why a decision was taken back")
     item, now = _within_queue(session, proposal_id), session.clock.now()
-    state = as_read(session, item).state
+    state = _as_of_now(session, item).state
     if state not in {"rejected", "expired"}:
         raise Conflict(f"the proposal is {state}; only one that was rejected or has expired goes back into the queue")
     if not item.steps:
@@ -442,14 +454,14 @@ def notices(session: Session) -> list[Waiting]:
     """Return decisions on this actor's proposals that it has not been told yet, and mark them told."""
     mine = [
         item
-        for item in _queue(session, "all")
+        for item in (_as_of_now(session, each) for each in session.store.queue(session.tenant, state=None))
         if item.proposer.is_same(session.actor) and item.state in {"rejected", "expired", "stale"} and not item.told
     ]
     if mine:
         with session.store.write() as writer:
             for item in mine:
                 writer.put_waiting(replace(item, told=True))
-    return [replace(item, steps=visible(session, item.steps)) for item in mine]
+    return shown(session, mine)
 
 
 def drop_bodies(session: Session) -> int:
@@ -476,7 +488,7 @@ def _within_queue(session: Session, proposal_id: str) -> Waiting:
         raise Unauthorised(_NO_DECIDER)
     item = session.store.waiting(session.tenant, proposal_id)
     if item is None:
-        raise NotFound("there is no proposal by that id in this tenant; `keepward pending` lists them")
+        raise NotFound(_UNKNOWN)
     return item
 
 
@@ -489,18 +501,6 @@ def _open(session: Session, proposal_id: str, *, to_reject: bool = False) -> Wai
     if item.expires_at <= session.clock.now():
         raise _Ended(item, "expired", "it waited longer than policy allows")
     return item
-
-
-def _unchanged(session: Session, item: Waiting) -> dict[str, Record]:
-    """Return the newest records of what a proposal builds on, and refuse where one was changed since."""
-    newest = {record.id: record for record in session.store.records(session.tenant, sorted(item.base)).records}
-    for memory_id, version in sorted(item.base.items()):
-        record = newest.get(memory_id)
-        same = version == 0 if record is None else says_the_same(session, record, version)
-        if not same:
-            what = "the identity" if identity.is_edition(item) else f"memory {memory_id}"
-            raise _Ended(item, "stale", f"{what} has changed since this was proposed")
-    return newest
 
 
 def _following(steps: Sequence[Step], newest: Mapping[str, Record]) -> tuple[Step, ...]:
@@ -522,8 +522,9 @@ def _following(steps: Sequence[Step], newest: Mapping[str, Record]) -> tuple[Ste
 
 
 def _still_fits(session: Session, item: Waiting, steps: Sequence[Step]) -> None:
-    """Refuse an approval whose key was taken, or which policy no longer lets through."""
+    """Judge steps once more, as their proposer's, and refuse what would not be stored by now; see (5)."""
     own = {step.after.id for step in steps}
+    overlay = Overlay()
     for step in steps:
         after = step.after
         if after.key is not None and after.status is Status.ACTIVE:
@@ -539,9 +540,16 @@ def _still_fits(session: Session, item: Waiting, steps: Sequence[Step]) -> None:
         # What a detector has learnt since must not slip in through an old proposal.
         if any(scrub_secret(text) != text for _, text in named(after)):
             raise _Ended(item, "stale", "it holds what looks like a secret")
-    why = objection(session.engine, replace(item, steps=tuple(steps)))
-    if why is not None:
-        raise _Ended(item, "stale", why)
+        proposer = replace(session, scope=after.scope, actor=item.proposer, via=(), consent=False)
+        try:
+            found = judged(proposer, _change_of(step), step.before, after, overlay=overlay, reason=item.reason)
+        except Conflict as fault:
+            raise _Ended(item, "stale", str(fault)) from fault
+        if found.decision == "same" and found.existing is not None:
+            raise _Ended(item, "stale", f"memory {found.existing.id} says the same by now")
+        if found.decision == "refuse":
+            raise _Ended(item, "stale", f"{found.reasons[0].gate} refuses it by now: {found.reasons[0].detail}")
+        overlay.take(step.before, after)
 
 
 def _decide(session: Session, item: Waiting, state: ProposalState, why: str) -> Receipt:
@@ -558,24 +566,6 @@ def _noted(
     with session.store.write() as writer:
         writer.put_waiting(item, was=was)
         return Transaction(session.inside(writer), writer).receipt(kind, facts, (reason,), at=at)
-
-
-def objection(engine: Engine, item: Waiting) -> str | None:
-    """Return why the steps of a proposal would be refused by now, as a sentence; None when they would not."""
-    overlay = Overlay()
-    for step in item.steps:
-        change = _change_of(step)
-        session = Session(engine=engine, tenant=item.tenant, scope=step.after.scope, actor=item.proposer)
-        try:
-            found = judged(session, change, step.before, step.after, overlay=overlay, reason=item.reason)
-        except Conflict as fault:
-            return str(fault)
-        if found.decision == "same" and found.existing is not None:
-            return f"memory {found.existing.id} says the same by now"
-        if found.decision == "refuse":
-            return f"{found.reasons[0].gate} refuses it by now: {found.reasons[0].detail}"
-        overlay.take(step.before, step.after)
-    return None
 
 
 def _change_of(step: Step) -> ask.Change:

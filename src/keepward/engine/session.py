@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol
 
 from keepward.engine.index import Indexes
 from keepward.errors import Unauthorised
@@ -43,7 +43,7 @@ class Unasked(Exception):
     """A model has to be asked about a text, and inside of a transaction none is."""
 
 
-class _Silent:
+class _ClosedRedactor:
     def find(self, text: str) -> Sequence[tuple[int, int, str]]:
         raise Unasked
 
@@ -85,8 +85,6 @@ class Engine:
     used_at: dict[tuple[str, str], datetime] = field(default_factory=dict)
     #: What agents were handed lately, by tenant; see ``handed``.
     handed: dict[str, Handed] = field(default_factory=dict)
-    #: What the queue is filtered by, by tenant, with the tenant's writes when it was read; see ``waiting``.
-    queues: dict[str, tuple[int, dict[str, Any]]] = field(default_factory=dict)
     #: Rerankers at a few commits, by tenant and commit number.
     rerankers: dict[tuple[str, int], ActiveReranker] = field(default_factory=dict)
     #: Remembers erasures outside of the store; None where this machine has no place for it.
@@ -95,10 +93,6 @@ class Engine:
     wake: Wake = lambda *, wrote: None
     #: Bytes beside the store; None for a copy that is only looked into.
     blobs: BlobStore | None = None
-
-    def inside(self, writer: Writer) -> Engine:
-        """Return the engine of a transaction: it reads what that transaction sees, and asks no model."""
-        return replace(self, store=cast("Store", writer), redactor=_Silent() if self.redactor else None)
 
     def note_outside(self, what: str, entry: Mapping[str, Any]) -> bool:
         """Note outside of the store what holds whatever an older copy of it says; return whether that was possible."""
@@ -143,30 +137,36 @@ class Session:
     consent: bool = False
     #: Whether a person inspects the store, in the console or by a command: nothing that is read counts as use.
     inspects: bool = False
+    #: The open transaction that this session reads in; None outside of one.
+    writer: Writer | None = None
+    #: The engine's, where there is a transaction, its view of the store, and a redactor that refuses to be asked.
+    store: Store = field(init=False, repr=False, compare=False)
+    redactor: Redactor | None = field(init=False, repr=False, compare=False)
+    clock: Clock = field(init=False, repr=False, compare=False)
+    ids: IdSource = field(init=False, repr=False, compare=False)
+    embedder: Embedder | None = field(init=False, repr=False, compare=False)
+    policy: Policy = field(init=False, repr=False, compare=False)
+    indexes: Indexes = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        engine, inside = self.engine, self.writer is not None
+        object.__setattr__(self, "store", self.writer if inside else engine.store)
+        object.__setattr__(self, "redactor", _ClosedRedactor() if inside and engine.redactor else engine.redactor)
+        object.__setattr__(self, "clock", engine.clock)
+        object.__setattr__(self, "ids", engine.ids)
+        object.__setattr__(self, "embedder", engine.embedder)
+        object.__setattr__(self, "policy", engine.policy)
+        object.__setattr__(self, "indexes", engine.indexes)
 
     @property
-    def store(self) -> Store:
-        return self.engine.store
+    def embeds_inside(self) -> bool:
+        """Whether the embedder is quick enough to be asked inside of a transaction."""
+        return getattr(self.embedder, "in_transaction", False)
 
     @property
-    def clock(self) -> Clock:
-        return self.engine.clock
-
-    @property
-    def ids(self) -> IdSource:
-        return self.engine.ids
-
-    @property
-    def embedder(self) -> Embedder | None:
-        return self.engine.embedder
-
-    @property
-    def policy(self) -> Policy:
-        return self.engine.policy
-
-    @property
-    def indexes(self) -> Indexes:
-        return self.engine.indexes
+    def asks_models(self) -> bool:
+        """Whether a write asks a model that no transaction may wait for."""
+        return self.redactor is not None or (self.embedder is not None and not self.embeds_inside)
 
     @property
     def credential(self) -> dict[str, str]:
@@ -180,7 +180,7 @@ class Session:
 
     def inside(self, writer: Writer) -> Session:
         """Return the session of a transaction: what it reads is what that transaction sees, and no model is asked."""
-        return replace(self, engine=self.engine.inside(writer))
+        return replace(self, writer=writer)
 
     def owner(self, what: str, right: str = "admin") -> None:
         """See that an owner asks; to erase, everybody behind the handle has to have the right.
@@ -204,54 +204,50 @@ def principal(actor: Actor) -> str:
     return actor.credential or actor.label
 
 
-def note_handed(session: Session, records: Iterable[Record]) -> Trust | None:
-    """Note what is handed to an agent; return its least trust where that is below an agent's and is news."""
-    if session.actor.kind is not ActorKind.AGENT or not session.policy.mark_what_was_read:
+def _least(session: Session, records: Iterable[Record]) -> Trust | None:
+    """Return the least trust of what an agent is handed, where that is below its own; None otherwise."""
+    if session.actor.kind is not ActorKind.AGENT:
         return None
     least = min((record.effective_trust for record in records), default=Trust.AGENT)
-    if least >= Trust.AGENT:
+    return least if least < Trust.AGENT else None
+
+
+def note_handed(session: Session, records: Iterable[Record]) -> Trust | None:
+    """Note what is handed to an agent; return its least trust where that is below an agent's and is news."""
+    least = _least(session, records) if session.policy.mark_what_was_read else None
+    if least is None:
         return None
-    of, key, now = (
-        session.engine.handed.setdefault(session.tenant, Handed()),
-        (principal(session.actor), least),
-        session.clock.now(),
-    )
-    before = of.last.get(key)
-    of.last[key] = now
+    last, now = session.engine.handed.setdefault(session.tenant, Handed()).last, session.clock.now()
+    key = (principal(session.actor), least)
+    before = last.get(key)
+    last[key] = now
     return least if before is None or now - before > LATELY / 2 else None
 
 
 def handed_facts(session: Session, records: Iterable[Record]) -> dict[str, str]:
     """Return what a receipt says of what was handed: nothing, where none of it is below an agent's trust."""
-    if session.actor.kind is not ActorKind.AGENT:
-        return {}
-    least = min((record.effective_trust for record in records), default=Trust.AGENT)
-    return {"handed": least.label, "to": principal(session.actor)} if least < Trust.AGENT else {}
+    least = _least(session, records)
+    return {} if least is None else {"handed": least.label, "to": principal(session.actor)}
 
 
 def least_handed(session: Session) -> Trust | None:
-    """Return the least trust of what an agent was handed lately, where that is below its own; None otherwise."""
+    """Return the least trust of what an agent was handed lately, where that is below its own; None otherwise.
+
+    What other processes handed it is read from their receipts, once for each state of the tenant.
+    """
     if session.actor.kind is not ActorKind.AGENT or not session.policy.mark_what_was_read:
         return None
-    now = session.clock.now()
+    now, mine = session.clock.now(), principal(session.actor)
     of = session.engine.handed.setdefault(session.tenant, Handed())
-    _take_receipts(session.engine, session.tenant, of, now)
-    mine = principal(session.actor)
-    lately = [trust for (name, trust), at in of.last.items() if name == mine and now - at <= LATELY]
-    return min(lately, default=None)
-
-
-def _take_receipts(engine: Engine, tenant: str, of: Handed, now: datetime) -> None:
-    """Take over what receipts of other processes say."""
-    writes = engine.store.writes(tenant)
-    if writes == of.writes:
-        return
-    of.writes = writes
-    millis = to_micros(now - LATELY) // 1000
-    begin = f"{millis >> 16:08x}-{millis & 0xFFFF:04x}"
-    for receipt in engine.store.handed(tenant, max(begin, of.read)):
-        of.read = max(of.read, receipt["id"])
-        trust = _BY_LABEL.get(receipt.get("handed", ""))
-        if trust is not None and isinstance(receipt.get("to"), str):
-            key, at = (receipt["to"], trust), datetime.fromisoformat(receipt["at"])
-            of.last[key] = max(at, of.last.get(key, at))
+    writes = session.store.writes(session.tenant)
+    if writes != of.writes:
+        of.writes = writes
+        millis = to_micros(now - LATELY) // 1000
+        begin = f"{millis >> 16:08x}-{millis & 0xFFFF:04x}"
+        for receipt in session.store.handed(session.tenant, max(begin, of.read)):
+            of.read = max(of.read, receipt["id"])
+            trust = _BY_LABEL.get(receipt.get("handed", ""))
+            if trust is not None and isinstance(receipt.get("to"), str):
+                key, at = (receipt["to"], trust), datetime.fromisoformat(receipt["at"])
+                of.last[key] = max(at, of.last.get(key, at))
+    return min((trust for (name, trust), at in of.last.items() if name == mine and now - at <= LATELY), default=None)

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from keepward.engine import identity
@@ -33,8 +33,9 @@ from keepward.gates.authority import authority
 from keepward.gates.content import scrub_secret
 from keepward.gates.verdict import Refuse, View
 from keepward.model.change import BOOKKEEPING, Archive, Revert
-from keepward.model.codec import canonical, digest, hidden
-from keepward.model.commit import MARK, Commit, Reason, Step
+from keepward.model.codec import canonical, hidden
+from keepward.model.codec import digest as keyless_digest
+from keepward.model.commit import MARK, Reason, Step
 from keepward.model.fold import apply
 from keepward.model.journal import CommitView, Conflicting, Containment, Difference, Lifted, Rollback, Selector
 from keepward.model.memory import Record, Status, Tier
@@ -42,7 +43,10 @@ from keepward.model.query import EVERYTHING
 from keepward.model.trust import RESERVED, Rights
 from keepward.model.value import to_micros
 
+_id = attrgetter("id")
 _IN_NO_WAY = BOOKKEEPING | {"expire"}
+#: What every version of a memory has of its own.
+_OF_A_VERSION: dict[str, Any] = {"version": 0, "updated_at": None}
 
 
 def roll_back(session: Session, commit: str, *, with_later: bool = False, dry_run: bool = False) -> Rollback:
@@ -71,7 +75,7 @@ def roll_back(session: Session, commit: str, *, with_later: bool = False, dry_ru
             return replace(plan, receipt=receipt, receipt_id=receipt.id)
         if found.edition is not None:
             text, over = found.edition
-            identity.keep(transaction, text, over=over)
+            identity.put_in_force(transaction, text, over=over)
         reason = f"rollback of {', '.join(plan.undone)}"
         stored = transaction.commit(
             found, reason=reason, kind="rollback", reasons=plan.reasons, details=undoes, receipt_kind="rollback"
@@ -79,8 +83,7 @@ def roll_back(session: Session, commit: str, *, with_later: bool = False, dry_ru
         receipt = stored.receipt
         return replace(plan, applied=True, commit=stored.commit, receipt=receipt, receipt_id=receipt.id)
 
-    with identity.following(session):
-        return transact(session, decide, carry_out, beforehand=True, idle=idle)
+    return transact(session, decide, carry_out, beforehand=True, idle=idle)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,23 +115,28 @@ def _reverting(session: Session, name: str, *, with_later: bool) -> _Reverting:
         undone = replace(plan, already=True, commit=first.commit, receipt_id=details.receipt, undone=details.undoes)
         return _Reverting(plan=undone)
     views, conflicts = _reach(session, view, with_later=with_later)
+    # By memory, the version to return to: the one before the oldest undone commit.
+    targets: dict[str, int] = {}
     for each in views:
         _permitted(session, each)
-    targets = _targets(views)
+        targets |= {step.after.id: step.before.version if step.before else 0 for step in reversed(each.steps)}
     steps, reasons = _steps(session, targets)
-    differences = tuple(
-        Difference(id=step.after.id, before=_holding(step.before), after=_holding(step.after))
-        for step in visible(session, steps)
-    )
     plan = replace(
         plan,
         undone=tuple(each.commit.id for each in views),
-        targets=differences,
+        targets=tuple(
+            Difference(id=step.after.id, before=_if_active(step.before), after=_if_active(step.after))
+            for step in visible(session, steps)
+        ),
         conflicts=(*conflicts, *_taken_keys(session, steps)),
         dependents=tuple(closure(session, targets)),
         reasons=reasons,
     )
     return _Reverting(steps=steps, plan=plan, edition=identity.reverted(session, steps))
+
+
+def _if_active(record: Record | None) -> Record | None:
+    return record if record is not None and (record.status is Status.ACTIVE or record.scope == RESERVED) else None
 
 
 def _permitted(session: Session, view: CommitView) -> None:
@@ -202,23 +210,10 @@ def _cancelled(session: Session, steps: Sequence[tuple[CommitView, Step]], since
             continue
         before = min(undone, key=itemgetter(0))[1].before
         # One that was undone itself goes with the rollback that undid it.
-        if before and _content(before) == _content(step.after) and not _undoing(session, made.commit.id):
+        same = before and replace(before, **_OF_A_VERSION) == replace(step.after, **_OF_A_VERSION)
+        if same and not _undoing(session, made.commit.id):
             cancelled |= {made.commit.seq, *(seq for seq, _ in undone)}
     return cancelled
-
-
-def _content(record: Record) -> Record:
-    """Return a record without what every version has of its own."""
-    return replace(record, version=0, updated_at=None)
-
-
-def _targets(undone: list[CommitView]) -> dict[str, int]:
-    """Return, by memory id, the version to return to: the one before the oldest undone commit."""
-    versions: dict[str, int] = {}
-    for view in undone:
-        for step in reversed(view.steps):
-            versions[step.after.id] = step.before.version if step.before else 0
-    return versions
 
 
 def _steps(session: Session, targets: dict[str, int]) -> tuple[list[Step], tuple[Reason, ...]]:
@@ -226,7 +221,10 @@ def _steps(session: Session, targets: dict[str, int]) -> tuple[list[Step], tuple
     reasons: list[Reason] = []
     for memory_id, version in sorted(targets.items()):
         before = fetch(session, memory_id, own=True)
-        earlier = _at_version(session, memory_id, version) if version else None
+        made = session.store.steps(session.tenant, memory_id) if version else ()
+        earlier = next((step.after for step in made if step.after.version == version), None)
+        if version and earlier is None:
+            raise Conflict(f"version {version} of memory {memory_id} is no longer kept")
         if Status.ERASED in {before.status, earlier and earlier.status}:
             detail = f"what memory {memory_id} said then was erased and is not brought back"
             reasons.append(Reason(gate="erased", code="erased", detail=detail))
@@ -239,13 +237,6 @@ def _steps(session: Session, targets: dict[str, int]) -> tuple[list[Step], tuple
         reasons += found.reasons
         steps.append(Step(op="revert", before=before, after=after))
     return steps, tuple(reasons)
-
-
-def _at_version(session: Session, memory_id: str, version: int) -> Record:
-    for step in session.store.steps(session.tenant, memory_id):
-        if step.after.version == version:
-            return step.after
-    raise Conflict(f"version {version} of memory {memory_id} is no longer kept")
 
 
 def _taken_keys(session: Session, steps: list[Step]) -> list[Conflicting]:
@@ -261,11 +252,6 @@ def _taken_keys(session: Session, steps: list[Step]) -> list[Conflicting]:
             newest = session.store.history(session.tenant, holder.id)[-1][0].commit
             found.append(Conflicting(memory_id=holder.id, seq=newest.seq, commit_id=newest.id))
     return found
-
-
-def _holding(record: Record | None) -> Record | None:
-    kept = record is not None and (record.status is Status.ACTIVE or record.scope == RESERVED)
-    return record if kept else None
 
 
 #: The op of its events and the kind of its commit.
@@ -287,7 +273,8 @@ def contain(session: Session, selector: Selector, *, digest: str | None = None, 
     def decide(session: Session) -> _Containing:
         found = impact(session, selector)
         items = tuple(record for record in (*found.direct, *found.derived) if not _is_gone(session, record))
-        named = _digest(session.tenant, selector, items)
+        shown = [session.tenant, selector.way, selector.value, [[record.id, record.version] for record in items]]
+        named = keyless_digest("containment", canonical(shown)).hex()
         result = Containment(applied=False, impact=found, items=items, digest=named)
         if digest is None or not items:
             return _Containing(result=result)
@@ -295,6 +282,8 @@ def contain(session: Session, selector: Selector, *, digest: str | None = None, 
             raise Conflict("the plan is not the one you saw: what it would contain has changed; look at it again")
         if scrub_secret(why) != why:
             raise InvalidInput("the reason holds what looks like a secret; leave it out")
+        if not (session.policy.enabled and session.policy.capture):
+            raise Unauthorised("memory is switched off by policy; switch capture on to contain")
         return _Containing(steps=[_contained_step(session, record) for record in items], result=result)
 
     def carry_out(transaction: Transaction, found: _Containing) -> Containment:
@@ -320,19 +309,10 @@ def _is_gone(session: Session, record: Record) -> bool:
     return record.status is Status.ARCHIVED and session.store.steps(session.tenant, record.id)[-1].op == CONTAIN
 
 
-def _digest(tenant: str, selector: Selector, items: tuple[Record, ...]) -> str:
-    return digest(
-        "containment",
-        canonical([tenant, selector.way, selector.value, [[record.id, record.version] for record in items]]),
-    ).hex()
-
-
 def _contained_step(session: Session, record: Record) -> Step:
     now = session.clock.now()
     after = replace(record, status=Status.ARCHIVED, version=record.version + 1, updated_at=now)
     case = case_of(session, Archive(id=record.id), record, after)
-    if not (session.policy.enabled and session.policy.capture):
-        raise Unauthorised("memory is switched off by policy; switch capture on to contain")
     verdict = authority(case, View(now=now), session.policy)
     if isinstance(verdict, Refuse):
         raise Unauthorised(verdict.reasons[0].detail)
@@ -361,7 +341,11 @@ def lift(session: Session, name: str) -> Lifted:
             raise Conflict(
                 "nothing stands against what that memory said: it was lifted, or erased on a machine without a key"
             )
-        return Steps([_lifted_step(session, each, marks) for each in (record, *_others(session, record, marks))])
+        # With it go the marks of other memories of the tenant that said the same.
+        found = session.store.find(session.tenant, EVERYTHING, live_at=None, limit=None).records
+        others = [each for each in found if each.status is Status.ERASED and each.id != record.id]
+        stones = [record, *sorted((each for each in others if not marks.isdisjoint(each.aliases)), key=_id)]
+        return Steps([_lifted_step(session, each, marks) for each in stones])
 
     def carry_out(transaction: Transaction, found: Steps) -> Lifted:
         stored = transaction.commit(found, reason="said again, it is remembered", kind=LIFT, receipt_kind="lift")
@@ -369,20 +353,22 @@ def lift(session: Session, name: str) -> Lifted:
         return Lifted(tombstones=tombstones, commit=stored.commit, receipt=stored.receipt)
 
     done = transact(session, decide, carry_out)
-    _list(session, done.commit, list(done.tombstones))
+    # An older copy in which the erasures are carried out anew refuses no more than this one.
+    entry = {
+        "entry": LIFT,
+        "store": session.store.store_id,
+        "tenant": hidden(session.tenant),
+        "commit": done.commit.id,
+        "at": to_micros(done.commit.at),
+        "memories": list(done.tombstones),
+    }
+    session.engine.note_outside("the lift", entry)
     return done
 
 
 def lifted(entries: Iterable[Mapping[str, Any]]) -> set[str]:
     """Return the ids of memories whose erasure is carried out anew without marks, as the list says."""
     return {name for entry in entries if entry.get("entry") == LIFT for name in entry["memories"][:1]}
-
-
-def _others(session: Session, record: Record, marks: set[str]) -> list[Record]:
-    """Return the other tombstones of the tenant with any of these marks, by id."""
-    found = session.store.find(session.tenant, EVERYTHING, live_at=None, limit=None).records
-    stones = [each for each in found if each.status is Status.ERASED and each.id != record.id]
-    return sorted((each for each in stones if not marks.isdisjoint(each.aliases)), key=lambda each: each.id)
 
 
 def _lifted_step(session: Session, record: Record, marks: set[str]) -> Step:
@@ -394,16 +380,3 @@ def _lifted_step(session: Session, record: Record, marks: set[str]) -> Step:
         updated_at=session.clock.now(),
     )
     return Step(op=LIFT, before=record, after=after)
-
-
-def _list(session: Session, commit: Commit, ids: list[str]) -> None:
-    """Note it beside the erasures: an older copy in which they are carried out anew refuses no more than this one."""
-    entry = {
-        "entry": LIFT,
-        "store": session.store.store_id,
-        "tenant": hidden(session.tenant),
-        "commit": commit.id,
-        "at": to_micros(commit.at),
-        "memories": ids,
-    }
-    session.engine.note_outside("the lift", entry)

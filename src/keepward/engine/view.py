@@ -88,7 +88,7 @@ def _token_scope(session: Session) -> str | None:
         return None
     from keepward.engine.credentials import known
 
-    return known(session.engine, session.actor.credential).scope
+    return known(session, session.actor.credential).scope
 
 
 def withholds(session: Session, record: Record) -> bool:
@@ -116,6 +116,13 @@ def veiled(record: Record) -> Record:
     """Return a record without what it says: whose, where and when it is stay, and how to get at the rest."""
     bare: dict[str, Any] = {**dict.fromkeys(WORDS), **dict.fromkeys(WORD_LISTS, ())}
     return replace(record, text=WITHHELD, metadata_json=None, occurred_at=None, **bare)
+
+
+def seen(session: Session, record: Record) -> Record | None:
+    """Return a record as a handle may read it: without its words where these are withheld, None where it lies apart."""
+    if not reaches(session, record.scope):
+        return None
+    return veiled(record) if withholds(session, record) else record
 
 
 def visible(session: Session, steps: Sequence[Step]) -> tuple[Step, ...]:

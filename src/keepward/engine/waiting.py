@@ -1,27 +1,23 @@
 """What a person looks at to decide: the queue by windows, and what bears on one proposal.
 
 Invariants
-(1) Every row that is counted or shown matches its seal.
-(2) Between two windows no proposal is read again unless it was written anew in between, which its seal tells; what is
-    held for that is who, why and where, and no text.
-(3) A reviewer sees every field of the payload, byte for byte, but that every character no reader sees is written as
+(1) Every proposal that is counted or shown matches its seal.
+(2) A reviewer sees every field of the payload, byte for byte, but that every character no reader sees is written as
     ``⟦U+200B⟧``; two payloads that differ never look the same.
-(4) What is opened for a decision is no more than who decides may read; nothing is written and no use is counted.
+(3) What is opened for a decision is no more than who decides may read; nothing is written and no use is counted.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from keepward.engine.read import search
-from keepward.engine.review import as_read, compared, proposal, within_reach
+from keepward.engine.review import proposal, proposals, shown
 from keepward.engine.session import Session
-from keepward.engine.view import handed_in, proven, reaches, veiled, withheld_from
+from keepward.engine.view import handed_in, proven, veiled, withheld_from
 from keepward.errors import KeepwardError, Unauthorised
 from keepward.gates.detect.text import show_invisible
 from keepward.model.codec import encode_record
@@ -33,8 +29,6 @@ from keepward.model.value import from_micros
 
 #: Most memories that are shown as similar.
 ALIKE = 5
-#: From so many proposals on all of them are read at once.
-_MANY = 500
 #: Of a text, so many characters are looked for.
 GIST = 2_000
 #: What each gate looks for, for somebody who reads it the first time.
@@ -53,22 +47,6 @@ MEANING: Mapping[str, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """What the queue is sorted, filtered and counted by (2)."""
-
-    id: str
-    state: str
-    created_at: datetime
-    until: datetime
-    proposer: str
-    gates: tuple[str, ...]
-    tiers: tuple[str, ...]
-    ops: tuple[str, ...]
-    #: Of what it would change, before and after.
-    scopes: frozenset[str]
-
-
 def queue(
     session: Session,
     *,
@@ -84,26 +62,22 @@ def queue(
     ``counts`` has, of all that have the state, how many there are by proposer, gate, tier and operation.
     """
     check_limit(limit)
-    now = session.clock.now()
-    known = [each for each in _rows(session) if state in {"all", _state(each, now)}]
+    known = proposals(session, state)
     chosen = [
         each
         for each in known
-        if (proposer in {None, each.proposer})
-        and (gate is None or gate in each.gates)
-        and (tier is None or tier in each.tiers)
+        if (proposer in {None, each.proposer.label})
+        and (gate is None or gate in _gates(each))
+        and (tier is None or tier in _tiers(each))
     ]
-    ids = [each.id for each in chosen[offset : offset + limit]]
-    found = {each.id: each for each in session.store.proposals(session.tenant, ids)}
-    read = (within_reach(session, as_read(session, found[each])) for each in ids if each in found)
     counts = {
-        "proposer": Counter(each.proposer for each in known),
-        "gate": Counter(gate for each in known for gate in each.gates),
-        "tier": Counter(tier for each in known for tier in each.tiers),
-        "op": Counter(op for each in known for op in each.ops),
+        "proposer": Counter(each.proposer.label for each in known),
+        "gate": Counter(gate for each in known for gate in _gates(each)),
+        "tier": Counter(tier for each in known for tier in _tiers(each)),
+        "op": Counter(op for each in known for op in {step.op for step in each.steps}),
     }
     return Queue(
-        items=tuple(compared(session, [item for item in read if item is not None])),
+        items=tuple(shown(session, chosen[offset : offset + limit])),
         offset=offset,
         total=len(chosen),
         counts={name: dict(sorted(each.items())) for name, each in counts.items()},
@@ -111,66 +85,12 @@ def queue(
     )
 
 
-def waiting_rows(session: Session) -> list[Row]:
-    """Return the rows of the proposals that wait, of those that a handle may read, oldest first."""
-    now = session.clock.now()
-    return [each for each in _rows(session) if _state(each, now) == "pending"]
+def _gates(item: Waiting) -> set[str]:
+    return {each.gate for each in item.reasons}
 
 
-def ran_out(session: Session) -> int:
-    """Return how many proposals expired undecided and can be reopened, of those that a handle may read.
-
-    Those of jobs are left out: a job asks again. Of a body that was dropped no operation is left.
-    """
-    now = session.clock.now()
-    old = (each for each in _rows(session) if _state(each, now) == "expired" and each.ops)
-    return sum(not each.proposer.startswith("job:") for each in old)
-
-
-def _state(row: Row, now: datetime) -> str:
-    return "expired" if row.state == "pending" and row.until <= now else row.state
-
-
-def _rows(session: Session) -> list[Row]:
-    """Return the rows of what a handle may read of the tenant's queue, oldest first; see (2)."""
-    store, tenant = session.store, session.tenant
-    writes = store.writes(tenant)
-    when, known = session.engine.queues.get(tenant, (None, {}))
-    if when != writes:
-        marks = store.queue_marks(tenant)
-        anew = [name for name, mark in marks.items() if name not in known or known[name][0] != mark]
-        bodies = store.queue_bodies(tenant, None if len(anew) > _MANY else anew)
-        read = {body["id"]: _row_in(body) for body in bodies}
-        # What does not hold is not among the rows, and is looked at anew the next time.
-        known = {
-            name: (mark, read[name]) if name in read else known[name]
-            for name, mark in marks.items()
-            if name in read or (name in known and known[name][0] == mark)
-        }
-        session.engine.queues[tenant] = (writes, known)
-    rows = [row for _, row in known.values()]
-    if session.actor.may_decide:
-        return rows
-    # Of thousands most lie in the same scopes.
-    within = {scopes: all(reaches(session, at) for at in scopes) for scopes in {row.scopes for row in rows}}
-    return [row for row in rows if within[row.scopes]]
-
-
-def _row_in(body: Mapping[str, Any]) -> Row:
-    """Return the row of a proposal from its JSON values."""
-    steps, proposer = body["steps"], body["proposer"]
-    sides = [[step[side] for side in ("before", "after") if step[side]] for step in steps]
-    return Row(
-        body["id"],
-        body["state"],
-        datetime.fromisoformat(body["created_at"]),
-        datetime.fromisoformat(body["expires_at"]),
-        f"{proposer['kind']}:{proposer['name']}",
-        tuple(dict.fromkeys(each["gate"] for each in body["reasons"])),
-        tuple(dict.fromkeys(after["tier"] for *_, after in sides)),
-        tuple(dict.fromkeys(each["op"] for each in steps)),
-        frozenset(record["scope"] for step in sides for record in step),
-    )
+def _tiers(item: Waiting) -> set[str]:
+    return {step.after.tier.value for step in item.steps}
 
 
 def background(session: Session, proposal_id: str) -> Background:
@@ -185,18 +105,7 @@ def background(session: Session, proposal_id: str) -> Background:
     item = proposal(session, proposal_id)
     own = {step.after.id for step in item.steps}
     texts = [step.after for step in item.steps if step.before is None or step.before.text != step.after.text]
-    before = {step.after.id: step.before for step in item.steps if step.before is not None}
-    return Background(
-        id=item.id,
-        meaning={each.gate: MEANING[each.gate] for each in item.reasons if each.gate in MEANING},
-        evidence=_evidence(session, dict.fromkeys(ref for step in item.steps for ref in step.after.evidence)),
-        similar=_similar(session, texts[0], own) if texts else (),
-        reached=_reached(session, before) if before else None,
-    )
-
-
-def _evidence(session: Session, references: Iterable[str]) -> tuple[Evidence, ...]:
-    named = list(references)
+    named = list(dict.fromkeys(ref for step in item.steps for ref in step.after.evidence))
     records = session.store.records(session.tenant, named).records
     hidden = withheld_from(session, records)
     # Under the names that they were asked for by.
@@ -205,7 +114,17 @@ def _evidence(session: Session, references: Iterable[str]) -> tuple[Evidence, ..
         for each in records
         for name in (each.id, *each.aliases)
     }
-    return tuple(Evidence(reference=each, memory=known.get(each)) for each in named)
+    # The contexts that held what it would change, as it is.
+    changed = dict.fromkeys((step.after.id for step in item.steps if step.before is not None), 1)
+    held = handed_in(session, changed) if changed else {}
+    newest = (proven(session, name, held[name]) for name in sorted(held, reverse=True))
+    return Background(
+        id=item.id,
+        meaning={each.gate: MEANING[each.gate] for each in item.reasons if each.gate in MEANING},
+        evidence=tuple(Evidence(reference=each, memory=known.get(each)) for each in named),
+        similar=_similar(session, texts[0], own) if texts else (),
+        reached=Reached(contexts=len(held), last=next(filter(None, newest), None)) if changed else None,
+    )
 
 
 def _similar(session: Session, record: Record, own: set[str]) -> tuple[Similar, ...]:
@@ -219,13 +138,6 @@ def _similar(session: Session, record: Record, own: set[str]) -> tuple[Similar, 
         return ()
     hits = [each for each in found.hits if each.memory.id not in own][:ALIKE]
     return tuple(Similar(memory=each.memory, score=each.score, why=each.why) for each in hits)
-
-
-def _reached(session: Session, before: Mapping[str, Record]) -> Reached:
-    """Return how many contexts held what a proposal would change, as it stands, and the last of them."""
-    held = handed_in(session, dict.fromkeys(before, 1))
-    newest = (proven(session, name, held[name]) for name in sorted(held, reverse=True))
-    return Reached(contexts=len(held), last=next(filter(None, newest), None))
 
 
 def legible(text: str) -> str:

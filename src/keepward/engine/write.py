@@ -8,20 +8,18 @@ Invariants
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 from keepward import guesses
 from keepward.engine import blobs
 from keepward.engine.commit import Steps, Stored, Transaction, transact
 from keepward.engine.features import packed
-from keepward.engine.look import Overlay, before_of, case_of, look, look_ahead, newest, parents_of, personal
-from keepward.engine.session import Engine, Session, least_handed
+from keepward.engine.look import Overlay, before_of, case_of, judge, look_ahead, newest, parents_of
+from keepward.engine.session import Session, least_handed
 from keepward.engine.traces import revived
-from keepward.engine.view import reaches, veiled, withholds
+from keepward.engine.view import reaches, seen, veiled, withholds
 from keepward.errors import Conflict, InvalidInput, NotFound, Unauthorised
 from keepward.gates import pipeline
 from keepward.gates.authority import vouches
@@ -29,7 +27,7 @@ from keepward.gates.content import glance, scrub_private, scrub_secret
 from keepward.gates.detect.engine import Finding
 from keepward.gates.shape import ill_formed, oversized
 from keepward.gates.state import makes_room
-from keepward.gates.verdict import Case, View
+from keepward.gates.verdict import Case
 from keepward.model.change import (
     SAYING,
     Archive,
@@ -56,7 +54,6 @@ MANY = 20
 _UNCHANGED = "nothing was changed: the memory already says and holds all of this"
 #: Where memory is switched off nothing is written.
 _NOWHERE: Any = None
-_Result = TypeVar("_Result")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -86,24 +83,24 @@ class Draft:
     blind: bool = False
     #: The least trust of what the proposer was handed lately, where that is below its own.
     heard: Trust | None = None
-    #: What a redactor found, by text; kept where a proposal is judged once more.
+    #: What a redactor found, by text; stored where a proposal is judged once more.
     personal: dict[str, tuple[Finding, ...]] = field(default_factory=dict)
     #: Newest versions the steps build on, by memory id; 0 for a new memory.
     base: dict[str, int] = field(default_factory=dict)
 
-    @cached_property
-    def decision(self) -> pipeline.Decision:
-        """The strictest decision of all items, with what holds the whole."""
-        decisions = {item.decision for item in self.items}
+    def decision(self, items: Sequence[Judgement]) -> pipeline.Decision:
+        """Return the strictest decision of items, with what holds the whole."""
+        decisions = {item.decision for item in items}
         if "refuse" in decisions:
             return "refuse"
-        if not any(item.steps for item in self.items):
+        if not any(item.steps for item in items):
             return "same"
         return "quarantine" if self.held or "quarantine" in decisions else "allow"
 
-    @cached_property
+    @property
     def steps(self) -> list[Step]:
-        if self.atomic and self.decision != "allow":
+        """The changes to commit."""
+        if self.atomic and self.decision(self.items) != "allow":
             return []
         return [step for item in self.items if item.decision == "allow" for step in item.steps]
 
@@ -111,24 +108,16 @@ class Draft:
         """Return what recall needs of a record; see ``Overlay.features``."""
         return self.overlay.features(record)
 
+    def add(self, item: Judgement, change: Change, before: Record | None, after: Record) -> None:
+        """Add a step to a judged change, and to what the changes behind it are judged on."""
+        op = "replace" if isinstance(change, Insert) and before is not None else operation(change)
+        item.steps.append(Step(op=op, before=before, after=after))
+        self.base.setdefault(after.id, before.version if before else 0)
+        if self.atomic or item.decision == "allow":
+            self.overlay.take(before, after)
 
-_Draft = TypeVar("_Draft", bound=Draft)
-
-
-class _Meter:
-    """Seconds of processor time, asked of the system only where so much time went by that it matters."""
-
-    def __init__(self) -> None:
-        self._processor, self._wall, self._spent = time.thread_time(), time.perf_counter(), 0.0
-
-    def __call__(self) -> float:
-        wall = time.perf_counter()
-        elapsed, self._wall = wall - self._wall, wall
-        if elapsed > pipeline.BUDGET:
-            # A thread that waited for its turn has used less: no more than since the first gate.
-            elapsed = min(elapsed, time.thread_time() - self._processor)
-        self._spent += elapsed
-        return self._spent
+    def prepare(self, transaction: Transaction) -> None:
+        """Store what the steps refer to, before they are committed or held."""
 
 
 def propose(
@@ -164,49 +153,23 @@ def propose(
         return draft
 
     operations = [operation(change) for change in changes]
-    return outcome_of(session, decide, operations, conversation=conversation, kind=kind, size=len(changes))
+    return store_draft(session, decide, operations, conversation=conversation, kind=kind)[0]
 
 
-def outcome_of(
-    session: Session,
-    decide: Callable[[Session], _Draft],
-    operations: list[str],
-    *,
-    conversation: str | None = None,
-    kind: str = "write",
-    size: int = 1,
-    before: Callable[[Transaction, _Draft], None] = lambda *_: None,
-) -> Outcome:
-    """Decide about one proposal as a whole, and carry that out; ``before`` is called where any of it is to be kept."""
+def propose_each(
+    session: Session, changes: Sequence[Change], *, reason: str, conversation: str | None = None, kind: str = "write"
+) -> list[Outcome]:
+    """Judge changes one by one; commit the good ones together; return outcomes in the order given."""
+    if not changes:
+        return []
+    found: dict[str, tuple[Finding, ...]] = {}
 
-    def carry_out(transaction: Transaction, draft: _Draft) -> Outcome:
-        last = draft.items[-1]
-        reasons = (*draft.held, *(each for item in draft.items for each in item.reasons))
-        if draft.decision == "refuse":
-            return _refuse(transaction, reasons, operations)
-        if draft.decision == "same":
-            return _duplicate(transaction, last, reasons)
-        before(transaction, draft)
-        if draft.decision == "quarantine":
-            steps = [step for item in draft.items for step in item.steps]
-            return _hold(transaction, steps, draft.base, last.reason, reasons)
-        stored = transaction.commit(draft, reason=last.reason, conversation=conversation, kind=kind, reasons=reasons)
-        return _committed(session, draft.steps, stored, reasons)
+    def decide(session: Session) -> Draft:
+        draft = Draft(atomic=False, personal=found, heard=least_handed(session))
+        return _judge_each(session, changes, reason, draft)
 
-    return _transact(session, decide, carry_out, size)
-
-
-def _judge_each(session: Session, changes: Sequence[Change], reason: str, draft: Draft) -> Draft:
-    """Judge changes one by one, each on what those before it would store."""
-    for change, folded in zip(changes, _fold_ahead(session, changes, reason, draft), strict=True):
-        try:
-            judged = _judge(session, change, reason, draft, folded)
-        except (NotFound, Unauthorised) as fault:
-            # What builds on a memory that is not there is refused by itself and spoils no other.
-            detail = "it builds on a memory that is not there" if isinstance(fault, NotFound) else str(fault)
-            judged = _refused(Reason(gate="shape", code="unknown_memory", detail=detail))
-        draft.items.append(judged)
-    return draft
+    operations = [operation(change) for change in changes]
+    return store_draft(session, decide, operations, conversation=conversation, kind=kind)
 
 
 class Rehearsal:
@@ -230,63 +193,87 @@ class Rehearsal:
         return [(self._OUTCOMES[item.decision], item.reasons) for item in judged]
 
 
-def propose_each(
-    session: Session, changes: Sequence[Change], *, reason: str, conversation: str | None = None, kind: str = "write"
+def store_draft(
+    session: Session,
+    decide: Callable[[Session], Draft],
+    operations: Sequence[str],
+    *,
+    conversation: str | None = None,
+    kind: str = "write",
 ) -> list[Outcome]:
-    """Judge changes one by one; commit the good ones together; return outcomes in the order given."""
-    found: dict[str, tuple[Finding, ...]] = {}
-
-    def decide(session: Session) -> Draft:
-        draft = Draft(atomic=False, personal=found, heard=least_handed(session))
-        return _judge_each(session, changes, reason, draft)
+    """Decide about a proposal and store what comes of it; return its outcome, or one for each change."""
 
     def carry_out(transaction: Transaction, draft: Draft) -> list[Outcome]:
-        allowed = [each for item in draft.items if item.decision == "allow" for each in item.reasons]
-        reasons = tuple(dict.fromkeys(allowed))
-        stored = None
-        if draft.steps:
-            stored = transaction.commit(draft, reason=reason, conversation=conversation, kind=kind, reasons=reasons)
-        judged = zip(changes, draft.items, strict=True)
-        return [_ended(transaction, change, item, draft, stored) for change, item in judged]
+        stored: Stored | None = None
 
-    return _transact(session, decide, carry_out, len(changes), together=True) if changes else []
+        def commit(items: Sequence[Judgement], reasons: tuple[Reason, ...]) -> Stored:
+            return transaction.commit(
+                draft, reason=_reason_of(items), conversation=conversation, kind=kind, reasons=reasons
+            )
 
+        def conclude(items: Sequence[Judgement], operations: Sequence[str]) -> Outcome:
+            reasons = (*draft.held, *(each for item in items for each in item.reasons))
+            steps = [step for item in items for step in item.steps]
+            decision = draft.decision(items)
+            if decision == "refuse":
+                return _refuse(transaction, reasons, operations)
+            if decision == "same":
+                return _duplicate(transaction, items[-1], reasons, confirm=draft.atomic)
+            draft.prepare(transaction)
+            if decision == "quarantine":
+                base = {step.after.id: draft.base[step.after.id] for step in steps}
+                return _hold(transaction, steps, base, items[-1].reason, reasons)
+            done = stored or commit(items, reasons)
+            records = tuple(_visible_step(session, step).after for step in steps)
+            return Committed(records=records, commit=done.commit, receipt=done.receipt, reasons=reasons)
 
-def _transact(
-    session: Session,
-    decide: Callable[[Session], _Draft],
-    carry_out: Callable[[Transaction, _Draft], _Result],
-    size: int,
-    *,
-    together: bool = False,
-) -> _Result:
-    """Decide and carry out; with memory switched off, when everything is refused, without the store."""
+        if draft.atomic:
+            return [conclude(draft.items, operations)]
+        allowed = [item for item in draft.items if item.decision == "allow"]
+        if allowed:
+            stored = commit(allowed, tuple(dict.fromkeys(each for item in allowed for each in item.reasons)))
+        return [conclude([item], [name]) for item, name in zip(draft.items, operations, strict=True)]
+
     if not session.policy.enabled:
+        # Everything is refused, without the store.
         return carry_out(Transaction(session, _NOWHERE), decide(session))
-    slow = session.embedder is not None or session.engine.redactor is not None or size > MANY
-    result = transact(session, decide, carry_out, beforehand=slow, together=together)
-    outcomes: list[Any] = result if isinstance(result, list) else [result]
+    many = session.asks_models or len(operations) > MANY
+    outcomes = transact(session, decide, carry_out, beforehand=many, together=True)
     if any(reason.gate == "erased" for each in outcomes for reason in each.reasons):
-        guesses.add(size)
-    return result
+        guesses.add(len(operations))
+    return outcomes
 
 
-def _ended(transaction: Transaction, change: Change, item: Judgement, draft: Draft, stored: Stored | None) -> Outcome:
-    match item.decision:
-        case "allow":
-            assert stored is not None
-            return _committed(transaction.session, item.steps, stored, item.reasons)
-        case "quarantine":
-            base = {step.after.id: draft.base[step.after.id] for step in item.steps}
-            return _hold(transaction, item.steps, base, item.reason, item.reasons)
-        case "same":
-            return _duplicate(transaction, item, item.reasons, confirm=False)
-    return _refuse(transaction, item.reasons, [operation(change)])
+def _reason_of(items: Sequence[Judgement]) -> str:
+    """Return the reason of a commit; where only some changes have consent, the one without personal identifiers."""
+    given = dict.fromkeys(item.reason for item in items)
+    return next((each for each in given if len(given) == 1 or scrub_private(each) == each), items[-1].reason)
 
 
-def _committed(session: Session, steps: Sequence[Step], stored: Stored, reasons: tuple[Reason, ...]) -> Committed:
-    records = tuple(_visible_step(session, step).after for step in steps)
-    return Committed(records=records, commit=stored.commit, receipt=stored.receipt, reasons=reasons)
+def _judge_each(session: Session, changes: Sequence[Change], reason: str, draft: Draft) -> Draft:
+    """Judge changes one by one, each on what those before it would store.
+
+    Those that build on nothing are folded first, and the store is asked about all of them at once.
+    """
+    alone = [isinstance(change, Insert) and change.key is None and not change.derived_from for change in changes]
+    folded: list[_Folded | Judgement | None] = [None] * len(changes)
+    if sum(alone) > 1:
+        folded = [
+            _fold(session, change, reason, draft) if apart else None
+            for change, apart in zip(changes, alone, strict=True)
+        ]
+        cases = [each[0] for each in folded if isinstance(each, tuple)]
+        look_ahead(session, [case.after for case in cases], draft.overlay)
+        glance(cases)
+    for change, known in zip(changes, folded, strict=True):
+        try:
+            judged = _judge(session, change, reason, draft, known)
+        except (NotFound, Unauthorised) as fault:
+            # What builds on a memory that is not there is refused by itself and spoils no other.
+            detail = "it builds on a memory that is not there" if isinstance(fault, NotFound) else str(fault)
+            judged = _refused(Reason(gate="shape", code="unknown_memory", detail=detail))
+        draft.items.append(judged)
+    return draft
 
 
 def _refused(*reasons: Reason) -> Judgement:
@@ -321,81 +308,58 @@ def _fold(session: Session, change: Change, reason: str, draft: Draft) -> _Folde
     broken = oversized(after, session.policy)
     if broken:
         return _refused(*broken)
-    objection = blobs.objection(session, before, after)
+    objection = None if after.blob is None else blobs.objection(session, before, after)
     if objection is not None:
         return _refused(objection)
     case = case_of(session, change, before, after, reason=reason)
     return case, frame
 
 
-def _fold_ahead(
-    session: Session, changes: Sequence[Change], reason: str, draft: Draft
-) -> list[_Folded | Judgement | None]:
-    """Fold the changes that build on nothing, and ask the store about all of them at once; None for the others."""
-    alone = [isinstance(change, Insert) and change.key is None and not change.derived_from for change in changes]
-    if sum(alone) < 2:
-        return [None] * len(changes)
-    folded = [
-        _fold(session, change, reason, draft) if apart else None for change, apart in zip(changes, alone, strict=True)
-    ]
-    cases = [each[0] for each in folded if isinstance(each, tuple)]
-    look_ahead(session, [case.after for case in cases], draft.overlay)
-    glance(cases)
-    return folded
-
-
 def _judge(
     session: Session, change: Change, reason: str, draft: Draft, folded: _Folded | Judgement | None = None
 ) -> Judgement:
-    folded = _fold(session, change, reason, draft) if folded is None else folded
+    folded = folded or _fold(session, change, reason, draft)
     if isinstance(folded, Judgement):
         return folded
     case, frame = folded
-    change, before, after = case.change, case.before, case.after
-    view = look(session, change, before, after, draft.overlay)
-    view = replace(view, personal=personal(session.engine, case, draft.personal))
-    judged = pipeline.judge(case, view, session.policy, meter=_Meter())
-    if isinstance(change, Insert) and _put_elsewhere(after, judged.case.after):
-        # It was compared with what says the same as the text that came and stands where that was to stand.
-        view = _looked_again(session, change, before, judged.case.after, draft.overlay, view)
-        judged = pipeline.judge(case, view, session.policy, meter=_Meter())
-    result = Judgement(
-        decision=judged.decision, reasons=tuple(judged.reasons), reason=judged.case.reason, existing=judged.existing
-    )
-    if after.heard is not None and isinstance(change, SAYING):
-        detail = f"its writer was handed something of lower trust: written after reading {after.heard.label}"
+    change, before, asked = case.change, case.before, case.after
+    judged = judge(session, case, draft.overlay, draft.personal)
+    after, decision, existing = judged.case.after, judged.decision, judged.existing
+    result = Judgement(decision=decision, reasons=tuple(judged.reasons), reason=judged.case.reason, existing=existing)
+    if asked.heard is not None and isinstance(change, SAYING):
+        detail = f"its writer was handed something of lower trust: written after reading {asked.heard.label}"
         result.reasons = (*result.reasons, Reason(gate="authority", code="after_reading", detail=detail))
-    if not reaches(session, after.scope):
+    if not reaches(session, asked.scope):
         # A place that it writes to and does not see: what is there is not told.
         untold = "something like it is known in that scope, which this handle does not see"
         result.reasons = tuple(
             replace(each, detail=untold) if each.gate == "duplicate" else each for each in result.reasons
         )
-        if judged.decision == "same":
+        if decision == "same":
             return _refused(*result.reasons)
-    if judged.decision == "same" and judged.existing is not None:
-        _weigh(result, judged.case.after, judged.existing)
-    if judged.decision in {"refuse", "same"}:
-        if isinstance(change, Insert) and judged.existing is not None:
-            draft.overlay.renamed[change.id] = judged.existing.id
-            if judged.decision == "same":
-                _strengthen(session, change, judged.case, judged.existing, draft, result)
+    if decision in {"refuse", "same"}:
+        if isinstance(change, Insert) and existing is not None:
+            draft.overlay.renamed[change.id] = existing.id
+        if decision == "same" and existing is not None:
+            _confirm(session, judged, existing, draft, result)
         return result
-    unburied = draft.overlay.unburied.get(after.id) is judged.case.after
-    stone = None if unburied or draft.blind else revived(session, after, judged.case.after)
+    unburied = draft.overlay.unburied.get(asked.id) is after
+    stone = None if unburied or draft.blind else revived(session, asked, after)
     if stone is not None:
         return _refused(stone)
-    after = judged.case.after
-    if isinstance(change, Replace | Move) and before is not None and _is_unchanged(before, after):
+    if isinstance(change, Replace | Move) and before is not None and _says_as_much(before, after):
         result.decision, result.existing, result.confirms = "same", before, False
         result.reasons = (Reason(gate="shape", code="unchanged", detail=_UNCHANGED),)
         return result
-    if judged.decision == "quarantine":
+    if decision == "quarantine":
         after = _when_approved(judged.case, before)
-    if view.spare is not None and makes_room(judged.case, view, session.policy):
-        _add(draft, result, Archive(id=view.spare.id), view.spare, apply(Archive(id=view.spare.id), view.spare, frame))
-    _take_vector(session.engine, change, after, draft.overlay)
-    _add(draft, result, change, before, after)
+    view = judged.view
+    if view is not None and view.spare is not None and makes_room(judged.case, view, session.policy):
+        draft.add(result, Archive(id=view.spare.id), view.spare, apply(Archive(id=view.spare.id), view.spare, frame))
+    if isinstance(change, Insert) and change.vector is not None and session.embedder is not None:
+        # Of a text that a gate has rewritten it would still tell what was taken out: see ``Overlay.features``.
+        draft.overlay.vectors[after.id] = (change.text, session.embedder.id, packed(change.vector))
+    draft.add(result, change, before, after)
     return result
 
 
@@ -410,7 +374,7 @@ def _when_approved(case: Case, before: Record | None) -> Record:
     return after
 
 
-def _is_unchanged(before: Record, after: Record) -> bool:
+def _says_as_much(before: Record, after: Record) -> bool:
     """Whether a change leaves a memory as it is, but for the times of its last version and confirmation."""
     same = {name: getattr(before, name) for name in ("version", "updated_at", "reinforced_at")}
     return replace(after, **same) == before
@@ -423,24 +387,20 @@ def _visible_step(session: Session, step: Step) -> Step:
     return replace(step, before=veiled(step.before), after=veiled(step.after))
 
 
-def _weigh(result: Judgement, after: Record, existing: Record) -> None:
-    """Note where the same was said by somebody who is trusted less: that confirms nothing."""
-    if after.trust >= existing.trust:
+def _confirm(session: Session, judged: pipeline.Judged, existing: Record, draft: Draft, result: Judgement) -> None:
+    """Let a restatement confirm a memory where it is trusted as much, and add what it brings."""
+    case, after = judged.case, judged.case.after
+    if after.trust < existing.trust:
+        result.confirms = False
+        detail = (
+            f"said again by the {after.trust.label}, which is trusted less than the {existing.trust.label}: "
+            "not confirmed"
+        )
+        result.reasons = (*result.reasons, Reason(gate="authority", code="not_confirmed", detail=detail))
+    change = case.change
+    if not isinstance(change, Insert) or session.actor.kind is ActorKind.IMPORTER:
         return
-    result.confirms = False
-    detail = (
-        f"said again by the {after.trust.label}, which is trusted less than the {existing.trust.label}: not confirmed"
-    )
-    result.reasons = (*result.reasons, Reason(gate="authority", code="not_confirmed", detail=detail))
-
-
-def _strengthen(
-    session: Session, change: Insert, case: Case, existing: Record, draft: Draft, result: Judgement
-) -> None:
-    """Give a memory what its restatement adds, where the gates let that through or let a person decide."""
-    stronger = None
-    if session.actor.kind is not ActorKind.IMPORTER:
-        stronger = strengthened(existing, case.after, change, session.frame())
+    stronger = strengthened(existing, after, change, session.frame())
     if stronger is None:
         return
     added = Replace(
@@ -450,12 +410,10 @@ def _strengthen(
         confidence=stronger.confidence,
         consent=change.consent,
     )
-    view = look(session, added, existing, stronger, draft.overlay)
-    asked = replace(case, change=added, before=existing, after=stronger)
-    judged = pipeline.judge(asked, view, session.policy, meter=_Meter())
-    if judged.decision not in {"allow", "quarantine"}:
+    again = judge(session, replace(case, change=added, before=existing, after=stronger), draft.overlay)
+    if again.decision not in {"allow", "quarantine"}:
         return
-    result.decision = judged.decision
+    result.decision = again.decision
     more = len(stronger.evidence) - len(existing.evidence)
     told = [
         f"trust {existing.trust.label} -> {stronger.trust.label}" if stronger.trust > existing.trust else "",
@@ -466,53 +424,17 @@ def _strengthen(
         f"{existing.kind.value} -> rule" if stronger.kind is not existing.kind else "",
     ]
     detail = f"what {existing.id} rests on is strengthened: {', '.join(filter(None, told))}"
-    result.reasons = (*result.reasons, Reason(gate="duplicate", code="strengthened", detail=detail), *judged.reasons)
-    _add(draft, result, added, existing, judged.case.after)
+    result.reasons = (*result.reasons, Reason(gate="duplicate", code="strengthened", detail=detail), *again.reasons)
+    draft.add(result, added, existing, again.case.after)
 
 
-def _take_vector(engine: Engine, change: Change, after: Record, overlay: Overlay) -> None:
-    if isinstance(change, Insert) and change.vector is not None and engine.embedder is not None:
-        # Of a text that a gate has rewritten it would still tell what was taken out: see ``Overlay.features``.
-        overlay.vectors[after.id] = (change.text, engine.embedder.id, packed(change.vector))
-
-
-def _put_elsewhere(asked: Record, judged: Record) -> bool:
-    """Whether the gates put another text than was asked for, or put it in another place."""
-    return any(getattr(asked, name) != getattr(judged, name) for name in ("text", "tier", "scope", "sensitivity"))
-
-
-def _looked_again(
-    session: Session, change: Insert, before: Record | None, after: Record, overlay: Overlay, view: View
-) -> View:
-    """Return what the gates may see, with what lies near what they themselves put in place."""
-    overlay.ahead.pop(after.id, None)
-    again = look(session, change, before, after, overlay)
-    return replace(
-        view,
-        neighbours=again.neighbours,
-        echoes=again.echoes,
-        counts={**view.counts, **again.counts},
-        spare=again.spare if after.tier in again.counts else view.spare,
-    )
-
-
-def _add(draft: Draft, result: Judgement, change: Change, before: Record | None, after: Record) -> None:
-    op = "replace" if isinstance(change, Insert) and before is not None else operation(change)
-    result.steps.append(Step(op=op, before=before, after=after))
-    draft.base.setdefault(after.id, before.version if before else 0)
-    if draft.atomic or result.decision == "allow":
-        draft.overlay.take(before, after)
-
-
-def _refuse(transaction: Transaction, reasons: tuple[Reason, ...], operations: list[str]) -> Refused:
+def _refuse(transaction: Transaction, reasons: tuple[Reason, ...], operations: Sequence[str]) -> Refused:
     on = transaction.session.policy.enabled
-    receipt = transaction.receipt("refusal", {"operations": operations}, reasons) if on else None
+    receipt = transaction.receipt("refusal", {"operations": list(operations)}, reasons) if on else None
     return Refused(receipt=receipt, reasons=reasons)
 
 
-def _duplicate(
-    transaction: Transaction, item: Judgement, reasons: tuple[Reason, ...], *, confirm: bool = True
-) -> Duplicate:
+def _duplicate(transaction: Transaction, item: Judgement, reasons: tuple[Reason, ...], *, confirm: bool) -> Duplicate:
     session, record, commit = transaction.session, item.existing, None
     assert record is not None
     lasting = record.kind is not Kind.EVENT and record.tier is not Tier.CORE
@@ -529,7 +451,7 @@ def _duplicate(
         record, commit, receipt = after, stored.commit, stored.receipt
     else:
         receipt = transaction.receipt("duplicate", {"existing": record.id}, reasons)
-    record = veiled(record) if withholds(session, record) else record
+    record = seen(session, record) or veiled(record)
     return Duplicate(record=record, receipt=receipt, reasons=reasons, commit=commit)
 
 

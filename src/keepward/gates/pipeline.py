@@ -42,6 +42,8 @@ GATES: tuple[tuple[str, Gate], ...] = (
 )
 #: What a rollback passes: it brings back what the gates have already judged.
 _FOR_REVERT = frozenset({"secrets", "authority", "capacity"})
+#: The gates that compare a memory with others, after all that rewrite it.
+_COMPARE = frozenset({"duplicate", "capacity"})
 
 #: Seconds of processor time that one gate may take for one change. Lengths are bounded before (see ``shape``), so
 #: that none comes near it; what does is somebody's find.
@@ -69,11 +71,23 @@ class Judged:
     held: list[Reason] = field(default_factory=list)
     #: The memory that says the same, when the decision is ``same``.
     existing: Record | None = None
+    #: What the last gates saw of the store.
+    view: View | None = None
 
 
-def judge(case: Case, view: View, policy: Policy, *, meter: Callable[[], float] = float) -> Judged:
-    """Pass a case through every gate; ``meter`` tells the seconds of processor time that were used so far."""
-    judged = Judged(case=case)
+def judge(
+    case: Case,
+    view: View,
+    policy: Policy,
+    *,
+    meter: Callable[[], float] = float,
+    compare: Callable[[Case, View], View] | None = None,
+) -> Judged:
+    """Pass a case through every gate; ``meter`` tells the seconds of processor time that were used so far.
+
+    ``compare`` adds to the view what the last gates compare with, for what those before them made of the case.
+    """
+    judged = Judged(case=case, view=view)
     if not (policy.enabled and policy.capture):
         judged.decision = "refuse"
         judged.reasons.append(_CAPTURE_OFF if policy.enabled else _MEMORY_OFF)
@@ -93,6 +107,9 @@ def judge(case: Case, view: View, policy: Policy, *, meter: Callable[[], float] 
     for name in gates:
         if isinstance(case.change, Revert) and name not in _FOR_REVERT:
             continue
+        if name in _COMPARE and compare is not None:
+            judged.view = view = compare(judged.case, view)
+            compare = None
         tier = judged.case.after.tier
         objected = ask(name)
         if judged.case.after.tier is not tier and "authority" in decisions:

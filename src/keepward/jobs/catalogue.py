@@ -52,7 +52,7 @@ class Job:
 
 
 def _embed(session: Session, tally: Tally, keep_lease: Callable[[], None]) -> None:
-    if unembedded(session.engine, session.tenant):
+    if unembedded(session):
         tally.counts["embedded"] += reindex(session, batch=EMBEDDED, before_batch=keep_lease)
     else:
         take_in(session.engine, session.tenant, keep_lease)

@@ -55,13 +55,7 @@ def states(session: Session) -> list[JobState]:
 def _state(session: Session, job: Job, row: JobRow, now: datetime) -> JobState:
     schedule = parse_schedule(session.policy.jobs.get(job.name, SCHEDULES[job.name]))
     at = None if row.paused else due_at(schedule, row, now)
-    if (
-        at is not None
-        and at > now
-        and job.name == "embed"
-        and row.outcome != "failed"
-        and unembedded(session.engine, session.tenant)
-    ):
+    if at is not None and at > now and job.name == "embed" and row.outcome != "failed" and unembedded(session):
         # One that failed is tried again after a while: a server of embeddings may be down.
         at = now
     return JobState(

@@ -53,6 +53,9 @@ class HashedEmbedder:
     in Bojanowski et al. (2017), "Enriching Word Vectors with Subword Information".
     """
 
+    #: It takes so little time that a text is embedded inside of a transaction.
+    in_transaction = True
+
     def __init__(self, dim: int = 384) -> None:
         if dim < 16:
             raise ValueError(f"dim must be at least 16, not {dim}")

@@ -325,20 +325,6 @@ class DocumentReads(Snapshot):
             near = (row for row in rows if not asked.isdisjoint(row.body.split(_QUOTE)))
             return values_of(holding(near, self._sealer))
 
-    def queue_marks(self, tenant: str) -> dict[str, tuple[Any, ...]]:
-        """Return, by id of every proposal, oldest first, what is another where it was written anew."""
-        return {row[0]: tuple(row[1:]) for row in self._run("document_marks", tenant, kind="proposals")}
-
-    def queue_bodies(self, tenant: str, ids: Sequence[str] | None = None) -> list[dict[str, Any]]:
-        """Return proposals as JSON values, all or by id; one that does not hold is left out."""
-        if ids is None:
-            return [each.json() for each in self._documents(tenant, "documents", kind="proposals")]
-        return [each.json() for each in self._documents(tenant, "documents_by_id", kind="proposals", ids=listed(ids))]
-
-    def proposals(self, tenant: str, ids: Sequence[str]) -> list[Waiting]:
-        """Return proposals by id, in no order; one that is not there or does not hold is left out."""
-        return self._values(tenant, "documents_by_id", kind="proposals", ids=listed(ids))
-
     def untold(self, tenant: str, now: datetime) -> int:
         """Return how many proposals ended without being stored and without a note that their proposer was told.
 

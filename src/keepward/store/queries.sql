@@ -166,10 +166,6 @@ kind = CAST(:kind AS TEXT)
 {{whole_document}} WHERE tenant = :tenant AND kind = 'proposals'
    AND state IN ('rejected', 'expired', 'stale', 'pending') AND (state <> 'pending' OR until <= :now);
 
--- document_marks --
--- What tells whether a document of one kind is still the one that was read, by instant.
-SELECT id, state, until, seal FROM documents WHERE tenant = :tenant AND {{of_kind}} ORDER BY at, id;
-
 -- documents_last --
 -- Those of one kind with the highest states, highest first.
 {{whole_document}} WHERE tenant = :tenant AND {{of_kind}} AND state IS NOT NULL ORDER BY state DESC LIMIT :limit;

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import pytest
 
 from keepward.engine import screening
-from keepward.gates.detect import injection as orders
 from keepward.gates.detect import secrets
 from keepward.model.trust import Trust
 from support.stages import Maker
@@ -80,19 +79,7 @@ def test_the_oldest_finding_is_forgotten_first(monkeypatch, looks):
     assert looks == ["one", "two", "three", "one"]
 
 
-def test_texts_that_one_look_clears_together_are_not_looked_at_one_by_one(looks, monkeypatch):
-    monkeypatch.setattr(secrets, "calm", lambda text: SECRET not in text.text)
-    monkeypatch.setattr(orders, "calm", lambda text: ORDER not in text.text)
-    make = Maker()
-    tea = [make.record(f"tea number {n}") for n in range(3)]
-    assert all(each == screening.Screened() for each in screening.screen(tea))
-    assert looks == []
-    told = make.record(f"the token is {SECRET}")
-    found = screening.screen([make.record("coffee"), told])
-    assert (looks, [bool(each.text_masks) for each in found]) == (["coffee", told.text], [False, True])
-
-
-def test_a_key_that_holds_an_order_is_found_among_calm_texts(monkeypatch):
+def test_an_order_in_the_name_of_a_speaker_is_found():
     make = Maker()
     named = make.record("tea", speaker=ORDER, trust=Trust.WEB)
     assert [each.drop is None for each in screening.screen([make.record("coffee"), named])] == [True, False]
