@@ -219,6 +219,13 @@ class VerbSuite(AskingSuite):
             draft.append(named, "and dark mode")
         assert agent.get(named).text == "Ana prefers tabs\nand dark mode"
 
+    def test_a_taken_id_is_refused_and_nothing_changes(self, agent: Any) -> None:
+        name = "01a00000-0000-7000-8000-000000000001"
+        agent.propose([Insert(id=name, text="Ana prefers tabs")], reason="new")
+        with pytest.raises(Conflict, match="is taken"):
+            agent.propose([Insert(id=name, text="Ana prefers spaces")], reason="again")
+        assert [record.text for record in agent.find()] == ["Ana prefers tabs"]
+
     def test_a_draft_that_ends_in_an_error_leaves_nothing(self, agent: Any) -> None:
         def failing() -> None:
             with agent.draft(reason="two at once") as draft:

@@ -128,14 +128,17 @@ def propose(
     conversation: str | None = None,
     kind: str = "write",
     held: tuple[Reason, ...] = (),
+    named: bool = False,
 ) -> Outcome:
     """Judge changes as one and carry them out, hold them, or refuse them together.
 
-    ``held`` says why a person is to decide even where every gate would let them through.
+    ``held`` says why a person is to decide even where every gate would let them through. ``named`` says that the caller
+    chose the ids of new memories.
 
     Raises:
         InvalidInput: there is no change at all.
         NotFound, Conflict, StaleVersion: a change names a memory that is not there or has moved on.
+        Conflict: the id of a new memory is taken.
     """
     if not changes:
         raise InvalidInput("there is nothing to do: give at least one change")
@@ -143,6 +146,8 @@ def propose(
 
     def decide(session: Session) -> Draft:
         draft = Draft(held=held, personal=found, heard=least_handed(session))
+        if named:
+            _see_ids_are_free(session, [change.id for change in changes if isinstance(change, Insert)])
         for change in changes:
             try:
                 draft.items.append(_judge(session, change, reason, draft))
@@ -154,6 +159,12 @@ def propose(
 
     operations = [operation(change) for change in changes]
     return store_draft(session, decide, operations, conversation=conversation, kind=kind)[0]
+
+
+def _see_ids_are_free(session: Session, ids: list[str]) -> None:
+    there = session.store.records(session.tenant, ids) if ids else None
+    if len(set(ids)) < len(ids) or (there and (there.records or there.damaged)):
+        raise Conflict("the id of a new memory is taken: make a fresh UUIDv7, or leave the id out")
 
 
 def propose_each(

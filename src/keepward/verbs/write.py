@@ -322,7 +322,7 @@ class Propose(Request[Outcome]):
         if not all(isinstance(change, get_args(Change)) for change in self.changes):
             raise InvalidInput("changes are a list of Insert(...), Replace(...) and the others of keepward")
         changes = [arguments.naming(each) for each in self.changes]
-        return propose(session, changes, reason=self.reason, within=self.session, kind=kind)
+        return propose(session, changes, reason=self.reason, within=self.session, kind=kind, named=True)
 
 
 def change_of(session: Session, sent: Mapping[str, Any]) -> Change:
@@ -348,13 +348,19 @@ def change_of(session: Session, sent: Mapping[str, Any]) -> Change:
 
 
 def propose(
-    session: Session, changes: Sequence[Change], *, reason: str, within: str | None = None, kind: str = "write"
+    session: Session,
+    changes: Sequence[Change],
+    *,
+    reason: str,
+    within: str | None = None,
+    kind: str = "write",
+    named: bool = False,
 ) -> Outcome:
-    """Propose changes together; ``within`` is the conversation that they come from."""
+    """Propose changes together; ``within`` is the conversation that they come from, ``named`` as in the engine."""
     from keepward.engine.write import propose as proposed
 
     _why(reason)
-    return proposed(session, changes, reason=reason, conversation=within, kind=kind)
+    return proposed(session, changes, reason=reason, conversation=within, kind=kind, named=named)
 
 
 def new_memory(session: Session, text: str, given: Mapping[str, Any], *, each: bool = False) -> Insert:
