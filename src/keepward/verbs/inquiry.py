@@ -84,7 +84,7 @@ class FindContradictions(Filtered[Contradictions]):
     def run(self, session: Session) -> Contradictions:
         from keepward.engine.session import note_handed
         from keepward.engine.view import ask_for_sensitive
-        from keepward.jobs.contradictions import contradictions
+        from keepward.jobs.runner import contradictions
 
         if self.include_sensitive:
             ask_for_sensitive(session)
