@@ -21,7 +21,6 @@ from keepward.engine.view import (
     oversees,
     readable,
     receipt_of_read,
-    shown,
     veiled,
     visible,
     withholds,
@@ -347,7 +346,7 @@ def _considered(session: Session, facts: Mapping[str, Any]) -> Iterator[Consider
     histories = session.store.histories(session.tenant, {item["id"] for _, item, _, _ in listed})
     for section, item, code, why in listed:
         versions = {
-            step.after.version: (view.commit.id, shown(session, step.after))
+            step.after.version: (view.commit.id, veiled(step.after) if withholds(session, step.after) else step.after)
             for view, step in histories[item["id"]]
             if oversees(session, step.after.scope)
         }

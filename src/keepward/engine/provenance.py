@@ -19,9 +19,8 @@ from keepward.engine.view import (
     handed_in,
     oversees,
     proven,
-    reaches,
     readable,
-    shown,
+    seen,
     veiled,
     withheld_from,
 )
@@ -168,16 +167,16 @@ def lineage(session: Session, memory_id: str) -> Lineage:
             wanted = {name for bond in near for name in (bond.before, bond.after)} - found.keys()
             records, names = store.records(tenant, sorted(wanted)).records, []
             for record in records:
-                if not reaches(session, record.scope):
+                relative = seen(session, record)
+                if relative is None:
                     out_of_reach.add(record.id)
                 elif len(found) >= RELATIVES:
                     left_out.add(record.id)
                 else:
-                    through = {
-                        name for bond in near if record.id in (ends := {bond.before, bond.after}) for name in ends
-                    }
-                    depths[record.id] = direction + min((depths[each] for each in through & depths.keys()), key=abs)
-                    found[record.id] = shown(session, record)
+                    ends = [(bond.before, bond.after) for bond in near if record.id in (bond.before, bond.after)]
+                    through = {name for pair in ends for name in pair} & depths.keys()
+                    depths[record.id] = direction + min((depths[each] for each in through), key=abs)
+                    found[record.id] = relative
                     names.append(record.id)
     now = session.clock.now()
     memories = [

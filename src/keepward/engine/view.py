@@ -118,8 +118,10 @@ def veiled(record: Record) -> Record:
     return replace(record, text=WITHHELD, metadata_json=None, occurred_at=None, **bare)
 
 
-def shown(session: Session, record: Record) -> Record:
-    """Return a record, without what it says where the handle may not read that."""
+def seen(session: Session, record: Record) -> Record | None:
+    """Return a record as a handle may read it: without its words where these are withheld, None where it lies apart."""
+    if not reaches(session, record.scope):
+        return None
     return veiled(record) if withholds(session, record) else record
 
 

@@ -257,9 +257,9 @@ def _groups(records: Iterable[Record], also: Callable[[Record], str]) -> Iterato
         trust = min(record.trust, Trust.AGENT)
         key = (record.scope, record.subject or "", record.sensitivity.value, str(int(trust)), also(record))
         by_key.setdefault(key, []).append(record)
-    for key in sorted(by_key):
-        lasting = [record for record in by_key[key] if record.expires_at is None]
-        ending = sorted((each.expires_at, each.id, each) for each in by_key[key] if each.expires_at is not None)
+    for alike in (by_key[each] for each in sorted(by_key)):
+        lasting = [record for record in alike if record.expires_at is None]
+        ending = sorted((each.expires_at, each.id, each) for each in alike if each.expires_at is not None)
         clusters: list[list[Record]] = []
         first: datetime | None = None
         for expires_at, _, record in ending:
