@@ -12,9 +12,9 @@ import pytest
 from outcomes import kept
 
 from keepward import Actor, Memory, Policy
-from keepward.engine import audit
 from keepward.engine import candidates as gathering
 from keepward.engine import index as engine_index
+from keepward.engine import status
 from keepward.models.hashed import HashedEmbedder
 from keepward.retrieval import index, units
 from keepward.store import candidates
@@ -229,7 +229,7 @@ def test_another_embedder_is_searched_once_it_has_computed(pair: Pair, database:
 def test_vectors_of_an_earlier_recipe_are_searched_until_there_are_others(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for where in (units, index, engine_index, audit):
+    for where in (units, index, engine_index, status):
         monkeypatch.setattr(where, "FRESH", ("next", units.GIVEN))
     monkeypatch.setattr(units, "RECIPE", "next")
     assert pair.database.status()["vectors_pending"] == sum(pair.database.status()["by_tier"].values())

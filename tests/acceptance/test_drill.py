@@ -150,9 +150,9 @@ def test_an_erasure_that_nobody_remembers_turns_a_line_red(store, monkeypatch):
 
 
 def test_a_reach_that_goes_anywhere_turns_a_line_red(store, monkeypatch):
-    from keepward.engine import audit, read, view
+    from keepward.engine import read, view
 
-    for module in (audit, read, view):
+    for module in (read, view):
         monkeypatch.setattr(module, "reaches", lambda *_: True)
     assert status(store, "cross_scopes") == "breached"
 

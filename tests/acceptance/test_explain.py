@@ -98,8 +98,8 @@ def test_pages_of_receipts_hold_each_once(filled):
 
 
 def test_a_page_that_finds_nothing_among_many_goes_on(filled, monkeypatch):
-    monkeypatch.setattr(explain, "LOOKED_AT", 4)
-    monkeypatch.setattr(explain, "_AT_ONCE", 2)
+    monkeypatch.setattr(explain, "MAX_RECEIPTS_READ", 4)
+    monkeypatch.setattr(explain, "_RECEIPTS_AT_ONCE", 2)
     page = filled.receipts(kinds=["erase"])
     assert (page.items, page.before is None) == ((), False)
 

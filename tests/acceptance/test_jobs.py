@@ -17,7 +17,7 @@ from outcomes import kept
 from keepward import Actor, Memory, NotFound, Policy, Unauthorised
 from keepward.interchange import write_vault
 from keepward.jobs import catalogue, runner
-from keepward.jobs.plan import Plan
+from keepward.jobs.planners import Ask
 from keepward.model.job import LEASE, JobRow, Run
 from support import tamper
 
@@ -36,7 +36,7 @@ def replaced(monkeypatch: pytest.MonkeyPatch, name: str, plan: Callable[..., Any
     monkeypatch.setattr(runner, "CATALOGUE", tuple(jobs))
 
 
-def crash(desk: Any) -> Plan:
+def crash(desk: Any) -> list[Ask]:
     raise RuntimeError("a text of somebody's")
 
 
@@ -250,10 +250,10 @@ def test_a_run_that_lost_its_lease_stops_before_its_next_proposal(
     plan = catalogue.CATALOGUE[0].plan
     assert plan is not None
 
-    def slow(desk: Any) -> Plan:
+    def slow(desk: Any) -> list[Ask]:
         clock.move(hours=1)
         holding(owner, clock)
-        return plan(desk)
+        return list(plan(desk))
 
     replaced(monkeypatch, "expire", slow)
     run = owner.run_job("expire")
@@ -263,10 +263,10 @@ def test_a_run_that_lost_its_lease_stops_before_its_next_proposal(
 def test_of_two_runs_at_once_one_is_skipped(owner: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     began, done = threading.Event(), threading.Event()
 
-    def slow(desk: Any) -> Plan:
+    def slow(desk: Any) -> list[Ask]:
         began.set()
         assert done.wait(10)
-        return Plan()
+        return []
 
     replaced(monkeypatch, "expire", slow)
     runs: list[Run] = []
@@ -280,7 +280,7 @@ def test_of_two_runs_at_once_one_is_skipped(owner: Memory, monkeypatch: pytest.M
 
 
 def test_an_interrupt_gives_the_lease_back(owner: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(desk: Any) -> Plan:
+    def interrupted(desk: Any) -> list[Ask]:
         raise KeyboardInterrupt
 
     replaced(monkeypatch, "expire", interrupted)

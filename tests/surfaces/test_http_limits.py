@@ -14,7 +14,7 @@ from http_stage import BASE, JSON, Stage, router
 from http_world import World, _scope
 from starlette.testclient import TestClient
 
-from keepward.engine import inquire
+from keepward.engine import explain
 from keepward.http.reading import Problem
 from keepward.http.server import bind, build, create_app, prepare
 from keepward.http.serving import Answered, Answers, Rates, ServerOptions, Serving
@@ -385,8 +385,8 @@ def test_a_call_of_an_agent_that_only_reads_has_a_deadline(tmp_path, monkeypatch
         world.ticks.now += 31
         return real(*given, **options)
 
-    real = inquire.text_at
-    monkeypatch.setattr(inquire, "text_at", slow)
+    real = explain.text_at
+    monkeypatch.setattr(explain, "text_at", slow)
     answer = client.post("/memory/bisect", json={"query": "launch bird", "contains": "heron"})
     world.memory.close()
     assert (answer.status_code, answer.json().get("code")) == (status, "took_too_long" if status == 503 else None)

@@ -13,12 +13,11 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any
 
-from keepward.engine.read import moment, seq_of
+from keepward.engine.read import stand
 from keepward.engine.session import Session
 from keepward.engine.view import GRANT, ids_of, notes_of, reaches, see_below, still_shown, unsound, withheld
 from keepward.errors import InvalidInput, Unauthorised
-from keepward.model.browse import Activity, Facets, Origins, Series, Sources, counted
-from keepward.model.commit import EMPTY_HASH, Head
+from keepward.model.browse import Activity, Count, Facets, Origins, Series, Sources
 from keepward.model.memory import Record, Sensitivity, Status, as_read, importance_at
 from keepward.model.query import EVERYTHING, AsOf, Filter, Memories, check_limit, check_names
 from keepward.model.trust import Trust, visible_from
@@ -75,19 +74,14 @@ class Selection:
     def accepts(self, record: Record, now: datetime) -> bool:
         """Whether a memory passes what its content answers: text, own fields, decayed importance, when it happened."""
         part = (self.text or "").casefold()
+        first, end, happened = self.occurred_since, self.occurred_until, record.happened_at
         return (
             (not part or part in f"{record.text}\n{record.key or ''}".casefold())
             and meets(record.metadata, self.where)
             and (not self.min_importance or importance_at(record, now) >= round(self.min_importance, 4))
-            and self._happened(record)
+            and (first is None or (happened is not None and happened >= first))
+            and (end is None or (happened is not None and happened < end))
         )
-
-    def _happened(self, record: Record) -> bool:
-        """Whether a memory tells of the time asked for; one that tells of no time does not."""
-        first, end, happened = self.occurred_since, self.occurred_until, record.happened_at
-        if happened is None:
-            return first is None and end is None
-        return (first is None or happened >= first) and (end is None or happened < end)
 
     def passed(self, record: Record, now: datetime) -> bool:
         """Whether a memory of an earlier state passes all filters."""
@@ -111,25 +105,29 @@ class _View:
     """What a reader may see of one state, and the rows that pass its selection."""
 
     def __init__(self, session: Session, selection: Selection) -> None:
-        _check(selection)
+        given, within = selection.any_of, selection.within
+        check_names(
+            tiers=given.get("tier", ()), kinds=given.get("kind", ()), content_types=given.get("content_type", ())
+        )
+        for name, known in (("status", tuple(Status)), ("trust", tuple(each.label for each in Trust))):
+            for value in given.get(name, ()):
+                chosen(name, value, known)
         self.session, self.selection = session, selection
         self.store, self.tenant = session.store, session.tenant
         self.sensitive = selection.include_sensitive and session.actor.able("sensitive")
-        if selection.within is not None:
-            see_below(session, selection.within)
+        if within is not None:
+            see_below(session, within)
         with self.store.together(self.tenant):
-            self.seq = seq_of(session, selection.as_of)
-            self.now, self.head = moment(session, selection.as_of, self.seq), self.store.head(self.tenant)
-            if self.seq is not None:
-                view = self.store.commit(self.tenant, str(self.seq)) if self.seq else None
-                self.head = Head(seq=self.seq, hash=view.commit.hash if view else EMPTY_HASH)
-            self.visible = [scope for scope in self.store.scopes(self.tenant) if self._sees(scope)]
-
-    def _sees(self, scope: str) -> bool:
-        if self.selection.within is not None:
-            return self.selection.within in visible_from(scope)
-        below = self.selection.below and reaches(self.session, scope)
-        return below or scope in visible_from(self.session.scope)
+            self.at = stand(session, selection.as_of)
+            self.visible = [
+                scope
+                for scope in self.store.scopes(self.tenant)
+                if (
+                    within in visible_from(scope)
+                    if within is not None
+                    else scope in visible_from(session.scope) or (selection.below and reaches(session, scope))
+                )
+            ]
 
     @cached_property
     def authors(self) -> dict[str, str]:
@@ -144,7 +142,7 @@ class _View:
         if not self.selection.include_ended:
             any_of = {"status": (Status.ACTIVE,), **any_of}
         since, until = (each and to_micros(each) for each in (self.selection.since, self.selection.until))
-        named: dict[str, Any] = {"since": since, "until": until, "now": to_micros(self.now)}
+        named: dict[str, Any] = {"since": since, "until": until, "now": to_micros(self.at.now)}
         return list_filters(
             visible=self.visible, include_sensitive=self.sensitive, any_of=any_of, ids=ids and sorted(ids), **named
         )
@@ -152,43 +150,43 @@ class _View:
     def rows(self, any_of: Mapping[str, Sequence[str]], *, content: bool = False) -> _Rows:
         """Return what passes, newest arrival first; with its content where that is asked for or needed."""
         asked = self.selection
-        if self.seq is not None:
+        if self.at.seq is not None:
             return self._past()
         found: _Rows
         if content or asked.needs_content:
             passing = self.store.contents(self.tenant, self.filters(any_of), part=asked.text or "")
             # A memory whose content is damaged passes: it is read again, and named as withheld.
-            found = [(row, record) for row, record in passing if record is None or asked.accepts(record, self.now)]
+            found = [(row, record) for row, record in passing if record is None or asked.accepts(record, self.at.now)]
         else:
             found = [(row, None) for row in self.store.listed(self.tenant, self.filters(any_of))]
         return sorted(found, key=lambda each: each[0].arrival, reverse=True)
 
     def _past(self) -> _Rows:
         """Return what passed in an earlier state, newest arrival first."""
-        found = self.store.find(self.tenant, EVERYTHING, live_at=None, limit=None, as_of=self.seq)
+        found = self.store.find(self.tenant, EVERYTHING, live_at=None, limit=None, as_of=self.at.seq)
         records = [each for each in found.records if each.scope in self.visible]
         if not self.sensitive:
             # What is sensitive by now stays hidden in a state of before it was.
             records = [each for each in still_shown(self.session, records) if each.sensitivity is Sensitivity.NORMAL]
-        passing = (each for each in records if self.selection.passed(each, self.now))
-        return [(_row_of(record, -n, self.now), record) for n, record in enumerate(passing)]
+        passing = (each for each in records if self.selection.passed(each, self.at.now))
+        return [(_row_of(record, -n, self.at.now), record) for n, record in enumerate(passing)]
 
     def left_out(self, passing: int) -> tuple[str, ...]:
         """Return the notes, with one on sensitive memories where these would pass and the reader may not see them."""
-        if self.selection.include_sensitive and not self.sensitive:
-            self.sensitive = True
-            more = len(self.rows(self.selection.any_of)) > passing
-            self.sensitive = False
-            return (_SENSITIVE,) if more else ()
-        return ()
+        if not self.selection.include_sensitive or self.sensitive:
+            return ()
+        self.sensitive = True
+        more = len(self.rows(self.selection.any_of)) > passing
+        self.sensitive = False
+        return (_SENSITIVE,) if more else ()
 
     def withheld(self, damaged: Sequence[str] = ()) -> tuple[tuple[str, ...], list[str]]:
         """Return the ids of memories that do not match their seals, and the sentence about them."""
         gone = unsound(damaged)
-        if self.seq is None:
+        if self.at.seq is None:
             tiers = tuple(self.selection.any_of.get("tier", ()))
             filters = Filter(scopes=(*self.visible, ""), tiers=tiers, include_sensitive=self.sensitive)
-            live_at = None if self.selection.include_ended else self.now
+            live_at = None if self.selection.include_ended else self.at.now
             gone = withheld(self.session, filters, live_at=live_at, damaged=damaged)
         return ids_of(gone), notes_of(gone)
 
@@ -197,16 +195,6 @@ def _row_of(record: Record, arrival: int, now: datetime) -> ListedRow:
     changed = to_micros(record.updated_at or record.created_at)
     words = (record.tier.value, record.kind.value, record.scope, record.source)
     return ListedRow(record.id, arrival, changed, record.status_at(now).value, int(record.effective_trust), *words)
-
-
-def _check(selection: Selection) -> None:
-    """Refuse a filter that no memory can pass because a name in it is misspelt."""
-    given = selection.any_of
-    check_names(tiers=given.get("tier", ()), kinds=given.get("kind", ()), content_types=given.get("content_type", ()))
-    for name in given.get("status", ()):
-        chosen("status", name, tuple(Status))
-    for name in given.get("trust", ()):
-        chosen("trust", name, tuple(each.label for each in Trust))
 
 
 def window(
@@ -225,20 +213,20 @@ def window(
     sort = chosen("order", sort, SORTS)
     view = _View(session, selection)
     rows = view.rows(selection.any_of, content=sort in _BY_CONTENT)
-    ordered = sorted(rows, key=lambda each: _key(sort, each, view.now), reverse=ascending is (sort in _NAMES))
+
+    def value(each: tuple[ListedRow, Record | None]) -> Any:
+        row, record = each
+        if sort not in _BY_CONTENT:
+            return getattr(row, "arrival" if sort == "created" else sort)
+        return ("" if sort == "author" else 0.0) if record is None else getattr(as_read(record, view.at.now), sort)
+
+    ordered = sorted(rows, key=value, reverse=ascending is (sort in _NAMES))
     ids = [row.id for row, _ in ordered[offset : None if limit is None else offset + limit]]
-    found = session.store.records(session.tenant, ids, as_of=view.seq)
-    records = [as_read(record, view.now) for record in found.records if record.scope in view.visible]
+    found = session.store.records(session.tenant, ids, as_of=view.at.seq)
+    records = [as_read(record, view.at.now) for record in found.records if record.scope in view.visible]
     gone, damaged = view.withheld(found.damaged)
     notes = (*view.left_out(len(rows)), *damaged)
-    return Memories(records, withheld=gone, notes=notes, total=len(rows), head=view.head.name)
-
-
-def _key(sort: str, each: tuple[ListedRow, Record | None], now: datetime) -> Any:
-    row, record = each
-    if sort in _BY_CONTENT:
-        return ("" if sort == "author" else 0.0) if record is None else getattr(as_read(record, now), sort)
-    return getattr(row, "arrival" if sort == "created" else sort)
+    return Memories(records, withheld=gone, notes=notes, total=len(rows), head=view.at.head)
 
 
 def among(session: Session, selection: Selection) -> tuple[frozenset[str], tuple[str, ...]]:
@@ -257,15 +245,16 @@ def facets(session: Session, selection: Selection, *, of: Sequence[str] = (), mo
         chosen("facet", name, FACETS)
     view = _View(session, selection)
     total = len(view.rows(selection.any_of))
-    counts = {name: sorted(each.items(), key=_most_first) for name, each in _counts(view, of or FACETS)}
-    return Facets(
-        head=view.head.name,
-        seq=view.head.seq,
-        total=total,
-        facets={name: counted(_listed(pairs, selection.any_of.get(name, ()), most)) for name, pairs in counts.items()},
-        more={name: len(pairs) - most for name, pairs in counts.items() if len(pairs) > most},
-        notes=(*view.left_out(total), *view.withheld()[1]),
-    )
+    listed, more = dict[str, tuple[Count, ...]](), dict[str, int]()
+    for name, counts in _counts(view, of or FACETS):
+        order = sorted(counts, key=lambda value: (-counts[value], value))
+        # What was asked for is listed in any case, and may be none.
+        shown = dict.fromkeys((*order[:most], *selection.any_of.get(name, ())))
+        listed[name] = tuple(Count(value=value, count=counts.get(value, 0)) for value in shown)
+        if len(order) > most:
+            more[name] = len(order) - most
+    notes = (*view.left_out(total), *view.withheld()[1])
+    return Facets(head=view.at.head, seq=view.at.level, total=total, facets=listed, more=more, notes=notes)
 
 
 def _counts(view: _View, of: Sequence[str]) -> Iterator[tuple[str, Mapping[str, int]]]:
@@ -281,17 +270,6 @@ def _counts(view: _View, of: Sequence[str]) -> Iterator[tuple[str, Mapping[str, 
             yield name, Counter(view.authors[row.id] for row in rows if row.id in view.authors)
         else:
             yield name, view.store.count_by(view.tenant, name, filters)
-
-
-def _most_first(pair: tuple[str, int]) -> tuple[int, str]:
-    return -pair[1], pair[0]
-
-
-def _listed(pairs: list[tuple[str, int]], asked: Sequence[str], most: int) -> list[tuple[str, int]]:
-    """Return the first of them, and what was asked for, which may be none."""
-    first = pairs[:most]
-    shown, rest = {name for name, _ in first}, dict(pairs[most:])
-    return [*first, *((name, rest.get(name, 0)) for name in asked if name not in shown)]
 
 
 def elsewhere(session: Session) -> tuple[str, ...]:
@@ -331,7 +309,7 @@ def activity(session: Session, selection: Selection, *, by: str, days: int, zone
         raise InvalidInput(f"days are from 1 to {MAX_DAYS}, and a zone is less than 1,440 minutes from UTC")
     view = _View(session, replace(selection, since=None, until=None, include_ended=True))
     shift = timedelta(minutes=zone)
-    last = selection.until - timedelta(microseconds=1) if selection.until else view.now
+    last = selection.until - timedelta(microseconds=1) if selection.until else view.at.now
     first = (last + shift).date() - (days - 1) * _DAY
     begin = datetime(first.year, first.month, first.day, tzinfo=UTC) - shift
     begin = begin if selection.since is None else max(begin, selection.since)
@@ -343,7 +321,7 @@ def activity(session: Session, selection: Selection, *, by: str, days: int, zone
             series.setdefault(name, [0] * days)[day] += 1
     order = sorted(series, key=lambda name: (-sum(series[name]), name))
     return Activity(
-        head=view.head.name,
+        head=view.at.head,
         by=by,
         days=tuple((first + day * _DAY).isoformat() for day in range(days)),
         counts=tuple(totals),
@@ -382,7 +360,7 @@ def sources(session: Session, selection: Selection) -> Sources:
         for group, found in origins.items()
     }
     return Sources(
-        head=view.head.name,
+        head=view.at.head,
         **{name: tuple(each[:MAX_SOURCES]) for name, each in lists.items()},
         more={name: len(each) - MAX_SOURCES for name, each in lists.items() if len(each) > MAX_SOURCES},
     )

@@ -20,13 +20,13 @@ from keepward.context.entries import reason
 from keepward.context.render import Artefact, Fetch, digest
 from keepward.context.render import replay as render_again
 from keepward.context.sections import FORMATS, Candidate, Compiled, Format, Inputs, newest_rules
-from keepward.engine.audit import core_of
 from keepward.engine.commit import keep_read
 from keepward.engine.features import tells_preference
 from keepward.engine.read import Need, Stand, made_with, search, stand
 from keepward.engine.review import proposals
 from keepward.engine.screening import screen
 from keepward.engine.session import Session, note_handed
+from keepward.engine.status import core_of
 from keepward.engine.view import (
     COMPILED,
     WITHHELD,

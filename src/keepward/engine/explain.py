@@ -1,37 +1,46 @@
-"""Explain: why a context holds what it holds, why recall put a hit where it is, and which receipts there are.
+"""Explanations: what receipts say of contexts and reads, and why a context holds what it holds.
 
-Invariants
-(1) Nothing is kept and no use is counted. What a preview shows is noted against the one who asked, as any read is.
-(2) Every candidate has one place or one reason: those of the compiler, as a receipt has them.
-(3) The texts of the parts make up the text of the context, byte for byte.
-(4) What a caller may not read is named and its words are withheld.
+Nothing is kept of what is compiled here, and it counts as no use. `view` says what a caller may see.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from keepward.context.render import Artefact, Fetch, pieces
+from keepward.context.render import pieces
 from keepward.context.render import replay as render_again
-from keepward.engine.contexts import Asked, compiled, held_in, sources
+from keepward.engine.contexts import Asked, compiled, held_in, sources, text_at
 from keepward.engine.reranker import reranker_status
 from keepward.engine.review import pending
 from keepward.engine.session import Session, note_handed
-from keepward.engine.view import COMPILED, reaches, receipt_of_read, veiled, visible, withholds
-from keepward.errors import Unauthorised
-from keepward.model.commit import ReceiptLine, ReceiptPage
-from keepward.model.compiled import Considered, Explanation, Part, Share, TokenCount
-from keepward.model.memory import Record, Status
+from keepward.engine.view import (
+    COMPILED,
+    commit_of,
+    oversees,
+    readable,
+    receipt_of_read,
+    veiled,
+    visible,
+    withholds,
+)
+from keepward.errors import InvalidInput, NotFound, Unauthorised
+from keepward.model.commit import ReceiptLine, ReceiptPage, Step
+from keepward.model.compiled import Considered, Explanation, Part, Share
+from keepward.model.journal import Bisection, CommitView, ContextDifference, ContextItem
+from keepward.model.memory import Status
 from keepward.model.query import Ranked, Ranking, Recall, check_limit
 from keepward.model.trust import is_actor
-from keepward.model.value import from_micros, plain_key
+from keepward.model.value import from_micros
 
-#: Receipts that one page looks at to find those that pass.
-LOOKED_AT = 2_000
-_AT_ONCE = 200
-#: How far down an order a rank is told.
+if TYPE_CHECKING:
+    from keepward.context.render import Artefact, Fetch
+
+#: Receipts that one page reads to find those that pass, and how many of them at once.
+MAX_RECEIPTS_READ = 2_000
+_RECEIPTS_AT_ONCE = 200
+#: How far down an order a rank is given.
 RANKED = 100
 _IN = {
     "identity": "the identity document opens every context",
@@ -41,10 +50,233 @@ _IN = {
     "working": "working memory stands in every context while there is room",
     "recalled": "it bears on the objective",
 }
+#: The fields of a memory that its line, its section or its place in a context depend on.
+_LINE_FIELDS = (
+    *("text", "key", "kind", "tier", "scope", "status", "speaker", "occurred_at", "trust", "heard", "sensitivity"),
+    *("stability", "content_type", "expires_at"),
+)
+
+
+def bisect(
+    session: Session, query: str, predicate: Callable[[str], bool], *, since: int = 0, purpose: str = "answer"
+) -> Bisection:
+    """Return the commit with which the context for a query began to pass a predicate, in about log2(n) compiles.
+
+    ``since`` is a commit whose context does not pass, 0 for the empty store. Where the answer changed more
+    than once in between, it is one of the changes to passing.
+
+    Raises:
+        InvalidInput: the newest context does not pass, or that of ``since`` does.
+    """
+    high = session.store.head(session.tenant).seq
+    if not 0 <= since <= high:
+        raise NotFound("there is no such commit in this tenant; `keepward log` lists them")
+
+    def text(seq: int) -> str:
+        # Before the first commit nothing is remembered; what comes from documents does not hang on commits.
+        return text_at(session, query, seq, purpose=purpose) if seq else ""
+
+    texts = {since: text(since), high: text(high)}
+    if not predicate(texts[high]):
+        raise InvalidInput("the context after the newest commit does not pass: there is nothing to look for")
+    if predicate(texts[since]):
+        raise InvalidInput("the context at the start passes already: begin at an earlier commit")
+    low = since
+    while high - low > 1:
+        middle = (low + high) // 2
+        texts[middle] = text(middle)
+        if predicate(texts[middle]):
+            high = middle
+        else:
+            low = middle
+    view = readable(session, commit_of(session, str(high)))
+    return Bisection(commit=view, compiled=len(texts), before=texts[low], after=texts[high])
+
+
+def receipt(session: Session, receipt_id: str) -> dict[str, Any]:
+    """Return a receipt as plain values; a commit's comes with what was there before and after.
+
+    Raises:
+        NotFound: no such receipt within reach.
+    """
+    stored = session.store.receipt(session.tenant, receipt_id)
+    view = session.store.commit(session.tenant, stored["commit"]) if stored and "commit" in stored else None
+    view = view and readable(session, view)
+    scope = (stored or {}).get("inputs", {}).get("scope", session.scope)
+    if stored is None or (view and not view.steps) or not oversees(session, scope):
+        raise NotFound("there is no receipt by that id in this tenant")
+    if view is None:
+        return stored
+    return {
+        **stored,
+        "reason": view.details.reason,
+        "changes": [
+            {
+                "id": step.after.id,
+                "op": step.op,
+                "tier": step.after.tier.value,
+                "key": step.after.key,
+                "before": step.before.text if step.before else None,
+                "after": step.after.text,
+                "status": step.after.status.value,
+                "confidence": step.after.confidence,
+                "source": step.after.source,
+                "trust": step.after.trust.label,
+                "evidence": list(step.after.evidence),
+            }
+            for step in view.steps
+        ],
+    }
+
+
+def receipts(
+    session: Session,
+    *,
+    kinds: Sequence[str] = (),
+    actor: str | None = None,
+    objective: str | None = None,
+    before: str | None = None,
+    limit: int = 50,
+) -> ReceiptPage:
+    """Return receipts, newest first, of any of ``kinds``, by an actor, whose objective holds a text in any case.
+
+    A page reads no more than ``MAX_RECEIPTS_READ`` receipts; ``before`` of the page leads on.
+
+    Raises:
+        InvalidInput: a limit below 1.
+        Unauthorised: they span every scope of the tenant, and take a reviewer or the owner.
+    """
+    if not session.actor.may_decide:
+        raise Unauthorised("a list of receipts spans every scope; it takes a reviewer or the owner")
+    check_limit(limit)
+    found: list[ReceiptLine] = []
+    wanted = (objective or "").casefold()
+    for _ in range(MAX_RECEIPTS_READ // _RECEIPTS_AT_ONCE):
+        page = session.store.receipts_before(session.tenant, before, limit=_RECEIPTS_AT_ONCE)
+        for each in page:
+            before, line = each["id"], _line(each)
+            if (
+                (not kinds or line.kind in kinds)
+                and (actor is None or is_actor(line.actor, actor))
+                and wanted in (line.objective or "").casefold()
+            ):
+                found.append(line)
+            if len(found) == limit:
+                return ReceiptPage(items=tuple(found), before=before)
+        if len(page) < _RECEIPTS_AT_ONCE:
+            return ReceiptPage(items=tuple(found), before=None)
+    return ReceiptPage(items=tuple(found), before=before)
+
+
+def _line(receipt: Mapping[str, Any]) -> ReceiptLine:
+    inputs, excluded, compiles = receipt.get("inputs"), receipt.get("excluded"), "sections" in receipt
+    asked: Mapping[str, Any] = inputs if isinstance(inputs, dict) else {}
+    items = receipt.get("items")
+    if compiles:
+        items = [item for section in receipt["sections"] for item in section["items"]]
+    return ReceiptLine(
+        id=receipt["id"],
+        kind=receipt["kind"],
+        at=datetime.fromisoformat(receipt["at"]),
+        actor=receipt["actor"],
+        head=receipt["head"],
+        commit=receipt.get("commit"),
+        **{name: asked.get(name) for name in ("objective", "purpose", "scope", "budget_tokens")},
+        compiled=receipt.get("compiled"),
+        tokens=receipt.get("tokens") if compiles else None,
+        shown=len(items) if isinstance(items, list) else None,
+        left_out=len(excluded) if isinstance(excluded, list) else None,
+    )
+
+
+def context_diff(session: Session, first: str, second: str) -> ContextDifference:
+    """Return what differs between the contexts of two receipts, and the commits that changed what is shown.
+
+    Raises:
+        NotFound: one of them is not a compile receipt within reach.
+    """
+    a, b = (receipt_of_read(session, name, COMPILED) for name in (first, second))
+    before, after = (
+        {item["id"]: (item["version"], part["name"]) for part in each["sections"] for item in part["items"]}
+        for each in (a, b)
+    )
+    names: list[tuple[Any, str]] = [
+        *(("added", name) for name in sorted(after.keys() - before.keys())),
+        *(("removed", name) for name in sorted(before.keys() - after.keys())),
+        *(("changed", name) for name in sorted(before.keys() & after.keys()) if before[name][0] != after[name][0]),
+    ]
+    low, high = sorted(int(each["inputs"]["head"].split(":")[0]) for each in (a, b))
+    histories = session.store.histories(session.tenant, [name for _, name in names])
+    items = []
+    for change, name in names:
+        touched = [
+            readable(session, view)
+            for view, step in histories[name]
+            if low < view.commit.seq <= high and _changes_line(step)
+        ]
+        items.append(
+            ContextItem(
+                id=name,
+                change=change,
+                section=(after.get(name) or before[name])[1],
+                before=before[name][0] if name in before else None,
+                after=after[name][0] if name in after else None,
+                commit=touched[-1] if touched else None,
+                commits=tuple(touched),
+                why=_why(session, name, touched, b if change == "removed" else a, (a, b)),
+            )
+        )
+    asked = {**a["inputs"], **a["documents"]}, {**b["inputs"], **b["documents"]}
+    return ContextDifference(
+        first=first,
+        second=second,
+        same=a["digests"]["text"] == b["digests"]["text"],
+        items=tuple(items),
+        inputs={
+            name: (asked[0].get(name), asked[1].get(name))
+            for name in sorted(asked[0].keys() | asked[1].keys())
+            if asked[0].get(name) != asked[1].get(name)
+        },
+    )
+
+
+def _changes_line(step: Step) -> bool:
+    """Whether a step changes the line of a memory or where it may stand, and not its bookkeeping alone."""
+    before, after = step.before, step.after
+    return before is None or any(getattr(before, name) != getattr(after, name) for name in _LINE_FIELDS)
+
+
+def _why(
+    session: Session,
+    memory_id: str,
+    commits: Sequence[CommitView],
+    lacking: Mapping[str, Any],
+    both: tuple[Mapping[str, Any], Mapping[str, Any]],
+) -> str:
+    """Return in one sentence why one of two contexts lacks a memory, or has another version of it."""
+    if commits:
+        return "; ".join(
+            f"commit {view.commit.seq} ({', '.join(dict.fromkeys(step.op for step in view.steps))}) "
+            f"by {view.details.actor}: {view.details.reason}"
+            for view in commits
+        )
+    for left in lacking["excluded"]:
+        if left["id"] == memory_id:
+            return f"left out of the other: {left['detail']} ({left['code']})"
+    ends = [each.expires_at for each in session.store.records(session.tenant, [memory_id]).records]
+    if any(at is not None and at <= from_micros(lacking["inputs"]["now"]) for at in ends):
+        return "its term ended between the two"
+    differ = [name for name in sorted(both[0]["inputs"]) if both[0]["inputs"][name] != both[1]["inputs"].get(name)]
+    asked = [name for name in differ if name not in {"head", "now"}]
+    if asked:
+        return f"the two were asked differently: {', '.join(asked)}"
+    return "it ranks otherwise among what was remembered in between"
 
 
 def preview(session: Session, objective: str, **asked: Any) -> Explanation:
     """Compile a context and explain it; see ``contexts.context`` for the arguments and other errors.
+
+    Nothing is kept of it. What it shows is noted against the caller, as any read is.
 
     Raises:
         Unauthorised: no receipt will say what was shown, so it takes a reviewer or the owner.
@@ -54,13 +286,12 @@ def preview(session: Session, objective: str, **asked: Any) -> Explanation:
     inputs, made, gathered = compiled(session, objective, "context", Asked(**asked))
     note_handed(session, held_in(inputs, made))
     documents = {"identity": inputs.identity, "user_file": inputs.user_file}
-    fetch, _ = sources(session)
 
     def document(kind: str, version: str) -> str | None:
         kept = documents.get(kind)
         return kept[1] if kept is not None and kept[0] == version else None
 
-    return _explained(session, made.facts, fetch, document, receipt=None, notes=gathered.notes)
+    return _explained(session, made.facts, sources(session)[0], document, receipt=None, notes=gathered.notes)
 
 
 def explain(session: Session, receipt_id: str) -> Explanation:
@@ -87,12 +318,8 @@ def _explained(
     inputs, count = facts["inputs"], session.engine.counter.count
     return Explanation(
         receipt=receipt,
-        objective=inputs["objective"],
-        purpose=inputs["purpose"],
-        scope=inputs["scope"],
-        budget_tokens=inputs["budget_tokens"],
+        **{name: inputs[name] for name in ("objective", "purpose", "scope", "budget_tokens", "head")},
         format=facts["format"],
-        head=inputs["head"],
         at=from_micros(inputs["now"]),
         text="".join(text for _, _, text in parts),
         same=render_again(facts, fetch, artefact).same,
@@ -106,16 +333,29 @@ def _explained(
 
 
 def _considered(session: Session, facts: Mapping[str, Any]) -> Iterator[Considered]:
-    """Yield each memory that a context holds or left out, as it was at the version that the facts name."""
-    inside = [
+    """Yield each memory that a context holds or left out, as it was at the version that the facts name.
+
+    Version 0 is the newest. A version that the caller may not read is named without its words.
+    """
+    listed = [
         (each["name"], item, each["name"], _IN[each["name"]]) for each in facts["sections"] for item in each["items"]
     ]
     outside = [(None, item, item["code"], item["detail"]) for item in facts.get("excluded", ())]
     proposed = {item.id: visible(session, item.steps) for item in pending(session)} if outside else {}
-    for section, item, code, why in (*inside, *outside):
-        now, then, made = _versions(session, item["id"], item["version"])
+    listed += outside
+    histories = session.store.histories(session.tenant, {item["id"] for _, item, _, _ in listed})
+    for section, item, code, why in listed:
+        versions = {
+            step.after.version: (view.commit.id, veiled(step.after) if withholds(session, step.after) else step.after)
+            for view, step in histories[item["id"]]
+            if oversees(session, step.after.scope)
+        }
+        now = versions[max(versions)][1] if versions else None
+        made, then = versions.get(item["version"] or max(versions, default=0), (None, None))
         if now is None and (steps := proposed.get(item["id"])):
             now = then = steps[-1].after
+        if now is not None and then is not None:
+            then = now if now.status is Status.ERASED else veiled(then) if withholds(session, now) else then
         gone = then is None or then.status is Status.ERASED
         yield Considered(
             id=item["id"],
@@ -138,33 +378,12 @@ def _considered(session: Session, facts: Mapping[str, Any]) -> Iterator[Consider
         )
 
 
-def _versions(session: Session, memory_id: str, version: int) -> tuple[Record | None, Record | None, str | None]:
-    """Return a memory as it is and as it was at a version, as far as the caller may read it, and what commit made that.
-
-    Version 0 is the newest.
-    """
-    made = {step.after.version: (view, step.after) for view, step in session.store.history(session.tenant, memory_id)}
-    seen: dict[int, Record] = {}
-    for number, (_, record) in made.items():
-        if session.actor.may_decide or reaches(session, record.scope):
-            seen[number] = veiled(record) if withholds(session, record) else record
-    if not seen:
-        return None, None, None
-    now = seen[max(seen)]
-    then = seen.get(version or now.version)
-    if then is None:
-        return now, None, None
-    if withholds(session, now):
-        then = veiled(then)
-    return now, now if now.status is Status.ERASED else then, made[then.version][0].commit.id
-
-
 def explained_recall(session: Session, recall: Recall, orders: Mapping[str, Recall]) -> Ranking:
     """Return a recall with what puts each hit where it is; ``orders`` are the same question, ordered otherwise."""
     from keepward.retrieval.fusion import adds
 
     ranks = {name: {hit.memory.id: hit.rank for hit in found} for name, found in orders.items()}
-    told = reranker_status(session, session.store.head(session.tenant).seq)
+    reranker = reranker_status(session, session.store.head(session.tenant).seq)
     ranked = (
         Ranked(
             id=hit.memory.id,
@@ -173,73 +392,4 @@ def explained_recall(session: Session, recall: Recall, orders: Mapping[str, Reca
         )
         for hit in recall
     )
-    return Ranking(recall=recall, ranked=tuple(ranked), serving=told["serving"], why=told["why"])
-
-
-def count_tokens(session: Session, text: str, *, key: str | None = None) -> TokenCount:
-    """Return how many tokens a text takes, and the budget of the core block with this key; nothing is kept of it."""
-    counter = session.engine.counter
-    budget = None if key is None else session.policy.block_budget.get(plain_key(key))
-    return TokenCount(tokens=counter.count(text), counter=counter.name, budget=budget)
-
-
-def receipts(
-    session: Session,
-    *,
-    kinds: Sequence[str] = (),
-    actor: str | None = None,
-    objective: str | None = None,
-    before: str | None = None,
-    limit: int = 50,
-) -> ReceiptPage:
-    """Return receipts, newest first, of any of ``kinds``, by an actor, whose objective holds a text in any case.
-
-    A page looks at no more than ``LOOKED_AT`` receipts; ``before`` of the page leads on.
-
-    Raises:
-        InvalidInput: a limit below 1.
-        Unauthorised: they span every scope of the tenant, and take a reviewer or the owner.
-    """
-    if not session.actor.may_decide:
-        raise Unauthorised("a list of receipts spans every scope; it takes a reviewer or the owner")
-    check_limit(limit)
-    found: list[ReceiptLine] = []
-    wanted = objective.casefold() if objective is not None else None
-    for _ in range(LOOKED_AT // _AT_ONCE):
-        page = session.store.receipts_before(session.tenant, before, limit=_AT_ONCE)
-        for each in page:
-            before = each["id"]
-            line = _line(each)
-            if (
-                (not kinds or line.kind in kinds)
-                and (actor is None or is_actor(line.actor, actor))
-                and (wanted is None or wanted in (line.objective or "").casefold())
-            ):
-                found.append(line)
-            if len(found) == limit:
-                return ReceiptPage(items=tuple(found), before=before)
-        if len(page) < _AT_ONCE:
-            return ReceiptPage(items=tuple(found), before=None)
-    return ReceiptPage(items=tuple(found), before=before)
-
-
-def _line(receipt: Mapping[str, Any]) -> ReceiptLine:
-    inputs = receipt.get("inputs")
-    asked: Mapping[str, Any] = inputs if isinstance(inputs, dict) else {}
-    shown = receipt.get("items")
-    if "sections" in receipt:
-        shown = [item for section in receipt["sections"] for item in section["items"]]
-    excluded = receipt.get("excluded")
-    return ReceiptLine(
-        id=receipt["id"],
-        kind=receipt["kind"],
-        at=datetime.fromisoformat(receipt["at"]),
-        actor=receipt["actor"],
-        head=receipt["head"],
-        commit=receipt.get("commit"),
-        **{name: asked.get(name) for name in ("objective", "purpose", "scope", "budget_tokens")},
-        compiled=receipt.get("compiled"),
-        tokens=receipt.get("tokens") if "sections" in receipt else None,
-        shown=len(shown) if isinstance(shown, list) else None,
-        left_out=len(excluded) if isinstance(excluded, list) else None,
-    )
+    return Ranking(recall=recall, ranked=tuple(ranked), serving=reranker["serving"], why=reranker["why"])

@@ -24,8 +24,8 @@ from typing import Any
 
 from keepward.engine import identity
 from keepward.engine.commit import Steps, Transaction, transact
-from keepward.engine.inquire import impact
 from keepward.engine.look import case_of, judged
+from keepward.engine.provenance import impact
 from keepward.engine.session import Session
 from keepward.engine.view import closure, commit_of, fetch, occupant, visible
 from keepward.errors import Conflict, InvalidInput, Unauthorised

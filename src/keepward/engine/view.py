@@ -125,15 +125,15 @@ def seen(session: Session, record: Record) -> Record | None:
     return veiled(record) if withholds(session, record) else record
 
 
-def visible(session: Session, steps: Sequence[Step]) -> tuple[Step, ...]:
-    """Return the steps a handle may read: those within reach, without the words of those that are withheld from it.
+def oversees(session: Session, scope: str) -> bool:
+    """Whether a handle reads what the journal and receipts say of a scope: all of it, for who decides."""
+    return session.actor.may_decide or reaches(session, scope)
 
-    Who decides about what others said reaches all of them.
-    """
+
+def visible(session: Session, steps: Sequence[Step]) -> tuple[Step, ...]:
+    """Return the steps a handle may read, without the words of those that are withheld from it."""
     within = [
-        step
-        for step in steps
-        if session.actor.may_decide or all(reaches(session, side.scope) for side in (step.before, step.after) if side)
+        step for step in steps if all(oversees(session, side.scope) for side in (step.before, step.after) if side)
     ]
     hidden = withheld_from(session, [side for step in within for side in (step.before, step.after) if side])
     return tuple(
@@ -341,7 +341,7 @@ def receipt_of_read(session: Session, receipt_id: str, kinds: Mapping[str, str])
     """
     receipt = session.store.receipt(session.tenant, receipt_id)
     known = receipt is not None and receipt.get("kind") in kinds
-    if receipt is None or not known or not (session.actor.may_decide or reaches(session, receipt["inputs"]["scope"])):
+    if receipt is None or not known or not oversees(session, receipt["inputs"]["scope"]):
         raise NotFound(f"there is no {' or '.join(kinds.values())} by that id in this tenant")
     return receipt
 
@@ -368,7 +368,7 @@ def proven(session: Session, receipt_id: str, pairs: set[tuple[str, int]]) -> De
         shown = {} if receipt is None else items_of(receipt)
         if receipt is not None and pairs <= {(name, item["version"]) for name, item in shown.items()}:
             inputs = receipt["inputs"]
-            if session.actor.may_decide or reaches(session, inputs["scope"]):
+            if oversees(session, inputs["scope"]):
                 told = {"at": receipt["at"], "actor": receipt["actor"], "purpose": inputs["purpose"]}
                 return Delivery(receipt=receipt["id"], items=tuple(sorted(pairs)), **told)
     return None

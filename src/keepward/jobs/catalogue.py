@@ -1,36 +1,50 @@
-"""The catalogue: every job there is, in the order in which jobs that are due run.
+"""The catalogue: every job there is, what it does, and what its receipts count.
 
-Invariants
-(1) The names are those of ``model.job.SCHEDULES``, in its order.
-(2) A job either plans, and the runner carries the plan out, or does what an engine of its own does.
-(3) An audit changes nothing; what it finds stands in the run's receipt by table and key, never by content.
+An audit changes nothing; its faults stand in the run's receipt by table and key, never by content.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from keepward.engine import blobs, review
 from keepward.engine.index import reindex, take_in, unembedded
-from keepward.engine.receipts import compact_receipts
 from keepward.engine.reranker import read_reranker, train_reranker, unseen_feedback
 from keepward.engine.session import Session
 from keepward.engine.use import learn_importance
 from keepward.errors import KeepwardError
-from keepward.jobs.consolidate import consolidate
-from keepward.jobs.plan import Plan, Planning, Tally, decay, expire, prune
-from keepward.jobs.summaries import compact, summarize
+from keepward.jobs import planners
+from keepward.jobs.planners import Ask, Planning
 from keepward.model.commit import Reason
 from keepward.model.journal import Fault
 from keepward.model.memory import CORE_BLOCKS, Tier
-from keepward.model.patterns import table
 from keepward.model.query import Filter
 
-#: Faults told one by one; the count tells of all.
-FAULTS = 50
+#: Faults of an audit that a receipt names; its count is of all.
+MAX_FAULTS = 50
 #: Memories embedded between two writes: few, so that a run that is asked to stop does so soon.
-EMBEDDED = 16
+_EMBEDDED_AT_ONCE = 16
+#: Receipts that are compacted in one transaction.
+_RECEIPTS_AT_ONCE = 200
+#: What a replay does not need: of the receipt of a context, and of each memory in it.
+_NOT_REPLAYED = frozenset({"excluded", "unlisted", "signals", "tokens_by_tier"})
+_NOT_REPLAYED_OF_ITEMS = frozenset({"kind", "tokens", "score", "parts"})
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a run has come to so far."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    reasons: tuple[Reason, ...] = ()
+    commits: tuple[str, ...] = ()
+    proposals: tuple[str, ...] = ()
+    #: Why there was nothing to do, in one sentence; None when it ran.
+    skipped: str | None = None
+
 
 #: Given what keeps the lease, to be called between parts of the work; it may raise.
 Do = Callable[[Session, Tally, Callable[[], None]], None]
@@ -38,22 +52,22 @@ Do = Callable[[Session, Tally, Callable[[], None]], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One maintenance task."""
+    """One maintenance task: it plans, and the run proposes what it asks for, or it does its work itself."""
 
     name: str
     #: What it does, in one sentence.
     does: str
     #: What its receipts always count, also when it is none.
     counts: tuple[str, ...]
-    plan: Callable[[Planning], Plan] | None = None
+    plan: Callable[[Planning], Iterable[Ask]] | None = None
     do: Do | None = None
-    #: Off for one that looks and changes no memory.
+    #: Off for one that reads and changes no memory.
     writes: bool = True
 
 
 def _embed(session: Session, tally: Tally, keep_lease: Callable[[], None]) -> None:
     if unembedded(session):
-        tally.counts["embedded"] += reindex(session, batch=EMBEDDED, before_batch=keep_lease)
+        tally.counts["embedded"] += reindex(session, batch=_EMBEDDED_AT_ONCE, before_batch=keep_lease)
     else:
         take_in(session.engine, session.tenant, keep_lease)
 
@@ -81,7 +95,40 @@ def _sweep(session: Session, tally: Tally, _: Callable[[], None]) -> None:
 
 
 def _compact_receipts(session: Session, tally: Tally, keep_lease: Callable[[], None]) -> None:
-    tally.counts["receipts"] += compact_receipts(session, keep_lease)
+    """Reduce receipts of contexts that are older than policy keeps whole to what a replay needs.
+
+    One that somebody gave feedback on stays whole: the reranker is trained from its scores.
+    """
+    now = session.clock.now()
+    until, after = now - session.policy.compact_receipts_after, ""
+    while True:
+        keep_lease()
+        with session.store.write() as writer:
+            # Read where it is written: an erasure in between would be undone.
+            page = writer.whole_receipts(session.tenant, until, after=after, limit=_RECEIPTS_AT_ONCE)
+            judged = {given.receipt for given in writer.feedback(session.tenant)} if page else set()
+            for receipt in page:
+                if receipt["kind"] == "compile" and receipt["id"] not in judged:
+                    writer.rewrite_receipt(session.tenant, receipt["id"], _compacted(receipt, now.isoformat()))
+                    tally.counts["receipts"] += 1
+        if not page:
+            return
+        after = page[-1]["id"]
+
+
+def _compacted(receipt: Mapping[str, Any], at: str) -> dict[str, Any]:
+    sections = [
+        {
+            **section,
+            "items": [
+                {name: each for name, each in item.items() if name not in _NOT_REPLAYED_OF_ITEMS}
+                for item in section["items"]
+            ],
+        }
+        for section in receipt["sections"]
+    ]
+    left = {name: each for name, each in receipt.items() if name not in _NOT_REPLAYED}
+    return {**left, "sections": sections, "compacted_at": at}
 
 
 def _audit(session: Session, tally: Tally, _: Callable[[], None]) -> None:
@@ -89,11 +136,11 @@ def _audit(session: Session, tally: Tally, _: Callable[[], None]) -> None:
     files, lost = blobs.check(session.engine, session.tenant)
     try:
         blocks, over = _blocks(session)
-    except KeepwardError as fault:
-        blocks, over = 0, [Fault(check="blocks", row="records", detail=str(fault))]
+    except KeepwardError as exc:
+        blocks, over = 0, [Fault(check="blocks", row="records", detail=str(exc))]
     faults = [*found, *lost, *over]
     tally.counts.update(checked=sum(checked.values()) + files + blocks, faults=len(faults))
-    for each in faults[:FAULTS]:
+    for each in faults[:MAX_FAULTS]:
         # The keys of aliases are names that people chose.
         row = each.check if each.check == "aliases" else each.row
         tally.reasons += (Reason(gate="audit", code=each.check, detail=f"{row}: {each.detail}"),)
@@ -115,32 +162,80 @@ def _blocks(session: Session) -> tuple[int, list[Fault]]:
     return len(texts), over
 
 
-_PLANS: dict[str, Callable[[Planning], Plan]] = {
-    "expire": expire,
-    "compact_working": compact,
-    "summarize_episodic": summarize,
-    "consolidate": consolidate,
-    "decay_archival": decay,
-    "prune": prune,
-}
-_DONE: dict[str, Do] = {
-    "reinforce": _reinforce,
-    "train_reranker": _train,
-    "sweep_blobs": _sweep,
-    "compact_receipts": _compact_receipts,
-    "integrity_audit": _audit,
-    "embed": _embed,
-}
-#: Those that look and change no memory.
-_READERS = ("integrity_audit",)
-CATALOGUE = tuple(
+#: Every job, in the order in which jobs that are due run.
+CATALOGUE = (
     Job(
-        name=name,
-        does=told["does"],
-        counts=tuple(told["counts"]),
-        plan=_PLANS.get(name),
-        do=_DONE.get(name),
-        writes=name not in _READERS,
-    )
-    for name, told in table(__package__, "catalogue.toml").items()
+        name="expire",
+        does="Notes what is past its term as expired, so that it frees its key and its place.",
+        counts=("expired",),
+        plan=planners.expire,
+    ),
+    Job(
+        name="compact_working",
+        does="Expires working memory past its term and sums up the oldest notes of long threads.",
+        counts=("expired", "archived", "summaries"),
+        plan=planners.compact,
+    ),
+    Job(
+        name="summarize_episodic",
+        does="Sums up the oldest events of each session that has enough, and keeps what happened on a day of its own.",
+        counts=("archived", "summaries", "events"),
+        plan=planners.summarize,
+    ),
+    Job(
+        name="consolidate",
+        does="Makes one of memories that state the same, and merges old passing ones.",
+        counts=("archived", "merged", "summaries"),
+        plan=planners.consolidate,
+    ),
+    Job(
+        name="decay_archival",
+        does="Puts away what has faded in the archive and was of no use.",
+        counts=("archived",),
+        plan=planners.decay,
+    ),
+    Job(
+        name="prune",
+        does="Expires, makes room in full tiers, and asks about faded memories that only the owner can let go.",
+        counts=("expired", "archived"),
+        plan=planners.prune,
+    ),
+    Job(
+        name="reinforce",
+        does="Turns the uses counted since the last time into importance.",
+        counts=("reinforced", "uses"),
+        do=_reinforce,
+    ),
+    Job(
+        name="train_reranker",
+        does="Trains the reranker from new feedback; it serves only where it proves better.",
+        counts=("feedback",),
+        do=_train,
+    ),
+    Job(
+        name="sweep_blobs",
+        does="Removes blobs that nothing has referred to for a day, what interrupted writes left of others, "
+        "and the bodies of proposals that were decided long ago.",
+        counts=("blobs", "bytes", "strays", "proposals"),
+        do=_sweep,
+    ),
+    Job(
+        name="compact_receipts",
+        does="Reduces old receipts of contexts to what a replay needs.",
+        counts=("receipts",),
+        do=_compact_receipts,
+    ),
+    Job(
+        name="integrity_audit",
+        does="Verifies the journal and all that is computed from it, and that every core block is in its budget.",
+        counts=("checked", "faults"),
+        do=_audit,
+        writes=False,
+    ),
+    Job(
+        name="embed",
+        does="Computes vectors for memories that have none of the embedder in use; due at once where some are missing.",
+        counts=("embedded",),
+        do=_embed,
+    ),
 )

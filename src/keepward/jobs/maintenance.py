@@ -1,13 +1,12 @@
-"""Maintenance: jobs that are due run by themselves, beside the work of whoever keeps a store open.
+"""Maintenance: a thread runs the jobs that are due while a program keeps a store open.
 
 Invariants
-(1) Nobody waits for it. It begins once nothing was written for a second, and closing the store stops it before the
+(1) No caller waits for it. It begins once nothing was written for a second, and closing the store stops it before the
     next proposal or batch.
-(2) What is due follows from the store's clock. A tenant is looked after at most once a minute, whatever the number of
+(2) What is due follows from the store's clock. A tenant is maintained at most once a minute, whatever the number of
     processes: a row in the store says when the next may begin, and each job has its lease.
-(3) It does what jobs do and no more: what they do passes the gates, by policy, with a receipt.
-(4) A store of which nothing can be written, and one that policy switched off, is left alone.
-(5) It keeps no store open: one that nobody closed and nobody has any more is let go of, and its thread ends.
+(3) A store that cannot be written, and one that policy switched off, is left alone.
+(4) It keeps no store open: a store that was not closed and is not referred to any more ends its thread.
 """
 
 from __future__ import annotations
@@ -56,25 +55,26 @@ def run_pending(engine: Engine, *, halted: Callable[[], bool]) -> None:
         for tenant in engine.store.tenants():
             if halted():
                 return
-            session = Session(engine=engine, tenant=tenant, scope="/", actor=ACTOR)
             due = due_jobs(engine, tenant)
-            if due and _may_begin(engine, tenant):
-                for name in due:
-                    if halted():
-                        return
-                    outcome = run_job(session, name, halted=halted).outcome
-                    extra = {"action": "job", "job": name, "outcome": outcome}
-                    level = logging.WARNING if outcome == "failed" else logging.INFO
-                    logger.log(level, "job %s: %s", name, outcome, extra=extra)
+            if not due or not _may_begin(engine, tenant):
+                continue
+            session = Session(engine=engine, tenant=tenant, scope="/", actor=ACTOR)
+            for name in due:
+                if halted():
+                    return
+                outcome = run_job(session, name, halted=halted).outcome
+                level = logging.WARNING if outcome == "failed" else logging.INFO
+                extra = {"action": "job", "job": name, "outcome": outcome}
+                logger.log(level, "job %s: %s", name, outcome, extra=extra)
     except Halted:
         logger.info("maintenance was stopped and goes on another time", extra={"action": "maintenance"})
-    except KeepwardError as fault:
-        logger.warning("maintenance: %s", fault, extra={"action": "maintenance", "error": fault.code})
+    except KeepwardError as exc:
+        logger.warning("maintenance: %s", exc, extra={"action": "maintenance", "error": exc.code})
 
 
 def due_jobs(engine: Engine, tenant: str) -> list[str]:
-    """Return the jobs of a tenant that are due and that nobody runs; none where it was looked after a moment ago."""
-    # Here, since it imports all that writes: a command that reads shall not wait for that.
+    """Return the jobs of a tenant that are due and do not run; none where it was maintained a moment ago."""
+    # Imported here, since it imports all that writes: a command that reads does not wait for that.
     from keepward.jobs.runner import states
 
     now = engine.clock.now()
@@ -85,7 +85,7 @@ def due_jobs(engine: Engine, tenant: str) -> list[str]:
 
 
 def _may_begin(engine: Engine, tenant: str) -> bool:
-    """Note that a tenant is looked after from now on; return False where another process was first (2)."""
+    """Note that a tenant is maintained from now on; return False where another process was first (2)."""
     with engine.store.write() as writer:
         row = writer.job_row(tenant, _ROW)
         now = engine.clock.now()
@@ -127,7 +127,7 @@ class Maintenance:
     """Runs what is due in a thread of its own, from the first time it is woken until it is stopped."""
 
     def __init__(self) -> None:
-        #: See (5).
+        #: See (4).
         self._engine: weakref.ref[Engine] | None = None
         self._lock = Lock()
         #: A queue, since the collector may put into it wherever this allocates.

@@ -1,4 +1,4 @@
-"""The runner: one run of a job, from the lease over its proposals to the receipt.
+"""The runner: when each job is due, and one run of a job, from its lease to its receipt.
 
 Invariants
 (1) Of two runs that want a job of a tenant, in whatever process, one gets the lease and the other is skipped. A
@@ -7,7 +7,7 @@ Invariants
     all is written.
 (3) Whatever a planner raises becomes a failed run; it never keeps another job from running.
 (4) An ask that meets a change made meanwhile is left for the next run; it takes no other ask with it.
-(5) A job that would put away more than policy's share of the live memories puts none away: what it would do becomes
+(5) A job that would archive more than policy's share of the live memories archives none: what it would do becomes
     one proposal that waits for a person.
 """
 
@@ -20,28 +20,30 @@ from datetime import datetime
 
 from keepward.engine.commit import receipt_of
 from keepward.engine.index import unembedded
-from keepward.engine.session import Engine, Session
+from keepward.engine.read import find
+from keepward.engine.session import Session
 from keepward.engine.view import withholds
 from keepward.engine.write import propose, propose_each
 from keepward.errors import Conflict, InvalidInput, KeepwardError, NotFound
-from keepward.jobs.catalogue import CATALOGUE, Job
-from keepward.jobs.consolidate import pairs
-from keepward.jobs.plan import Ask, Planning, Tally
-from keepward.model.commit import Reason, Receipt
+from keepward.jobs.catalogue import CATALOGUE, Job, Tally
+from keepward.jobs.planners import Ask, Planning, pairs
+from keepward.model.commit import Reason
 from keepward.model.job import LEASE, SCHEDULES, Alike, JobRow, JobState, Run, RunOutcome, due_at, parse_schedule
+from keepward.model.journal import Contradiction, Contradictions
 from keepward.model.memory import Kind, Record, Status
 from keepward.model.proposal import Committed, Duplicate, Outcome, Quarantined, Refused, Waiting
-from keepward.model.query import check_limit
+from keepward.model.query import Filter, check_limit
 from keepward.model.trust import Actor, ActorKind, Rights, visible_from
 from keepward.model.value import unknown
-from keepward.store.writer import Writer
 
 logger = logging.getLogger(__name__)
 
 #: Most changes of one question to a person.
-ASKED = 500
+MAX_ASKED = 500
 #: Reasons kept of what was held or refused, so that a receipt stays readable.
 _REASONS = 20
+#: Least score of a pair that may be a contradiction.
+_CONTRADICTION_SCORE = 0.6
 
 
 def states(session: Session) -> list[JobState]:
@@ -97,12 +99,11 @@ def _named(name: str) -> Job:
 
 def run_due(session: Session) -> list[Run]:
     """Run what is due, one after the other; return what became of each."""
-    due = [state.name for state in states(session) if state.due]
-    return [run_job(session, name) for name in due]
+    return [run_job(session, state.name) for state in states(session) if state.due]
 
 
-class Halted(Exception):
-    """A run was asked to stop, and did before its next proposal or batch; it is as due as before."""
+class Halted(BaseException):
+    """A run was asked to stop, and did before its next proposal or batch; it is as due as before. No failure."""
 
 
 def run_job(session: Session, name: str, *, force: bool = False, halted: Callable[[], bool] = lambda: False) -> Run:
@@ -143,16 +144,13 @@ class _Running:
                 self._job.do(self._session, self._tally, self.keep_lease)
             else:
                 self._carry_out()
-        except Halted:
-            self._let_go()
-            raise
-        except Exception as fault:
+        except Exception as exc:
             logger.exception("job failed", extra={"action": "job_failed", "job": self._job.name})
             # Our own messages hold no content, anybody else's might.
-            why = f"{fault.code}: {fault}" if isinstance(fault, KeepwardError) else f"unexpected {type(fault).__name__}"
+            why = f"{exc.code}: {exc}" if isinstance(exc, KeepwardError) else f"unexpected {type(exc).__name__}"
             return self._end("failed", why)
         except BaseException:
-            self._let_go()
+            self._set_lease(None)
             raise
         if self._tally.skipped is not None:
             return self._end("skipped", self._tally.skipped)
@@ -189,43 +187,38 @@ class _Running:
         now = self._session.clock.now()
         if now + LEASE / 2 < self._until:
             return
-        with self._session.store.write() as writer:
-            row = self._held(writer)
-            if row is None:
-                raise Conflict("another run took the lease over; what was committed stands")
-            self._until = now + LEASE
-            writer.put(replace(row, until=self._until))
+        self._until = now + LEASE
+        if not self._set_lease(self._until):
+            raise Conflict("another run took the lease over; what was committed stands")
 
-    def _held(self, writer: Writer) -> JobRow | None:
-        row = writer.job_row(self._session.tenant, self._job.name)
-        return row if row.holder == self._holder else None
-
-    def _let_go(self) -> None:
+    def _set_lease(self, until: datetime | None) -> bool:
+        """Let the lease of this run end then, or at once; return False where another run took it over."""
         with self._session.store.write() as writer:
-            row = self._held(writer)
-            if row is not None:
-                writer.put(replace(row, holder="", until=None))
+            row = writer.job_row(self._session.tenant, self._job.name)
+            if row.holder == self._holder:
+                writer.put(replace(row, holder=self._holder if until else "", until=until))
+            return row.holder == self._holder
 
     def _carry_out(self) -> None:
         """Plan, and propose what was planned."""
         assert self._job.plan is not None
-        engine, queue = self._session.engine, self._queue()
-        plan = self._job.plan(_planning(engine, self._session.tenant, self._job.name, queue))
-        self._explain(plan.reasons)
-        removes = sum(ask.removes for ask in plan.asks)
+        engine, tenant, queue = self._session.engine, self._session.tenant, self._queue()
+        asks = list(self._job.plan(_planning(self._session, self._job.name, queue)))
+        self._explain([note for ask in asks for note in ask.notes])
+        removes = sum(ask.removes for ask in asks)
         waiting = sum(1 for item in queue if item.state == "pending" for step in item.steps if step.op == "archive")
-        live = int(engine.store.facts(self._session.tenant, engine.clock.now())["live"]) if removes else 0
+        live = int(engine.store.facts(tenant, engine.clock.now())["live"]) if removes else 0
         too_many = removes > 0 and removes + waiting > engine.policy.removal_share * live
-        for ask in plan.asks:
+        for ask in asks:
             if not (too_many and ask.removes):
                 self.keep_lease()
                 self._ask(ask)
         if too_many:
             self.keep_lease()
-            self._question([ask for ask in plan.asks if ask.removes], f"{removes + waiting} of {live} live memories")
+            self._question([ask for ask in asks if ask.removes], f"{removes + waiting} of {live} live memories")
 
     def _queue(self) -> list[Waiting]:
-        """Return this job's proposals on which a person was asked and that still stand: waiting, or rejected."""
+        """Return this job's proposals that wait for a person or were rejected."""
         now, store = self._session.clock.now(), self._session.store
         return [
             item
@@ -260,11 +253,11 @@ class _Running:
         changes = [change for ask in asks for change in ask.changes]
         share = f"{self._session.policy.removal_share:.0%}"
         detail = f"it would put away {many}, more than the share of {share} that policy lets a job put away in one run"
-        if len(changes) > ASKED:
-            detail += f"; these are the first {ASKED}"
+        if len(changes) > MAX_ASKED:
+            detail += f"; these are the first {MAX_ASKED}"
         held = (Reason(gate="jobs", code="removal_share", detail=f"{detail}: a person decides"),)
         why = "; ".join(dict.fromkeys(ask.reason for ask in asks))
-        part = changes[:ASKED]
+        part = changes[:MAX_ASKED]
         self._count(propose(self._session, part, reason=why, kind="job", held=held), len(part))
 
     def _count(self, outcome: Outcome, changes: int) -> None:
@@ -285,7 +278,7 @@ class _Running:
             case Duplicate():
                 tally.counts["known"] += changes
 
-    def _explain(self, reasons: tuple[Reason, ...]) -> None:
+    def _explain(self, reasons: Sequence[Reason]) -> None:
         self._tally.reasons = tuple(dict.fromkeys((*self._tally.reasons, *reasons)))[:_REASONS]
 
     def _counts(self) -> dict[str, int]:
@@ -312,7 +305,15 @@ class _Running:
         }
         receipt = receipt_of(self._session, "job", facts, tally.reasons, at=now, head=head)
         if keep:
-            self._keep(receipt, outcome, row=row)
+            with self._session.store.write() as writer:
+                writer.put_receipt(receipt)
+                kept = writer.job_row(self._session.tenant, self._job.name)
+                # Where another run took over, its row is the newer one.
+                taken = kept.holder not in {"", self._holder} and kept.held_at(now)
+                if row and not taken:
+                    writer.put(
+                        replace(kept, holder="", until=None, last_at=self._began, outcome=outcome, receipt=receipt.id)
+                    )
         return Run(
             job=self._job.name,
             outcome=outcome,
@@ -326,16 +327,6 @@ class _Running:
             receipt=receipt,
         )
 
-    def _keep(self, receipt: Receipt, outcome: RunOutcome, *, row: bool) -> None:
-        with self._session.store.write() as writer:
-            writer.put_receipt(receipt)
-            kept = writer.job_row(self._session.tenant, self._job.name)
-            # Where another run took over, what it leaves behind is the newer word.
-            taken = kept.holder not in {"", self._holder} and kept.held_at(receipt.at)
-            if row and not taken:
-                ended = replace(kept, holder="", until=None, last_at=self._began, outcome=outcome, receipt=receipt.id)
-                writer.put(ended)
-
 
 def _counted_as(record: Record) -> str:
     """Return under what a record of a commit is counted."""
@@ -346,12 +337,12 @@ def _counted_as(record: Record) -> str:
     return "merged"
 
 
-def _planning(engine: Engine, tenant: str, job: str, queue: Sequence[Waiting] = ()) -> Planning:
+def _planning(session: Session, job: str, queue: Sequence[Waiting] = ()) -> Planning:
     """Return what a planner may look at, given the proposals that a person was asked about."""
-    now = engine.clock.now()
+    engine, now = session.engine, session.clock.now()
     return Planning(
         reader=engine.store,
-        tenant=tenant,
+        tenant=session.tenant,
         now=now,
         policy=engine.policy,
         job=job,
@@ -367,11 +358,39 @@ def _planning(engine: Engine, tenant: str, job: str, queue: Sequence[Waiting] = 
 
 
 def candidates(session: Session, *, floor: float, limit: int | None) -> list[Alike]:
-    """Return the pairs within sight of a handle that score ``floor`` or more, best first; see ``pairs``."""
+    """Return the pairs visible from a handle's scope that score ``floor`` or more, best first; see ``pairs``."""
     if not 0 <= floor <= 1:
         raise InvalidInput("a floor is a number from 0 to 1")
     check_limit(limit)
-    found = pairs(
-        _planning(session.engine, session.tenant, "consolidate"), floor=floor, scopes=visible_from(session.scope)
-    )
+    found = pairs(_planning(session, "consolidate"), floor=floor, scopes=visible_from(session.scope))
+    # A pair is of one sensitivity.
     return [pair for pair in found if not withholds(session, pair.first)][:limit]
+
+
+def contradictions(session: Session, filters: Filter, *, limit: int) -> Contradictions:
+    """Return the pairs of active memories that say nearly the same and differ in something, the closest first.
+
+    They are the merge candidates that do not state the same. Which one holds is for a person to decide. A pair is
+    shown where a list under the same filters shows both memories to the handle.
+
+    Raises:
+        InvalidInput: a limit below 1, an unknown tier, kind or content type.
+    """
+    check_limit(limit)
+    listed = find(session, filters, limit=None, include_ended=False)
+    records = {record.id: record for record in listed}
+    found = []
+    for pair in candidates(session, floor=_CONTRADICTION_SCORE, limit=None):
+        if pair.differs and not pair.same and pair.first.id in records and pair.second.id in records:
+            older, newer = sorted(
+                (records[pair.first.id], records[pair.second.id]),
+                key=lambda each: (each.occurred_at or each.created_at, each.created_at, each.id),
+            )
+            found.append(Contradiction(older=older, newer=newer, differs=pair.differs, score=pair.score))
+    return Contradictions(
+        items=tuple(found[:limit]),
+        total=len(found),
+        compared=len(records),
+        withheld=listed.withheld,
+        notes=tuple(listed.notes),
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -132,8 +132,3 @@ class Lineage(Value):
     #: How many are out of the reader's reach, and how many were left out because there are so many.
     hidden: int
     left_out: int
-
-
-def counted(pairs: Iterable[tuple[str, int]]) -> tuple[Count, ...]:
-    """Return pairs of a value and a number as counts."""
-    return tuple(Count(value=value, count=count) for value, count in pairs)

@@ -58,5 +58,5 @@ class Sources(Surveyed[Told]):
 class Lineage(Request[Related]):
     """Return what a memory was made from and what was made of it, over any number of steps."""
 
-    function = "engine.trail:lineage"
+    function = "engine.provenance:lineage"
     memory_id: fields.NamedId

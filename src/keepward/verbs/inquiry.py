@@ -31,7 +31,7 @@ class Selected(Request[R]):
 
     def parameters(self, session: Session) -> dict[str, Any]:
         """Return the way and its value as one."""
-        from keepward.engine.inquire import selector_of
+        from keepward.engine.provenance import selector_of
 
         given = super().parameters(session)
         return {"selector": selector_of(**{name: given.pop(name) for name in Selected.names}), **given}
@@ -44,7 +44,7 @@ class Impact(Selected[Touched]):
     It spans every scope, and takes a reviewer or the owner.
     """
 
-    function = "engine.inquire:impact"
+    function = "engine.provenance:impact"
 
 
 @verb("plan_contain", "POST /memory/contain/plan", right="approve")
@@ -67,7 +67,7 @@ class Contain(Selected[Containment]):
 class Blame(Request[Blamed]):
     """Return which commit, actor, source and approval made each value of a memory, by id or key."""
 
-    function = "engine.inquire:blame"
+    function = "engine.provenance:blame"
     name: fields.Name
 
 
@@ -84,7 +84,7 @@ class FindContradictions(Filtered[Contradictions]):
     def run(self, session: Session) -> Contradictions:
         from keepward.engine.session import note_handed
         from keepward.engine.view import ask_for_sensitive
-        from keepward.jobs.contradictions import contradictions
+        from keepward.jobs.runner import contradictions
 
         if self.include_sensitive:
             ask_for_sensitive(session)
@@ -104,7 +104,7 @@ class Bisect(Request[Found]):
 
     def run(self, session: Session, *, predicate: Callable[[str], bool] | None = None) -> Found:
         """Look for it, or for the first context that passes a predicate."""
-        from keepward.engine.inquire import bisect
+        from keepward.engine.explain import bisect
 
         if bool(self.contains) == (predicate is not None):
             raise InvalidInput("give either the text to look for or a predicate")
@@ -117,6 +117,6 @@ class Bisect(Request[Found]):
 class ContextDiff(Request[ContextDifference]):
     """Return what differs between two compiled contexts, and the commit responsible for each."""
 
-    function = "engine.inquire:context_diff"
+    function = "engine.explain:context_diff"
     first: fields.NamedId
     second: Annotated[fields.Name, Wire("other")]

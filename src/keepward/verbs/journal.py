@@ -12,7 +12,7 @@ from keepward.verbs import Judged, Limit, Request, Wire, fields, verb
 class Log(Request[list[CommitView]]):
     """Return commits within reach, newest first."""
 
-    function = "engine.audit:log"
+    function = "engine.provenance:log"
     limit: fields.Most = 50
     before: Annotated[int, Limit("Older than this number.", minimum=1, maximum=2**53)] | None = None
     actor: Annotated[fields.Word, Limit("Who made or approved it: `kind:name`, or a name alone.")] | None = None
@@ -24,7 +24,7 @@ class Log(Request[list[CommitView]]):
 class Show(Request[CommitView]):
     """Return one commit: who, when, why, and each memory before and after."""
 
-    function = "engine.audit:show"
+    function = "engine.provenance:show"
     commit: Annotated[fields.CommitName, Wire("commit_id")]
 
 
@@ -32,7 +32,7 @@ class Show(Request[CommitView]):
 class Diff(Request[list[Difference]]):
     """Return the memories that differ between the states after two commits; `0` is the empty store."""
 
-    function = "engine.audit:diff"
+    function = "engine.provenance:diff"
     earlier: Annotated[str, Limit("As for `as_of`.", minLength=1, maxLength=64), Judged(pattern=fields.AS_OF_PATTERN)]
     later: fields.AsOf | None = None
 
@@ -56,7 +56,7 @@ class RollBack(Request[Rollback]):
 class Verify(Request[Verification]):
     """Check the chain, every seal, every projection and the anchor; a fault is an answer and not an error."""
 
-    function = "engine.audit:verify"
+    function = "engine.status:verify"
 
 
 @verb("rebuild", "POST /memory/rebuild", right="owner", answer="records", group="upkeep")
@@ -79,5 +79,5 @@ class Reindex(Request[int]):
 class Tenants(Request[list[str]]):
     """Return the names of all tenants with memories; for the owner alone."""
 
-    function = "engine.audit:tenants"
+    function = "engine.status:tenants"
     owner = "listing tenants"

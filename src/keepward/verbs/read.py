@@ -323,7 +323,7 @@ class Preview(Compiling[Explanation]):
 class CountTokens(Request[TokenCount]):
     """Count the tokens of a text as contexts are counted, and name the budget of a core block; keep nothing."""
 
-    function = "engine.explain:count_tokens"
+    function = "engine.status:count_tokens"
     text: Annotated[str, Limit(maxLength=100_000)]
     key: fields.Word | None = None
 
@@ -403,7 +403,7 @@ class Receipts(Request[ReceiptPage]):
 class GetReceipt(Request[dict[str, Any]]):
     """Return a receipt; a commit's comes with the before and after of each target."""
 
-    function = "engine.audit:receipt"
+    function = "engine.explain:receipt"
     receipt_id: fields.NamedId
 
 
@@ -411,7 +411,7 @@ class GetReceipt(Request[dict[str, Any]]):
 class Doctor(Request[list[Check]]):
     """Return what was looked at, whether it is well, and what to do when it is not."""
 
-    function = "engine.audit:doctor"
+    function = "engine.status:doctor"
 
 
 @verb("status", "GET /memory/status", right="read", tool="status")
@@ -419,7 +419,7 @@ class Status(Request[dict[str, Any]]):
     """Return tier sizes, block counts, the depth of the queue and the use of budgets."""
 
     def run(self, session: Session) -> dict[str, Any]:
-        from keepward.engine.audit import inspecting, status
+        from keepward.engine.status import inspecting, status
         from keepward.jobs.runner import states
 
         with inspecting(session):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keepward.jobs.summaries import quoted
+from keepward.jobs.planners import quoted
 from support.stages import Maker
 
 TURNS = [
@@ -29,9 +29,9 @@ def test_what_does_not_fit_gives_each_source_its_say():
     assert [line.partition(":")[0] for line in quoted(made(*TURNS), 140).splitlines()] == ["Ana", "Ben", "Ana"]
 
 
-def test_what_is_spoken_of_again_and_what_has_a_figure_comes_first():
+def test_each_source_has_its_first_sentence_before_any_has_a_second():
     assert quoted(made(*TURNS), 110) == (
-        "Ana: We sail to Bergen on Friday.\nBen: I have the charts of Bergen here.\nAna: Bring 40 litres of water."
+        "Ana: We sail to Bergen on Friday.\nBen: Who packs the charts?\nAna: Bring 40 litres of water."
     )
 
 
