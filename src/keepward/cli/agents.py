@@ -196,8 +196,8 @@ def _listed(chosen: Any) -> Answer:
     data = {
         "profile": chosen.name,
         "tools": [tool.as_dict() for tool in chosen.tools],
-        "resources": [each.uri for each in (CORE, *TEMPLATES)] if chosen.documents else [],
-        "prompts": [each.name for each in PROMPTS] if chosen.documents else [],
+        "resources": [each.uri for each in (CORE, *TEMPLATES)],
+        "prompts": [each.name for each in PROMPTS],
     }
 
     def draw(screen: Screen, data: dict[str, Any]) -> None:
