@@ -75,7 +75,9 @@ def pages_of(path: Path, table: str) -> list[int]:
     """Return the leaf pages of a table that hold rows, in the order of the rows."""
     with closing(sqlite3.connect(path)) as db:
         try:
-            found = db.execute("SELECT pageno FROM dbstat WHERE name = ? AND pagetype = 'leaf' ORDER BY path", (table,)).fetchall()
+            found = db.execute(
+                "SELECT pageno FROM dbstat WHERE name = ? AND pagetype = 'leaf' ORDER BY path", (table,)
+            ).fetchall()
         except sqlite3.OperationalError:
             pytest.skip("this SQLite does not tell of pages")
     return [page for (page,) in found]

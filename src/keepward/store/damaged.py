@@ -5,13 +5,13 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import tempfile
-from contextlib import closing, suppress
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 
 from keepward.errors import NotAStore
 from keepward.store import forks
-from keepward.store.driver import companion, connect
+from keepward.store.driver import companion, connected
 from keepward.store.file import id_file
 from keepward.store.sql import Row
 
@@ -45,7 +45,7 @@ def read_damaged(path: Path, folder: Path) -> tuple[str, dict[str, list[Row]], t
                 shutil.copyfile(companion(path, suffix), companion(copy, suffix))
         _pad(copy)
         try:
-            with closing(connect(str(copy), pragmas=("trusted_schema=OFF",))) as db:
+            with connected(copy, pragmas=("trusted_schema=OFF",)) as db:
                 # Damaged text fails its hash later.
                 db.text_factory = lambda raw: raw.decode("utf-8", "replace")
                 names = {name for (name,) in db.execute("SELECT name FROM sqlite_schema")}
