@@ -66,7 +66,7 @@ def explained(fault: Exception) -> KeepwardError:
             ours, said = _ERRORS[kind]
             return ours(said)
     if isinstance(fault, errors.UniqueViolation):
-        taken = CLASHES.get((fault.diag.table_name or "").rpartition("_")[0])
+        taken = CLASHES.get(fault.diag.table_name or "")
         if taken is not None:
             return Conflict(taken)
     if isinstance(fault, psycopg.ProgrammingError) and fault.sqlstate is None:
