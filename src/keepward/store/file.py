@@ -287,6 +287,23 @@ def rename(file: Path) -> str:
     return fresh
 
 
+def give_new_id(connections: Connections, anchor: Anchor) -> str:
+    """Give an opened copy an id of its own, in its tables, beside its file and in the anchor; return the id.
+
+    A crash in between leaves a store that its owner adopts again.
+
+    Raises:
+        OSError: the file beside it cannot be written.
+    """
+    file, fresh = Path(connections.path), secrets.token_hex(16)
+    id_file(file).unlink(missing_ok=True)
+    with connections.writing() as db:
+        db.run("set_meta", name="store_id", value=fresh)
+    durable.replace(id_file(file), f"{fresh}\n".encode("ascii"))
+    anchor.bind(fresh, file)
+    return fresh
+
+
 def accept(file: Path, store_id: str, anchor: Anchor) -> None:
     """Seal a copy anew and note its heads; see (4). Its log is a log again from here on."""
     with contextlib.closing(Connections(str(file), mode="rw")) as connections:
