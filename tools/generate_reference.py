@@ -360,11 +360,10 @@ def mcp_page() -> str:
             f"`{each.name}`",
             each.about,
             ", ".join(f"`{tool.name}`" for tool in each.tools),
-            "yes" if each.documents else "no",
         )
         for each in profiles
     ]
-    lines += _table(("profile", "for", "tools", "resources and prompts"), rows)
+    lines += _table(("profile", "for", "tools"), rows)
     lines += ["", "## Tools"]
     tools = {tool.name: tool for each in profiles for tool in each.tools}
     for tool in tools.values():

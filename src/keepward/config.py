@@ -7,7 +7,7 @@ Invariants
     entries it names.
 (4) A start costs nothing that is not used: what reads patterns or settings files is imported with the first of them.
 (5) Where a server listens and whom it lets in stands under ``[server]``; reads are opened on the command line alone.
-(6) A file that was found and not named loosens nothing until its owner has accepted it.
+(6) A file that was found and not named applies only after its owner has accepted it.
 """
 
 from __future__ import annotations
@@ -107,8 +107,7 @@ class Settings:
     file: Path | None = None
     digest: str = ""
     named: bool = False
-    #: What of it loosens or leaves this machine, with its value; and what of that does not hold, as its owner has not
-    #: accepted the file.
+    #: Each setting of the file with its value; and the names of these where its owner has not accepted the file.
     loosens: Mapping[str, str] = field(default_factory=dict)
     withheld: tuple[str, ...] = ()
     #: Where each setting comes from that is not the default: `file` or `environment`, by name or `table.name`.
@@ -149,8 +148,7 @@ def load(*, store: Place, file: Path | None = None, environ: Mapping[str, str] |
     """Read the settings that hold for a store.
 
     `file` must exist when given; else `KEEPWARD_CONFIG` must; else `keepward.toml` beside the store may, or for a
-    database in the folder of keys. Of one that is only found, what loosens holds once its owner has accepted it: see
-    ``accepted``.
+    database in the folder of keys. One that is only found applies once its owner has accepted it: see ``accepted``.
 
     Raises:
         InvalidInput: the file is missing or is not TOML, a name is unknown, a value is wrong.
@@ -161,28 +159,26 @@ def load(*, store: Place, file: Path | None = None, environ: Mapping[str, str] |
     path = named or (store.parent / FILE_NAME if isinstance(store, Path) else home(env) / FILE_NAME)
     table, raw = _read(path, required=named is not None)
     settings = _settings(table, path)
-    loosens: dict[str, str] = {}
+    names = sorted(_names_in(table))
     withheld: tuple[str, ...] = ()
-    if table:
-        from keepward import accepted
+    if names and named is None:
+        from keepward.accepted import is_accepted
 
-        names = accepted.loosening(table, settings.policy, settings.server, ServerSettings())
-        loosens = {name: _as_text(table, name) for name in names}
-        if names and named is None and not accepted.is_accepted(home(env), path, raw or b""):
-            settings, withheld = _settings(accepted.without(table, names), path), names
+        if not is_accepted(home(env), path, raw or b""):
+            settings, withheld = Settings(), tuple(names)
     chosen = _environment(env, settings.policy)
     return dataclasses.replace(
         settings,
         **chosen,
         origins={
-            **{name: "file" for name in _names_in(table) if name not in withheld},
+            **({} if withheld else dict.fromkeys(names, "file")),
             **{name: "environment" for name in chosen if name != "policy"},
             **{f"policy.{name}": "environment" for name in SWITCHES if _switch(env, SWITCHES[name]) is not None},
         },
         file=None if raw is None else path,
         digest="" if raw is None else hashlib.sha256(raw).hexdigest(),
         named=named is not None,
-        loosens=loosens,
+        loosens={name: _as_text(table, name) for name in names},
         withheld=withheld,
     )
 
@@ -198,7 +194,7 @@ class InForce:
     default: Any
     #: `default`, `file`, `environment`, or `program` for what was chosen where the store or server was started.
     origin: Literal["default", "file", "environment", "program"]
-    #: What the file says of it, where that does not hold before its owner has accepted the file.
+    #: The value in a settings file that its owner has not accepted.
     waiting: str | None = None
 
 

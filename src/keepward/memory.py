@@ -519,7 +519,7 @@ def _opened(path: str, keeper: Maintenance | Handover | None, **chosen: Any) -> 
         chosen["wake"] = keeper.wake
     engine = open_engine(path, **chosen)
     if engine.store.foreign is None:
-        if engine.store.copied or engine.store.unclean():
+        if engine.store.unclean():
             from keepward.copies.erasures import settle_opened
 
             settle_opened(engine)

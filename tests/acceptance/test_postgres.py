@@ -70,17 +70,17 @@ def test_a_store_whose_id_was_changed_is_refused_in_one_line(owner: Memory, data
         Memory.open(database, actor=Actor.operator("ana"), embedder=None, config_dir=tmp_path / "config")
 
 
-def test_verify_names_each_partition_without_row_security(owner: Memory, database: str) -> None:
+def test_verify_names_each_table_without_row_security(owner: Memory, database: str) -> None:
     owner.remember("Ana prefers tabs")
     with psycopg.connect(database, autocommit=True) as connection:
-        query = "SELECT qual FROM pg_policies WHERE tablename = 'events_5'"
+        query = "SELECT qual FROM pg_policies WHERE tablename = 'events'"
         ((shown,),) = connection.execute(query).fetchall()
         try:
-            connection.execute("ALTER TABLE records_3 DISABLE ROW LEVEL SECURITY")
-            connection.execute("DROP POLICY own ON events_5")
+            connection.execute("ALTER TABLE records DISABLE ROW LEVEL SECURITY")
+            connection.execute("DROP POLICY own ON events")
             seen = {fault.row for fault in owner.verify().faults}
         finally:
-            connection.execute("ALTER TABLE records_3 ENABLE ROW LEVEL SECURITY")
-            connection.execute(f"CREATE POLICY own ON events_5 USING ({shown})")  # type: ignore[arg-type]
-    assert seen == {"schema records_3", "schema events_5"}
+            connection.execute("ALTER TABLE records ENABLE ROW LEVEL SECURITY")
+            connection.execute(f"CREATE POLICY own ON events USING ({shown})")  # type: ignore[arg-type]
+    assert seen == {"schema records", "schema events"}
     assert owner.verify().ok

@@ -15,6 +15,7 @@ from outcomes import kept
 
 from keepward import Actor, InvalidInput, KeepwardError, Memory, NotAStore, Unauthorised
 from keepward.cli.main import main
+from keepward.store.damaged import MAX_TRIES
 from support import tamper
 
 pytestmark = pytest.mark.slow
@@ -71,13 +72,15 @@ def overwrite(path: Path, page: int) -> None:
 
 
 def pages_of(path: Path, table: str) -> list[int]:
-    """Return the leaf pages of a table that hold rows, in order."""
+    """Return the leaf pages of a table that hold rows, in the order of the rows."""
     with closing(sqlite3.connect(path)) as db:
         try:
-            found = db.execute("SELECT pageno FROM dbstat WHERE name = ? AND pagetype = 'leaf'", (table,)).fetchall()
+            found = db.execute(
+                "SELECT pageno FROM dbstat WHERE name = ? AND pagetype = 'leaf' ORDER BY path", (table,)
+            ).fetchall()
         except sqlite3.OperationalError:
             pytest.skip("this SQLite does not tell of pages")
-    return sorted(page for (page,) in found)
+    return [page for (page,) in found]
 
 
 def test_a_whole_store_is_carried_over_commit_by_commit(rescue: Any, reopen: Any, full: dict[str, str]) -> None:
@@ -124,6 +127,17 @@ def test_one_overwritten_page_loses_what_was_on_it_and_says_so(
     assert full.keys() - found.keys() <= told
     assert all(full[name] == text for name, text in found.items())
     assert len(found) >= len(full) - 25
+
+
+def test_forged_row_numbers_end_the_search_and_are_reported(path: Path, rescue: Any, full: dict[str, str]) -> None:
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("UPDATE events SET rowid = rowid + ? WHERE rowid > 1", (1 << 40,))
+        db.commit()
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    overwrite(path, pages_of(path, "events")[0])
+    made = rescue()
+    assert [each.rpartition(" to ")[0] for each in made.skipped] == [f"events, rows {MAX_TRIES + 1}"]
+    assert not made.whole
 
 
 def test_store_without_a_first_page_is_refused_with_what_helps(path: Path, rescue: Any, reopen: Any, full: Any) -> None:

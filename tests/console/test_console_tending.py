@@ -254,4 +254,4 @@ def test_a_setting_says_where_it_comes_from_and_what_waits_for_acceptance(consol
         page.get_by_text("waits for acceptance").first.wait_for()
         page.get_by_text(f"keepward config --accept {settings.digest}").wait_for()
         page.get_by_role("row", name="access").first.get_by_text("waits", exact=True).wait_for()
-    assert settings.withheld == ("policy.access",)
+    assert settings.withheld == ("policy.access", "policy.four_eyes")

@@ -179,6 +179,7 @@ def test_an_imported_id_that_reads_like_a_key_becomes_no_alias(world, run, monke
 
 def test_under_four_eyes_a_proposer_approves_nothing_at_the_command_line(tmp_path, run, monkeypatch):
     (tmp_path / "keepward.toml").write_text("[policy]\nfour_eyes = true\n")
+    monkeypatch.setenv("KEEPWARD_CONFIG", str(tmp_path / "keepward.toml"))
     world = World(tmp_path, policy=Policy(four_eyes=True))
     surface = Surface(world, run, monkeypatch)
     ana = token(world, "ana", rights="owner")

@@ -1,4 +1,4 @@
-"""Settings beside the store tighten at once, and loosen once their owner has accepted them."""
+"""A settings file next to the store applies once its owner has accepted it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from keepward import InvalidInput, Memory, Policy, accepted
-from keepward.config import ENVIRONMENT, ServerSettings, load
+from keepward import InvalidInput, Memory, accepted
+from keepward.config import load
 
 LOOSE = '[policy.access]\ncore = "read_write"\n'
 
@@ -70,13 +70,13 @@ def test_an_agent_accepts_nothing(run, monkeypatch):
     assert run("config", "--accept", digest).code == 7
 
 
-def test_the_command_shows_what_loosens_with_its_value(run):
+def test_the_command_shows_each_setting_of_the_file(run):
     lay('embedder = "http:https://mallory.example/v1#m"\n' + LOOSE)
     shown = {each["name"]: each["value"] for each in run("config", "--json").json["loosens"]}
     assert shown == {"embedder": '"http:https://mallory.example/v1#m"', "policy.access": '{"core": "read_write"}'}
 
 
-def test_status_says_what_of_the_settings_does_not_hold(run):
+def test_status_names_the_settings_that_do_not_apply(run):
     run("init")
     lay(LOOSE)
     assert run("status", "--json").json["settings_withheld"] == ["policy.access"]
@@ -96,123 +96,54 @@ def test_texts_are_not_sent_to_a_host_that_was_not_accepted(run, monkeypatch):
     assert (ran.code, "embedder" in ran.err) == (0, True)
 
 
-LOOSENING = [
+#: One value that is not the default for settings of every kind.
+SETTINGS = [
     'tenant = "acme"',
-    "[policy]\nenabled = false",
-    "[policy]\nrecall = false",
-    "[policy]\npinned_budget = 0",
-    "[policy]\nworking_budget = 0",
-    "[policy]\nretrieved_budget = 0",
-    "[policy]\ncontext_budget = 0",
-    "[policy]\nmax_items = 5",
-    "[policy.block_budget]\nmission = 0",
-    '[policy]\ncore_keys = ["mission"]',
-    '[policy.least_trust]\nanswer = "owner"',
-    'actor = "operator"',
-    'embedder = "http:https://mallory.example/v1#m"',
-    'embedder = "sentence-transformers:mallory/model"',
-    'counter = "mallory"',
-    'identity = "SOUL.md"',
-    'user_file = "USER.md"',
-    '[policy.access]\narchival = "read_write"\ncore = "append"',
-    '[policy.block_access]\npersona = "read_write"',
-    "[policy.confidence_floor]\ncore = 0.1",
-    "[policy]\nrule_floor = 0.1",
-    '[policy]\ncore_keys = ["mission", "orders"]',
-    "[policy.text_limit]\ncore = 100000",
-    '[policy.least_trust]\nact = "unknown"',
-    "[policy]\nduplicate_overlap = 0.0",
-    "[policy.block_budget]\norders = 5",
-    '[policy.jobs]\nexpire = "1m"',
-    "[policy]\nremoval_share = 1.0",
-    '[policy]\nttl_volatile = "1s"',
-    '[server]\nhost = "0.0.0.0"',
-    "[server]\nbehind_proxy = true",
-    '[server]\nallow_origins = ["https://mallory.example"]',
-    '[server]\nallow_hosts = ["mallory.example"]',
-    "[server]\nwrites_per_minute = 0",
-    "[server]\nbody_limit = 99999999999",
-    '[server]\ntls_cert = "cert.pem"',
-]
-TIGHTENING = [
     'scope = "/agents/orion"',
     'actor = "agent:claude"',
     'embedder = "hashed"',
     "maintenance = false",
-    '[policy.access]\narchival = "approval"',
-    '[policy.block_access]\nmission = "read_only"',
-    "[policy.confidence_floor]\narchival = 0.5",
+    'identity = "SOUL.md"',
+    "[policy]\nenabled = false",
     "[policy]\nfour_eyes = true",
-    '[policy]\nscopes = ["/agents/orion"]',
-    '[policy]\nmemory_ethics = [{name = "no health", pattern = "diagnos"}]',
+    "[policy]\nrule_floor = 1.0",
+    "[policy]\nrule_floor = 0.1",
+    "[policy.confidence_floor]\narchival = 1.0",
+    "[policy.confidence_floor]\ncore = 0.1",
+    '[policy]\nmemory_ethics = [{name = "all", pattern = ".", action = "refuse"}]',
+    '[policy.access]\narchival = "approval"',
+    '[policy.access]\narchival = "read_write"\ncore = "append"',
     '[policy.least_trust]\nanswer = "agent"',
     "[server]\nport = 9000",
-    "[server]\nwrites_per_minute = 10",
     "[server]\nmcp = false",
+    '[server]\nhost = "0.0.0.0"',
 ]
 
 
-def found(text: str, tmp_path: Path):
+@pytest.mark.parametrize("text", SETTINGS)
+def test_nothing_of_a_found_file_applies_before_it_is_accepted(tmp_path, text):
     (tmp_path / "keepward.toml").write_text(text)
-    return load(store=tmp_path / "m.db", environ={"KEEPWARD_HOME": str(tmp_path / "home")})
-
-
-@pytest.mark.parametrize("text", LOOSENING)
-def test_what_loosens_waits(tmp_path, text):
-    settings = found(text, tmp_path)
-    plain = dataclasses.replace(settings, file=None, digest="", loosens={}, withheld=())
+    settings = load(store=tmp_path / "m.db", environ={"KEEPWARD_HOME": str(tmp_path / "home")})
     default = load(store=tmp_path / "none" / "m.db", environ={"KEEPWARD_HOME": str(tmp_path / "home")})
-    assert (len(settings.withheld), plain, plain.server) == (1, default, ServerSettings())
+    plain = dataclasses.replace(settings, file=None, digest="", loosens={}, withheld=())
+    assert (plain, settings.withheld != ()) == (default, True)
 
 
-@pytest.mark.parametrize("text", TIGHTENING)
-def test_what_tightens_holds_at_once(tmp_path, text):
-    settings = found(text, tmp_path)
-    assert (settings.withheld, settings.policy == Policy() and settings.server == ServerSettings()) == (
-        (),
-        not text.startswith("["),
-    )
+@pytest.mark.parametrize("text", SETTINGS)
+def test_all_of_an_accepted_file_applies(tmp_path, text):
+    home, file = tmp_path / "home", tmp_path / "keepward.toml"
+    file.write_text(text)
+    accepted.accept(home, file, file.read_bytes())
+    settings = load(store=tmp_path / "m.db", environ={"KEEPWARD_HOME": str(home)})
+    named = load(store=tmp_path / "m.db", file=file, environ={})
+    assert (dataclasses.replace(named, named=False), settings.withheld) == (settings, ())
 
 
-#: Each setting, by whether an unaccepted file may set it, at least to some values. A new one has to be declared here.
-MAY_TIGHTEN = {
-    *("scope", "actor", "embedder", "counter", "extractor", "maintenance"),
-    *("policy.capture", "policy.four_eyes", "policy.text_limit", "policy.scopes", "policy.review_ttl"),
-    *("policy.confidence_floor", "policy.rule_floor", "policy.access", "policy.block_access", "policy.least_trust"),
-    *("policy.agent_feedback_share", "policy.removal_share", "policy.memory_ethics"),
-    *("server.host", "server.port", "server.writes_per_minute", "server.body_limit", "server.blob_limit"),
-    *("server.import_limit", "server.mcp", "server.mcp_profile", "server.log_json"),
-}
-NEEDS_ACCEPTANCE = {
-    *("tenant", "identity", "user_file", "policy.enabled", "policy.recall", "policy.metadata_limit"),
-    *("policy.structured_limit", "policy.ttl_by_kind", "policy.ttl_volatile", "policy.ttl_working"),
-    *("policy.pending_limit", "policy.review_keep", "policy.core_keys", "policy.capacity", "policy.when_full"),
-    *("policy.duplicate_overlap", "policy.similarity_threshold", "policy.block_budget", "policy.pinned_budget"),
-    *("policy.working_budget", "policy.retrieved_budget", "policy.context_budget", "policy.max_items"),
-    *("policy.candidates", "policy.process_limit", "policy.mark_what_was_read", "policy.jobs"),
-    *("policy.archive_unused", "policy.fade_confidence", "policy.fade_importance", "policy.summary_least"),
-    *("policy.summary_most", "policy.thread_length", "policy.merge_after", "policy.merge_least", "policy.merge_most"),
-    *("policy.compact_receipts_after", "policy.merge_cosine"),
-    *("server.behind_proxy", "server.tls_cert", "server.tls_key", "server.allow_hosts", "server.allow_origins"),
-    "server.body_timeout",
-}
-
-
-def test_every_setting_is_declared_as_tightening_or_not():
-    known = {
-        *ENVIRONMENT,
-        "maintenance",
-        *(f"policy.{each.name}" for each in dataclasses.fields(Policy)),
-        *(f"server.{each.name}" for each in dataclasses.fields(ServerSettings)),
-    }
-    assert (known - MAY_TIGHTEN - NEEDS_ACCEPTANCE, MAY_TIGHTEN & NEEDS_ACCEPTANCE) == (set(), set())
-    may = {
-        *(accepted._HARMLESS | {"actor", "embedder", "counter", "extractor"}),
-        *(f"policy.{name}" for name in accepted._LESS | accepted._MORE | {"access", "block_access"}),
-        *("server.host", "server.mcp", "server.mcp_profile"),
-        *(f"server.{name}" for name in accepted._LIMITS | accepted._QUIET if name != "jobs"),
-    }
-    assert may == MAY_TIGHTEN
+def test_an_unaccepted_file_refuses_no_write_of_the_owner(run):
+    lay('scope = "/agents/mallory"\n[policy]\nrule_floor = 1.0\nmemory_ethics = [{name = "all", pattern = "."}]\n')
+    said = ("--as", "operator", "--kind", "rule", "--stability", "permanent", "--confidence", "0.9", "--json")
+    assert run("remember", "Always ask Ana before a payment", *said).code == 0
+    assert run("list", "--json").json["memories"][0]["scope"] == "/"
 
 
 def test_an_unaccepted_file_takes_no_rule_out_of_a_prompt(run):

@@ -244,12 +244,12 @@ def test_without_a_home_there_is_a_config_folder_all_the_same():
 
 def test_status_names_the_policy_that_the_file_makes(run, tmp_path):
     (tmp_path / "keepward.toml").write_text("[policy]\nfour_eyes = true\n")
-    assert run("init", "--json").json["policy"] == Policy(four_eyes=True).version
+    assert run("init", "--config", "keepward.toml", "--json").json["policy"] == Policy(four_eyes=True).version
 
 
 def test_an_option_beats_the_settings_file(run, tmp_path):
     (tmp_path / "keepward.toml").write_text('tenant = "acme"\n')
-    assert run("init", "--tenant", "other", "--json").json["tenant"] == "other"
+    assert run("init", "--config", "keepward.toml", "--tenant", "other", "--json").json["tenant"] == "other"
 
 
 def test_a_wrong_settings_file_exits_2(run, tmp_path):

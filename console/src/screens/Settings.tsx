@@ -94,7 +94,7 @@ function File({ file }: { file: Schemas["SettingsFile"] | null }) {
       {file.changed ? <p class="soft">What it says by now holds after a restart.</p> : null}
       {loosens.length ? (
         <>
-          <p class="soft">{file.accepted ? "It loosens these:" : "It was found beside the store and not named, so what loosens does not hold before you accept it:"}</p>
+          <p class="soft">{file.accepted ? "It sets these:" : "It was found next to the store and not named, so it applies after you accept it:"}</p>
           <ul class="checks">{loosens.map(([name, value]) => <li key={name}><Tag tone={file.accepted ? "plain" : "warn"}>{file.accepted ? "holds" : "waits"}</Tag><span class="mono">{seen(name)} = {seen(value)}</span></li>)}</ul>
         </>
       ) : null}

@@ -3,16 +3,15 @@
 Layout: ``stores/<store_id>/key`` (32 bytes), ``owner.token``, ``place`` (JSON: where the store was opened last) and
 ``heads/<digest of the tenant's name>`` (two records of 72 bytes, of the journal and of what stands beside it: seq as
 8 bytes big-endian, the head's 32-byte hash, and a 32-byte HMAC over tenant and both; zeros where nothing was noted).
-A copy of the store, which has the same id, has the same under ``copies/<digest of its path>``. One list of erasures
-serves all stores: ``erasures/key`` and ``erasures/list.jsonl`` (one JSON object a line).
+One list of erasures serves all stores: ``erasures/key`` and ``erasures/list.jsonl`` (one JSON object a line).
 
 Invariants
 (1) Folders are 0700, files 0600. Neither key nor token ever enters the store's folder.
 (2) A noted head only moves forward, also when several processes note at once.
 (3) The key is flushed to disk, since without it the store must be adopted again; so are erasures, since backups are
     trusted to them. A head is not: one that is lost in a power cut is only older than the store.
-(4) A store is known by its id and its place. One whose file has gone from there has moved, and keeps its heads; one
-    whose file is still there has been copied, and the copy has heads of its own.
+(4) A store is known by its id and its path. If its file is at another path and no longer at the recorded one, it has
+    moved. If the file is still there too, the store is a copy, which gets an id of its own when its owner adopts it.
 (5) The key of erasures outlives that of any store: accepting a store anew must not make its tombstones blind.
 (6) A token is listed by its hash. What was revoked stays so when its row, or the whole store, is put back.
 (7) A last line of the list that a crash cut short is passed over; the journal says it again.
@@ -26,13 +25,13 @@ import hmac
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from keepward import durable, folders
 from keepward.errors import InvalidInput, ModelUnavailable, Tampered
-from keepward.model.codec import digest, hidden
+from keepward.model.codec import hidden
 from keepward.model.commit import Head
 from keepward.ports.world import Sort, Standing
 
@@ -93,30 +92,24 @@ class FileAnchor:
         self._files.clear()
         if not (self._folder / "key").exists():
             return "unknown"
-        return "known" if self._place_file is None else self._recognise(self._folder, self._place_file, store_id)
+        here, there = self._place_file, _read_place(self._folder)
+        if here is None:
+            return "known"
+        # A configuration folder that was itself copied speaks of the store that was copied along.
+        if there is not None and there["folder"] == self._folder.stat().st_ino and there["path"] != here["path"]:
+            same = (there["device"], there["inode"]) == (here["device"], here["inode"])
+            if _lives(there, store_id):
+                # A link leads to the file that is known.
+                return "known" if same else "copied"
+        self._note_place(there)
+        return "known"
 
-    def _recognise(self, home: Path, here: dict[str, Any], store_id: str) -> Standing:
-        """Choose the folder of the store at a place, or make one for a copy."""
-        known = [(folder, _read_place(folder)) for folder in _folders(home)]
-        fits: tuple[Callable[[dict[str, Any]], bool], ...] = (
-            lambda there: there["path"] == here["path"],
-            lambda there: (there["device"], there["inode"]) == (here["device"], here["inode"]),
-            lambda there: not _lives(there, store_id),
-        )
-        for alike in fits:
-            for folder, there in known:
-                if there is None or alike(there):
-                    self._folder = folder
-                    linked = there is not None and there["path"] != here["path"] and _lives(there, store_id)
-                    if there != here and not linked:
-                        durable.replace(folder / "place", json.dumps(here).encode())
-                    return "known"
-        self._folder = home / "copies" / digest("place", os.fsencode(here["path"])).hex()[:32]
-        _make(home / "copies", self._folder, self._folder / "heads")
-        durable.replace(self._folder / "place", json.dumps(here).encode())
-        # Last: a folder without a key is not yet one of the store's.
-        durable.replace(self._folder / "key", (home / "key").read_bytes())
-        return "copied"
+    def _note_place(self, noted: dict[str, Any] | None = None) -> None:
+        """Record where the store's file is, unless that is noted already."""
+        if self._place_file is not None:
+            place = {**self._place_file, "folder": self._place().stat().st_ino}
+            if place != noted:
+                durable.replace(self._place() / "place", json.dumps(place).encode())
 
     def knows(self, place: Path) -> bool:
         """Whether a store of this configuration folder was opened at a place last."""
@@ -132,8 +125,7 @@ class FileAnchor:
     def adopt(self) -> bytes:
         folder = self._place()
         _make(self._config, self._config / "stores", folder)
-        if self._place_file is not None:
-            durable.replace(folder / "place", json.dumps(self._place_file).encode())
+        self._note_place()
         shutil.rmtree(folder / "heads", ignore_errors=True)
         _make(folder / "heads")
         key = os.urandom(32)
@@ -157,7 +149,7 @@ class FileAnchor:
         """
         folder = self._place()
         if fresh:
-            # Seals of the heads are of the other key, and so is what was known of copies.
+            # Seals of the heads are of the other key.
             shutil.rmtree(folder, ignore_errors=True)
         _make(self._config, self._config / "stores", folder, folder / "heads")
         for name, raw in carried["heads"].items():
@@ -249,17 +241,10 @@ def store_at(config_dir: str | Path, path: Path) -> str | None:
     """Return the id of the store that this configuration folder knows at a path, or None."""
     named = str(path.resolve())
     for folder in sorted((Path(config_dir) / "stores").glob("*/")):
-        for each in _folders(folder):
-            there = _read_place(each)
-            if there is not None and there["path"] == named:
-                return folder.name
+        there = _read_place(folder)
+        if there is not None and there["path"] == named:
+            return folder.name
     return None
-
-
-def _folders(home: Path) -> Iterator[Path]:
-    """Yield the folders of a store and of its copies."""
-    yield home
-    yield from (each for each in sorted((home / "copies").glob("*")) if (each / "key").exists())
 
 
 def _place_of(path: Path) -> dict[str, Any]:
@@ -274,7 +259,7 @@ def _read_place(folder: Path) -> dict[str, Any] | None:
         place = json.loads(_read(folder / "place") or b"null")
     except ValueError:
         return None
-    return place if isinstance(place, dict) and place.keys() == {"path", "device", "inode"} else None
+    return place if isinstance(place, dict) and place.keys() == {"path", "device", "inode", "folder"} else None
 
 
 def _lives(there: dict[str, Any], store_id: str) -> bool:

@@ -103,8 +103,8 @@ class Call:
             self.say(f"{name} does nothing: there is no such variable; `keepward config` shows what holds")
         if found.withheld:
             self.say(
-                f"{found.file} loosens {', '.join(found.withheld)}: the safe defaults hold for these until you look at "
-                "it with `keepward config` and accept it"
+                f"{found.file} is not accepted, so none of its settings applies ({', '.join(found.withheld)}): "
+                "look at it with `keepward config` and accept it"
             )
         return found
 

@@ -228,6 +228,7 @@ def _show_recovered(screen: Screen, data: dict[str, Any]) -> None:
         for word, why in (("outdated", outdated), ("lost", "nothing of it holds")):
             screen.labelled(word, [f"{name}: {why}" for name in each[word]], "yellow")
     screen.labelled("blob lost", data["lost_blobs"], "yellow")
+    screen.labelled("not read", data["skipped"], "yellow")
     screen.labelled("not in it", data["not_carried"], "dim")
     if not data["sealed"]:
         screen.labelled("note", "this machine has no key of that store: hashes alone speak for what came over")

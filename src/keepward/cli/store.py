@@ -358,10 +358,10 @@ def _show_token(screen: Screen, data: dict[str, Any]) -> None:
     option("--release-key", "Let KEEPWARD_EMBEDDER_KEY and KEEPWARD_EXTRACTOR_KEY go to other hosts than before."),
 )
 def config(call: Call, accept: str | None, release_key: bool) -> Answer:
-    """Show the settings file, what of it loosens or leaves this machine, and whether that was accepted.
+    """Show the settings file, each of its settings, and whether the file was accepted.
 
-    A file that was found beside the store only tightens until you accept it; one that changes has to be accepted anew.
-    A file named with --config or KEEPWARD_CONFIG is your own choice and holds as it is.
+    A file that was found next to the store applies after you accept it. Accept it again after each change.
+    A file named with --config or KEEPWARD_CONFIG is your own choice and applies as it is.
     """
     from keepward import accepted
     from keepward.config import KEYS, home, read_file
@@ -398,9 +398,9 @@ def config(call: Call, accept: str | None, release_key: bool) -> Answer:
 
 def _show_config(screen: Screen, data: dict[str, Any]) -> None:
     screen.labelled("settings", data["file"] or "the defaults")
-    screen.labelled("loosens", [f"{each['name']} = {each['value']}" for each in data["loosens"]], "yellow")
+    screen.labelled("sets", [f"{each['name']} = {each['value']}" for each in data["loosens"]], "yellow")
     if data["file"]:
-        held = "holds" if data["accepted"] else "is NOT accepted: what loosens does not hold"
+        held = "applies" if data["accepted"] else "is NOT accepted: none of it applies"
         screen.labelled("file", f"{held}; digest {data['digest']}", "" if data["accepted"] else "bold yellow")
 
 

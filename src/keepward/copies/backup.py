@@ -143,7 +143,7 @@ def plan_adopt(session: Session) -> Adoption:
         digest=named,
         heads=_names(tails),
         faults=tuple(faults),
-        foreign=store.foreign is not None,
+        foreign=store.foreign is not None and not store.is_copy,
         core=tuple(core),
         tokens=tuple(tokens),
         live=live,
@@ -158,7 +158,9 @@ def adopt(session: Session, digest: str) -> Adoption:
     if plan.digest != digest:
         raise Conflict("the store is not in the state that was shown; look at it again")
     note = "the store was accepted as it stood and all seals were made anew, on an owner's request"
-    if plan.foreign:
+    if session.store.is_copy:
+        note = f"the store is a copy that was adopted on {session.clock.now():%Y-%m-%d} as a store of its own"
+    elif plan.foreign:
         # Before it is accepted: there is no moment in which they open it.
         with session.store.inspecting():
             disown(session.engine)

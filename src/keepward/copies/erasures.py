@@ -34,17 +34,14 @@ logger = logging.getLogger(__name__)
 
 
 def settle_opened(engine: Engine) -> None:
-    """Finish an erasure that was interrupted, and carry out in a new copy what was erased and revoked since.
+    """Finish an erasure that was interrupted.
 
     A store that cannot be written now is finished another time.
     """
     actor = Actor(kind=ActorKind.SYSTEM, name="keepward", rights=Rights.OWNER)
     try:
         session = Session(engine=engine, tenant="default", scope="/", actor=actor)
-        if engine.store.copied:
-            carry_out_again(session)
-        if engine.store.unclean():
-            settle(session)
+        settle(session)
     except (KeepwardError, OSError) as fault:
         logger.warning("an erasure is not finished: %s", fault, extra={"action": "erasing"})
 

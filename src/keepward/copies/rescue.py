@@ -5,7 +5,7 @@ Invariants
 (2) A commit is copied as it is while every one before it is valid: its hash, seals and contents.
 (3) A memory behind that comes with a commit of kind ``rescue``, at its newest version that has a valid seal or, without
     a key, is in a commit that matches its hash. One of which a newer version is known and lost comes archived.
-(4) What this machine has erased is not brought back, and everything that was lost is named.
+(4) What this machine has erased is not brought back, and everything that was lost or skipped is named.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def rescue(
         raise StoreUnavailable(f"the folder {new.parent} does not exist; create it")
     report = on_progress or (lambda _: None)
     report(f"reading {broken}")
-    store_id, tables = read_damaged(broken, new.parent)
+    store_id, tables, skipped = read_damaged(broken, new.parent)
     sealer = _sealer(store_id, config_dir)
     try:
         engine = open_engine(str(new), create=True, clock=clock, ids=ids, config_dir=config_dir)
@@ -98,6 +98,7 @@ def rescue(
         tenants=tuple(tenants),
         blobs=blobs,
         lost_blobs=tuple(lost_blobs),
+        skipped=skipped,
     )
 
 

@@ -4,7 +4,7 @@ Invariants
 (1) A check is one stream of lines: `done` of `total`, at the end the whole result. What fails before the first line is
     an error of the call; a reader that goes away ends the check.
 (2) A drill attacks a copy, and what that makes the copy say is not logged; requests are logged as ever.
-(3) Settings are read and never changed here: what loosens is accepted where the server runs.
+(3) Settings are read and never changed here: a settings file is accepted where the server runs.
 """
 
 from __future__ import annotations

@@ -109,12 +109,14 @@ class Rescued(Value):
     #: Blobs carried over, and names of those that are gone or changed.
     blobs: int
     lost_blobs: tuple[str, ...]
+    #: Rows between damaged pages that were not read, by table: there were too many numbers to try.
+    skipped: tuple[str, ...]
     not_carried: str = NOT_CARRIED
 
     @property
     def whole(self) -> bool:
         """Whether every commit and every memory that is known came over."""
-        return not self.lost_blobs and all(
+        return not (self.lost_blobs or self.skipped) and all(
             not (each.lost_commits or each.outdated or each.lost) for each in self.tenants
         )
 

@@ -33,7 +33,7 @@ class IdSource(Protocol):
 
 #: What a head is of.
 Sort = Literal["journal", "beside"]
-#: What this machine knows of a store at a place: nothing, the store, or only the store that it is a new copy of.
+#: What this machine knows of a store at a path: nothing, the store, or the store at another path that it is a copy of.
 Standing = Literal["unknown", "known", "copied"]
 
 

@@ -34,7 +34,7 @@ def adopt(connector: Connector, anchor: Anchor, note: tuple[str, str] | None) ->
     """
     unsealed = Sealer(None)
     with connector.writing() as db:
-        db.run("hold_seals")
+        db.run("hold_seals").fetchall()
         key = anchor.key()
         if note is None and key is not None:
             return Sealer(key)  # Another process was first.

@@ -5,12 +5,13 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import tempfile
-from contextlib import closing, suppress
+from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 
 from keepward.errors import NotAStore
 from keepward.store import forks
-from keepward.store.driver import companion, connect
+from keepward.store.driver import companion, connected
 from keepward.store.file import id_file
 from keepward.store.sql import Row
 
@@ -20,11 +21,15 @@ _COLUMNS = {
     "documents": "tenant, kind, id, body",
     "records": "tenant, id, version",
 }
+#: Row numbers that are tried one by one at each end of a damaged part, at most: a forged number makes it endless.
+MAX_TRIES = 50_000
 _UNREADABLE = (sqlite3.Error, UnicodeDecodeError, OverflowError)
 
 
-def read_damaged(path: Path, folder: Path) -> tuple[str, dict[str, list[Row]]]:
-    """Return the id of a store and the rows of its tables that can be read, from a copy that is made in ``folder``.
+def read_damaged(path: Path, folder: Path) -> tuple[str, dict[str, list[Row]], tuple[str, ...]]:
+    """Return the id of a store, the rows of its tables that can be read, and which rows were not tried.
+
+    It reads a copy that it makes in ``folder``.
 
     Raises:
         NotAStore: its first page or its schema cannot be read.
@@ -40,19 +45,20 @@ def read_damaged(path: Path, folder: Path) -> tuple[str, dict[str, list[Row]]]:
                 shutil.copyfile(companion(path, suffix), companion(copy, suffix))
         _pad(copy)
         try:
-            with closing(connect(str(copy), pragmas=("trusted_schema=OFF",))) as db:
+            with connected(copy, pragmas=("trusted_schema=OFF",)) as db:
                 # Damaged text fails its hash later.
                 db.text_factory = lambda raw: raw.decode("utf-8", "replace")
                 names = {name for (name,) in db.execute("SELECT name FROM sqlite_schema")}
                 if not names >= _COLUMNS.keys():
                     raise sqlite3.DatabaseError("a table is missing")
-                tables = {table: _rows(db, table, columns) for table, columns in _COLUMNS.items()}
+                skipped: list[str] = []
+                tables = {table: _rows(db, table, columns, skipped) for table, columns in _COLUMNS.items()}
                 store_id = _store_id(db, path)
         except _UNREADABLE as fault:
             raise NotAStore(
                 f"nothing of {path} can be read as a store: its first page or its schema is damaged; restore a backup"
             ) from fault
-    return store_id, tables
+    return store_id, tables, tuple(skipped)
 
 
 def _pad(copy: Path) -> None:
@@ -73,8 +79,11 @@ def _store_id(db: sqlite3.Connection, path: Path) -> str:
     return ""
 
 
-def _rows(db: sqlite3.Connection, table: str, columns: str) -> list[Row]:
-    """Return the rows of a table that can be read: from both ends up to the damage, and one by one between."""
+def _rows(db: sqlite3.Connection, table: str, columns: str, skipped: list[str]) -> list[Row]:
+    """Return the rows of a table that can be read: from both ends up to the damage, and one by one between.
+
+    Of a long damaged part only the ends are tried; the rest is added to ``skipped``.
+    """
     query = f"SELECT rowid, {columns} FROM {table} NOT INDEXED"
     found: dict[int, Row] = {}
     first = last = 0
@@ -85,7 +94,12 @@ def _rows(db: sqlite3.Connection, table: str, columns: str) -> list[Row]:
         with suppress(*_UNREADABLE):
             for row in db.execute(f"{query} ORDER BY rowid DESC"):
                 found[last := row[0]] = row[1:]
-        for number in range(first + 1, last):
+        tried = chain(range(first + 1, last))
+        low, high = first + MAX_TRIES, last - MAX_TRIES
+        if low < high:
+            tried = chain(range(first + 1, low + 1), range(high, last))
+            skipped.append(f"{table}, rows {low + 1} to {high - 1}")
+        for number in tried:
             with suppress(*_UNREADABLE):
                 found.update((row[0], row[1:]) for row in db.execute(f"{query} WHERE rowid = ?", (number,)))
     return [found[number] for number in sorted(found)]

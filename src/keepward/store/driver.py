@@ -6,13 +6,14 @@ import os
 import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from keepward.errors import Conflict, KeepwardError, NotAStore, StoreUnavailable, Tampered
+from keepward.store import forks
 from keepward.store.sql import CLASHES, SQL, Row, Values
 
 #: How long a writer waits for another, in seconds.
@@ -73,7 +74,12 @@ class SqliteSession(sqlite3.Connection):
 
 
 def connect(path: str, *, mode: str = "rw", pragmas: tuple[str, ...] = _PRAGMAS) -> SqliteSession:
-    """Open one connection; ``mode`` is ``rw``, ``ro``, ``rwc`` or ``immutable``."""
+    """Open one connection; ``mode`` is ``rw``, ``ro``, ``rwc`` or ``immutable``.
+
+    Raises:
+        StoreUnavailable: this process was forked off while the file was in use; see ``forks``.
+    """
+    forks.check(path)
     if path == ":memory:":
         target = path
     else:
@@ -99,6 +105,15 @@ def connect(path: str, *, mode: str = "rw", pragmas: tuple[str, ...] = _PRAGMAS)
         connection.close()
         raise
     return connection
+
+
+@contextmanager
+def connected(
+    path: Path | str, *, mode: str = "rw", pragmas: tuple[str, ...] = _PRAGMAS, is_new: bool = False
+) -> Iterator[SqliteSession]:
+    """Open a connection for the block; a file that is new counts as in use at a fork."""
+    with forks.using(path if is_new else None), closing(connect(str(path), mode=mode, pragmas=pragmas)) as connection:
+        yield connection
 
 
 def companion(file: str | Path, suffix: str) -> Path:

@@ -23,8 +23,8 @@ from pathlib import Path
 from keepward import durable
 from keepward.errors import NewerSchema, NotAStore, StoreUnavailable, Tampered
 from keepward.ports.world import Anchor
-from keepward.store import anew, forks
-from keepward.store.driver import closed_to, companion, connect, explained, translated
+from keepward.store import anew
+from keepward.store.driver import closed_to, companion, connected, explained, translated
 from keepward.store.journal import walk_chain
 from keepward.store.seals import Sealer
 from keepward.store.sql import SQL, load_migrations
@@ -81,7 +81,7 @@ def prepare(path: Path, *, create: bool, read_only: bool, known: Callable[[Path]
 def id_in(path: Path) -> str | None:
     """Return the id that a file's own tables name, as they stand; None where it is not a store."""
     try:
-        with contextlib.closing(connect(str(path), mode="immutable", pragmas=())) as connection:
+        with connected(path, mode="immutable", pragmas=()) as connection:
             row = connection.execute(SQL["meta"], {"name": "store_id"}).fetchone()
     except (sqlite3.Error, OSError, UnicodeDecodeError):
         return None
@@ -113,7 +113,7 @@ def _create(path: Path) -> None:
     aside = path.with_name(f".{path.name}.{os.getpid()}.{time.monotonic_ns():x}.new")
     os.close(os.open(aside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     try:
-        with forks.making(aside), translated(), contextlib.closing(connect(str(aside))) as connection:
+        with translated(), connected(aside, is_new=True) as connection:
             # Without a log: what closing would move from there into the file can fail without a word.
             lay_out(connection)
             connection.execute("PRAGMA journal_mode=WAL")
@@ -173,7 +173,7 @@ def _header(path: Path) -> tuple[int | None, int, bool]:
         # With that it opens a file that is shorter than its header says.
         pragmas = ("writable_schema=ON",) if short else ()
         try:
-            with contextlib.closing(connect(str(path), mode="immutable", pragmas=pragmas)) as db:
+            with connected(path, mode="immutable", pragmas=pragmas) as db:
                 application, schema, page = (
                     int(db.execute(f"PRAGMA {name}").fetchone()[0])
                     for name in ("application_id", "user_version", "page_size")
@@ -284,6 +284,23 @@ def rename(file: Path) -> str:
     fresh = secrets.token_hex(16)
     with contextlib.closing(Connections(str(file), mode="rw")) as connections, connections.writing() as db:
         db.run("set_meta", name="store_id", value=fresh)
+    return fresh
+
+
+def give_new_id(connections: Connections, anchor: Anchor) -> str:
+    """Give an opened copy an id of its own, in its tables, beside its file and in the anchor; return the id.
+
+    A crash in between leaves a store that its owner adopts again.
+
+    Raises:
+        OSError: the file beside it cannot be written.
+    """
+    file, fresh = Path(connections.path), secrets.token_hex(16)
+    id_file(file).unlink(missing_ok=True)
+    with connections.writing() as db:
+        db.run("set_meta", name="store_id", value=fresh)
+    durable.replace(id_file(file), f"{fresh}\n".encode("ascii"))
+    anchor.bind(fresh, file)
     return fresh
 
 

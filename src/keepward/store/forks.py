@@ -6,11 +6,14 @@ may then empty the log while the child writes to it, and acknowledged commits ar
 Invariants
 (1) Before a fork each handle closes its connections, unless one of them is in use.
 (2) A child is refused every file that was open at the fork, also where Python did not announce the fork.
+(3) A child is refused all of SQLite if another thread was inside SQLite at the fork: that thread may have held a mutex
+    of the library, and nobody releases the mutex in the child.
 """
 
 from __future__ import annotations
 
 import os
+import threading
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,15 +30,23 @@ REFUSED = (
     "the store was in use as this process was forked off, and what is written here could be lost; "
     "fork outside of its blocks, or start processes by spawn"
 )
+STUCK = (
+    "another thread was inside SQLite as this process was forked off, and each use of SQLite could wait for ever; "
+    "fork while no thread uses a store, or start processes by spawn"
+)
 #: Device and inode of a file.
 Identity = tuple[int, int]
 
 #: By the handle's id. Other threads add to it while a fork goes through it, so it is copied in one step.
 _all: weakref.WeakValueDictionary[int, Connections] = weakref.WeakValueDictionary()
-#: Files that are being made.
-_new: list[Identity | None] = []
+#: Blocks that use SQLite: the thread of each, and its handle or the file that it makes.
+_blocks: dict[object, tuple[int, object]] = {}
+#: One fork at a time: closing the connections before another one is a use of SQLite too.
+_one_at_a_time = threading.RLock()
 #: Files that were open as this process, or one that it comes from, was forked off.
 _refused: set[Identity | None] = set()
+#: Whether this process was forked off while another thread was inside SQLite; see (3).
+_is_stuck = False
 #: The process that all this is of.
 _pid = os.getpid()
 
@@ -46,14 +57,20 @@ def watch(connections: Connections) -> None:
 
 
 @contextmanager
-def making(path: Path) -> Iterator[None]:
-    """Count a file that is being made as open."""
-    identity = identity_of(str(path))
-    _new.append(identity)
+def using(what: object = None) -> Iterator[None]:
+    """Count a block that uses SQLite, on a handle or on a file that is being made."""
+    block = object()
+    _blocks[block] = threading.get_ident(), identity_of(str(what)) if isinstance(what, Path) else what
     try:
         yield
     finally:
-        _new.remove(identity)
+        # A child has counted again.
+        _blocks.pop(block, None)
+
+
+def in_use(connections: Connections) -> bool:
+    """Whether a block uses a connection of a handle, or opens one."""
+    return any(what is connections for _, what in list(_blocks.values()))
 
 
 def notice() -> None:
@@ -66,11 +83,13 @@ def check(path: str) -> None:
     """Refuse a file that was in use as this process was forked off.
 
     Raises:
-        StoreUnavailable: see (2).
+        StoreUnavailable: see (2) and (3).
     """
     notice()
     if _refused and identity_of(path) in _refused:
         raise StoreUnavailable(REFUSED)
+    if _is_stuck:
+        raise StoreUnavailable(STUCK)
 
 
 def spare(path: Path) -> None:
@@ -101,20 +120,27 @@ def _handles() -> list[Connections]:
 
 
 def _before() -> None:
+    _one_at_a_time.acquire()
     for each in _handles():
         each.close_idle()
 
 
 def _in_child() -> None:
-    global _pid
-    _pid = os.getpid()
-    _refused.update(_new)
+    global _pid, _one_at_a_time, _is_stuck
+    _pid, _one_at_a_time = os.getpid(), threading.RLock()
+    _is_stuck = _is_stuck or any(thread != threading.get_ident() for thread, _ in _blocks.values())
+    _refused.update(what for _, what in _blocks.values() if isinstance(what, tuple))
     for each in _handles():
         # Another thread may have opened one between (1) and the fork.
         if each.has_connections:
             _refused.add(each.identity)
         each.renew()
+    _blocks.clear()
     _refused.discard(None)
 
 
-os.register_at_fork(before=_before, after_in_child=_in_child)
+def _in_parent() -> None:
+    _one_at_a_time.release()
+
+
+os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)

@@ -213,7 +213,7 @@ class Postgres:
             connection.execute(statement)
 
     def check(self) -> Iterator[tuple[str, str]]:
-        """Yield tables without row-level security, their parts too, lost indexes, and candidates that are missing."""
+        """Yield tables without row-level security, lost indexes, and candidates that are missing."""
         with self.reading() as db:
             for (name,) in db.run("unguarded_tables").fetchall():
                 yield f"schema {name}", "its row-level security is off"

@@ -23,9 +23,9 @@ SELECT * FROM unnest(CAST(? AS TEXT[]), CAST(? AS BIGINT[]), CAST(? AS BIGINT[])
 SELECT CAST(CAST(pg_snapshot_xmax(pg_current_snapshot()) AS TEXT) AS BIGINT);
 
 -- unguarded_tables --
--- Tables of tenants, and parts of these, whose row-level security is not the one they were made with.
+-- Tables of tenants whose row-level security is not the one they were made with.
 SELECT relname FROM pg_class AS c WHERE relnamespace = to_regnamespace(current_schema())
-   AND relkind IN ('p', 'r') AND (relkind = 'p' OR relispartition)
+   AND relkind = 'r' AND relname NOT IN ('meta', 'migrations', 'server_state')
    AND NOT (relrowsecurity AND relforcerowsecurity AND ARRAY['own'] = ARRAY(
        SELECT CAST(polname AS TEXT) FROM pg_policy WHERE polrelid = c.oid))
  ORDER BY relname;

@@ -2,8 +2,8 @@
 
 Invariants
 (1) A store is made, and brought to a newer schema, in one transaction: nothing is ever half made.
-(2) Each table of tenants is in parts by tenant, and each part has the same row-level security as the table: a session
-    names its tenant and sees the rows of no other, whatever a statement forgets.
+(2) Each table of tenants has row-level security: a session names its tenant and sees the rows of no other, whatever a
+    statement forgets.
 """
 
 from __future__ import annotations
@@ -22,8 +22,6 @@ from keepward.store.sql import Row, load_migrations, statements, text_of
 
 #: Oldest server, and oldest release of its extension for vectors.
 SERVER, VECTOR = 150_000, (0, 8)
-#: Partitions of each table.
-PARTS = 8
 #: Lock of the making of a store.
 _MAKING = 0x4B454550
 
@@ -123,14 +121,14 @@ def holds(connection: psycopg.Connection[Row], table: str) -> bool:
 def _make(connection: psycopg.Connection[Row], written: Iterable[str]) -> None:
     """Run statements of a migration."""
     for statement in written:
-        for each in partitioned(statement):
+        for each in guarded(statement):
             connection.execute(each)
 
 
-def partitioned(statement: str) -> list[str]:
+def guarded(statement: str) -> list[str]:
     """Return the statements that do for PostgreSQL what one does for SQLite.
 
-    Text is in the order of its bytes, tables are in parts by tenant, and have row-level security; see (2).
+    Text is in the order of its bytes, and tables of tenants have row-level security; see (2).
     """
     text = re.sub(r"\s+STRICT(, WITHOUT ROWID)?$", "", statement.rstrip(";"))
     text = re.sub(r"\bBLOB\b", "BYTEA", re.sub(r"\bINTEGER\b", "BIGINT", text))
@@ -139,17 +137,13 @@ def partitioned(statement: str) -> list[str]:
     if match is None or match[1] in {"meta", "migrations"}:
         return [text]
     name = match[1]
-    found = [f"{text} PARTITION BY HASH (tenant)"]
-    found += [
-        f"CREATE TABLE {name}_{n} PARTITION OF {name} FOR VALUES WITH (MODULUS {PARTS}, REMAINDER {n})"
-        for n in range(PARTS)
-    ]
     shown = (
         "tenant = (SELECT current_setting('keepward.tenant', true)) "
         "OR (SELECT current_setting('keepward.all', true)) = 'on'"
     )
-    for each in (name, *(f"{name}_{n}" for n in range(PARTS))):
-        found.append(f"ALTER TABLE {each} ENABLE ROW LEVEL SECURITY")
-        found.append(f"ALTER TABLE {each} FORCE ROW LEVEL SECURITY")
-        found.append(f"CREATE POLICY own ON {each} USING ({shown})")
-    return found
+    return [
+        text,
+        f"ALTER TABLE {name} ENABLE ROW LEVEL SECURITY",
+        f"ALTER TABLE {name} FORCE ROW LEVEL SECURITY",
+        f"CREATE POLICY own ON {name} USING ({shown})",
+    ]

@@ -5,6 +5,8 @@ Invariants
 (2) A writer is alone with its tenant from the first thing that it asks of it: it holds a lock of store and tenant. Its
     transaction is READ COMMITTED, so that what it reads after it got the lock is what the writer before it left.
 (3) A connection is never used on the other side of a fork: a transaction is the parent's.
+(4) Statements are sent through psycopg's pipeline: only a read of rows, and the end of the transaction, wait for the
+    server. An error is raised there, or at the end; a transaction with a failed statement never commits.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import cache
 from hashlib import blake2b
 from itertools import count
@@ -45,6 +47,7 @@ _ERRORS: dict[type, tuple[type[KeepwardError], str]] = {
     errors.DeadlockDetected: (StoreUnavailable, _BUSY),
     errors.SerializationFailure: (StoreUnavailable, _BUSY),
     errors.InFailedSqlTransaction: (StoreUnavailable, _TAKEN_BACK),
+    errors.PipelineAborted: (StoreUnavailable, _TAKEN_BACK),
     errors.ReadOnlySqlTransaction: (StoreUnavailable, READ_ONLY),
     errors.QueryCanceled: (StoreUnavailable, _STOPPED),
     errors.DiskFull: (StoreUnavailable, _FULL),
@@ -63,7 +66,7 @@ def explained(fault: Exception) -> KeepwardError:
             ours, said = _ERRORS[kind]
             return ours(said)
     if isinstance(fault, errors.UniqueViolation):
-        taken = CLASHES.get((fault.diag.table_name or "").rpartition("_")[0])
+        taken = CLASHES.get(fault.diag.table_name or "")
         if taken is not None:
             return Conflict(taken)
     if isinstance(fault, psycopg.ProgrammingError) and fault.sqlstate is None:
@@ -107,6 +110,9 @@ class PostgresSession:
         """Begin with a statement once something is asked; a writer locks tenants of the store that ``lock`` names."""
         self._connection, self._begin, self._lock, self._patience = connection, begin, lock, patience
         self._pid, self._begun = os.getpid(), False
+        #: None outside of the pipeline, which ``_leave`` closes.
+        self._pipeline: psycopg.Pipeline | None = None
+        self._leave = ExitStack()
         #: The statement that shows a tenant, with its values, until it was sent.
         self._show: tuple[str, Sequence[Any]] | None = None
         #: Tenants that a writer has locked.
@@ -116,11 +122,17 @@ class PostgresSession:
         return self._ask(_named(name), named or values)
 
     def execute(self, text: str, values: Values = (), /) -> psycopg.Cursor[Row]:
-        return self._ask(translated(text), values)
+        """Run a statement that has no name; an error of it is raised here."""
+        cursor = self._ask(translated(text), values)
+        if self._pipeline is not None:
+            self._pipeline.sync()
+        return cursor
 
     def stream(self, name: str, **named: Any) -> Iterator[Row]:
-        """Yield the rows of a named statement, a page at a time."""
-        with self._started().cursor(name=f"k{next(_names)}") as cursor:
+        """Yield the rows of a named statement, a page at a time; a cursor on the server takes no pipeline."""
+        connection = self._started()
+        self._leave_pipeline()
+        with connection.cursor(name=f"k{next(_names)}") as cursor:
             cursor.itersize = _PAGE
             cursor.execute(_named(name), named)
             yield from cursor
@@ -158,20 +170,43 @@ class PostgresSession:
         """
         if not self._begun:
             return 0
-        if self._ask("COMMIT").statusmessage != "COMMIT":
+        ended = self._ask("COMMIT")
+        try:
+            if self._tenants:
+                (named,) = self._tenants if len(self._tenants) == 1 else ("",)
+                self._ask("SELECT pg_notify(%s, %s)", (channel, named))
+            self._leave_pipeline()
+        except psycopg.Error:
+            if ended.statusmessage != "COMMIT":
+                raise
+        if ended.statusmessage != "COMMIT":
             # The server answers the commit of a transaction of which a statement had failed by rolling back.
             raise errors.InFailedSqlTransaction
-        if not self._tenants:
-            return 1
-        (named,) = self._tenants if len(self._tenants) == 1 else ("",)
-        with suppress(psycopg.Error):
-            self._ask("SELECT pg_notify(%s, %s)", (channel, named))
-        return 2
+        return 2 if self._tenants else 1
 
     def end(self) -> None:
-        """Take the transaction back."""
-        if self._pid == os.getpid() and self._connection.info.transaction_status != TransactionStatus.IDLE:
+        """Roll the transaction back."""
+        if self._pid != os.getpid():
+            self._detach()
+            return
+        if self._begun:
+            for step in (lambda: self._connection.execute("ROLLBACK"), self._leave_pipeline):
+                with suppress(psycopg.Error):
+                    step()
+        if self._connection.info.transaction_status != TransactionStatus.IDLE:
+            # In an aborted pipeline the server skips a rollback too.
             self._connection.execute("ROLLBACK")
+
+    def _leave_pipeline(self) -> None:
+        """Wait for all statements that were sent; what follows is sent one at a time."""
+        self._pipeline = None
+        self._leave.close()
+
+    def _detach(self) -> None:
+        """Point the descriptor of a child elsewhere: leaving the pipeline must not write to the parent's connection."""
+        null = os.open(os.devnull, os.O_RDWR)
+        os.dup2(null, self._connection.pgconn.socket)
+        os.close(null)
 
     def _ask(self, query: str, values: Values = ()) -> psycopg.Cursor[Row]:
         return self._started().execute(query, values)
@@ -183,6 +218,7 @@ class PostgresSession:
             raise StoreUnavailable(REFUSED)
         if not self._begun:
             self._begun = True
+            self._pipeline = self._leave.enter_context(self._connection.pipeline())
             self._connection.execute(self._begin)
         if self._show is not None:
             show, self._show = self._show, None

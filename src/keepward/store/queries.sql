@@ -6,7 +6,7 @@ INSERT INTO meta (name, value) VALUES (:name, :value) ON CONFLICT (name) DO UPDA
 
 -- hold_seals --
 -- Wait for another process that writes all seals anew, and let no other do so until this transaction ends.
-UPDATE meta SET value = value WHERE name = 'sealed_by';
+UPDATE meta SET value = value WHERE name = 'sealed_by' RETURNING name;
 
 -- drop_meta --
 DELETE FROM meta WHERE name = :name;

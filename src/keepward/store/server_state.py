@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any
 
 from keepward.errors import KeepwardError, StoreUnavailable, Tampered
 from keepward.model.codec import decode, encode
+from keepward.store import forks
 
 if TYPE_CHECKING:
     from keepward.store.postgres import Postgres
@@ -98,7 +99,7 @@ class ServerState:
     @contextmanager
     def _transaction(self, lock: int = 0) -> Iterator[Any]:
         """Return what executes statements; those with the same lock are alone."""
-        with self._lock:
+        with self._lock, forks.using():
             yield self._db
 
     def _key_of(self, kind: Kind, owner: str, name: str) -> _Key:

@@ -44,6 +44,7 @@ from keepward.store.driver import (
     closed_to,
     companion,
     connect,
+    connected,
     explained,
     translated,
     way_to_read,
@@ -116,8 +117,6 @@ class Connections:
         #: The collector may give back the connection of an abandoned reader while this thread holds it.
         self._pool_lock = threading.RLock()
         self._pool: list[SqliteSession] = []
-        #: How many blocks use a connection, or open one.
-        self._uses = 0
         self._pid = os.getpid()
         self._closed = False
         self._writing: int | None = None
@@ -125,7 +124,7 @@ class Connections:
         #: Connections that have been the writer's so far; of each, the number of others' changes begins anew.
         self._writers = 0
         forks.watch(self)
-        with self._used():
+        with forks.using(self):
             self._pool.append(self._open())
 
     @property
@@ -141,7 +140,7 @@ class Connections:
     @property
     def has_connections(self) -> bool:
         """Whether a connection is open, or being opened."""
-        return bool(self._uses or self._pool or self._writer)
+        return bool(self._pool or self._writer or forks.in_use(self))
 
     def explained(self, fault: Exception) -> KeepwardError:
         return explained(fault)
@@ -161,7 +160,7 @@ class Connections:
                     yield "file", str(line).replace("\n", " ")
             query = "SELECT type || ' ' || name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
             held = dict(db.execute(query).fetchall())
-            with contextlib.closing(connect(":memory:")) as fresh:
+            with connected(":memory:") as fresh:
                 lay_out(fresh)
                 wanted = dict(fresh.execute(query).fetchall())
         for name in sorted(wanted.keys() | held.keys()):
@@ -173,9 +172,19 @@ class Connections:
         return 0 if self.in_memory else Path(self.path).stat().st_size
 
     def _open(self) -> SqliteSession:
-        with translated():
-            forks.check(self.path)
-            return self._opened()
+        with translated(), ExitStack() as opening:
+            connection = opening.enter_context(contextlib.closing(connect(self.path, mode=self._opening[0])))
+            try:
+                # The first statement opens the file; before it, its errors lie hidden.
+                connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+            except UnicodeDecodeError as exc:
+                # The driver cannot even tell what is wrong with the schema.
+                raise Tampered(
+                    "the store's schema is damaged; `keepward store recover` copies what still holds"
+                ) from exc
+            self._check_place()
+            opening.pop_all()
+            return connection
 
     def _now(self) -> tuple[str, object]:
         """Return how to open the file now, and as what it stands where it is read as it stands; see (10)."""
@@ -192,25 +201,6 @@ class Connections:
                 for each in self._idle():
                     each.close()
 
-    def _opened(self) -> SqliteSession:
-        connection = connect(self.path, mode=self._opening[0])
-        try:
-            # The first statement opens the file; before it, its errors lie hidden.
-            connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-        except UnicodeDecodeError as fault:
-            # The driver cannot even tell what is wrong with the schema.
-            connection.close()
-            raise Tampered("the store's schema is damaged; `keepward store recover` copies what still holds") from fault
-        except sqlite3.Error:
-            connection.close()
-            raise
-        try:
-            self._check_place()
-        except StoreUnavailable:
-            connection.close()
-            raise
-        return connection
-
     def _check_place(self) -> None:
         """See to (9)."""
         if not self.in_memory:
@@ -226,33 +216,20 @@ class Connections:
             raise StoreUnavailable("the store is closed; open it again")
         self._keep_up()
 
-    @contextmanager
-    def _used(self) -> Iterator[None]:
-        """Count a block that uses a connection; see ``forks``."""
-        pid = self._pid
-        with self._pool_lock:
-            self._uses += 1
-        try:
-            yield
-        finally:
-            # A child has counted anew.
-            if pid == os.getpid():
-                with self._pool_lock:
-                    self._uses -= 1
-
     def close_idle(self) -> None:
         """Close the connections to a file, unless one is in use."""
         with self._pool_lock:
-            if not self.in_memory and not self._uses:
-                for each in self._idle():
-                    each.close()
+            if not self.in_memory and not forks.in_use(self):
+                with forks.using(self):
+                    for each in self._idle():
+                        each.close()
 
     def renew(self) -> None:
         """Begin anew in a child, with nothing open; what is in memory is the parent's alone."""
         _left_behind.extend(self._idle())
         self._closed = self._closed or self.in_memory
         self._lock, self._pool_lock = threading.RLock(), threading.RLock()
-        self._uses, self._writing, self._pid = 0, None, os.getpid()
+        self._writing, self._pid = None, os.getpid()
 
     def _idle(self) -> list[SqliteSession]:
         """Take out the connections that are not lent; the caller holds the locks."""
@@ -265,11 +242,11 @@ class Connections:
         del tenant
         self._check()
         if self.in_memory:
-            with self._lock, translated():
+            with self._lock, forks.using(self), translated():
                 yield self._pool[0]
             return
         pid = self._pid
-        with self._used():
+        with forks.using(self):
             with self._pool_lock:
                 connection, opening = self._pool.pop() if self._pool else None, self._opening
             try:
@@ -328,7 +305,7 @@ class Connections:
             if not self._lock.acquire(timeout=BRIEF if brief else -1):
                 raise StoreUnavailable(BUSY)
             held.callback(self._lock.release)
-            held.enter_context(self._used())
+            held.enter_context(forks.using(self))
             if self._writing is not None:
                 raise StoreUnavailable("a transaction is open already on this thread; finish it first")
             connection = self._own()
@@ -370,7 +347,7 @@ class Connections:
         try:
             if self._writing is not None:
                 return None
-            with self._used(), translated():
+            with forks.using(self), translated():
                 (version,) = self._own().execute("PRAGMA data_version").fetchone()
                 return int(self._writers << 32 | version)
         finally:
@@ -380,7 +357,7 @@ class Connections:
     def rewriting(self) -> Iterator[SqliteSession]:
         """Lend a connection of its own for what cannot stand in a transaction, while this process writes nothing."""
         self._check()
-        with self._lock, self._used(), translated(), contextlib.closing(self._open()) as connection:
+        with self._lock, forks.using(self), translated(), contextlib.closing(self._open()) as connection:
             yield connection
 
     def _begin(self, connection: SqliteSession, patience: float) -> None:
@@ -489,7 +466,7 @@ def write_copy(source: sqlite3.Connection, target: Path) -> None:
     try:
         aside.unlink(missing_ok=True)
         os.close(os.open(aside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-        with translated(), contextlib.closing(connect(str(aside))) as copy:
+        with translated(), connected(aside) as copy:
             source.backup(copy)
             # VACUUM leaves behind what lay in free pages of the source.
             copy.execute("PRAGMA journal_mode=DELETE")

@@ -39,7 +39,7 @@ from keepward.ports.world import Anchor, BlobStore
 from keepward.store import anew
 from keepward.store import tenant as tenants
 from keepward.store.erasing import NOTE
-from keepward.store.file import confirm, open_unsealed, prepare
+from keepward.store.file import confirm, give_new_id, open_unsealed, prepare
 from keepward.store.reads import Counts, Reader
 from keepward.store.seals import Sealer
 from keepward.store.server_state import SharedState
@@ -60,6 +60,10 @@ _CONTENT = ("tenants", "commits", "events", "records", "documents")
 _UNKNOWN = (
     "this machine does not know the store, so nothing of it is used: look at it with `keepward adopt`, which lists "
     "what it would tell an agent; if it is your own, from another home, bring its key with `keepward key import`"
+)
+_COPY = (
+    "this is a copy of a store that is still at its path, so nothing of it is used: look at it with `keepward adopt`, "
+    "which makes it a store of its own; what is written, revoked or erased in one then does not reach the other"
 )
 _ELSEWHERE = (
     "the store was last written under the key of another home, so nothing of it is used: give both one key with "
@@ -120,8 +124,8 @@ class Store(Reader):
         self._state = standing.state
         #: Why this machine does not use the store; None where it does. Reads and writes then raise ``NotAdopted``.
         self.foreign = standing.foreign
-        #: Whether it was recognised, by this opening, as a copy of a store that lives on.
-        self.copied = standing.copied
+        #: Whether it is a copy of a store that is still at its path.
+        self.is_copy = standing.foreign is _COPY
         self._keyless = standing.keyless
         self._known: set[str] = set()
         self._known_lock = Lock()
@@ -356,10 +360,12 @@ class Store(Reader):
             raise StoreUnavailable("this machine has no place for a sealing key; set a configuration folder")
         name = "note_adopted" if self.foreign is None else "note_foreign"
         try:
+            if self.is_copy and isinstance(self._connector, Connections):
+                self.store_id = give_new_id(self._connector, self._anchor)
             self._sealer = anew.adopt(self._connector, self._anchor, (name, note))
         except OSError as fault:
             raise StoreUnavailable("the configuration folder cannot be written; see to it and try again") from fault
-        self.foreign, self._state = None, "kept"
+        self.foreign, self.is_copy, self._state = None, False, "kept"
         with self._known_lock:
             self._known.clear()
 
@@ -446,8 +452,6 @@ class Standing:
     state: str
     #: Why it is not used; None where it is.
     foreign: str | None = None
-    #: Whether it is a copy of a store that lives on, seen for the first time.
-    copied: bool = False
     #: Whether its key, if it has one, is out of this process's reach.
     keyless: bool = False
 
@@ -475,12 +479,8 @@ def stand(connector: Connector, store_id: str, anchor: Anchor | None, path: Path
         if _written_elsewhere(connector, sealer, anchor):
             return Standing(sealer=Sealer(None), anchor=anchor, state="of another home", foreign=_ELSEWHERE)
         if known == "copied":
-            _log.warning(
-                "this is a copy of a store that is still at its place: it is a store of its own from here on, and "
-                "what is written, revoked or erased in one does not reach the other",
-                extra={"action": "copied"},
-            )
-        return Standing(sealer=sealer, anchor=anchor, state="kept", copied=known == "copied")
+            return Standing(sealer=Sealer(None), anchor=anchor, state="not adopted", foreign=_COPY)
+        return Standing(sealer=sealer, anchor=anchor, state="kept")
     if not _is_new(connector):
         return Standing(sealer=Sealer(None), anchor=anchor, state="not adopted", foreign=_UNKNOWN)
     try:

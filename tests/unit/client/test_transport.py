@@ -204,9 +204,10 @@ def test_what_is_left_as_it_is_is_not_sent_and_what_is_emptied_is() -> None:
 
 def test_a_change_as_data_says_what_differs_from_its_default() -> None:
     server = Server(httpx2.Response(422, json=REFUSED, headers={"content-type": "application/problem+json"}))
-    server.client().propose([Insert(id="x", text="a"), Append(id="m1", text="b")], reason="both")
+    name = "01a00000-0000-7000-8000-000000000001"
+    server.client().propose([Insert(id=name, text="a"), Append(id="m1", text="b")], reason="both")
     assert json.loads(server.asked[0].content)["changes"] == [
-        {"op": "insert", "text": "a", "scope": "/"},
+        {"op": "insert", "id": name, "text": "a", "scope": "/"},
         {"op": "append", "id": "m1", "text": "b"},
     ]
 

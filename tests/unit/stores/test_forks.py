@@ -101,8 +101,30 @@ def test_child_forked_beside_a_reading_thread_is_refused_the_store(path: Path) -
         assert append(store, "m-parent") == 5
 
 
+def test_child_forked_while_another_thread_uses_sqlite_is_refused_every_store(path: Path, tmp_path: Path) -> None:
+    reading, over = threading.Event(), threading.Event()
+    other = tmp_path / "other" / "memory.db"
+    other.parent.mkdir()
+    opened(other).close()
+
+    def read() -> None:
+        with store.together(TENANT):
+            reading.set()
+            over.wait(20)
+
+    with opened(path) as store:
+        reader = threading.Thread(target=read, daemon=True)
+        reader.start()
+        assert reading.wait(20)
+        refused = forked(lambda: opened(other))()
+        over.set()
+        reader.join(20)
+        assert refused.startswith("StoreUnavailable: another thread was inside SQLite")
+        assert forked(lambda: opened(other).head(TENANT).seq)() == "0"
+
+
 def test_child_forked_while_a_file_is_made_is_refused_it(path: Path) -> None:
-    with forks.making(path):
+    with forks.using(path):
         wait = forked(lambda: opened(path))
     assert wait().startswith("StoreUnavailable: the store was in use")
 

@@ -165,7 +165,7 @@ def test_what_a_killed_process_left_in_the_log_is_rescued_through_a_link_too(pat
         for end in ("", "-wal"):
             shutil.copyfile(f"{path}{end}", tmp_path / f"killed.db{end}")
     link.symlink_to(tmp_path / "killed.db")
-    _, tables = read_damaged(link, tmp_path)
+    _, tables, _ = read_damaged(link, tmp_path)
     assert max(row[1] for row in tables["commits"]) == 5
 
 

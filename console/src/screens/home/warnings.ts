@@ -48,7 +48,7 @@ function notInForce(file: Schemas["SettingsFile"]): Warning {
     id: "settings",
     tone: "warn",
     text: "The settings file is not in force: nobody accepted it",
-    help: `read ${file.path} first; until it is accepted the safe defaults hold for what it loosens`,
+    help: `read ${file.path} first; until it is accepted none of it applies`,
     to: { path: "/settings", title: "See what it says" },
     command: file.accept_with ?? undefined,
   };
