@@ -503,9 +503,6 @@ SELECT r.id FROM records r INDEXED BY records_digest
         SELECT 1 FROM events e WHERE e.tenant = r.tenant AND e.seq = r.seq AND e.n = r.n AND e.op = 'contain')))
  ORDER BY r.arrival DESC LIMIT 8;
 
--- recount --
-SELECT tier, count(*) FROM records WHERE tenant = :tenant AND status = 'active' GROUP BY tier ORDER BY tier;
-
 -- children --
 SELECT DISTINCT id FROM links
  WHERE tenant = :tenant AND kind = 'lineage' AND name IN (SELECT value FROM json_each(:ids)) ORDER BY id;

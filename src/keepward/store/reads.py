@@ -97,8 +97,7 @@ class MemoryReads(Snapshot):
     def tally(self, tenant: str) -> dict[str, int]:
         """Return active memories by tier, in constant time."""
         with self._reading(tenant) as db:
-            tallies = tenants.read(db, self._sealer, tenant).tallies
-        return {tier: count for tier, count in sorted(tallies.items()) if count}
+            return tenants.read(db, self._sealer, tenant).active()
 
     def writes(self, tenant: str) -> int:
         """Return how many transactions have changed anything of the tenant."""

@@ -271,8 +271,7 @@ class _Check:
         marks: list[Row] = []
         for row in db.stream("standing_rows", tenant=tenant):
             self._counts["records"] += 1
-            if self._sealer.active:
-                self._held.turn_records(self._sealer, (), ((tenant, *row[:25]),))
+            self._held.turn_records(self._sealer, (), ((tenant, *row[:25]),))
             if not (self._check_features(row) and self._is_newest(row)):
                 try:
                     whole = db.run("records_by_id", tenant=tenant, ids=listed([row[0]])).fetchone()

@@ -10,7 +10,6 @@ Invariants
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -129,7 +128,7 @@ class Writer(UseWrites, Reader):
 
     def tally(self, tenant: str) -> dict[str, int]:
         """Return active memories by tier, as this transaction has them."""
-        return {tier: count for tier, count in sorted(self._state(tenant).tallies.items()) if count}
+        return self._state(tenant).active()
 
     def append(self, tenant: str, stage: Stage) -> Commit:
         """Write a commit with its events, records and features.
@@ -216,10 +215,6 @@ class Writer(UseWrites, Reader):
             whole.append(sealed_row(self._sealer, row, feature_cells(record, given or carried)))
         self._db.many("add_record", whole)
         state.turn_records(self._sealer, ((tenant, *row[:25]) for row in old.values()), rows)
-        tally = Counter(record.tier.value for _, record, _ in final.values() if record.status is Status.ACTIVE)
-        tally.subtract(row[7] for row in old.values() if row[6] == Status.ACTIVE)
-        for tier, count in tally.items():
-            state.move(tier, count)
         self._db.many("add_link", link_rows(tenant, (record for _, record, _ in final.values())))
         placed = ((place_of(each), row) for (_, each, _), row in zip(final.values(), whole, strict=True))
         add_marks(self._db, tenant, ((place, row[5], row[31]) for place, row in placed if row[7] == "active"))

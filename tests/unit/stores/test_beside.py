@@ -113,7 +113,7 @@ def test_a_row_put_back_as_it_once_was_is_noticed(path: Path, kind: str) -> None
     before = tamper.documents(path, kind)
     changed(path)
     tamper.put_documents(path, *before)
-    assert f"{kind} {TENANT}" in faults(path)
+    assert f"documents {TENANT}" in faults(path)
 
 
 @pytest.mark.promise("F5")

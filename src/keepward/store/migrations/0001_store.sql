@@ -17,7 +17,8 @@ CREATE TABLE migrations (
 
 -- One row a tenant, written by every transaction that changes anything of it, and its lock. seq, hash: the newest
 -- commit. restored: up to this seq the commits came from an export, without receipts. writes: how many transactions.
--- tallies: JSON, active memories by tier. sums: of documents and records, under a key that is not in the store.
+-- tallies: JSON, how many documents there are by kind, and records by tier and status. sums: of documents and records,
+-- 32 bytes each, under a key that is not in the store.
 CREATE TABLE tenants (
     tenant TEXT NOT NULL PRIMARY KEY,
     seq INTEGER NOT NULL,
