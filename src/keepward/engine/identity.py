@@ -38,6 +38,7 @@ from keepward.model.memory import CORE_BLOCKS, Access, ContentType, Kind, Record
 from keepward.model.policy import Policy
 from keepward.model.proposal import Outcome, Waiting
 from keepward.model.trust import RESERVED, SHARED, Actor, ActorKind, Trust, default_source, trust_of
+from keepward.store.documents import KeptText
 from keepward.store.reads import Reader
 
 #: Key of the record, and kind of the kept texts.
@@ -260,13 +261,13 @@ def is_edition(item: Waiting) -> bool:
 
 def editions_of(session: Session, ids: Collection[str], proposals: Collection[str]) -> list[Record]:
     """Return the editions that go with an erasure: those of these proposals, and all where the record of them goes."""
-    items = [session.store.waiting(session.tenant, name) for name in sorted(proposals)]
+    items = [session.store.documents(Waiting, session.tenant).get(name, prefix=True) for name in sorted(proposals)]
     asked = [step.after for item in items if item is not None and is_edition(item) for step in item.steps]
     stands = _standing(session.store, session.tenant)
     if stands is None or stands.id not in ids:
         return asked
-    kept = session.store.artefacts(session.tenant)
-    return [*asked, *(replace(stands, text=text) for kind, _, text in kept if kind == KEY)]
+    kept = session.store.documents(KeptText, session.tenant).list()
+    return [*asked, *(replace(stands, text=each.text) for each in kept if each.kind == KEY)]
 
 
 def objection(actor: Actor) -> str | None:
@@ -333,7 +334,7 @@ def keep(transaction: Transaction, text: str, *, over: str) -> None:
     session = transaction.session
     if edition_of(_document(session)) != over:
         raise Conflict("the identity document was edited in this very moment and is left as it is; look again")
-    transaction.writer.put_artefact(session.tenant, KEY, edition_of(text)[:VERSION], text)
+    transaction.writer.put(KeptText(session.tenant, KEY, edition_of(text)[:VERSION], text))
 
 
 @contextmanager
@@ -370,7 +371,7 @@ def following(session: Session) -> Iterator[None]:
 def _note(transaction: Transaction, revision: _Revision) -> None:
     """Have the journal name what the document says, and keep that, before anything builds on it; see (3)."""
     session = transaction.session
-    transaction.writer.put_artefact(session.tenant, KEY, edition_of(revision.now)[:VERSION], revision.now)
+    transaction.writer.put(KeptText(session.tenant, KEY, edition_of(revision.now)[:VERSION], revision.now))
     if revision.noted is not None:
         transaction.commit(Steps([revision.noted]), reason="the identity document as it was found", kind="write")
 

@@ -50,7 +50,7 @@ def blame(session: Session, name: str) -> Blame:
     record = fetch(session, name)
     versions = history(session, record.id)
     names = {each.details.proposal for each in versions if each.details.proposal}
-    items = [session.store.waiting(session.tenant, name) for name in sorted(names)]
+    items = [session.store.documents(Waiting, session.tenant).get(name, prefix=True) for name in sorted(names)]
     proposed = {item.id: item for item in items if item is not None}
     origins: list[Origin] = []
     for field in FIELDS:
@@ -268,7 +268,9 @@ def impact(session: Session, selector: Selector) -> Impact:
         derived=tuple(records[name] for name in derived if name in records),
         contexts=contexts,
         waiting=tuple(
-            item.id for item in session.store.queue(session.tenant) if _concerns(item, selector, {*touched, *derived})
+            item.id
+            for item in session.store.documents(Waiting, session.tenant).list(state="pending")
+            if _concerns(item, selector, {*touched, *derived})
         ),
         damaged=(*found.damaged, *unproven),
     )
@@ -285,7 +287,7 @@ def _direct(session: Session, selector: Selector) -> dict[str, int]:
             return dict(reversed({step.after.id: step.after.version for step in steps}.items()))
         case "source":
             return _by_source(session, selector.value)
-    proposed = {item.id: item for item in session.store.queue(session.tenant, state=None)}
+    proposed = {item.id: item for item in session.store.documents(Waiting, session.tenant).list()}
 
     def by_actor(details: CommitDetails, _: Mapping[str, Any]) -> bool:
         item = proposed.get(details.proposal or "")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from keepward.engine.session import Session
+from keepward.model.query import Feedback
 
 #: Receipts that are compacted in one transaction.
 AT_ONCE = 200
@@ -26,7 +27,7 @@ def compact_receipts(session: Session, keep_lease: Callable[[], None]) -> int:
         with session.store.write() as writer:
             # Read where it is written: an erasure in between would be undone.
             page = writer.whole_receipts(session.tenant, until, after=after, limit=AT_ONCE)
-            judged = {given.receipt for given in writer.feedback(session.tenant)} if page else set()
+            judged = {given.receipt for given in writer.documents(Feedback, session.tenant).list()} if page else set()
             for receipt in page:
                 if receipt["kind"] == "compile" and receipt["id"] not in judged:
                     writer.rewrite_receipt(session.tenant, receipt["id"], compacted(receipt, now.isoformat()))

@@ -41,6 +41,7 @@ from keepward.gates.detect.engine import Finding
 from keepward.gates.shape import REASON, ill_formed, oversized
 from keepward.gates.verdict import named, reasons_of
 from keepward.model import change as ask
+from keepward.model.blob import Kept
 from keepward.model.commit import Reason, Receipt, ReceiptKind, Step
 from keepward.model.fold import apply
 from keepward.model.memory import Record, Sensitivity, Status
@@ -107,7 +108,7 @@ def proposal(session: Session, proposal_id: str) -> Waiting:
     Raises:
         NotFound: there is none by that id within reach.
     """
-    item = session.store.waiting(session.tenant, proposal_id)
+    item = session.store.documents(Waiting, session.tenant).get(proposal_id, prefix=True)
     if item is not None and (seen := within_reach(session, as_read(session, item))) is not None:
         return compared(session, [seen])[0]
     raise NotFound("there is no proposal by that id in this tenant; `keepward pending` lists them")
@@ -144,7 +145,7 @@ def _may_be_proposer(session: Session, proposer: Actor, actor: Actor) -> bool:
 
 def _queue(session: Session, state: str) -> list[Waiting]:
     # What has run out still waits as far as the store knows; nothing else turns into what waits.
-    everything = session.store.queue(session.tenant, state="pending" if state == "pending" else None)
+    everything = session.store.documents(Waiting, session.tenant).list(state="pending" if state == "pending" else None)
     read = [as_read(session, item) for item in everything]
     return [item for item in read if state in {item.state, "all"}]
 
@@ -232,7 +233,7 @@ def _carry_out(transaction: Transaction, approval: _Approval) -> Committed:
     decided = replace(item, state="approved", decided_by=by, decided_at=now, decision=approval.decision)
     if identity.is_edition(item):
         identity.keep(transaction, item.steps[0].after.text, over=approval.steps[0].after.metadata["before"])
-    transaction.writer.put_waiting(decided, was="pending")
+    transaction.writer.put(decided, was="pending")
     steps, amended = tuple(approval.steps), approval.decision == AMENDED
     stored = transaction.commit(
         approval,
@@ -448,7 +449,7 @@ def notices(session: Session) -> list[Waiting]:
     if mine:
         with session.store.write() as writer:
             for item in mine:
-                writer.put_waiting(replace(item, told=True))
+                writer.put(replace(item, told=True))
     return [replace(item, steps=visible(session, item.steps)) for item in mine]
 
 
@@ -459,22 +460,22 @@ def drop_bodies(session: Session) -> int:
     stays of each is its digest, its state, and who decided.
     """
     now = session.clock.now()
-    bodies = [item for item in session.store.queue(session.tenant, state=None) if item.steps]
+    bodies = [item for item in session.store.documents(Waiting, session.tenant).list() if item.steps]
     over = [item for item in bodies if item.state == "pending" and item.expires_at <= now]
     old = [item for item in bodies if item.decided_at and item.decided_at <= now - session.policy.review_keep]
     if old or over:
         with session.store.write() as writer:
             for item in over:
-                writer.put_waiting(replace(item, state="expired", decided_at=now), was="pending")
+                writer.put(replace(item, state="expired", decided_at=now), was="pending")
             for item in old:
-                writer.put_waiting(replace(item, reason=DROPPED, reasons=(), steps=()), was=item.state)
+                writer.put(replace(item, reason=DROPPED, reasons=(), steps=()), was=item.state)
     return len(old)
 
 
 def _within_queue(session: Session, proposal_id: str) -> Waiting:
     if not session.actor.may_decide:
         raise Unauthorised(_NO_DECIDER)
-    item = session.store.waiting(session.tenant, proposal_id)
+    item = session.store.documents(Waiting, session.tenant).get(proposal_id, prefix=True)
     if item is None:
         raise NotFound("there is no proposal by that id in this tenant; `keepward pending` lists them")
     return item
@@ -530,7 +531,7 @@ def _still_fits(session: Session, item: Waiting, steps: Sequence[Step]) -> None:
             holder = occupant(session, after.scope, after.key)
             if holder is not None and holder.id not in own:
                 raise _Ended(item, "stale", f"the key is held by memory {holder.id} by now")
-        if after.blob is not None and not session.store.blobs(session.tenant, after.blob):
+        if after.blob is not None and session.store.documents(Kept, session.tenant).get(after.blob) is None:
             raise _Ended(item, "stale", "what it refers to is no longer kept")
         stone = revived(session, after)
         if stone is not None:
@@ -556,7 +557,7 @@ def _noted(
     """Keep the new state of a proposal with its receipt; see (3)."""
     facts = {"proposal": item.id, "digest": item.digest, **session.credential}
     with session.store.write() as writer:
-        writer.put_waiting(item, was=was)
+        writer.put(item, was=was)
         return Transaction(session.inside(writer), writer).receipt(kind, facts, (reason,), at=at)
 
 

@@ -16,7 +16,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
 from keepward.engine.read import search
 from keepward.engine.review import as_read, compared, proposal, within_reach
@@ -94,7 +93,7 @@ def queue(
         and (tier is None or tier in each.tiers)
     ]
     ids = [each.id for each in chosen[offset : offset + limit]]
-    found = {each.id: each for each in session.store.proposals(session.tenant, ids)}
+    found = {each.id: each for each in session.store.documents(Waiting, session.tenant).list(ids=ids)}
     read = (within_reach(session, as_read(session, found[each])) for each in ids if each in found)
     counts = {
         "proposer": Counter(each.proposer for each in known),
@@ -137,10 +136,10 @@ def _rows(session: Session) -> list[Row]:
     writes = store.writes(tenant)
     when, known = session.engine.queues.get(tenant, (None, {}))
     if when != writes:
-        marks = store.queue_marks(tenant)
+        marks = store.proposal_marks(tenant)
         anew = [name for name, mark in marks.items() if name not in known or known[name][0] != mark]
-        bodies = store.queue_bodies(tenant, None if len(anew) > _MANY else anew)
-        read = {body["id"]: _row_in(body) for body in bodies}
+        items = store.documents(Waiting, tenant).list(ids=None if len(anew) > _MANY else anew)
+        read = {item.id: _row_of(item) for item in items}
         # What does not hold is not among the rows, and is looked at anew the next time.
         known = {
             name: (mark, read[name]) if name in read else known[name]
@@ -156,20 +155,18 @@ def _rows(session: Session) -> list[Row]:
     return [row for row in rows if within[row.scopes]]
 
 
-def _row_in(body: Mapping[str, Any]) -> Row:
-    """Return the row of a proposal from its JSON values."""
-    steps, proposer = body["steps"], body["proposer"]
-    sides = [[step[side] for side in ("before", "after") if step[side]] for step in steps]
+def _row_of(item: Waiting) -> Row:
+    sides = [[side for side in (step.before, step.after) if side is not None] for step in item.steps]
     return Row(
-        body["id"],
-        body["state"],
-        datetime.fromisoformat(body["created_at"]),
-        datetime.fromisoformat(body["expires_at"]),
-        f"{proposer['kind']}:{proposer['name']}",
-        tuple(dict.fromkeys(each["gate"] for each in body["reasons"])),
-        tuple(dict.fromkeys(after["tier"] for *_, after in sides)),
-        tuple(dict.fromkeys(each["op"] for each in steps)),
-        frozenset(record["scope"] for step in sides for record in step),
+        item.id,
+        item.state,
+        item.created_at,
+        item.expires_at,
+        item.proposer.label,
+        tuple(dict.fromkeys(each.gate for each in item.reasons)),
+        tuple(dict.fromkeys(step.after.tier.value for step in item.steps)),
+        tuple(dict.fromkeys(step.op for step in item.steps)),
+        frozenset(record.scope for step in sides for record in step),
     )
 
 

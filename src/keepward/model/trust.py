@@ -138,6 +138,11 @@ class Actor:
         return f"{self.kind.value}:{self.name}"
 
     @property
+    def principal(self) -> str:
+        """``kind:name`` with the form of the name that look-alikes share: equal for one principal."""
+        return f"{self.kind.value}:{_plain(self.name)}"
+
+    @property
     def is_owner(self) -> bool:
         """Whether this principal owns the store."""
         return self.rights is Rights.OWNER

@@ -296,7 +296,7 @@ class MemoryReads(Snapshot):
         with self._reading(tenant) as db:
             held = {name for (name,) in db.run("blobs_held", tenant=tenant)}
             blobs = {
-                row[2]: json.loads(row[6])["blob"]["bytes"] for row in db.run("documents", tenant=tenant, kind="blobs")
+                row[2]: json.loads(row[8])["blob"]["bytes"] for row in db.run("documents", tenant=tenant, kind="blobs")
             }
             return Counts(
                 at=now,

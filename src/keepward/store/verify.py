@@ -125,8 +125,7 @@ def check_store(
             faults.append(Fault(check="anchor", row=f"anchor {name[:16]}", detail=detail))
     tokens: dict[str, Document] = {}
     with suppress(KeepwardError), connector.reading() as db:
-        rows = map(Document._make, db.run("documents_everywhere", kind="tokens", id=None))
-        tokens = {each.id: each for each in rows}
+        tokens = {each.id: each for each in map(Document._make, db.run("all_tokens"))}
     for name in known:
         noted: Seen = (None, None)
         try:
@@ -354,8 +353,7 @@ def _promised(
 
     ``restored``: up to this seq the commits came from an export, without receipts. ``tokens`` are those of all tenants.
     """
-    rows = db.run("documents", tenant=tenant, kind="receipts").fetchall()
-    receipts = {row[2] for row in rows}
+    receipts = {name for (name,) in db.run("document_ids", tenant=tenant, kind="receipts")}
     for seq, payload in db.stream("commit_payloads", tenant=tenant):
         try:
             name = json.loads(payload).get("receipt") if seq > restored else None
@@ -363,12 +361,11 @@ def _promised(
             continue  # The chain's own check names the commit.
         if name is not None and name not in receipts:
             yield Fault(check="receipts", row=f"receipts {tenant}/{name}", detail=f"commit {seq} names it")
-    known = {row[2] for row in db.run("documents", tenant=tenant, kind="blobs").fetchall()}
+    known = {name for (name,) in db.run("document_ids", tenant=tenant, kind="blobs")}
     for ref in sorted(refs_in(db, tenant) - known):
         yield Fault(check="blobs", row=f"blobs {tenant}/{ref}", detail="a memory refers to it, and it is not known")
-    for row in rows:
-        if b'"token":' in row[6]:
-            yield from _check_token(Document._make(row), tokens)
+    for row in db.run("documents_in", tenant=tenant, kind="receipts", state="token"):
+        yield from _check_token(Document._make(row), tokens)
     due = set(due_deliveries(db, sealer, tenant))
     query = "SELECT tenant, memory_id, version, receipt FROM deliveries WHERE tenant = ?"
     held = {tuple(row) for row in db.execute(query, (tenant,))}
@@ -382,8 +379,6 @@ def _check_token(receipt: Document, tokens: Mapping[str, Document]) -> Iterator[
     try:
         told = receipt.json()
         name, revoked = str(told["token"]), str(told["action"]).startswith("revoked")
-        if told["kind"] != "token":
-            return
         token = tokens.get(name)
         row = f"tokens {receipt.tenant}/{name}"
         if token is None:

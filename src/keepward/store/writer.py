@@ -22,7 +22,7 @@ from keepward.model.value import to_micros
 from keepward.ports.store import Destruction, Features, Stage
 from keepward.store import candidates
 from keepward.store import tenant as tenants
-from keepward.store.documents import body_of
+from keepward.store.documents import KeptText, body_of
 from keepward.store.erasing import NOTE, erased, named_places
 from keepward.store.reads import Reader
 from keepward.store.rows import (
@@ -261,7 +261,7 @@ class Writer(UseWrites, Reader):
         """
         self.put_features(tenant, {memory_id: Features(terms=b"") for memory_id in what.ids})
         for item in what.proposals:
-            self.put_waiting(item)
+            self.put(item)
         for given in what.feedback:
             self.put_feedback(given)
         by_seq = self.state(tenant).head.seq
@@ -277,7 +277,7 @@ class Writer(UseWrites, Reader):
         self._db.many("erase_details", [(tenant, seq) for seq in what.details])
         self.forget_uses(tenant, what.ids)
         for kind, version in what.artefacts:
-            self.drop_artefacts(tenant, kind, version)
+            self.delete(KeptText, tenant, f"{kind}/{version}")
         for receipt_id, body in what.receipts.items():
             self.rewrite_receipt(tenant, receipt_id, body)
         self._db.run("set_meta", name=NOTE, value=_UNCLEAN)

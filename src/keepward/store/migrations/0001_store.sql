@@ -147,14 +147,17 @@ CREATE TABLE deliveries (
 ) STRICT, WITHOUT ROWID;
 
 -- What stands beside the journal, sealed row by row: receipts, proposals, artefacts, uses, feedback, tokens, blobs,
--- jobs, and which content was erased. state: what rows of a kind are looked up or ordered by, see documents.py.
+-- jobs, and which content was erased. state: what rows of a kind are looked up or ordered by, see documents.py. actor: the
+-- principal who made a proposal. refs: JSON, the ids and other names that it names, sorted.
 CREATE TABLE documents (
     tenant TEXT NOT NULL,
     kind TEXT NOT NULL,
     id TEXT NOT NULL,
     state TEXT,
+    actor TEXT,
     at INTEGER NOT NULL,
     until INTEGER,
+    refs TEXT,
     body BLOB NOT NULL,
     seal BLOB NOT NULL,
     PRIMARY KEY (tenant, kind, id)
