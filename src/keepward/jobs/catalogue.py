@@ -94,9 +94,7 @@ def _audit(session: Session, tally: Tally, _: Callable[[], None]) -> None:
     faults = [*found, *lost, *over]
     tally.counts.update(checked=sum(checked.values()) + files + blocks, faults=len(faults))
     for each in faults[:FAULTS]:
-        # The keys of aliases are names that people chose.
-        row = each.check if each.check == "aliases" else each.row
-        tally.reasons += (Reason(gate="audit", code=each.check, detail=f"{row}: {each.detail}"),)
+        tally.reasons += (Reason(gate="audit", code=each.check, detail=f"{each.row}: {each.detail}"),)
 
 
 def _blocks(session: Session) -> tuple[int, list[Fault]]:

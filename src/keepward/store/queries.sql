@@ -585,8 +585,8 @@ INSERT INTO kept SELECT * FROM records WHERE tenant = :tenant;
   LEFT JOIN kept r ON r.id = newest.memory_id
  ORDER BY e.seq, e.n;
 
--- add_due_link --
-INSERT INTO due_links (kind, name, id) VALUES (?, ?, ?);
+-- mark_rows --
+SELECT mark, position FROM marks WHERE tenant = :tenant;
 
--- add_due_mark --
-INSERT INTO due_marks (mark, position) VALUES (?, ?);
+-- link_rows --
+SELECT kind, name, id FROM links WHERE tenant = :tenant;
