@@ -111,7 +111,7 @@ class KeptText(NamedTuple):
 
 #: What documents say that have a type of their own.
 Value: TypeAlias = Waiting | Feedback | Token | JobRow | Kept | KeptText
-_KINDS: dict[type[Value], str] = {
+KINDS: dict[type[Value], str] = {
     Waiting: "proposals",
     Feedback: "feedback",
     Token: "tokens",
@@ -190,7 +190,7 @@ def document_of(value: Value) -> Document:
         body = value.text.encode()
     else:
         body = encode(waiting_to_dict(value) if isinstance(value, Waiting) else value)
-    return Document(value.tenant, _KINDS[type(value)], name, state, actor, began, ends, refs, body)
+    return Document(value.tenant, KINDS[type(value)], name, state, actor, began, ends, refs, body)
 
 
 def _named_by(item: Waiting) -> Iterator[str | None]:
@@ -292,7 +292,7 @@ class Repository(Generic[_T]):
 
     def __init__(self, kind: type[_T], tenant: str | None, sealer: Sealer, reading: _Reading, meet: _Meet) -> None:
         """``reading`` opens a snapshot; ``meet`` is given the tenants of what was read without one."""
-        self._kind, self._name, self._tenant = kind, _KINDS[kind], tenant
+        self._kind, self._name, self._tenant = kind, KINDS[kind], tenant
         self._sealer, self._reading, self._meet = sealer, reading, meet
 
     def get(self, name: str, *, prefix: bool = False) -> _T | None:
