@@ -111,7 +111,7 @@ class KeptText(NamedTuple):
 
 #: What documents say that have a type of their own.
 Value: TypeAlias = Waiting | Feedback | Token | JobRow | Kept | KeptText
-KINDS: dict[type[Value], str] = {
+KINDS: dict[type[Any], str] = {
     Waiting: "proposals",
     Feedback: "feedback",
     Token: "tokens",
@@ -212,7 +212,8 @@ def value_of(kind: type[_T], document: Document) -> _T:
         if kind is Waiting:
             found = waiting_from_dict(document.json())
         elif kind is KeptText:
-            found = KeptText(document.tenant, *document.id.split("/", 1), document.body.decode())
+            named, version = document.id.split("/", 1)
+            found = KeptText(document.tenant, named, version, document.body.decode())
         else:
             found = decode(kind, document.body)
     except (KeyError, ValueError, TypeError) as fault:

@@ -34,7 +34,7 @@ from keepward.store.rows import WIDTH, listed, place_in, placed_marks, record_of
 from keepward.store.seals import Sealer
 from keepward.store.sql import TABLES, Connector, Row, Session, load_migrations
 from keepward.store.tenant import State
-from keepward.store.uses import due_deliveries
+from keepward.store.uses import deliveries_of
 from keepward.store.writer import link_rows
 
 #: The head of a tenant's journal and that of its sums, as this machine has noted them.
@@ -237,6 +237,7 @@ class _Check:
         #: Sums of the records that are there, and what ``records`` finds out about features on its way.
         self._held = State(tenant=tenant, head=Head(seq=0, hash=EMPTY_HASH))
         self._features: list[Fault] = []
+        self._delivered = set[Row]()
         self._due = {kind: _Rows() for kind in _COMPUTED}
 
     def all(self, noted: Seen) -> list[_Section]:
@@ -250,7 +251,7 @@ class _Check:
             ("records", self.records),
             ("computed", self.computed),
             ("features", lambda: iter(self._features)),
-            ("seals", lambda: _documents(db, self._sealer, tenant, self._counts)),
+            ("seals", self.documents),
             ("receipts", self.promised),
             ("beside", lambda: tenants.check(db, self._sealer, tenant, self._held)),
         ]
@@ -288,7 +289,7 @@ class _Check:
 
     def promised(self) -> Iterator[Fault]:
         """What something else names is there."""
-        return _promised(self._db, self._sealer, self._tenant, self._state().restored, self._tokens)
+        return _promised(self._db, self._tenant, self._state().restored, self._tokens, self._delivered)
 
     def records(self) -> Iterator[Fault]:
         """Records equal what the newest events say; what is computed from them is put aside for ``computed``."""
@@ -313,6 +314,17 @@ class _Check:
                     self._due[kind].add(link)
         for (memory_id,) in db.run("unrecorded", tenant=tenant).fetchall():
             yield Fault(check="records", row=f"records {tenant}/{memory_id}", detail="its record is missing")
+
+    def documents(self) -> Iterator[Fault]:
+        """Every document matches its seal; they are counted, and what contexts held is put aside for ``promised``."""
+        for document in map(Document._make, self._db.stream("all_documents", tenant=self._tenant)):
+            self._counts[document.kind] = self._counts.get(document.kind, 0) + 1
+            self._held.turn(self._sealer, document.kind, None, document.seal)
+            if not document.holds(self._sealer):
+                name = f"{document.kind} {self._tenant}/{document.id}"
+                yield Fault(check="seals", row=name, detail="its seal does not hold")
+            elif document.kind == "receipts":
+                self._delivered.update(deliveries_of(document))
 
     def _is_newest(self, row: Row) -> bool:
         """Whether a record stands at its place, for the newest event of its memory, which holds."""
@@ -349,22 +361,13 @@ class _Check:
                 yield Fault(check=kind, row=f"{kind} {self._tenant}", detail=detail)
 
 
-def _documents(db: Session, sealer: Sealer, tenant: str, counts: dict[str, int]) -> Iterator[Fault]:
-    """Yield the documents that do not match their seals."""
-    for row in db.stream("all_documents", tenant=tenant):
-        document = Document._make(row)
-        counts[document.kind] = counts.get(document.kind, 0) + 1
-        if not document.holds(sealer):
-            name = f"{document.kind} {tenant}/{document.id}"
-            yield Fault(check="seals", row=name, detail="its seal does not hold")
-
-
 def _promised(
-    db: Session, sealer: Sealer, tenant: str, restored: int, tokens: Mapping[str, Document]
+    db: Session, tenant: str, restored: int, tokens: Mapping[str, Document], due: set[Row]
 ) -> Iterator[Fault]:
     """Yield what is missing although something else names it: receipts of commits, blobs, tokens, deliveries.
 
-    ``restored``: up to this seq the commits came from an export, without receipts. ``tokens`` are those of all tenants.
+    ``restored``: up to this seq the commits came from an export, without receipts. ``tokens`` are those of all tenants,
+    ``due`` the rows that deliveries are to have.
     """
     receipts = {name for (name,) in db.run("document_ids", tenant=tenant, kind="receipts")}
     for seq, payload in db.stream("commit_payloads", tenant=tenant):
@@ -379,7 +382,6 @@ def _promised(
         yield Fault(check="blobs", row=f"blobs {tenant}/{ref}", detail="a memory refers to it, and it is not known")
     for row in db.run("documents_in", tenant=tenant, kind="receipts", state="token"):
         yield from _check_token(Document._make(row), tokens)
-    due = set(due_deliveries(db, sealer, tenant))
     query = "SELECT tenant, memory_id, version, receipt FROM deliveries WHERE tenant = ?"
     held = {tuple(row) for row in db.execute(query, (tenant,))}
     for detail, bent in (("the row is missing; `rebuild` writes it", due - held), ("no receipt says so", held - due)):
