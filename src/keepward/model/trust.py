@@ -138,11 +138,6 @@ class Actor:
         return f"{self.kind.value}:{self.name}"
 
     @property
-    def principal(self) -> str:
-        """``kind:name`` with the form of the name that look-alikes share: equal for one principal."""
-        return f"{self.kind.value}:{_plain(self.name)}"
-
-    @property
     def is_owner(self) -> bool:
         """Whether this principal owns the store."""
         return self.rights is Rights.OWNER
@@ -177,6 +172,11 @@ class Actor:
             return True
         people = self.kind is other.kind is ActorKind.OPERATOR
         return people and self.credential is None and other.credential is None
+
+
+def principal_of(actor: Actor) -> str:
+    """Return ``kind:name`` with the form of the name that look-alikes share: equal for one principal."""
+    return f"{actor.kind.value}:{_plain(actor.name)}"
 
 
 def _plain(name: str) -> str:

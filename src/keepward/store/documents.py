@@ -37,7 +37,7 @@ from keepward.model.commit import Receipt
 from keepward.model.job import JobRow
 from keepward.model.proposal import Waiting, waiting_from_dict, waiting_to_dict
 from keepward.model.query import Feedback
-from keepward.model.trust import Token
+from keepward.model.trust import Token, principal_of
 from keepward.model.value import to_micros
 from keepward.ports.store import PREFIX
 from keepward.store.rows import listed
@@ -171,7 +171,7 @@ def document_of(value: Value) -> Document:
     refs: str | None = None
     match value:
         case Waiting():
-            name, state, actor, at = value.id, value.state, value.proposer.principal, value.created_at
+            name, state, actor, at = value.id, value.state, principal_of(value.proposer), value.created_at
             until = None if value.told else value.expires_at
             refs = names_in(_named_by(value))
         case Feedback():
@@ -332,7 +332,7 @@ class Repository(Generic[_T]):
         """Return documents, whether they match their seals or not; see ``list``."""
         given: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
         given |= {name: listed(given[name]) for name in ("ids", "refs") if name in given}
-        given |= {"actor": given["actor"].principal} if "actor" in given else {}
+        given |= {"actor": principal_of(given["actor"])} if "actor" in given else {}
         if self._tenant is not None:
             given["tenant"] = self._tenant
         where = " AND ".join([SQL["of_kind"], *(_NARROWED[name] for name in given if name in _NARROWED)])
