@@ -72,6 +72,15 @@ def test_after_an_erasure_no_file_holds_the_text_or_a_word_of_it(owner, number, 
 
 
 @pytest.mark.promise("F14")
+def test_a_receipt_that_quotes_the_text_and_does_not_show_it_loses_the_quote(owner, number):
+    text = owner.get(number).text
+    asked = owner.recall(text, kinds=["event"], receipt=True)
+    assert (text in str(owner.receipt(asked.receipt)), len(asked.hits)) == (True, 0)
+    erased(owner, number)
+    assert text not in str(owner.receipt(asked.receipt))
+
+
+@pytest.mark.promise("F14")
 def test_the_packed_terms_and_vectors_of_an_erased_memory_are_in_no_file(owner, number, tmp_path):
     with sqlite3.connect(f"file:{owner.path}?mode=ro", uri=True) as db:
         terms, vectors, digest = db.execute(

@@ -190,12 +190,12 @@ HOLDS = {
     "commits.payload", "commits.receipt", "events.payload", "records.terms", "records.facts", "records.vectors",
     "records.marks",
     "records.digest", "records.trait", "records.key", "records.subject", "records.category", "records.tags",
-    "records.session", "records.job", "records.source", "links.name", "documents.id", "documents.body",
+    "records.session", "records.job", "records.source", "links.name", "documents.id", "documents.refs", "documents.body",
 }  # fmt: skip
 #: Columns that hold ids, times, numbers, states, hashes, keys of other rows, or names of places and principals.
 NEVER = {
     "commits": "tenant seq id at kind actor_kind prev events_hash salt hash seal",
-    "deliveries": "tenant memory_id version receipt", "documents": "tenant kind state at until seal",
+    "deliveries": "tenant memory_id version receipt", "documents": "tenant kind state actor at until seal",
     "events": "tenant seq n op memory_id version salt payload_commit seal", "links": "tenant kind id",
     "marks": "tenant mark position", "meta": "name value", "migrations": "number name sha256",
     "records": "tenant id version seq n position arrival status tier kind scope content_type sensitivity trust "

@@ -436,7 +436,7 @@ def test_verify_notices_an_older_job_row(owner: Memory, path: Path, clock: Any) 
     clock.move(days=1)
     owner.run_job("prune", force=True)
     tamper.put_documents(path, *before)
-    assert [fault.row for fault in owner.verify().faults] == ["jobs default"]
+    assert [fault.row for fault in owner.verify().faults] == ["documents default"]
 
 
 def test_a_job_row_that_was_edited_counts_for_nothing_and_is_named_by_verify(owner: Memory, clock: Any) -> None:

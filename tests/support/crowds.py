@@ -72,6 +72,6 @@ def many_waiting(owner: Memory, count: int) -> None:
             name = ids.new_id(model.created_at)
             steps = (replace(step, after=replace(step.after, id=name, text=f"Guess {number}: {number * 7} sacks.")),)
             base = {name: 0}
-            writer.put_waiting(
+            writer.put(
                 replace(model, id=ids.new_id(model.created_at), steps=steps, base=base, digest=digest_of(steps, base))
             )

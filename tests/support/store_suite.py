@@ -13,7 +13,9 @@ import pytest
 from keepward.errors import Conflict, InvalidInput, StaleVersion
 from keepward.model.commit import EMPTY_HASH, Head, recompute
 from keepward.model.memory import Status
+from keepward.model.proposal import Waiting
 from keepward.model.trust import Actor
+from keepward.store.documents import KeptText
 from keepward.store.store import Store
 
 from .stages import Maker
@@ -215,8 +217,8 @@ class StoreSuite(ReadSuite, JobsSuite):
         self.put(store, make, first, make.record("two"))
         self.put(store, make, make.revised(first, text="newer"), make.revised(make.revised(first), text="newest"))
         with store.write() as writer:
-            writer.put_waiting(make.waiting(TENANT, [make.record("held")]))
-            writer.put_artefact(TENANT, "identity", "v1", "I am Orion.")
+            writer.put(make.waiting(TENANT, [make.record("held")]))
+            writer.put(KeptText(TENANT, "identity", "v1", "I am Orion."))
             writer.count_use(TENANT, [first.id], make.now)
         assert store.verify()[1] == []
 
@@ -262,8 +264,8 @@ class StoreSuite(ReadSuite, JobsSuite):
     def test_a_proposal_comes_back_as_it_went_in(self, store: Store, make: Maker) -> None:
         item = make.waiting(TENANT, [make.record("grüß 茶")])
         with store.write() as writer:
-            writer.put_waiting(item)
-        assert store.waiting(TENANT, item.id) == item
+            writer.put(item)
+        assert store.documents(Waiting, TENANT).get(item.id, prefix=True) == item
 
     def test_the_queue_shows_pending_proposals_oldest_first(self, store: Store, make: Maker) -> None:
         old = make.waiting(TENANT, [make.record("one")])
@@ -271,33 +273,31 @@ class StoreSuite(ReadSuite, JobsSuite):
         done = make.waiting(TENANT, [make.record("three")], state="rejected")
         with store.write() as writer:
             for item in (new, done, old):
-                writer.put_waiting(item)
-        assert store.queue(TENANT) == [old, new]
-        assert store.queue(TENANT, by=old.proposer) == [old, new]
-        assert store.queue(TENANT, by=Actor.agent("nobody")) == []
-        assert store.queue_naming(TENANT, [new.steps[0].after.id, "gone"]) == [new]
+                writer.put(item)
+        assert store.documents(Waiting, TENANT).list(state="pending") == [old, new]
+        assert store.documents(Waiting, TENANT).list(state="pending", actor=old.proposer) == [old, new]
+        assert store.documents(Waiting, TENANT).list(state="pending", actor=Actor.agent("nobody")) == []
+        assert store.documents(Waiting, TENANT).list(state="pending", refs=[new.steps[0].after.id, "gone"]) == [new]
 
     def test_a_decided_proposal_leaves_the_queue(self, store: Store, make: Maker) -> None:
         item = make.waiting(TENANT, [make.record()])
         with store.write() as writer:
-            writer.put_waiting(item)
-            writer.put_waiting(
-                replace(item, state="approved", decided_by="operator:o", decision="fine", decided_at=make.now)
-            )
-        assert store.queue(TENANT) == []
+            writer.put(item)
+            writer.put(replace(item, state="approved", decided_by="operator:o", decision="fine", decided_at=make.now))
+        assert store.documents(Waiting, TENANT).list(state="pending") == []
 
     def test_a_kept_text_comes_back(self, store: Store) -> None:
         with store.write() as writer:
-            writer.put_artefact(TENANT, "identity", "v1", "I am Orion.")
+            writer.put(KeptText(TENANT, "identity", "v1", "I am Orion."))
         assert store.artefact(TENANT, "identity", "v1") == "I am Orion."
 
     def test_kept_texts_of_one_kind_go_and_others_stay(self, store: Store) -> None:
         with store.write() as writer:
             for kind in ("identity", "passing"):
-                writer.put_artefact(TENANT, kind, "v1", "I am Orion.")
+                writer.put(KeptText(TENANT, kind, "v1", "I am Orion."))
         with store.write() as writer:
-            writer.drop_artefacts(TENANT, "passing")
-        assert store.artefacts(TENANT) == [("identity", "v1", "I am Orion.")]
+            writer.delete(KeptText, TENANT, "passing/v1")
+        assert store.documents(KeptText, TENANT).list() == [KeptText(TENANT, "identity", "v1", "I am Orion.")]
 
     def test_uses_are_counted_beside_the_journal(self, store: Store, make: Maker) -> None:
         with store.write() as writer:

@@ -37,20 +37,20 @@ class JobsSuite(Ground):
             receipt="r",
         )
         self.kept(store, row)
-        assert store.job_rows(TENANT) == [row]
+        assert store.documents(JobRow, TENANT).list() == [row]
 
     def test_job_rows_come_by_name(self, store: Store) -> None:
         self.kept(store, JobRow(tenant=TENANT, job="prune"), JobRow(tenant=TENANT, job="expire"))
-        assert [row.job for row in store.job_rows(TENANT)] == ["expire", "prune"]
+        assert [row.job for row in store.documents(JobRow, TENANT).list()] == ["expire", "prune"]
 
     def test_a_job_row_replaces_the_one_before(self, store: Store, make: Maker) -> None:
         row = JobRow(tenant=TENANT, job="prune", holder="x", until=make.now)
         self.kept(store, row, replace(row, holder="", until=None))
-        assert store.job_rows(TENANT) == [JobRow(tenant=TENANT, job="prune")]
+        assert store.documents(JobRow, TENANT).list() == [JobRow(tenant=TENANT, job="prune")]
 
     def test_a_job_row_is_its_tenants_alone(self, store: Store) -> None:
         self.kept(store, JobRow(tenant="bob", job="prune"))
-        assert store.job_rows(TENANT) == []
+        assert store.documents(JobRow, TENANT).list() == []
 
     def test_a_writer_sees_the_row_that_it_replaces(self, store: Store) -> None:
         self.kept(store, JobRow(tenant=TENANT, job="prune", holder="x"))
@@ -87,7 +87,7 @@ class JobsSuite(Ground):
 
         with pytest.raises(RuntimeError):
             fail()
-        assert store.job_rows(TENANT) == []
+        assert store.documents(JobRow, TENANT).list() == []
 
     def test_what_is_past_its_term_comes_longest_ago_first(self, store: Store, make: Maker) -> None:
         late, early = (make.record(name, expires_at=make.now + timedelta(hours=n)) for n, name in ((2, "b"), (1, "a")))

@@ -218,7 +218,7 @@ class ReadSuite(Ground):
         ended = [make.waiting(TENANT, [make.record(f"held {n}")], state="rejected") for n in range(2)]
         with store.write() as writer:
             for item in (*ended, replace(ended[0], told=True), make.waiting(TENANT, [make.record("held still")])):
-                writer.put_waiting(item)
+                writer.put(item)
         assert (store.untold(TENANT, make.now), store.untold(TENANT, make.now + timedelta(days=31))) == (1, 2)
 
     # --- indexed

@@ -23,12 +23,14 @@ from keepward.engine import blobs
 from keepward.engine.credentials import disown, revoke_again
 from keepward.engine.session import Engine, Session
 from keepward.errors import Conflict, StoreUnavailable, Tampered, Unauthorised
+from keepward.model.blob import Kept
 from keepward.model.codec import canonical, digest, hidden
 from keepward.model.commit import Head
 from keepward.model.copies import AdoptedBlock, AdoptedToken, Adoption, Backup, Restored
 from keepward.model.memory import Tier
+from keepward.model.proposal import Waiting
 from keepward.model.query import Filter
-from keepward.model.trust import Actor
+from keepward.model.trust import Actor, Token
 from keepward.model.value import to_micros
 from keepward.open import anchor_in, bare_engine, blobs_of
 from keepward.ports.world import BlobStore
@@ -130,12 +132,12 @@ def plan_adopt(session: Session) -> Adoption:
         core = [each for name in tails for each in _core(store, name, now)]
         tokens = [
             AdoptedToken(id=each.id, name=each.name, rights=each.rights.value, tenant=each.tenant, scope=each.scope)
-            for each in store.tokens()
+            for each in store.documents(Token, None).list()
             if each.state(now) == "valid"
         ]
         facts = {name: store.facts(name, now) for name in tails}
         live = {name: int(found["live"]) for name, found in facts.items()}
-        waiting = {name: len(store.queue(name)) for name in tails}
+        waiting = {name: len(store.documents(Waiting, name).list(state="pending")) for name in tails}
     shown = [[each.tenant, each.scope, each.key, each.text] for each in core]
     whole = {name: [head.seq, head.hash.hex()] for name, head in tails.items()}
     named = digest("adopt", canonical([store.store_id, whole, shown, [each.id for each in tokens]])).hex()
@@ -214,7 +216,7 @@ def _before(source: Path, aside: Path, **world: Any) -> tuple[str, Engine, list[
 
 def _carry(copy: Store, source: BlobStore, target: Path) -> blobs.Copied:
     """Copy the blobs that a copy of a store knows to the folder beside ``target``."""
-    wanted = [each for tenant in copy.blob_tenants() for each in copy.blobs(tenant)]
+    wanted = [each for tenant in copy.blob_tenants() for each in copy.documents(Kept, tenant).list()]
     return blobs.copy(source, blobs_of(target), wanted)
 
 

@@ -28,6 +28,7 @@ from keepward.model.codec import hidden
 from keepward.model.journal import Erased, Selection
 from keepward.model.trust import Actor, ActorKind, Rights
 from keepward.open import blobs_of
+from keepward.store.documents import KeptText
 from keepward.store.store import open_copy
 
 logger = logging.getLogger(__name__)
@@ -81,7 +82,7 @@ def settle(session: Session) -> None:
                 backups=outcomes,
             )
             text = json.dumps(told, ensure_ascii=False, sort_keys=True)
-            writer.put_artefact(commit.tenant, certificate.CERTIFICATE, commit.id, text)
+            writer.put(KeptText(commit.tenant, certificate.CERTIFICATE, commit.id, text))
         writer.settle()
 
 

@@ -19,7 +19,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from keepward.engine.session import Engine, Session
 from keepward.engine.traces import stone_of
@@ -41,11 +40,9 @@ from keepward.model.commit import Reason
 from keepward.model.journal import Fault
 from keepward.model.media import agrees, content_type_of, is_textual, media_type_of, text_in
 from keepward.model.memory import ContentType, Record
+from keepward.model.proposal import Waiting
 from keepward.ports.world import BlobStore
 from keepward.store.reads import Reader
-
-if TYPE_CHECKING:
-    from keepward.model.proposal import Waiting
 
 _GONE = "there is no blob by that name that this handle may read; check the name, the tenant and the scope"
 
@@ -71,11 +68,11 @@ def put(session: Session, data: bytes, media_type: str | None) -> Blob:
     _not_erased(session, ref)
     with reachable(), files.holding():
         new = Kept(tenant=session.tenant, blob=blob, at=now, puts=())
-        kept = next(iter(session.store.blobs(session.tenant, ref)), new)
+        kept = session.store.documents(Kept, session.tenant).get(ref) or new
         files.keep(kept.place, raw)
         with session.store.write() as writer:
             _not_erased(session.inside(writer), ref)
-            kept = next(iter(writer.blobs(session.tenant, ref)), kept)
+            kept = writer.documents(Kept, session.tenant).get(ref) or kept
             writer.put(replace(kept, puts=with_put(kept.puts, fresh, session.actor)))
     return replace(kept.blob, notes=notes)
 
@@ -119,13 +116,13 @@ def objection(session: Session, before: Record | None, after: Record) -> Reason 
     if ref is None or (before is not None and before.blob == ref and before.content_type is after.content_type):
         return None
     try:
-        kept = session.store.blobs(session.tenant, parse_ref(ref))
+        kept = session.store.documents(Kept, session.tenant).get(parse_ref(ref))
     except InvalidInput as fault:
         return Reason(gate="blob", code="bad_blob", detail=str(fault))
-    if not kept or not may_read(session, kept[0]):
+    if kept is None or not may_read(session, kept):
         return Reason(gate="blob", code="unknown_blob", detail=f"{_GONE}; put the bytes first")
-    if not agrees(after.content_type, kept[0].blob.media_type):
-        detail = f"the blob is {kept[0].blob.media_type}: that is no {after.content_type.value}; name its content type"
+    if not agrees(after.content_type, kept.blob.media_type):
+        detail = f"the blob is {kept.blob.media_type}: that is no {after.content_type.value}; name its content type"
         return Reason(gate="blob", code="content_type", detail=detail)
     return None
 
@@ -133,28 +130,28 @@ def objection(session: Session, before: Record | None, after: Record) -> Reason 
 def content_type(session: Session, ref: object) -> str:
     """Return the content type of a memory that names a blob and no content type; ``file`` for one not to be had."""
     try:
-        kept = session.store.blobs(session.tenant, parse_ref(ref))
+        kept = session.store.documents(Kept, session.tenant).get(parse_ref(ref))
     except (InvalidInput, Tampered):
         return ContentType.FILE.value
-    return (content_type_of(kept[0].blob.media_type) if kept else ContentType.FILE).value
+    return (content_type_of(kept.blob.media_type) if kept else ContentType.FILE).value
 
 
 def described(engine: Engine, tenant: str, ref: str) -> str:
     """Return a blob in words for who decides about it: hash, size, media type; never its bytes."""
     try:
-        kept = engine.store.blobs(tenant, ref)
+        kept = engine.store.documents(Kept, tenant).get(ref)
     except Tampered:
         return f"{ref}, and what is known of it does not match its seal"
-    if not kept:
+    if kept is None:
         return f"{ref}, which is not kept here"
-    blob = kept[0].blob
+    blob = kept.blob
     active = ", active content" if blob.active else ""
     return f"{blob.ref}, {blob.bytes} bytes, {blob.media_type}{active}"
 
 
 def waiting_refs(store: Reader, tenant: str, now: datetime) -> set[str]:
     """Return the refs of proposals that wait and have not run out."""
-    return refs_of(item for item in store.queue(tenant) if item.expires_at > now)
+    return refs_of(item for item in store.documents(Waiting, tenant).list(state="pending") if item.expires_at > now)
 
 
 def refs_of(items: Iterable[Waiting]) -> set[str]:
@@ -213,10 +210,10 @@ def _not_erased(session: Session, ref: str) -> None:
 
 
 def _readable(session: Session, ref: str) -> Kept:
-    kept = session.store.blobs(session.tenant, parse_ref(ref))
-    if not kept or not may_read(session, kept[0]):
+    kept = session.store.documents(Kept, session.tenant).get(parse_ref(ref))
+    if kept is None or not may_read(session, kept):
         raise NotFound(_GONE)
-    return kept[0]
+    return kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,12 +235,12 @@ def sweep(engine: Engine, tenant: str) -> dict[str, int]:
     """
     gone: list[Kept] = []
     now = engine.clock.now()
-    old = [each.blob.ref for each in engine.store.blobs(tenant) if each.last_put <= now - GRACE]
+    old = [each.blob.ref for each in engine.store.documents(Kept, tenant).list() if each.last_put <= now - GRACE]
     if not all(engine.store.blob_holders(tenant, ref) for ref in old):
         with engine.store.write() as writer:
             # No one else writes meanwhile: what is referred to now is what will be.
             referred = writer.blob_refs(tenant) | waiting_refs(writer, tenant, now)
-            free = [each for each in writer.blobs(tenant) if each.blob.ref not in referred]
+            free = [each for each in writer.documents(Kept, tenant).list() if each.blob.ref not in referred]
             gone = [each for each in free if each.last_put <= now - GRACE and writer.drop_blob(tenant, each.blob.ref)]
     size, strays = sum(each.blob.bytes for each in gone), max(0, clean(engine) - len(gone))
     return {"blobs": len(gone), "bytes": size, "strays": strays}
@@ -258,7 +255,11 @@ def clean(engine: Engine) -> int:
     """
     files = files_of(engine)
     with reachable(), files.holding(alone=True):
-        known = {place for tenant in engine.store.blob_tenants() for place in engine.store.blob_places(tenant)}
+        known = {
+            each.place
+            for tenant in engine.store.blob_tenants()
+            for each in engine.store.documents(Kept, tenant).list(strict=True)
+        }
         strays = [place for place in files.places() if place not in known]
         if strays:
             # Where a row was taken away the journal still says so, and the bytes are not ours to take away as well.
@@ -280,7 +281,7 @@ def check(engine: Engine, tenant: str | None = None) -> tuple[int, list[Fault]]:
     try:
         for name in engine.store.blob_tenants() if tenant is None else [tenant]:
             with suppress(Tampered):
-                for each in engine.store.blobs(name):
+                for each in engine.store.documents(Kept, name).list():
                     count += 1
                     wrong = _wrong(engine.blobs, each)
                     if wrong:
@@ -307,7 +308,9 @@ def absent(engine: Engine, tenant: str) -> int:
     """Return how many blobs of a tenant have no file of their size; the heavy proof is ``check``."""
     if engine.blobs is None:
         return 0
-    return sum(1 for each in engine.store.blobs(tenant) if engine.blobs.size(each.place) != each.blob.bytes)
+    return sum(
+        1 for each in engine.store.documents(Kept, tenant).list() if engine.blobs.size(each.place) != each.blob.bytes
+    )
 
 
 def copy(source: BlobStore, target: BlobStore, wanted: Iterable[Kept]) -> Copied:

@@ -20,6 +20,7 @@ from keepward.engine.features import embedded, questions, words
 from keepward.engine.look import SPOKEN, spoken
 from keepward.engine.session import Session, Unasked, handed_facts
 from keepward.errors import Conflict, StoreUnavailable
+from keepward.model.blob import Kept
 from keepward.model.commit import Commit, CommitDetails, Head, Reason, Receipt, ReceiptKind, Step
 from keepward.model.memory import Record, Status
 from keepward.ports.store import Features, Stage
@@ -289,7 +290,8 @@ def keep_read(
 def _attachable(writer: Writer, session: Session, steps: Sequence[Step]) -> bool:
     """Whether every blob is kept that memories refer to from now on: one that goes moves no head."""
     changed = [step.after for step in steps if step.before is None or step.before.blob != step.after.blob]
-    return all(writer.has_blob(session.tenant, record.blob) for record in changed if record.blob is not None)
+    blobs = {record.blob for record in changed if record.blob is not None}
+    return not blobs or len(writer.documents(Kept, session.tenant).rows(ids=blobs)) == len(blobs)
 
 
 def _vectors(session: Session, decision: Decision) -> dict[_Searched, Features]:

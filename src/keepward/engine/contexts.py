@@ -49,6 +49,7 @@ from keepward.model.query import MOST_HITS, AsOf, Filter, Recall
 from keepward.model.trust import Trust, visible_from
 from keepward.model.value import unknown
 from keepward.ports.store import Found, Withheld
+from keepward.store.documents import KeptText
 from keepward.store.writer import Writer
 
 #: Ended working memories are named among the exclusions for this long.
@@ -461,7 +462,7 @@ def _keep(session: Session, inputs: Inputs, compiled: Compiled, gathered: Gather
 def _keep_documents(writer: Writer, session: Session, inputs: Inputs) -> None:
     for kind, document in (("identity", inputs.identity), ("user_file", inputs.user_file)):
         if document is not None:
-            writer.put_artefact(session.tenant, kind, *document)
+            writer.put(KeptText(session.tenant, kind, *document))
 
 
 def replay(session: Session, receipt_id: str) -> Replayed:

@@ -79,7 +79,7 @@ def revoke(session: Session, token_id: str) -> Receipt:
         NotFound: there is no such token.
     """
     _owner(session)
-    found = session.store.tokens(token_id)
+    found = session.store.documents(Token, None).list(id=token_id)
     if not found:
         raise NotFound("there is no token by that id; `keepward token list` shows them")
     token = found[0]
@@ -94,7 +94,11 @@ def revoke(session: Session, token_id: str) -> Receipt:
 def revoke_again(session: Session) -> int:
     """End the tokens of an older copy that were revoked since it was made; return how many."""
     gone = _revoked(session.engine)
-    ended = [token for token in session.store.tokens() if token.revoked_at is None and token.hash.hex() in gone]
+    ended = [
+        token
+        for token in session.store.documents(Token, None).list()
+        if token.revoked_at is None and token.hash.hex() in gone
+    ]
     for token in ended:
         at = replace(session, tenant=token.tenant)
         _keep(at, replace(token, revoked_at=session.clock.now()), "revoked again")
@@ -107,7 +111,7 @@ def disown(engine: Engine) -> None:
     Raises:
         StoreUnavailable: this machine has no place for the list.
     """
-    for token in engine.store.tokens():
+    for token in engine.store.documents(Token, None).list():
         if token.hash.hex() not in _revoked(engine) and not _list(engine, token, engine.clock.now()):
             raise StoreUnavailable("the store's tokens cannot be ended: the configuration folder cannot be written")
 
@@ -138,7 +142,7 @@ def listed(session: Session) -> list[Token]:
         Unauthorised: this handle is not an owner's.
     """
     _owner(session)
-    return session.store.tokens()
+    return session.store.documents(Token, None).list()
 
 
 def recognise(engine: Engine, secret: str) -> Token:
@@ -156,7 +160,7 @@ def known(session: Session, token_id: str) -> Token:
     Raises:
         Unauthorised: see (4).
     """
-    return _valid(session.engine, next(iter(session.store.tokens(token_id)), None))
+    return _valid(session.engine, next(iter(session.store.documents(Token, None).list(id=token_id)), None))
 
 
 def confirm(session: Session, actor: Actor) -> None:
@@ -187,7 +191,7 @@ def may_be_one_person(session: Session, proposer: Actor, approver: Actor) -> boo
         return False
     if ":" in mine[-1]:
         return True
-    labels = {approver.label, *(each.actor.label for name in mine for each in session.store.tokens(name))}
+    labels = {approver.label, *(each.actor.label for each in session.store.documents(Token, None).list(ids=mine))}
     shared = set(theirs) & set(mine)
     return theirs[-1] in labels or mine[0] in theirs or theirs[0] in mine or bool(shared - {AT_MACHINE})
 
@@ -200,7 +204,7 @@ def _makers(session: Session, actor: Actor) -> list[str]:
     if actor.credential is None:
         return [AT_MACHINE] if actor.kind is ActorKind.OPERATOR else []
     line = [actor.credential]
-    while found := session.store.tokens(line[-1]):
+    while found := session.store.documents(Token, None).list(id=line[-1]):
         line.append(found[0].made_with or found[0].created_by)
     return line
 

@@ -42,6 +42,7 @@ from keepward.engine.traces import (
 from keepward.engine.undo import lifted
 from keepward.engine.view import WITHHELD, closure, fetch, items_of, withholds
 from keepward.errors import Conflict, InvalidInput, NotFound, StoreUnavailable
+from keepward.model.blob import Kept
 from keepward.model.codec import decode_record, digest, encode
 from keepward.model.commit import (
     ERASED,
@@ -63,6 +64,7 @@ from keepward.model.query import EVERYTHING, Feedback
 from keepward.model.trust import RESERVED
 from keepward.model.value import plain_name
 from keepward.ports.store import Destruction
+from keepward.store.documents import KeptText
 from keepward.store.writer import Writer
 
 #: Most characters that a plan shows of a text.
@@ -147,13 +149,12 @@ def _apply(
                 feedback=again.feedback,
             ),
         )
-        if any(
-            not writer.drop_blob(session.tenant, ref) and writer.has_blob(session.tenant, ref) for ref in plan.blobs
-        ):
+        kept = writer.documents(Kept, session.tenant)
+        if any(not writer.drop_blob(session.tenant, ref) and kept.rows(id=ref) for ref in plan.blobs):
             raise Conflict(_CHANGED)
         for name in weights:
-            writer.put_artefact(session.tenant, RERANKER, name, "")
-        writer.put_artefact(session.tenant, COUNTS, steps[0].after.id, counts(plan, found.queued))
+            writer.put(KeptText(session.tenant, RERANKER, name, ""))
+        writer.put(KeptText(session.tenant, COUNTS, steps[0].after.id, counts(plan, found.queued)))
 
     for name in ids:
         session.engine.uses.pop((session.tenant, name), None)
@@ -186,8 +187,8 @@ def _without_texts(plan: ErasePlan) -> ErasePlan:
 
 def _bearer(session: Session, found: Gathered) -> Record:
     """Return a memory that what goes was proposed for: it lives on and carries the commit, unchanged."""
-    items = (session.store.waiting(session.tenant, name) for name in sorted(found.queued))
-    names = sorted({step.after.id for item in items if item is not None for step in item.steps})
+    items = session.store.documents(Waiting, session.tenant).list(ids=found.queued)
+    names = sorted({step.after.id for item in items for step in item.steps})
     return session.store.records(session.tenant, names).records[0]
 
 
@@ -221,7 +222,7 @@ def replay(session: Session, entries: Sequence[dict[str, Any]]) -> int:
             own[commit.seq] = remains(details)
             cells.setdefault((commit.seq, OWN), events[0].memory_id)
     wanted = {name for entry in entries for name in (*entry["memories"], *entry.get("proposals", ()))}
-    asked = [item for item in session.store.queue(session.tenant, state=None) if item.steps]
+    asked = [item for item in session.store.documents(Waiting, session.tenant).list() if item.steps]
     queued = [item.id for item in asked if not wanted.isdisjoint({item.id, *(each.id for each in _sides(item))})]
     if not cells and not queued:
         return 0
@@ -296,7 +297,7 @@ def gather(session: Session, chosen: Selection, reason: str) -> Gathered:
         raise InvalidInput(f"a reason is a code, so that it repeats nothing: one of {', '.join(REASONS)}")
     named, queued = _selected(session, chosen)
     proposed = _proposed(session, chosen, queued)
-    queue = [item for item in session.store.queue(session.tenant, state=None) if item.state != "approved"]
+    queue = [item for item in session.store.documents(Waiting, session.tenant).list() if item.state != "approved"]
     copies: set[str] = set()
     #: By id, why a memory is taken along.
     along: dict[str, str] = {}
@@ -434,7 +435,7 @@ def _selected(session: Session, chosen: Selection) -> tuple[set[str], set[str]]:
     found: dict[str, Record] = {}
     queued: set[str] = set()
     for name in chosen.ids:
-        item = session.store.waiting(session.tenant, name)
+        item = session.store.documents(Waiting, session.tenant).get(name, prefix=True)
         if item is None:
             record = fetch(session, name)
             found[record.id] = record
@@ -446,7 +447,7 @@ def _selected(session: Session, chosen: Selection) -> tuple[set[str], set[str]]:
         for record in every:
             if _is_chosen(record, chosen):
                 found[record.id] = record
-        for item in session.store.queue(session.tenant, state=None):
+        for item in session.store.documents(Waiting, session.tenant).list():
             if any(_is_chosen(side, chosen) for side in _sides(item)):
                 queued.add(item.id)
     left = {name for name, record in found.items() if record.status is not Status.ERASED}
@@ -476,7 +477,7 @@ def _sides(item: Waiting) -> list[Record]:
 
 def _proposed(session: Session, chosen: Selection, queued: set[str]) -> dict[str, list[Record]]:
     """Return, by id, what the chosen proposals alone would have made: it has never been a memory."""
-    items = [item for name in sorted(queued) if (item := session.store.waiting(session.tenant, name)) is not None]
+    items = session.store.documents(Waiting, session.tenant).list(ids=queued)
     asked = {step.after.id: step.after for item in items for step in item.steps if step.before is None}
     known = {record.id for record in session.store.records(session.tenant, sorted(asked)).records}
     whole = {step.after.id for item in items if item.id in chosen.ids for step in item.steps}
@@ -515,7 +516,9 @@ def _blobs(session: Session, seen: Seen, beside: Beside) -> tuple[str, ...]:
     """Return the blobs of targets that nothing else refers to; what else refers to one is a quotation."""
     going = []
     stubs = {item.id for item in beside.proposals}
-    waits = refs_of(item for item in session.store.queue(session.tenant) if item.id not in stubs)
+    waits = refs_of(
+        item for item in session.store.documents(Waiting, session.tenant).list(state="pending") if item.id not in stubs
+    )
     for ref, named in sorted(seen.blobs.items()):
         if not any(place in seen.events for place, _ in named):
             continue
@@ -550,11 +553,11 @@ def _details_of(commit: Commit) -> CommitDetails | None:
 
 
 def outside_the_journal(session: Session, ids: set[str], traces: Traces, queued: Collection[str] = ()) -> Beside:
-    kept = session.store.artefacts(session.tenant)
-    artefacts = [(kind, version) for kind, version, text in kept if kind not in _NO_TEXTS and traces.within(text)]
+    kept = session.store.documents(KeptText, session.tenant).list()
+    artefacts = [(kind, version) for _, kind, version, text in kept if kind not in _NO_TEXTS and traces.within(text)]
     proposals = [
         _stub(session, item)
-        for item in session.store.queue(session.tenant, state=None)
+        for item in session.store.documents(Waiting, session.tenant).list()
         if item.id in queued or _proposes(item, ids, traces)
     ]
     documents = {version for _, version in artefacts}

@@ -37,6 +37,7 @@ from keepward.model.memory import CORE_BLOCKS, Access, ContentType, Kind, Record
 from keepward.model.policy import Policy
 from keepward.model.proposal import Outcome, Waiting
 from keepward.model.trust import RESERVED, SHARED, Actor, ActorKind, Trust, default_source, trust_of
+from keepward.store.documents import KeptText
 from keepward.store.reads import Reader
 
 #: Key of the record, and kind of the kept texts.
@@ -159,7 +160,7 @@ class _Revision(Draft):
 
     def prepare(self, transaction: Transaction) -> None:
         """Have the journal name what the document says, and store that, before anything builds on it; see (3)."""
-        transaction.writer.put_artefact(transaction.session.tenant, KEY, edition_of(self.now)[:VERSION], self.now)
+        transaction.writer.put(KeptText(transaction.session.tenant, KEY, edition_of(self.now)[:VERSION], self.now))
         if self.noted is not None:
             transaction.commit(Steps([self.noted]), reason="the identity document as it was found", kind="write")
         if self.text is not None:
@@ -254,13 +255,13 @@ def is_edition(item: Waiting) -> bool:
 
 def editions_of(session: Session, ids: Collection[str], proposals: Collection[str]) -> list[Record]:
     """Return the editions that go with an erasure: those of these proposals, and all where the record of them goes."""
-    items = [session.store.waiting(session.tenant, name) for name in sorted(proposals)]
+    items = [session.store.documents(Waiting, session.tenant).get(name, prefix=True) for name in sorted(proposals)]
     asked = [step.after for item in items if item is not None and is_edition(item) for step in item.steps]
     stands = _standing(session.store, session.tenant)
     if stands is None or stands.id not in ids:
         return asked
-    kept = session.store.artefacts(session.tenant)
-    return [*asked, *(replace(stands, text=text) for kind, _, text in kept if kind == KEY)]
+    kept = session.store.documents(KeptText, session.tenant).list()
+    return [*asked, *(replace(stands, text=each.text) for each in kept if each.kind == KEY)]
 
 
 def objection(actor: Actor) -> str | None:
@@ -336,7 +337,7 @@ def put_in_force(transaction: Transaction, text: str, *, over: str) -> None:
     session, wanted = transaction.session, edition_of(text)
     if edition_of(_document(session)) != over:
         raise Conflict("the identity document was edited in this very moment and is left as it is; look again")
-    transaction.writer.put_artefact(session.tenant, KEY, wanted[:VERSION], text)
+    transaction.writer.put(KeptText(session.tenant, KEY, wanted[:VERSION], text))
 
     def replace_document() -> None:
         document = session.engine.identity

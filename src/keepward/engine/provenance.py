@@ -29,12 +29,12 @@ from keepward.model.browse import Bond, Lineage, Relative
 from keepward.model.commit import decode_details
 from keepward.model.journal import Blame, CommitView, Difference, Impact, Origin, Selector
 from keepward.model.memory import FIELDS, READ_FIELDS, VERSION_FIELDS, Record, Status
+from keepward.model.proposal import Waiting
 from keepward.model.query import EVERYTHING, AsOf, check_limit
 from keepward.model.trust import is_actor
 
 if TYPE_CHECKING:
     from keepward.engine.session import Session
-    from keepward.model.proposal import Waiting
 
 #: Memories of one lineage, and characters that are shown of the text of each.
 RELATIVES = 200
@@ -117,7 +117,7 @@ def blame(session: Session, name: str) -> Blame:
     record = fetch(session, name)
     versions = history(session, record.id)
     names = {each.details.proposal for each in versions if each.details.proposal}
-    proposed = {name: session.store.waiting(session.tenant, name) for name in sorted(names)}
+    proposed = {name: session.store.documents(Waiting, session.tenant).get(name, prefix=True) for name in sorted(names)}
     origins: list[Origin] = []
     for field in (name for name in FIELDS if name not in {*VERSION_FIELDS, *READ_FIELDS}):
         value, made = getattr(record, field), versions[0]
@@ -263,7 +263,9 @@ def impact(session: Session, selector: Selector) -> Impact:
         derived=tuple(records[name] for name in derived if name in records),
         contexts=tuple(sorted(filter(None, contexts.values()), key=lambda each: (each.at, each.receipt))),
         waiting=tuple(
-            item.id for item in session.store.queue(session.tenant) if _concerns(item, selector, {*touched, *derived})
+            item.id
+            for item in session.store.documents(Waiting, session.tenant).list(state="pending")
+            if _concerns(item, selector, {*touched, *derived})
         ),
         damaged=(*found.damaged, *(name for name, each in contexts.items() if each is None)),
     )
@@ -279,7 +281,9 @@ def _touched(session: Session, selector: Selector) -> dict[str, int]:
         for step in commit_of(session, value).steps:
             touched.setdefault(step.after.id, step.after.version)
         return touched
-    proposed = {each.id: each for each in session.store.queue(session.tenant, state=None)} if way == "actor" else {}
+    proposed = (
+        {each.id: each for each in session.store.documents(Waiting, session.tenant).list()} if way == "actor" else {}
+    )
     heirs: set[str] = set()
     for commit, events in session.store.events(session.tenant):
         said = [(each, json.loads(each.payload)) for each in events if each.op in _SAYS and each.payload is not None]

@@ -21,6 +21,7 @@ from keepward.model.commit import ERASED, Reason, Step
 from keepward.model.memory import Record, Status, importance_at
 from keepward.model.query import Feedback, Training
 from keepward.model.value import from_micros, to_micros
+from keepward.store.documents import KeptText
 from keepward.store.reads import Reader
 
 if TYPE_CHECKING:
@@ -181,8 +182,8 @@ def train_reranker(session: Session) -> Training:
     def store_weights(writer: Writer) -> None:
         if any(commit.kind == "erase" for commit, _ in session.store.events(session.tenant, after=head.seq)):
             raise Conflict("memories were erased while the reranker was trained; nothing was kept: train it again")
-        writer.drop_artefacts(session.tenant, RERANKER, name)
-        writer.put_artefact(session.tenant, RERANKER, name, base64.b64encode(data).decode())
+        writer.delete(KeptText, session.tenant, f"{RERANKER}/{name}")
+        writer.put(KeptText(session.tenant, RERANKER, name, base64.b64encode(data).decode()))
 
     text = f"The learned reranker {name[:16]} {'serves' if result.serves else 'does not serve'}."
     step = own_step(session, active.record, RERANKER, text, facts)
@@ -226,7 +227,8 @@ def examples(session: Session) -> list[Example]:
 
     from keepward.retrieval.reranker import HOLD_OUT_EVERY, Example
 
-    log, alike = session.store.feedback(session.tenant), session.policy.agent_feedback_share >= 1.0
+    log = sorted(session.store.documents(Feedback, session.tenant).list(), key=lambda given: given.n)
+    alike = session.policy.agent_feedback_share >= 1.0
     people = [given for given in log if given.by_person or alike]
     held_out = {given.n for given in people[HOLD_OUT_EVERY - 1 :: HOLD_OUT_EVERY]}
     spoken: dict[str, set[str]] = {}
@@ -296,17 +298,17 @@ def _features(shown: list[tuple[dict[str, float], Record]], now: int) -> Any:
 
 
 def training_data_to_remove(
-    session: Session, ids: Collection[str], receipts: Collection[str], kept: Collection[tuple[str, str, str]]
+    session: Session, ids: Collection[str], receipts: Collection[str], kept: Collection[KeptText]
 ) -> tuple[tuple[Feedback, ...], list[str]]:
     """Return what an erasure changes: feedback without the erased memories, and the names of weights that go.
 
     All weights go where there is feedback that names an erased memory, or on a receipt that shows one. ``receipts``
-    are the ids of these receipts, ``kept`` the stored documents as (kind, version, text).
+    are the ids of these receipts, ``kept`` the stored texts.
     """
-    log = session.store.feedback(session.tenant)
+    log = session.store.documents(Feedback, session.tenant).list()
     fresh = [_without(given, ids) for given in log if not {*given.used, *given.ignored}.isdisjoint(ids)]
     touched = fresh or any(given.receipt in receipts for given in log)
-    weights = sorted(name for kind, name, text in kept if kind == RERANKER and text) if touched else []
+    weights = sorted(each.version for each in kept if each.kind == RERANKER and each.text) if touched else []
     return tuple(sorted(fresh, key=lambda given: given.n)), weights
 
 

@@ -41,6 +41,7 @@ from keepward.gates.detect.engine import Finding
 from keepward.gates.shape import REASON, ill_formed, oversized
 from keepward.gates.verdict import named, reasons_of
 from keepward.model import change as ask
+from keepward.model.blob import Kept
 from keepward.model.commit import Reason, Receipt, ReceiptKind, Step
 from keepward.model.fold import apply
 from keepward.model.memory import Record, Sensitivity, Status
@@ -79,7 +80,7 @@ def pending(session: Session, *, state: str = "pending") -> list[Waiting]:
 def proposals(session: Session, state: str = "pending") -> list[Waiting]:
     """Return the proposals of a state that a handle may read, oldest first, not yet for it to see; see ``shown``."""
     # What has run out still waits as far as the store knows; nothing else turns into what waits.
-    everything = session.store.queue(session.tenant, state="pending" if state == "pending" else None)
+    everything = session.store.documents(Waiting, session.tenant).list(state="pending" if state == "pending" else None)
     found = [_as_of_now(session, item) for item in everything]
     return [item for item in found if state in {item.state, "all"} and _is_within_reach(session, item)]
 
@@ -106,7 +107,7 @@ def proposal(session: Session, proposal_id: str) -> Waiting:
     Raises:
         NotFound: there is none by that id within reach.
     """
-    item = session.store.waiting(session.tenant, proposal_id)
+    item = session.store.documents(Waiting, session.tenant).get(proposal_id, prefix=True)
     if item is None or not _is_within_reach(session, item):
         raise NotFound(_UNKNOWN)
     return shown(session, [_as_of_now(session, item)])[0]
@@ -250,7 +251,7 @@ def _carry_out(transaction: Transaction, approval: _Approval) -> Committed:
     decided = replace(item, state="approved", decided_by=by, decided_at=now, decision=approval.decision)
     if identity.is_edition(item):
         identity.put_in_force(transaction, item.steps[0].after.text, over=approval.steps[0].after.metadata["before"])
-    transaction.writer.put_waiting(decided, was="pending")
+    transaction.writer.put(decided, was="pending")
     steps, amended = tuple(approval.steps), approval.decision == AMENDED
     stored = transaction.commit(
         approval,
@@ -454,13 +455,13 @@ def notices(session: Session) -> list[Waiting]:
     """Return decisions on this actor's proposals that it has not been told yet, and mark them told."""
     mine = [
         item
-        for item in (_as_of_now(session, each) for each in session.store.queue(session.tenant, state=None))
+        for item in (_as_of_now(session, each) for each in session.store.documents(Waiting, session.tenant).list())
         if item.proposer.is_same(session.actor) and item.state in {"rejected", "expired", "stale"} and not item.told
     ]
     if mine:
         with session.store.write() as writer:
             for item in mine:
-                writer.put_waiting(replace(item, told=True))
+                writer.put(replace(item, told=True))
     return shown(session, mine)
 
 
@@ -471,22 +472,22 @@ def drop_bodies(session: Session) -> int:
     stays of each is its digest, its state, and who decided.
     """
     now = session.clock.now()
-    bodies = [item for item in session.store.queue(session.tenant, state=None) if item.steps]
+    bodies = [item for item in session.store.documents(Waiting, session.tenant).list() if item.steps]
     over = [item for item in bodies if item.state == "pending" and item.expires_at <= now]
     old = [item for item in bodies if item.decided_at and item.decided_at <= now - session.policy.review_keep]
     if old or over:
         with session.store.write() as writer:
             for item in over:
-                writer.put_waiting(replace(item, state="expired", decided_at=now), was="pending")
+                writer.put(replace(item, state="expired", decided_at=now), was="pending")
             for item in old:
-                writer.put_waiting(replace(item, reason=DROPPED, reasons=(), steps=()), was=item.state)
+                writer.put(replace(item, reason=DROPPED, reasons=(), steps=()), was=item.state)
     return len(old)
 
 
 def _within_queue(session: Session, proposal_id: str) -> Waiting:
     if not session.actor.may_decide:
         raise Unauthorised(_NO_DECIDER)
-    item = session.store.waiting(session.tenant, proposal_id)
+    item = session.store.documents(Waiting, session.tenant).get(proposal_id, prefix=True)
     if item is None:
         raise NotFound(_UNKNOWN)
     return item
@@ -531,7 +532,7 @@ def _still_fits(session: Session, item: Waiting, steps: Sequence[Step]) -> None:
             holder = occupant(session, after.scope, after.key)
             if holder is not None and holder.id not in own:
                 raise _Ended(item, "stale", f"the key is held by memory {holder.id} by now")
-        if after.blob is not None and not session.store.blobs(session.tenant, after.blob):
+        if after.blob is not None and session.store.documents(Kept, session.tenant).get(after.blob) is None:
             raise _Ended(item, "stale", "what it refers to is no longer kept")
         stone = revived(session, after)
         if stone is not None:
@@ -564,7 +565,7 @@ def _noted(
     """Keep the new state of a proposal with its receipt; see (3)."""
     facts = {"proposal": item.id, "digest": item.digest, **session.credential}
     with session.store.write() as writer:
-        writer.put_waiting(item, was=was)
+        writer.put(item, was=was)
         return Transaction(session.inside(writer), writer).receipt(kind, facts, (reason,), at=at)
 
 

@@ -27,7 +27,7 @@ from keepward.errors import InvalidInput, ModelUnavailable
 from keepward.model.change import Insert
 from keepward.model.memory import Record, Status, Tier
 from keepward.model.patterns import regex
-from keepward.model.proposal import Outcome
+from keepward.model.proposal import Outcome, Waiting
 from keepward.model.talk import ROLES, Added, Fact, Message, Turn, message_of
 from keepward.model.value import plain_name, to_micros
 
@@ -119,9 +119,9 @@ def _read(number: int, value: Any) -> Message:
 
 
 def _proposed(session: Session, names: Iterable[str]) -> list[Record]:
-    """Return what would be stored by the proposals that wait and name one of some ids; others may be among them."""
+    """Return what would be stored by the proposals that wait and name one of some ids."""
     asked = set(names)
-    queue = session.store.queue_naming(session.tenant, asked) if asked else ()
+    queue = session.store.documents(Waiting, session.tenant).list(state="pending", refs=asked) if asked else ()
     return [step.after for item in queue for step in item.steps]
 
 

@@ -45,7 +45,7 @@ from keepward.model.fold import Frame, apply, strengthened
 from keepward.model.memory import Kind, Record, Tier
 from keepward.model.proposal import Committed, Duplicate, Outcome, Quarantined, Refused, Waiting, digest_of
 from keepward.model.trust import ActorKind, Trust
-from keepward.model.value import plain_key
+from keepward.model.value import plain_key, to_micros
 from keepward.ports.store import Features
 
 #: From so many changes on they are judged before the transaction, which nobody else is to wait for.
@@ -471,7 +471,8 @@ def _waiting_enough(session: Session) -> bool:
     if session.actor.may_decide or session.actor.kind not in {ActorKind.AGENT, ActorKind.USER}:
         return False
     now, limit = session.clock.now(), session.policy.pending_limit
-    return session.store.proposed(session.tenant, session.actor, now, most=limit) >= limit
+    own = session.store.documents(Waiting, session.tenant)
+    return own.count(state="pending", actor=session.actor, live_at=to_micros(now), most=limit) >= limit
 
 
 def _hold(
@@ -496,7 +497,7 @@ def _hold(
         created_at=now,
         expires_at=now + session.policy.review_ttl,
     )
-    transaction.writer.put_waiting(item)
+    transaction.writer.put(item)
     receipt = transaction.receipt("quarantine", {"proposal": item.id, "digest": item.digest}, reasons)
     visible = replace(item, steps=tuple(_visible_step(session, step) for step in item.steps))
     return Quarantined(item=visible, receipt=receipt, reasons=reasons)

@@ -30,7 +30,7 @@ from keepward.engine.blobs import files_of, reachable, ref_in
 from keepward.engine.parts import Unusable
 from keepward.errors import InvalidInput, KeepwardError
 from keepward.interchange.reading import Source, opened, parse, strings
-from keepward.model.blob import LIMIT, PREFIX, parse_ref, ref_of
+from keepward.model.blob import LIMIT, PREFIX, Kept, parse_ref, ref_of
 from keepward.model.codec import canonical, commitment, decode_record
 from keepward.model.commit import EMPTY_HASH, Commit, Event, Head, events_hash, recompute
 from keepward.model.memory import Record
@@ -360,7 +360,7 @@ def write_blobs(mem: Memory, file: Path, refs: set[str]) -> None:
     try:
         if refs:
             aside.mkdir(mode=0o700)
-        for blob, place in ((row.blob, row.place) for row in session.store.blobs(session.tenant)):
+        for blob, place in ((row.blob, row.place) for row in session.store.documents(Kept, session.tenant).list()):
             if blob.ref not in refs:
                 continue
             with reachable():

@@ -21,7 +21,7 @@ from keepward.jobs.planners import Ask, Planning
 from keepward.model.commit import Reason
 from keepward.model.journal import Fault
 from keepward.model.memory import CORE_BLOCKS, Tier
-from keepward.model.query import Filter
+from keepward.model.query import Feedback, Filter
 
 #: Faults of an audit that a receipt names; its count is of all.
 MAX_FAULTS = 50
@@ -106,7 +106,7 @@ def _compact_receipts(session: Session, tally: Tally, keep_lease: Callable[[], N
         with session.store.write() as writer:
             # Read where it is written: an erasure in between would be undone.
             page = writer.whole_receipts(session.tenant, until, after=after, limit=_RECEIPTS_AT_ONCE)
-            judged = {given.receipt for given in writer.feedback(session.tenant)} if page else set()
+            judged = {given.receipt for given in writer.documents(Feedback, session.tenant).list()} if page else set()
             for receipt in page:
                 if receipt["kind"] == "compile" and receipt["id"] not in judged:
                     writer.rewrite_receipt(session.tenant, receipt["id"], _compacted(receipt, now.isoformat()))
@@ -141,9 +141,7 @@ def _audit(session: Session, tally: Tally, _: Callable[[], None]) -> None:
     faults = [*found, *lost, *over]
     tally.counts.update(checked=sum(checked.values()) + files + blocks, faults=len(faults))
     for each in faults[:MAX_FAULTS]:
-        # The keys of aliases are names that people chose.
-        row = each.check if each.check == "aliases" else each.row
-        tally.reasons += (Reason(gate="audit", code=each.check, detail=f"{row}: {each.detail}"),)
+        tally.reasons += (Reason(gate="audit", code=each.check, detail=f"{each.row}: {each.detail}"),)
 
 
 def _blocks(session: Session) -> tuple[int, list[Fault]]:

@@ -25,6 +25,7 @@ from queue import Empty, SimpleQueue
 from keepward.engine.session import Engine, Session
 from keepward.errors import KeepwardError
 from keepward.locks import Lock
+from keepward.model.job import JobRow
 from keepward.model.trust import Actor, ActorKind, Rights
 
 logger = logging.getLogger(__name__)
@@ -78,7 +79,7 @@ def due_jobs(engine: Engine, tenant: str) -> list[str]:
     from keepward.jobs.runner import states
 
     now = engine.clock.now()
-    if any(row.job == _ROW and row.held_at(now) for row in engine.store.job_rows(tenant)):
+    if any(row.job == _ROW and row.held_at(now) for row in engine.store.documents(JobRow, tenant).list()):
         return []
     found = states(Session(engine=engine, tenant=tenant, scope="/", actor=ACTOR))
     return [state.name for state in found if state.due and state.running_until is None]

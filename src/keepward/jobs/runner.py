@@ -49,7 +49,7 @@ _CONTRADICTION_SCORE = 0.6
 def states(session: Session) -> list[JobState]:
     """Return how every job of the tenant stands, in the order in which they run."""
     now = session.clock.now()
-    rows = {row.job: row for row in session.store.job_rows(session.tenant)}
+    rows = {row.job: row for row in session.store.documents(JobRow, session.tenant).list()}
     empty = JobRow(tenant=session.tenant, job="")
     return [_state(session, job, rows.get(job.name, empty), now) for job in CATALOGUE]
 
@@ -223,7 +223,7 @@ class _Running:
         return [
             item
             for state in ("pending", "rejected")
-            for item in store.queue(self._session.tenant, state=state, by=self._session.actor)
+            for item in store.documents(Waiting, self._session.tenant).list(state=state, actor=self._session.actor)
             if item.state == "rejected" or item.expires_at > now
         ]
 

@@ -174,6 +174,11 @@ class Actor:
         return people and self.credential is None and other.credential is None
 
 
+def principal_of(actor: Actor) -> str:
+    """Return ``kind:name`` with the form of the name that look-alikes share: equal for one principal."""
+    return f"{actor.kind.value}:{_plain(actor.name)}"
+
+
 def _plain(name: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
 

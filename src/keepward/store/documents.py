@@ -1,17 +1,18 @@
 """What stands beside the journal: one sealed row a thing, of one table.
 
 Receipts, proposals, texts that receipts name, uses, feedback, tokens, blobs, jobs and erasures are documents: a kind,
-an id, a state where rows of the kind are looked up by one, instants, and a body.
+an id, a state and an actor where rows of the kind are looked up by them, instants, what it names, and a body.
 
 Invariants
 (1) A document that does not match its seal is not used: whoever can write the database makes no token, no receipt and
     no proposal. It is left out and logged, or, where it was asked for by its id, refused.
-(2) Every change of a document is counted in the tenant's sums in the same transaction; see ``tenant.py``.
+(2) Every change of a document is counted in the tenant's sum in the same transaction; see ``tenant.py``.
 (3) Hashes of tokens are compared whole and in constant time; the index is asked for their first 4 bytes alone.
 (4) Feedback of a tenant is numbered from 1 without a gap; a second one of the same actor on the same receipt takes
     the place of the first, under its number.
 (5) What is under ``links`` is computed, from records: it can be dropped and written anew, and counts only as far as
     its record says the same.
+(6) What a document names is noted when it is written: nobody looks for names in its body.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ import json
 import logging
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from datetime import datetime
-from functools import cache, partial
+from functools import partial
 from itertools import chain, islice
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from keepward.errors import Conflict, InvalidInput, StoreUnavailable, Tampered
 from keepward.model.blob import Kept
@@ -36,12 +37,12 @@ from keepward.model.commit import Receipt
 from keepward.model.job import JobRow
 from keepward.model.proposal import Waiting, waiting_from_dict, waiting_to_dict
 from keepward.model.query import Feedback
-from keepward.model.trust import Actor, Token
+from keepward.model.trust import Token, principal_of
 from keepward.model.value import to_micros
 from keepward.ports.store import PREFIX
 from keepward.store.rows import listed
 from keepward.store.seals import Sealer
-from keepward.store.sql import LAST, Session, Snapshot, between
+from keepward.store.sql import LAST, SQL, Session, Snapshot, between
 from keepward.store.tenant import State
 
 _ALIKE = 8
@@ -51,12 +52,14 @@ _LEFT_OUT = "a row of %s does not match its seal and was left out: %s"
 _HANDED = "handed"
 #: States of receipts that may be compacted: those that say what was handed out, and other receipts of contexts.
 _WHOLE = (_HANDED, "whole")
-_QUOTE = b'"'
-_TYPES: dict[str, Any] = {"feedback": Feedback, "tokens": Token, "jobs": JobRow, "blobs": Kept}
 _log = logging.getLogger(__name__)
 #: Id, whether the seal holds, and body.
 _Receipt = tuple[str, bool, bytes]
 _One = TypeVar("_One")
+_Reading = Callable[[], AbstractContextManager[Session]]
+#: The method ``list`` hides the type.
+_Values = list
+_Meet = Callable[[Iterable[str]], None]
 _encode = json.JSONEncoder(
     ensure_ascii=False, check_circular=False, allow_nan=False, sort_keys=True, separators=(",", ":")
 ).encode
@@ -71,8 +74,13 @@ class Document(NamedTuple):
     #: Of proposals their state, of tokens their hash, of feedback its number, of uses and receipts what is yet to be
     #: looked at; None for what is only found by its id.
     state: str | None
+    #: Of proposals, the principal who made it.
+    actor: str | None
     at: int
+    #: When its term ends; of a proposal whose proposer was told that it failed, None.
     until: int | None
+    #: JSON list of ids and other names that it names, sorted; None where nobody looks for it by them.
+    refs: str | None
     body: bytes
     seal: bytes = b""
 
@@ -90,6 +98,28 @@ class Document(NamedTuple):
             Tampered: it is none; only without a key does such a row get here.
         """
         return json_of(self.kind, self.body)
+
+
+class KeptText(NamedTuple):
+    """A text that receipts name, so that a context can be replayed; the first under a version stays."""
+
+    tenant: str
+    kind: str
+    version: str
+    text: str
+
+
+#: What documents say that have a type of their own.
+Value: TypeAlias = Waiting | Feedback | Token | JobRow | Kept | KeptText
+KINDS: dict[type[Any], str] = {
+    Waiting: "proposals",
+    Feedback: "feedback",
+    Token: "tokens",
+    JobRow: "jobs",
+    Kept: "blobs",
+    KeptText: "artefacts",
+}
+_T = TypeVar("_T", bound=Value)
 
 
 def json_of(kind: str, body: bytes) -> dict[str, Any]:
@@ -127,74 +157,94 @@ def body_of(value: object) -> bytes:
         raise InvalidInput("the facts of a receipt must be JSON without NaN, infinity or lone surrogates") from fault
 
 
-def _columns_of(value: Waiting | Feedback | Token | JobRow | Kept) -> tuple[str, str, str, str | None, int, int | None]:
-    """Return what the columns of a document repeat of its value."""
+def names_in(names: Iterable[str | None]) -> str:
+    """Return what a document names as its column has it."""
+    return _encode(sorted({name for name in names if name is not None}))
+
+
+def document_of(value: Value) -> Document:
+    """Return the document of a value, unsealed: its body is the whole value, and the columns repeat of it."""
     at: datetime | None = None
     until: datetime | None = None
     state: str | None = None
+    actor: str | None = None
+    refs: str | None = None
     match value:
         case Waiting():
-            kind, name, state, at, until = "proposals", value.id, value.state, value.created_at, value.expires_at
+            name, state, actor, at = value.id, value.state, principal_of(value.proposer), value.created_at
+            until = None if value.told else value.expires_at
+            refs = names_in(_named_by(value))
         case Feedback():
-            kind, name, state, at = "feedback", f"{value.receipt} {value.actor}", f"{value.n:012}", value.at
+            name, state, at = f"{value.receipt} {value.actor}", f"{value.n:012}", value.at
+            refs = names_in((value.receipt, *value.used, *value.ignored))
         case Token():
-            kind, name, state, at, until = "tokens", value.id, value.hash.hex(), value.created_at, value.expires_at
+            name, state, at, until = value.id, value.hash.hex(), value.created_at, value.expires_at
         case JobRow():
-            kind, name, until = "jobs", value.job, value.until
+            name, until = value.job, value.until
         case Kept():
-            kind, name, at = "blobs", value.blob.ref, value.at
+            name, at = value.blob.ref, value.at
+        case KeptText():
+            name = f"{value.kind}/{value.version}"
     began, ends = 0 if at is None else to_micros(at), None if until is None else to_micros(until)
-    return value.tenant, kind, name, state, began, ends
+    if isinstance(value, KeptText):
+        body = value.text.encode()
+    else:
+        body = encode(waiting_to_dict(value) if isinstance(value, Waiting) else value)
+    return Document(value.tenant, KINDS[type(value)], name, state, actor, began, ends, refs, body)
 
 
-def document_of(value: Waiting | Feedback | Token | JobRow | Kept) -> Document:
-    """Return the document of a value, unsealed: its body is the whole value, and the columns repeat of it."""
-    return Document(*_columns_of(value), encode(waiting_to_dict(value) if isinstance(value, Waiting) else value))
+def _named_by(item: Waiting) -> Iterator[str | None]:
+    """Yield the memories that a proposal is about, and all that these name."""
+    for step in item.steps:
+        for record in (step.before, step.after):
+            if record is not None:
+                yield from (record.id, record.blob, *record.aliases, *record.evidence, *record.derived_from)
 
 
-def value_of(document: Document) -> Any:
+def value_of(kind: type[_T], document: Document) -> _T:
     """Return the value of a document that ``document_of`` made.
 
     Raises:
-        Tampered: it did not, or the columns are of another; only without a key does such a row get here.
+        Tampered: it did not; only without a key does such a row get here.
     """
-    with suppress(KeyError, ValueError):
-        kind = _TYPES.get(document.kind)
-        value = waiting_from_dict(document.json()) if kind is None else decode(kind, document.body)
-        if _columns_of(value) == document[:6]:
-            return value
-    raise Tampered(f"a row of {document.kind} differs from what it says; run `keepward verify`")
-
-
-def _proposer(body: bytes) -> bytes:
-    """Return what a proposal's body says of who proposed it, as JSON."""
-    # A name can hold neither mark: within a text every quotation mark is escaped.
-    return body.partition(b'"proposer":')[2].partition(b',"reason":')[0]
-
-
-def _is_by(actor: Actor, proposer: bytes) -> bool:
-    """Whether an actor is the proposer of a body; damaged JSON is nobody."""
+    found: Any
     try:
-        return decode(Actor, proposer).is_same(actor)
-    except ValueError:
-        return False
+        if kind is Waiting:
+            found = waiting_from_dict(document.json())
+        elif kind is KeptText:
+            named, version = document.id.split("/", 1)
+            found = KeptText(document.tenant, named, version, document.body.decode())
+        else:
+            found = decode(kind, document.body)
+    except (KeyError, ValueError, TypeError) as fault:
+        raise Tampered(f"a row of {document.kind} is damaged; run `keepward verify`") from fault
+    return found  # type: ignore[no-any-return]
 
 
-def _of(by: Actor | None, proposals: Iterable[Document]) -> Iterable[Document]:
-    """Return the proposals of a principal, or all for None; see ``_proposer``."""
-    is_own = cache(partial(_is_by, by)) if by else None
-    return (row for row in proposals if is_own(_proposer(row.body))) if is_own else proposals
-
-
-def values_of(documents: Iterable[Document]) -> list[Any]:
+def values_of(kind: type[_T], documents: Iterable[Document]) -> list[_T]:
     """Return the values of documents; one that cannot be read is left out and logged."""
     values = []
     for document in documents:
         try:
-            values.append(value_of(document))
+            values.append(value_of(kind, document))
         except Tampered as fault:
             _log.warning("%s was left out: %s", document.id, fault, extra={"action": "damaged"})
     return values
+
+
+#: What a list of documents may be narrowed by.
+_NARROWED = {
+    "tenant": "tenant = :tenant",
+    "id": "id = :id",
+    "ids": "id IN (SELECT value FROM json_each(:ids))",
+    "low": "id >= :low",
+    "high": "id < :high",
+    "state": "state = :state",
+    "actor": "actor = :actor",
+    "refs": "EXISTS (SELECT 1 FROM json_each(documents.refs) AS named"
+    " WHERE named.value IN (SELECT value FROM json_each(:refs)))",
+    "live_at": "until > :live_at",
+}
 
 
 def found(db: Session, sealer: Sealer, name: str, **values: Any) -> Iterator[Document]:
@@ -238,31 +288,75 @@ def _only(what: str, found: Sequence[_One], holds: Callable[[_One], bool]) -> _O
     return found[0] if found else None
 
 
-class DocumentReads(Snapshot):
-    """What may be asked about documents; a part of ``Reader``."""
+class Repository(Generic[_T]):
+    """The documents of one kind of a tenant as values; without a tenant, those of all."""
 
-    def _documents(self, tenant: str, name: str, **values: Any) -> list[Document]:
-        with self._reading(tenant) as db:
-            return list(found(db, self._sealer, name, tenant=tenant, **values))
+    def __init__(self, kind: type[_T], tenant: str | None, sealer: Sealer, reading: _Reading, meet: _Meet) -> None:
+        """``reading`` opens a snapshot; ``meet`` is given the tenants of what was read without one."""
+        self._kind, self._name, self._tenant = kind, KINDS[kind], tenant
+        self._sealer, self._reading, self._meet = sealer, reading, meet
 
-    def _values(self, tenant: str, name: str, **values: Any) -> list[Any]:
-        return values_of(self._documents(tenant, name, **values))
-
-    def _one(self, tenant: str, kind: str, name: str, *, prefix: bool = False) -> Document | None:
-        """Return the document with an id, or the only one whose id begins so.
+    def get(self, name: str, *, prefix: bool = False) -> _T | None:
+        """Return the value with an id, or with ``prefix`` the only one whose id begins so; None for none.
 
         Raises:
             Tampered: it does not match its seal.
             InvalidInput: more than one begins so.
         """
-        with self._reading(tenant) as db:
-            rows = db.run("document", tenant=tenant, kind=kind, id=name).fetchall()
-            if not rows and prefix and len(name) >= PREFIX:
-                rows = db.run("documents_between", tenant=tenant, kind=kind, **between(name)).fetchall()
-        documents = [Document._make(row) for row in rows]
-        return _only(kind.removesuffix("s"), documents, lambda each: each.holds(self._sealer))
+        rows = self.rows(id=name)
+        if not rows and prefix and len(name) >= PREFIX:
+            rows = self.rows(**between(name))
+        one = _only(self._name.removesuffix("s"), rows, lambda each: each.holds(self._sealer))
+        return None if one is None else value_of(self._kind, one)
 
-    # --- receipts, proposals, texts
+    def list(self, *, strict: bool = False, **asked: Any) -> _Values[_T]:
+        """Return values by instant and id; ``asked`` are the names of ``_NARROWED``, as far as they are not None.
+
+        One that does not match its seal is left out and logged.
+
+        Raises:
+            Tampered: ``strict``, and one does not match its seal.
+        """
+        rows = self.rows(**asked)
+        if strict and not all(each.holds(self._sealer) for each in rows):
+            raise Tampered(f"a row of {self._name} does not match its seal; run `keepward verify`")
+        values = values_of(self._kind, holding(rows, self._sealer))
+        self._meet(value.tenant for value in values)
+        return values
+
+    def count(self, *, most: int, **asked: Any) -> int:
+        """Return how many match their seal, and ``most`` where there are more."""
+        return sum(1 for _ in islice(holding(self.rows(**asked), self._sealer), most))
+
+    def rows(self, **asked: Any) -> Sequence[Document]:
+        """Return documents, whether they match their seals or not; see ``list``."""
+        given: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
+        given |= {name: listed(given[name]) for name in ("ids", "refs") if name in given}
+        given |= {"actor": principal_of(given["actor"])} if "actor" in given else {}
+        if self._tenant is not None:
+            given["tenant"] = self._tenant
+        where = " AND ".join([SQL["of_kind"], *(_NARROWED[name] for name in given if name in _NARROWED)])
+        with self._reading() as db:
+            found = db.execute(
+                f"{SQL['whole_document']} WHERE {where} ORDER BY at, id", {"kind": self._name, **given}
+            ).fetchall()
+        return [Document._make(row) for row in found]
+
+
+class DocumentReads(Snapshot):
+    """What may be asked about documents; a part of ``Reader``."""
+
+    def documents(self, kind: type[_T], tenant: str | None) -> Repository[_T]:
+        """Return the documents of a kind and tenant; without a tenant, those of all."""
+        # A damaged journal does not keep the audit from running.
+        reading = self._everywhere if tenant is None or kind is JobRow else partial(self._reading, tenant)
+        return Repository(kind, tenant, self._sealer, reading, self._meet_all if tenant is None else lambda _: None)
+
+    def _meet_all(self, tenants: Iterable[str]) -> None:
+        """Compare tenants with what this machine has seen: in an older copy, a token may be revoked since."""
+        for tenant in sorted(set(tenants)):
+            with self._reading(tenant):
+                pass
 
     def receipt(self, tenant: str, receipt_id: str) -> dict[str, Any] | None:
         """Return a receipt as it was stored, by id or unique prefix.
@@ -296,63 +390,16 @@ class DocumentReads(Snapshot):
 
     def handed(self, tenant: str, after: str) -> list[dict[str, Any]]:
         """Return the receipts with an id above ``after`` that say that something of low trust was handed out."""
-        rows = self._documents(tenant, "documents_in", kind="receipts", state=_HANDED)
-        return [each.json() for each in sorted(rows, key=lambda row: row.id) if each.id > after]
+        with self._reading(tenant) as db:
+            rows = found(db, self._sealer, "documents_in", tenant=tenant, kind="receipts", state=_HANDED)
+            return [each.json() for each in sorted(rows, key=lambda row: row.id) if each.id > after]
 
     def whole_receipts(self, tenant: str, until: datetime, *, after: str, limit: int) -> list[dict[str, Any]]:
         """Return receipts up to an instant that may be compacted and were not, by id, those above ``after``."""
         asked = {"states": listed(_WHOLE), "until": to_micros(until), "after": after, "limit": limit}
-        return [each.json() for each in self._documents(tenant, "documents_whole", kind="receipts", **asked)]
-
-    def queue(self, tenant: str, *, state: str | None = "pending", by: Actor | None = None) -> list[Waiting]:
-        """Return proposals, oldest first, all or those of a principal; None means all states.
-
-        One that does not hold is left out and logged. Of others' no more is read than who proposed them.
-        """
-        name, values = ("documents_dated", {}) if state is None else ("documents_in", {"state": state})
         with self._reading(tenant) as db:
-            rows = _of(by, map(Document._make, db.stream(name, tenant=tenant, kind="proposals", **values)))
-            return values_of(holding(rows, self._sealer))
-
-    def queue_naming(self, tenant: str, names: Iterable[str]) -> list[Waiting]:
-        """Return at least those proposals that wait and have one of some texts, such as an id, whole in a memory.
-
-        They come oldest first. Of the others no more is read than between which quotation marks a text stands.
-        """
-        asked = {_encode(name).encode(errors="surrogatepass").split(_QUOTE)[1] for name in names}
-        with self._reading(tenant) as db:
-            rows = map(Document._make, db.stream("documents_in", tenant=tenant, kind="proposals", state="pending"))
-            near = (row for row in rows if not asked.isdisjoint(row.body.split(_QUOTE)))
-            return values_of(holding(near, self._sealer))
-
-    def untold(self, tenant: str, now: datetime) -> int:
-        """Return how many proposals ended without being stored and without a note that their proposer was told.
-
-        Counted from what the rows say of themselves: who wants to know what became of them reads the queue.
-        """
-        over = self._run("proposals_over", tenant, now=to_micros(now))
-        return sum(not (b'"told":true' in row[6] and value_of(Document._make(row)).told) for row in over)
-
-    def proposed(self, tenant: str, by: Actor, now: datetime, *, most: int) -> int:
-        """Return how many proposals of a principal wait, and ``most`` where there are more.
-
-        Each held write asks, so of the others' no more is read than the line of the body that names their proposer.
-        """
-        at = to_micros(now)
-        with self._reading(tenant) as db:
-            rows = map(Document._make, db.stream("documents_in", tenant=tenant, kind="proposals", state="pending"))
-            own = _of(by, (row for row in rows if row.until is not None and row.until > at))
-            return sum(1 for _ in islice((row for row in own if row.holds(self._sealer)), most))
-
-    def waiting(self, tenant: str, proposal_id: str) -> Waiting | None:
-        """Return one proposal, by id or unique prefix.
-
-        Raises:
-            Tampered: it does not hold.
-            InvalidInput: more than one begins so.
-        """
-        document = self._one(tenant, "proposals", proposal_id, prefix=True)
-        return None if document is None else value_of(document)
+            rows = found(db, self._sealer, "documents_whole", tenant=tenant, kind="receipts", **asked)
+            return [each.json() for each in rows]
 
     def artefact(self, tenant: str, kind: str, version: str) -> str | None:
         """Return a text that receipts name, or None.
@@ -360,32 +407,24 @@ class DocumentReads(Snapshot):
         Raises:
             Tampered: it does not match its seal.
         """
-        document = self._one(tenant, "artefacts", f"{kind}/{version}")
-        return None if document is None else document.body.decode()
+        found = self.documents(KeptText, tenant).get(f"{kind}/{version}")
+        return None if found is None else found.text
 
-    def artefacts(self, tenant: str) -> list[tuple[str, str, str]]:
-        """Return (kind, version, text) of every such text whose seal holds."""
-        rows = self._documents(tenant, "documents", kind="artefacts")
-        return sorted((*each.id.partition("/")[::2], each.body.decode()) for each in rows)
+    def proposal_marks(self, tenant: str) -> dict[str, tuple[Any, ...]]:
+        """Return, by id of every proposal, oldest first, what is another where it was written anew."""
+        return {row[0]: tuple(row[1:]) for row in self._run("proposal_marks", tenant)}
 
-    # --- feedback
+    def untold(self, tenant: str, now: datetime) -> int:
+        """Return how many proposals ended without being stored and without a note that their proposer was told.
 
-    def feedback(self, tenant: str, *, limit: int = 2**62) -> list[Feedback]:
-        """Return the newest feedback, oldest first, without what fails its seal."""
-        return self._values(tenant, "documents_last", kind="feedback", limit=limit)[::-1]
+        Counted from what the rows say of themselves: who wants to know what became of them reads the queue.
+        """
+        return int(self._run("untold", tenant, now=to_micros(now))[0][0])
 
     def feedback_count(self, tenant: str) -> int:
         """Return the number of the newest feedback, 0 for none."""
-        rows = self._run("documents_last", tenant, kind="feedback", limit=1)
-        return int(rows[0][3]) if rows else 0
-
-    # --- tokens and jobs
-
-    def tokens(self, token_id: str | None = None) -> list[Token]:
-        """Return the store's tokens, or the one by an id, oldest first; those that fail their seal are left out."""
-        with self._everywhere() as db:
-            tokens = values_of(found(db, self._sealer, "documents_everywhere", kind="tokens", id=token_id))
-        return self._met(tokens)
+        rows = self._run("newest_feedback", tenant)
+        return int(rows[0][0] or 0)
 
     def token_by_hash(self, digest: bytes) -> Token | None:
         """Return the token whose SHA-256 is ``digest``, whatever its state, compared in constant time; or None.
@@ -395,53 +434,15 @@ class DocumentReads(Snapshot):
         """
         first = digest.hex()[:_ALIKE]
         with self._everywhere() as db:
-            alike = values_of(found(db, self._sealer, "tokens_like", low=first, high=first + "g"))
+            alike = values_of(Token, found(db, self._sealer, "tokens_like", low=first, high=first + "g"))
             sealed = None if alike else db.run("meta", name="sealed_by").fetchone()
         if self._sealer.active and sealed and sealed[0] not in {"", self._sealer.key_id}:
             raise StoreUnavailable(
                 "the store was sealed under another key since it was opened: open it again; start a server again"
             )
         same = [token for token in alike if hmac.compare_digest(token.hash, digest)]
-        return next(iter(self._met(same[:1])), None)
-
-    def _met(self, tokens: list[Token]) -> list[Token]:
-        """Return tokens once their tenants were met: one in an older copy of the store may be revoked since."""
-        for tenant in sorted({token.tenant for token in tokens}):
-            with self._reading(tenant):
-                pass
-        return tokens
-
-    def job_rows(self, tenant: str) -> list[JobRow]:
-        """Return what is kept of the tenant's jobs, by name; a row that fails its seal is left out.
-
-        A damaged journal does not keep the audit from running.
-        """
-        with self._everywhere() as db:
-            return values_of(found(db, self._sealer, "documents", tenant=tenant, kind="jobs"))
-
-    # --- blobs
-
-    def blobs(self, tenant: str, ref: str | None = None) -> list[Kept]:
-        """Return the blobs of a tenant, or the one by a ref, by ref.
-
-        Raises:
-            Tampered: a ref was named, and its row does not match its seal. Without one such rows are left out.
-        """
-        if ref is None:
-            return self._values(tenant, "documents", kind="blobs")
-        document = self._one(tenant, "blobs", ref)
-        return [] if document is None else [value_of(document)]
-
-    def blob_places(self, tenant: str) -> list[str]:
-        """Return the places of the files of a tenant's blobs, all of them, sorted.
-
-        Raises:
-            Tampered: a row does not match its seal.
-        """
-        documents = [Document._make(row) for row in self._run("documents", tenant, kind="blobs")]
-        if not all(each.holds(self._sealer) for each in documents):
-            raise Tampered("what is known of a blob does not match its seal; run `keepward verify`")
-        return sorted(value_of(each).place for each in documents)
+        self._meet_all(token.tenant for token in same)
+        return next(iter(same), None)
 
     def blob_holders(self, tenant: str, ref: str) -> list[str]:
         """Return ids of the memories whose newest version refers to a blob, whatever their status, sorted."""
@@ -464,6 +465,26 @@ class DocumentWrites(DocumentReads):
     _db: Session
     #: Returns the row of a tenant, to be changed by this transaction.
     state: Callable[[str], State]
+
+    def put(self, value: Value, *, was: str | None = None) -> None:
+        """Keep a value in place of the one with its id; of texts that receipts name, the first one stays.
+
+        Raises:
+            Conflict: ``was`` names another state than the one it is in; of two deciders one wins.
+        """
+        document = document_of(value)
+        if was is not None or isinstance(value, KeptText):
+            there = self.documents(type(value), value.tenant).rows(id=document.id)
+            if was is not None and [each.state for each in there] != [was]:
+                raise Conflict("the proposal was decided in the meantime; look at it again")
+            if there and isinstance(value, KeptText):
+                return
+        self._put(document, anyway=isinstance(value, JobRow))
+
+    def delete(self, kind: type[Value], tenant: str, name: str) -> None:
+        """Delete the document of a kind with an id, if there is one."""
+        for row in self.documents(kind, tenant).rows(id=name):
+            self._drop(row)
 
     def _put(self, document: Document, *, new: bool = False, anyway: bool = False) -> None:
         """Write a document in place of one of its kind and id; ``new`` where there is none.
@@ -491,13 +512,14 @@ class DocumentWrites(DocumentReads):
             Conflict: there is one by that id.
             InvalidInput: its facts are not JSON.
         """
+        told = receipt.as_dict()
         lent = receipt.kind in {"compile", "recall"} and "handed" in receipt.facts
-        body = body_of(receipt.as_dict())
+        body, refs = body_of(told), names_in(_shown_by(told))
         if receipt.kind in {"compile", "recall"}:
             body = deflated(body)
         at = to_micros(receipt.at)
-        state = _HANDED if lent else "whole" if receipt.kind == "compile" else None
-        document = Document(receipt.tenant, "receipts", receipt.id, state, at, None, body)
+        state = _HANDED if lent else {"compile": "whole", "token": "token"}.get(receipt.kind)
+        document = Document(receipt.tenant, "receipts", receipt.id, state, None, at, None, refs, body)
         self._put(document, new=True, anyway=True)
 
     def rewrite_receipt(self, tenant: str, receipt_id: str, body: Mapping[str, Any]) -> None:
@@ -507,37 +529,13 @@ class DocumentWrites(DocumentReads):
             old = Document._make(row)
             state = None if "compacted_at" in body else old.state
             told = body_of(body)
-            self._put(old._replace(state=state, body=deflated(told) if old.body[:1] == b"x" else told))
+            fresh = deflated(told) if old.body[:1] == b"x" else told
+            self._put(old._replace(state=state, refs=names_in(_shown_by(body)), body=fresh))
             return
         key = {"tenant": tenant, "low": receipt_id, "high": f"{receipt_id} "}
         _, seq, hashed, _, _ = self._db.run("commit_receipts_between", key).fetchone()
         told = body_of(body)
         self._db.run("set_receipt", (told, self._sealer.commit(tenant.encode(), seq, hashed, told), tenant, seq))
-
-    def put_waiting(self, item: Waiting, *, was: str | None = None) -> None:
-        """Keep a proposal in the review queue, or its new state.
-
-        Raises:
-            Conflict: ``was`` names another state than the one it is in; of two deciders one wins.
-        """
-        if was is not None:
-            rows = self._run("document", item.tenant, kind="proposals", id=item.id)
-            if not rows or rows[0][3] != was:
-                raise Conflict("the proposal was decided in the meantime; look at it again")
-        self._put(document_of(item))
-
-    def put_artefact(self, tenant: str, kind: str, version: str, text: str) -> None:
-        """Keep a text that a receipt names, so that a context can be replayed; the first under a version stays."""
-        name = f"{kind}/{version}"
-        if not self._run("document", tenant, kind="artefacts", id=name):
-            self._put(Document(tenant, "artefacts", name, None, 0, None, text.encode()), new=True)
-
-    def drop_artefacts(self, tenant: str, kind: str, version: str | None = None) -> None:
-        """Let go of the kept text of a kind and version, or of every one of the kind."""
-        rows = self._run("documents_between", tenant, kind="artefacts", **between(f"{kind}/"))
-        for row in rows:
-            if version is None or row[2] == f"{kind}/{version}":
-                self._drop(Document._make(row))
 
     def put_feedback(self, given: Feedback) -> Feedback:
         """Keep feedback; return it with its number. A second of one actor on one receipt replaces the first.
@@ -545,15 +543,10 @@ class DocumentWrites(DocumentReads):
         Raises:
             Tampered: the earlier feedback that it would replace does not match its seal.
         """
-        old = self._one(given.tenant, "feedback", document_of(given).id)
-        number = self.feedback_count(given.tenant) + 1 if old is None else int(old.state or 0)
-        numbered = replace(given, n=number)
-        self._put(document_of(numbered))
+        old = self.documents(Feedback, given.tenant).get(document_of(given).id)
+        numbered = replace(given, n=self.feedback_count(given.tenant) + 1 if old is None else old.n)
+        self.put(numbered)
         return numbered
-
-    def put(self, value: Token | JobRow | Kept) -> None:
-        """Keep a token, what is to be known of a job or of a blob, in place of what was."""
-        self._put(document_of(value), anyway=isinstance(value, JobRow))
 
     def job_row(self, tenant: str, job: str) -> JobRow:
         """Return what is kept of a job, as this transaction sees it; an empty row for one that never ran.
@@ -562,20 +555,22 @@ class DocumentWrites(DocumentReads):
         """
         with suppress(Tampered):
             self.state(tenant)
-        rows = found(self._db, self._sealer, "document", tenant=tenant, kind="jobs", id=job)
-        return next(iter(values_of(rows)), JobRow(tenant=tenant, job=job))
-
-    def has_blob(self, tenant: str, ref: str) -> bool:
-        """Whether a blob is known, in this very transaction."""
-        return bool(self._run("document", tenant, kind="blobs", id=ref))
+        return next(iter(self.documents(JobRow, tenant).list(ids=[job])), JobRow(tenant=tenant, job=job))
 
     def drop_blob(self, tenant: str, ref: str) -> bool:
         """Forget a blob unless the newest version of a memory refers to it; return whether it is forgotten."""
-        rows = self._run("document", tenant, kind="blobs", id=ref)
-        if not rows or self.blob_holders(tenant, ref):
+        if self.documents(Kept, tenant).get(ref) is None or self.blob_holders(tenant, ref):
             return False
-        self._drop(Document._make(rows[0]))
+        self.delete(Kept, tenant, ref)
         return True
+
+
+def _shown_by(receipt: Mapping[str, Any]) -> Iterator[str | None]:
+    """Yield the memories that a receipt shows or is about, and the proposal or token that it is about."""
+    yield from (item["id"] for item in receipt.get("items", ()))
+    yield from (item["id"] for section in receipt.get("sections", ()) for item in section["items"])
+    yield from (target.get("id") for target in receipt.get("targets", ()))
+    yield from (receipt.get("proposal"), receipt.get("token"))
 
 
 def refs_in(db: Session, tenant: str) -> set[str]:

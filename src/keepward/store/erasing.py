@@ -39,7 +39,7 @@ def named_places(db: Session, tenant: str) -> dict[Place, int]:
 def erased(tenant: str, seq: int, by_seq: int, promise: bytes, remains: bytes | None) -> Document:
     """Return the document of a commit whose details are erased, unsealed."""
     body = body_of({"promise": promise.hex(), "remains": None if remains is None else remains.decode()})
-    return Document(tenant, "erased", f"{seq}/{OWN}", None, by_seq, None, body)
+    return Document(tenant, "erased", f"{seq}/{OWN}", None, None, by_seq, None, None, body)
 
 
 def _at(db: Session, tenant: str, seq: int) -> Document | None:
@@ -74,7 +74,8 @@ def sealed_row(db: Session, sealer: Sealer, tenant: str, seq: int) -> tuple[byte
 def check(db: Session, tenant: str) -> Iterator[Fault]:
     """Yield where the documents of erased details and the commits of kind ``erase`` differ, in order."""
     due = {f"{seq}/{n}": by for (seq, n), by in named_places(db, tenant).items() if n == OWN}
-    held = {row[2]: row[4] for row in db.run("documents", tenant=tenant, kind="erased")}
+    rows = map(Document._make, db.run("documents", tenant=tenant, kind="erased"))
+    held = {each.id: each.at for each in rows}
     for name in sorted(due.keys() | held.keys()):
         if due.get(name) != held.get(name):
             detail = "no erasure says so" if name not in due else "it does not say what the erasure says"

@@ -88,7 +88,7 @@ def translated(text: str) -> str:
     text = re.sub(r"instr\(([\w.]+), (CAST\(\S+ AS) BLOB\)\)", r"position(\2 BYTEA) IN \1)", text)
     text = text.replace(" AS BLOB)", " AS BYTEA)")
     text = re.sub(
-        r"json_each\((:\w+)\)(?: AS (\w+))?",
+        r"json_each\((:\w+|documents\.refs)\)(?: AS (\w+))?",
         lambda match: f"jsonb_array_elements_text(CAST({match[1]} AS jsonb)) AS {match[2] or 'item'}(value)",
         text,
     )

@@ -123,7 +123,7 @@ SELECT memory_id, version, receipt FROM deliveries
 
 -- whole_document --
 -- Fragment: a document as ``documents.Document`` has it.
-SELECT tenant, kind, id, state, at, until, body, seal FROM documents
+SELECT tenant, kind, id, state, actor, at, until, refs, body, seal FROM documents
 
 -- of_kind --
 -- Fragment. SQLite plans a statement anew for every value of a bare parameter that a partial index compares with a literal,
@@ -145,9 +145,6 @@ kind = CAST(:kind AS TEXT)
 -- The highest ids of one kind below another, highest first.
 {{whole_document}} WHERE tenant = :tenant AND {{of_kind}} AND id < :before ORDER BY id DESC LIMIT :limit;
 
--- documents_by_id --
-{{whole_document}} WHERE tenant = :tenant AND {{of_kind}} AND id IN (SELECT value FROM json_each(:ids)) ORDER BY id;
-
 -- documents_in --
 -- Of one kind and state, by instant.
 {{whole_document}} WHERE tenant = :tenant AND {{of_kind}} AND state = :state ORDER BY at, id;
@@ -157,34 +154,34 @@ kind = CAST(:kind AS TEXT)
 {{whole_document}} WHERE tenant = :tenant AND {{of_kind}} AND state IN (SELECT value FROM json_each(:states))
    AND at <= :until AND id > :after ORDER BY id LIMIT :limit;
 
--- documents_dated --
--- Of one kind, by instant.
-{{whole_document}} WHERE tenant = :tenant AND {{of_kind}} ORDER BY at, id;
+-- documents_by_id --
+{{whole_document}} WHERE tenant = :tenant AND {{of_kind}} AND id IN (SELECT value FROM json_each(:ids)) ORDER BY id;
 
--- proposals_over --
--- Those that ended without being stored, or wait past their term.
-{{whole_document}} WHERE tenant = :tenant AND kind = 'proposals'
-   AND state IN ('rejected', 'expired', 'stale', 'pending') AND (state <> 'pending' OR until <= :now);
+-- proposal_marks --
+-- What tells whether a proposal is still the one that was read, by instant.
+SELECT id, state, until, seal FROM documents WHERE tenant = :tenant AND kind = 'proposals' ORDER BY at, id;
 
--- documents_last --
--- Those of one kind with the highest states, highest first.
-{{whole_document}} WHERE tenant = :tenant AND {{of_kind}} AND state IS NOT NULL ORDER BY state DESC LIMIT :limit;
+-- untold --
+-- How many proposals ended without being stored, or wait past their term, and nobody was told.
+SELECT count(*) FROM documents WHERE tenant = :tenant AND kind = 'proposals' AND until IS NOT NULL
+   AND (state IN ('rejected', 'expired', 'stale') OR (state = 'pending' AND until <= :now));
 
--- documents_everywhere --
--- Of one kind and all tenants: a token is shown before its tenant is known. Oldest first.
-{{whole_document}} WHERE kind = :kind AND (CAST(:id AS TEXT) IS NULL OR id = :id) ORDER BY at, id;
+-- newest_feedback --
+SELECT max(state) FROM documents WHERE tenant = :tenant AND kind = 'feedback';
 
 -- tokens_like --
 -- Those whose hash begins alike; the caller compares the whole of it in constant time.
 {{whole_document}} WHERE kind = 'tokens' AND state >= :low AND state <= :high ORDER BY state;
 
 -- put_document --
-INSERT INTO documents (tenant, kind, id, state, at, until, body, seal) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-    ON CONFLICT (tenant, kind, id) DO UPDATE SET state = excluded.state, at = excluded.at, until = excluded.until,
-       body = excluded.body, seal = excluded.seal;
+INSERT INTO documents (tenant, kind, id, state, actor, at, until, refs, body, seal)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (tenant, kind, id) DO UPDATE SET state = excluded.state, actor = excluded.actor, at = excluded.at,
+       until = excluded.until, refs = excluded.refs, body = excluded.body, seal = excluded.seal;
 
 -- add_document --
-INSERT INTO documents (tenant, kind, id, state, at, until, body, seal) VALUES (?, ?, ?, ?, ?, ?, ?, ?);
+INSERT INTO documents (tenant, kind, id, state, actor, at, until, refs, body, seal)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- drop_document --
 DELETE FROM documents WHERE tenant = :tenant AND {{of_kind}} AND id = :id;
@@ -195,6 +192,12 @@ SELECT kind, seal FROM documents WHERE tenant = :tenant;
 
 -- all_documents --
 {{whole_document}} WHERE tenant = :tenant ORDER BY kind, id;
+
+-- document_ids --
+SELECT id FROM documents WHERE tenant = :tenant AND {{of_kind}};
+
+-- all_tokens --
+{{whole_document}} WHERE kind = 'tokens';
 
 -- document_tenants --
 SELECT DISTINCT tenant FROM documents WHERE kind = :kind ORDER BY tenant;
@@ -499,9 +502,6 @@ SELECT r.id FROM records r INDEXED BY records_digest
         SELECT 1 FROM events e WHERE e.tenant = r.tenant AND e.seq = r.seq AND e.n = r.n AND e.op = 'contain')))
  ORDER BY r.arrival DESC LIMIT 8;
 
--- recount --
-SELECT tier, count(*) FROM records WHERE tenant = :tenant AND status = 'active' GROUP BY tier ORDER BY tier;
-
 -- children --
 SELECT DISTINCT id FROM links
  WHERE tenant = :tenant AND kind = 'lineage' AND name IN (SELECT value FROM json_each(:ids)) ORDER BY id;
@@ -585,8 +585,8 @@ INSERT INTO kept SELECT * FROM records WHERE tenant = :tenant;
   LEFT JOIN kept r ON r.id = newest.memory_id
  ORDER BY e.seq, e.n;
 
--- add_due_link --
-INSERT INTO due_links (kind, name, id) VALUES (?, ?, ?);
+-- mark_rows --
+SELECT mark, position FROM marks WHERE tenant = :tenant;
 
--- add_due_mark --
-INSERT INTO due_marks (mark, position) VALUES (?, ?);
+-- link_rows --
+SELECT kind, name, id FROM links WHERE tenant = :tenant;

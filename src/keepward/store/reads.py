@@ -97,8 +97,7 @@ class MemoryReads(Snapshot):
     def tally(self, tenant: str) -> dict[str, int]:
         """Return active memories by tier, in constant time."""
         with self._reading(tenant) as db:
-            tallies = tenants.read(db, self._sealer, tenant).tallies
-        return {tier: count for tier, count in sorted(tallies.items()) if count}
+            return tenants.read(db, self._sealer, tenant).active()
 
     def writes(self, tenant: str) -> int:
         """Return how many transactions have changed anything of the tenant."""
@@ -297,7 +296,7 @@ class MemoryReads(Snapshot):
         with self._reading(tenant) as db:
             held = {name for (name,) in db.run("blobs_held", tenant=tenant)}
             blobs = {
-                row[2]: json.loads(row[6])["blob"]["bytes"] for row in db.run("documents", tenant=tenant, kind="blobs")
+                row[2]: json.loads(row[8])["blob"]["bytes"] for row in db.run("documents", tenant=tenant, kind="blobs")
             }
             return Counts(
                 at=now,

@@ -396,7 +396,7 @@ class Store(Reader):
         stays = f"the tenant {tenant} has a history of its own there, or was used since it came over: nothing was moved"
         with source._reading(tenant) as theirs, self.write() as writer:
             kept, own = tenants.read(theirs, source._sealer, tenant), writer.state(tenant)
-            if (own.head, own.counts) == (kept.head, kept.counts):
+            if (own.head, own.tallies()) == (kept.head, kept.tallies()):
                 return False
             row = writer.session.run("meta", name=name).fetchone()
             if own.writes and (row is None or row[0] != f"{source.store_id} {own.writes}"):

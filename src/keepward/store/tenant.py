@@ -1,24 +1,24 @@
-"""The row of a tenant: its head, how many memories each tier has, and sums over all sealed rows.
+"""The row of a tenant: its head, how many rows each table holds, and a keyed sum over the sealed rows of each.
 
-The sum of a kind of rows is their number, and the sum modulo 2^256 of a keyed hash of each: it can be kept up to date
-row by row in any order, and nobody without the key finds other rows with the same sum.
+A sum is that modulo 2^256 of a keyed hash of each row: it can be kept up to date row by row in any order, and nobody
+without the key finds other rows with the same sum.
 Source: Clarke, Devadas, van Dijk, Gassend, Suh (2003), "Incremental multiset hash functions" (MSet-Add-Hash).
 
 Invariants
 (1) The row's head is the newest commit, and the row carries a seal; anything else is Tampered.
 (2) It is written in the transaction whose rows it counts, once, and counts the transactions that wrote it.
-(3) Without a key there are no sums: seals say nothing there either, and accepting the store makes them anew.
-(4) The head, and number and digest of the sums, are noted outside the store: an older state of everything does not
-    pass for the newest. What was noted is never ahead of the store.
-(5) Records have sums as well, core memory apart from the rest: what a filter passes over because its row was edited
-    or is gone is missed all the same; see ``withheld.py``.
+(3) Without a key the sums are 0: seals say nothing there either, and accepting the store makes them anew.
+(4) The head, and a digest of counts and sums, are noted outside the store: an older state of everything does not pass
+    for the newest. What was noted is never ahead of the store.
+(5) Documents are counted by kind, records by tier and status: what a filter passes over because its row was edited or
+    is gone is missed all the same; see ``withheld.py``.
 """
 
 from __future__ import annotations
 
 import json
-import struct
-from collections import deque
+import marshal
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -26,26 +26,37 @@ from keepward.errors import Tampered
 from keepward.model.codec import digest
 from keepward.model.commit import EMPTY_HASH, Head
 from keepward.model.journal import Fault
-from keepward.model.memory import Record, Tier
+from keepward.model.memory import Record, Status
 from keepward.store.rows import WIDTH, record_at, record_row
 from keepward.store.seals import Sealer
 from keepward.store.sql import Row, Session
 
-#: Kinds of documents; each has a sum.
-SUMMED = ("receipts", "proposals", "artefacts", "usage", "feedback", "tokens", "blobs", "jobs", "erased")
-#: The records of core memory, and all others.
-RECORDS = ("core", "records")
-#: All sums, in the order in which they stand in the row.
-SUMS = (*SUMMED, *RECORDS)
-_CORE, _OTHERS = len(SUMMED), len(SUMMED) + 1
-_SUM = struct.Struct(">Q32s")
-_WHOLE = 1 << 256
-#: Cells of a row of ``whole_records``.
+_SUM_BYTES = 32
+_WHOLE = 1 << (8 * _SUM_BYTES)
+#: Cells of a row of ``whole_records``, and where among them status and tier are.
 _CELLS = 26
+_STATUS, _TIER = 7, 8
 _LOST = (
     "the head of the journal does not carry this machine's seal; run `keepward verify`, and accept the store "
     "with `adopt` if it was meant to be written elsewhere"
 )
+
+
+@dataclass(slots=True, kw_only=True)
+class TableSum:
+    """How many rows a table holds of each kind, and their keyed sum."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    total: int = 0
+
+    def add(self, sealer: Sealer, table: str, kind: str, content: bytes, sign: int = 1) -> None:
+        """Add a row, or take it away with a ``sign`` of -1; ``content`` is what names it, such as its seal."""
+        self.counts[kind] += sign
+        self.total = (self.total + sign * sealer.term(table, content)) % _WHOLE
+
+    def cells(self) -> dict[str, int]:
+        """Return the counts that are not 0, by kind."""
+        return {kind: count for kind, count in sorted(self.counts.items()) if count}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -58,57 +69,49 @@ class State:
     restored: int = 0
     #: Transactions that changed anything of the tenant.
     writes: int = 0
-    #: Active memories by tier.
-    tallies: dict[str, int] = field(default_factory=dict)
-    counts: list[int] = field(default_factory=lambda: [0] * len(SUMS))
-    totals: list[int] = field(default_factory=lambda: [0] * len(SUMS))
+    #: By kind.
+    documents: TableSum = field(default_factory=TableSum)
+    #: By tier and status, with a blank between.
+    records: TableSum = field(default_factory=TableSum)
     #: Name of the key of the store's seals; None where its settings are gone.
     sealed_by: str | None = None
     #: Whether candidates of recall have tables, which change with the memories.
     searched: bool = False
 
+    def tallies(self) -> str:
+        """Return the counts as they are stored."""
+        return json.dumps([self.documents.cells(), self.records.cells()])
+
     def sums(self) -> bytes:
         """Return the sums as they are stored."""
-        both = zip(self.counts, self.totals, strict=True)
-        return b"".join(_SUM.pack(count, total.to_bytes(32, "big")) for count, total in both)
+        return b"".join(each.total.to_bytes(_SUM_BYTES, "big") for each in (self.documents, self.records))
 
     def sums_head(self) -> Head:
-        """Return number and digest of the sums, as they are noted outside the store."""
-        return Head(seq=self.writes, hash=digest("beside", self.tenant.encode(), b"\0", self.sums()))
+        """Return number and digest of counts and sums, as they are noted outside the store."""
+        content = self.tallies().encode() + b"\0" + self.sums()
+        return Head(seq=self.writes, hash=digest("beside", self.tenant.encode(), b"\0", content))
 
     def turn(self, sealer: Sealer, kind: str, before: bytes | None, after: bytes | None) -> None:
         """Count a document with the seal ``after`` in place of one with the seal ``before``; None for none."""
-        if not sealer.active or kind not in SUMMED:
-            return
-        at = SUMS.index(kind)
-        self.counts[at] += (after is not None) - (before is not None)
         for sign, seal in ((-1, before), (1, after)):
             if seal is not None:
-                self.totals[at] = (self.totals[at] + sign * sealer.term(kind, seal)) % _WHOLE
+                self.documents.add(sealer, "documents", kind, seal, sign)
 
     def turn_records(self, sealer: Sealer, before: Iterable[Row], after: Iterable[Row]) -> None:
         """Count some rows of ``records``, as ``whole_records`` has them, in place of others."""
-        if not sealer.active:
-            return
         for sign, rows in ((-1, before), (1, after)):
             for row in rows:
-                at = _CORE if row[8] == Tier.CORE else _OTHERS
-                self.counts[at] += sign
-                self.totals[at] = (self.totals[at] + sign * sealer.row_term(row)) % _WHOLE
+                self.records.add(sealer, "records", f"{row[_TIER]} {row[_STATUS]}", marshal.dumps(row, 2), sign)
 
-    def move(self, tier: str, count: int) -> None:
-        """Count so many more active memories of a tier."""
-        if count:
-            self.tallies[tier] = self.tallies.get(tier, 0) + count
-
-    def count(self, kind: str) -> int:
-        """Return how many rows of a kind were written."""
-        return self.counts[SUMS.index(kind)]
+    def active(self) -> dict[str, int]:
+        """Return how many active memories there are by tier."""
+        pairs = (kind.split() for kind in sorted(self.records.counts))
+        found = {tier: self.records.counts[f"{tier} {status}"] for tier, status in pairs if status == Status.ACTIVE}
+        return {tier: count for tier, count in found.items() if count}
 
     def same_records(self, other: State) -> bool:
-        return all(
-            (self.counts[at], self.totals[at]) == (other.counts[at], other.totals[at]) for at in (_CORE, _OTHERS)
-        )
+        """Whether both count the same records."""
+        return self.records.total == other.records.total and self.records.cells() == other.records.cells()
 
 
 def read(db: Session, sealer: Sealer, tenant: str) -> State:
@@ -136,17 +139,12 @@ def of_row(sealer: Sealer, row: Row) -> State:
     tenant, seq, digest, restored, writes, tallies, sums, seal = row
     if not sealer.holds_row(seal, "tenants", *row[:-1]):
         raise Tampered(_LOST)
+    state = State(tenant=tenant, head=Head(seq=seq, hash=digest), restored=restored, writes=writes)
     try:
-        state = State(
-            tenant=tenant,
-            head=Head(seq=seq, hash=digest),
-            restored=restored,
-            writes=writes,
-            tallies=json.loads(tallies),
-        )
-        for at, (count, total) in enumerate(_SUM.iter_unpack(sums)):
-            state.counts[at], state.totals[at] = count, int.from_bytes(total, "big")
-    except (ValueError, TypeError, struct.error, IndexError) as fault:
+        for at, (each, counts) in enumerate(zip((state.documents, state.records), json.loads(tallies), strict=True)):
+            each.counts.update(counts)
+            each.total = int.from_bytes(sums[at * _SUM_BYTES : (at + 1) * _SUM_BYTES], "big")
+    except (ValueError, TypeError) as fault:
         raise Tampered(_LOST) from fault
     return state
 
@@ -154,8 +152,15 @@ def of_row(sealer: Sealer, row: Row) -> State:
 def write(db: Session, sealer: Sealer, state: State) -> None:
     """Write a tenant's row, and count that; see (2)."""
     state.writes += 1
-    tallies = json.dumps({tier: count for tier, count in sorted(state.tallies.items()) if count})
-    cells = (state.tenant, state.head.seq, state.head.hash, state.restored, state.writes, tallies, state.sums())
+    cells = (
+        state.tenant,
+        state.head.seq,
+        state.head.hash,
+        state.restored,
+        state.writes,
+        state.tallies(),
+        state.sums(),
+    )
     db.many("set_tenant", [(*cells, sealer.row("tenants", *cells))])
 
 
@@ -205,13 +210,16 @@ def due_records(db: Session, sealer: Sealer, tenant: str) -> Iterator[tuple[str,
 
 
 def count_documents(db: Session, sealer: Sealer, state: State) -> None:
+    """Count the documents that are there."""
+    state.documents = TableSum()
     for kind, seal in db.stream("document_seals", tenant=state.tenant):
         state.turn(sealer, kind, None, seal if isinstance(seal, bytes) else b"")
 
 
 def count_records(db: Session, sealer: Sealer, state: State) -> None:
     """Count the records that are there."""
-    deque(counted(sealer, state, db.stream("whole_records", tenant=state.tenant)), maxlen=0)
+    for _ in counted(sealer, state, db.stream("whole_records", tenant=state.tenant)):
+        pass
 
 
 def counted(sealer: Sealer, state: State, rows: Iterable[Row], *, untold: tuple[str, ...] = ()) -> Iterator[Row]:
@@ -220,36 +228,32 @@ def counted(sealer: Sealer, state: State, rows: Iterable[Row], *, untold: tuple[
     They are of ``whole_records``, or have what is ``untold`` before their cells and others behind them.
     """
     # A handle counts all of them before its first read: what the loop needs is at hand.
-    term, width = sealer.row_term, _CELLS - len(untold)
-    counts, totals = [0, 0], [0, 0]
+    term, dumps, width = sealer.term, marshal.dumps, _CELLS - len(untold)
+    counts, total = Counter[str](), 0
     for row in rows:
         cells = (*untold, *row[:width])
-        at = cells[8] != "core"
-        counts[at] += 1
-        totals[at] += term(cells)
+        counts[f"{cells[_TIER]} {cells[_STATUS]}"] += 1
+        total += term("records", dumps(cells, 2))
         yield row
-    state.counts[_CORE:], state.totals[_CORE:] = counts, [total % _WHOLE for total in totals]
+    state.records = TableSum(counts=counts, total=total % _WHOLE)
 
 
 def recount_records(db: Session, sealer: Sealer, state: State) -> None:
-    """Count the records anew: tallies as they are there, sums as the journal calls for them."""
-    state.tallies = dict(db.run("recount", tenant=state.tenant).fetchall())
-    state.counts[_CORE:], state.totals[_CORE:] = [0, 0], [0, 0]
-    if sealer.active:
-        state.turn_records(sealer, (), (row for _, row, _ in due_records(db, sealer, state.tenant) if row is not None))
+    """Count the records that the journal calls for; one whose event does not hold is none of them."""
+    state.records = TableSum()
+    state.turn_records(sealer, (), (row for _, row, _ in due_records(db, sealer, state.tenant) if row is not None))
 
 
 def recount(db: Session, sealer: Sealer, state: State) -> None:
     """Count everything anew."""
-    state.counts, state.totals = [0] * len(SUMS), [0] * len(SUMS)
     count_documents(db, sealer, state)
     recount_records(db, sealer, state)
 
 
 def check(db: Session, sealer: Sealer, tenant: str, held: State) -> Iterator[Fault]:
-    """Yield the kinds of rows that are not the ones that were written, in order, and tallies that are off.
+    """Yield the tables whose rows are not the ones that were written, in order.
 
-    ``held`` has the sums of the records that are there.
+    ``held`` has the sums of the rows that are there.
     """
     try:
         row = db.run("tenant", tenant=tenant).fetchone()[:7]
@@ -259,18 +263,15 @@ def check(db: Session, sealer: Sealer, tenant: str, held: State) -> Iterator[Fau
     except Tampered as fault:
         yield Fault(check="tenants", row=f"tenants {tenant}", detail=str(fault))
         return
-    tallies = dict(db.run("recount", tenant=tenant).fetchall())
-    for tier in sorted(tallies.keys() | said.tallies.keys()):
-        if tallies.get(tier, 0) != said.tallies.get(tier, 0):
-            yield Fault(check="tallies", row=f"tenants {tenant}/{tier}", detail="the count is off")
-    if not sealer.active:
-        return
-    count_documents(db, sealer, held)
-    for at, kind in enumerate(SUMS):
-        rows, due = held.counts[at], said.counts[at]
-        if rows != due:
-            detail = f"it holds {rows} rows where {due} were written"
-            yield Fault(check="beside", row=f"{kind} {tenant}", detail=detail)
-        elif held.totals[at] != said.totals[at]:
+    for table, here, due in (
+        ("documents", held.documents, said.documents),
+        ("records", held.records, said.records),
+    ):
+        for kind in sorted(here.counts.keys() | due.counts.keys()):
+            if here.counts[kind] != due.counts[kind]:
+                detail = f"{table} hold {here.counts[kind]} rows of {kind} where {due.counts[kind]} were written"
+                name = kind if table == "documents" else table
+                yield Fault(check="beside", row=f"{name} {tenant}", detail=detail)
+        if here.cells() == due.cells() and here.total != due.total:
             detail = "its rows are not the newest ones: one was exchanged for another or put back as it once was"
-            yield Fault(check="beside", row=f"{kind} {tenant}", detail=detail)
+            yield Fault(check="beside", row=f"{table} {tenant}", detail=detail)

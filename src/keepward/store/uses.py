@@ -99,7 +99,7 @@ class UseWrites(UseReads, DocumentWrites):
             count, learned = turned(*told, number)
             body = body_of({"count": count, "learned": learned})
             at = max(last.get(name, 0), 0 if old is None else old.at)
-            new = Document(tenant, "usage", name, _NEW if count > learned else None, at, None, body)
+            new = Document(tenant, "usage", name, _NEW if count > learned else None, None, at, None, None, body)
             fresh.append(new.sealed(self._sealer))
             state.turn(self._sealer, "usage", old and old.seal, fresh[-1].seal)
         self._db.many("put_document", fresh)
@@ -111,20 +111,20 @@ def used(db: Session, sealer: Sealer, tenant: str, ids: Collection[str]) -> dict
     return {each.id: (_counts(each)[0], each.at) for each in rows}
 
 
-def delivered(receipt: Mapping[str, Any]) -> list[tuple[str, int]]:
-    """Return (memory id, version) of what a compile receipt put into its context, in order, each once."""
-    return list(dict.fromkeys((name, version) for name, version, _ in _items(receipt)))
-
-
 def due_deliveries(db: Session, sealer: Sealer, tenant: str) -> Iterator[tuple[str, str, int, str]]:
     """Yield the rows of ``deliveries`` that a tenant's receipts call for; one that does not hold calls for none."""
     for document in found(db, sealer, "documents", tenant=tenant, kind="receipts"):
-        try:
-            body = document.json()
-            pairs = delivered(body) if body["kind"] == "compile" else []
-        except (Tampered, KeyError, TypeError):
-            continue
-        yield from ((tenant, memory_id, version, document.id) for memory_id, version in pairs)
+        yield from deliveries_of(document)
+
+
+def deliveries_of(receipt: Document) -> list[tuple[str, str, int, str]]:
+    """Return the rows of ``deliveries`` that a receipt calls for; one that is damaged calls for none."""
+    try:
+        body = receipt.json()
+        pairs = dict.fromkeys(_items(body)) if body["kind"] == "compile" else {}
+    except (Tampered, KeyError, TypeError):
+        return []
+    return [(receipt.tenant, memory_id, version, receipt.id) for memory_id, version, _ in pairs]
 
 
 def _items(receipt: Mapping[str, Any]) -> list[tuple[str, int, bool]]:

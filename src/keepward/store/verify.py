@@ -3,8 +3,7 @@
 Invariants
 (1) Every cell of every row is under a hash, a seal, or a comparison with what it was computed from; a
     fault names the table or the kind of document, and the key.
-(2) Memory use does not grow with the store: what is computed from records is rebuilt into temporary tables and
-    compared with the tables that are there.
+(2) Memory use does not grow with the store: what is computed from records is compared as one number, see ``_Rows``.
 (3) A check that cannot run because the store is damaged is a fault and never an exception.
 (4) What was checked of an event is not checked again: an event whose hash, content and seal held in the chain holds
     when its record is compared with it, since all is read from one snapshot. A record whose seal holds has the columns
@@ -15,8 +14,11 @@ Invariants
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+import marshal
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from hashlib import blake2b
 from typing import Any, TypeAlias
 
 from keepward.errors import KeepwardError, Tampered
@@ -32,23 +34,49 @@ from keepward.store.rows import WIDTH, listed, place_in, placed_marks, record_of
 from keepward.store.seals import Sealer
 from keepward.store.sql import TABLES, Connector, Row, Session, load_migrations
 from keepward.store.tenant import State
-from keepward.store.uses import due_deliveries
+from keepward.store.uses import deliveries_of
 from keepward.store.writer import link_rows
 
 #: The head of a tenant's journal and that of its sums, as this machine has noted them.
 Seen: TypeAlias = tuple[Head | None, Head | None]
 _META = {"store_id", "sealed_by", "note_adopted", "note_foreign", erasing.NOTE}
-#: Tables that are computed from records, by their columns after the tenant, and what is due of them.
-_COMPUTED = {"links": "kind, name, id", "marks": "mark, position"}
+#: What is computed from records: marks, and the kinds of links.
+_COMPUTED = ("marks", "lineage", "aliases", "attachments")
+_PRIME = (1 << 127) - 1
 #: What is counted of what was checked.
 _COUNTED = (
     *("commits", "events", "records", "features", "receipts", "proposals", "artefacts", "erased", "usage", "feedback"),
     *("jobs", "blobs", "tokens", "lineage", "aliases", "attachments", "marks"),
 )
-_PAGE = 5_000
 #: Rows between two reports of how far a check has come.
 _STEP = 500
 _Section: TypeAlias = tuple[str, Callable[[], Iterator[Fault]]]
+
+
+class _Rows:
+    """Rows as a number that is the same in any order, and for other rows another one.
+
+    It is the product of the differences between a secret point and each row, modulo a prime: two different sets of n
+    rows have the same by a chance below n in 2^120.
+    """
+
+    def __init__(self, point: int | None = None) -> None:
+        self.point = secrets.randbelow(_PRIME) if point is None else point
+        self.count, self.value = 0, 1
+
+    def add(self, cells: Iterable[object]) -> None:
+        """Take up a row of any cells."""
+        hashed = blake2b(marshal.dumps(list(cells), 2), key=self.point.to_bytes(16, "big"), digest_size=15)
+        self.count += 1
+        self.value = self.value * (self.point - int.from_bytes(hashed.digest(), "big")) % _PRIME
+
+    def add_pairs(self, rows: Iterable[tuple[int, int]]) -> None:
+        """Take up rows of two numbers of 64 bits; of these there are ten and more a memory."""
+        point, scale, value, count = self.point, self.point * self.point % _PRIME, self.value, 0
+        for one, two in rows:
+            value = value * (point - one - two * scale) % _PRIME
+            count += 1
+        self.count, self.value = self.count + count, value
 
 
 class _Progress:
@@ -125,8 +153,7 @@ def check_store(
             faults.append(Fault(check="anchor", row=f"anchor {name[:16]}", detail=detail))
     tokens: dict[str, Document] = {}
     with suppress(KeepwardError), connector.reading() as db:
-        rows = map(Document._make, db.run("documents_everywhere", kind="tokens", id=None))
-        tokens = {each.id: each for each in rows}
+        tokens = {each.id: each for each in map(Document._make, db.run("all_tokens"))}
     for name in known:
         noted: Seen = (None, None)
         try:
@@ -210,6 +237,8 @@ class _Check:
         #: Sums of the records that are there, and what ``records`` finds out about features on its way.
         self._held = State(tenant=tenant, head=Head(seq=0, hash=EMPTY_HASH))
         self._features: list[Fault] = []
+        self._delivered = set[Row]()
+        self._due = {kind: _Rows() for kind in _COMPUTED}
 
     def all(self, noted: Seen) -> list[_Section]:
         """Return the checks, in order."""
@@ -222,7 +251,7 @@ class _Check:
             ("records", self.records),
             ("computed", self.computed),
             ("features", lambda: iter(self._features)),
-            ("seals", lambda: _documents(db, self._sealer, tenant, self._counts)),
+            ("seals", self.documents),
             ("receipts", self.promised),
             ("beside", lambda: tenants.check(db, self._sealer, tenant, self._held)),
         ]
@@ -260,38 +289,42 @@ class _Check:
 
     def promised(self) -> Iterator[Fault]:
         """What something else names is there."""
-        return _promised(self._db, self._sealer, self._tenant, self._state().restored, self._tokens)
+        return _promised(self._db, self._tenant, self._state().restored, self._tokens, self._delivered)
 
     def records(self) -> Iterator[Fault]:
         """Records equal what the newest events say; what is computed from them is put aside for ``computed``."""
-        db, tenant = self._db, self._tenant
-        for table, columns in _COMPUTED.items():
-            db.execute(f"DROP TABLE IF EXISTS due_{table}")
-            db.execute(f"CREATE TEMPORARY TABLE due_{table} AS SELECT {columns} FROM {table} LIMIT 0")
-        marks: list[Row] = []
-        for row in db.stream("standing_rows", tenant=tenant):
+        db, tenant, sealer = self._db, self._tenant, self._sealer
+        rows = db.stream("standing_rows", tenant=tenant)
+        for row in tenants.counted(sealer, self._held, rows, untold=(tenant,)):
             self._counts["records"] += 1
-            if self._sealer.active:
-                self._held.turn_records(self._sealer, (), ((tenant, *row[:25]),))
             if not (self._check_features(row) and self._is_newest(row)):
                 try:
                     whole = db.run("records_by_id", tenant=tenant, ids=listed([row[0]])).fetchone()
-                    record_of(self._sealer, self._raw, whole)
+                    record_of(sealer, self._raw, whole)
                 except Tampered as fault:
                     yield Fault(check="records", row=f"records {tenant}/{row[0]}", detail=str(fault))
                     continue
             if row[6] == "active":
-                marks += [(mark, row[4]) for mark in placed_marks(place_in(row), unpack_marks(row[30]))]
-            if len(marks) > _PAGE:
-                db.many("add_due_mark", marks)
-                marks.clear()
-        db.many("add_due_mark", marks)
+                self._due["marks"].add_pairs(
+                    (mark, row[4]) for mark in placed_marks(place_in(row), unpack_marks(row[30]))
+                )
         for (payload,) in db.stream("naming_payloads", tenant=tenant):
             with suppress(Tampered):  # The record's own check names it.
-                rows = link_rows(tenant, [decode_record(payload)])
-                db.many("add_due_link", [each[1:] for each in dict.fromkeys(rows)])
+                for _, kind, *link in dict.fromkeys(link_rows(tenant, [decode_record(payload)])):
+                    self._due[kind].add(link)
         for (memory_id,) in db.run("unrecorded", tenant=tenant).fetchall():
             yield Fault(check="records", row=f"records {tenant}/{memory_id}", detail="its record is missing")
+
+    def documents(self) -> Iterator[Fault]:
+        """Every document matches its seal; they are counted, and what contexts held is put aside for ``promised``."""
+        for document in map(Document._make, self._db.stream("all_documents", tenant=self._tenant)):
+            self._counts[document.kind] = self._counts.get(document.kind, 0) + 1
+            self._held.turn(self._sealer, document.kind, None, document.seal)
+            if not document.holds(self._sealer):
+                name = f"{document.kind} {self._tenant}/{document.id}"
+                yield Fault(check="seals", row=name, detail="its seal does not hold")
+            elif document.kind == "receipts":
+                self._delivered.update(deliveries_of(document))
 
     def _is_newest(self, row: Row) -> bool:
         """Whether a record stands at its place, for the newest event of its memory, which holds."""
@@ -316,47 +349,27 @@ class _Check:
 
     def computed(self) -> Iterator[Fault]:
         """What is computed from the records equals what is there."""
-        for table, columns in _COMPUTED.items():
-            due = f"SELECT {columns} FROM due_{table}"
-            held = f"SELECT {columns} FROM {table} WHERE tenant = ?"
-            kind = "kind" if table == "links" else f"'{table}'"
-            count = f"SELECT {kind}, count(*) FROM {table} WHERE tenant = ? GROUP BY 1"
-            missing = self._db.execute(f"SELECT count(*) FROM due_{table}").fetchone()[0]
-            for name, rows in self._db.execute(count, (self._tenant,)).fetchall():
-                self._counts[name] = self._counts.get(name, 0) + rows
-                missing -= rows
-            for query, detail in (
-                (f"{due} EXCEPT {held}", "the row is missing; `rebuild` writes it"),
-                (f"{held} EXCEPT {due}", "no memory says so; `rebuild` removes it"),
-            ):
-                wrong = self._db.execute(query, (self._tenant,)).fetchall()
-                for row in sorted(wrong):
-                    name, rest = (row[0], row[1:]) if table == "links" else (table, row)
-                    where = "/".join(str(cell) for cell in rest)
-                    yield Fault(check=name, row=f"{name} {self._tenant}/{where}", detail=detail)
-                if not wrong and not missing:
-                    break  # As many rows as are due, and all of those.
-
-
-def _documents(db: Session, sealer: Sealer, tenant: str, counts: dict[str, int]) -> Iterator[Fault]:
-    """Yield the documents that do not match their seals."""
-    for row in db.stream("all_documents", tenant=tenant):
-        document = Document._make(row)
-        counts[document.kind] = counts.get(document.kind, 0) + 1
-        if not document.holds(sealer):
-            name = f"{document.kind} {tenant}/{document.id}"
-            yield Fault(check="seals", row=name, detail="its seal does not hold")
+        held = {kind: _Rows(self._due[kind].point) for kind in _COMPUTED}
+        held["marks"].add_pairs(self._db.stream("mark_rows", tenant=self._tenant))
+        for kind, *link in self._db.stream("link_rows", tenant=self._tenant):
+            held.setdefault(kind, _Rows(self._due["lineage"].point)).add(link)
+        for kind, rows in held.items():
+            self._counts[kind] = self._counts.get(kind, 0) + rows.count
+            due = self._due.get(kind)
+            if due is None or (due.count, due.value) != (rows.count, rows.value):
+                detail = "its rows are not those that the memories call for; `rebuild` writes them anew"
+                yield Fault(check=kind, row=f"{kind} {self._tenant}", detail=detail)
 
 
 def _promised(
-    db: Session, sealer: Sealer, tenant: str, restored: int, tokens: Mapping[str, Document]
+    db: Session, tenant: str, restored: int, tokens: Mapping[str, Document], due: set[Row]
 ) -> Iterator[Fault]:
     """Yield what is missing although something else names it: receipts of commits, blobs, tokens, deliveries.
 
-    ``restored``: up to this seq the commits came from an export, without receipts. ``tokens`` are those of all tenants.
+    ``restored``: up to this seq the commits came from an export, without receipts. ``tokens`` are those of all tenants,
+    ``due`` the rows that deliveries are to have.
     """
-    rows = db.run("documents", tenant=tenant, kind="receipts").fetchall()
-    receipts = {row[2] for row in rows}
+    receipts = {name for (name,) in db.run("document_ids", tenant=tenant, kind="receipts")}
     for seq, payload in db.stream("commit_payloads", tenant=tenant):
         try:
             name = json.loads(payload).get("receipt") if seq > restored else None
@@ -364,13 +377,11 @@ def _promised(
             continue  # The chain's own check names the commit.
         if name is not None and name not in receipts:
             yield Fault(check="receipts", row=f"receipts {tenant}/{name}", detail=f"commit {seq} names it")
-    known = {row[2] for row in db.run("documents", tenant=tenant, kind="blobs").fetchall()}
+    known = {name for (name,) in db.run("document_ids", tenant=tenant, kind="blobs")}
     for ref in sorted(refs_in(db, tenant) - known):
         yield Fault(check="blobs", row=f"blobs {tenant}/{ref}", detail="a memory refers to it, and it is not known")
-    for row in rows:
-        if b'"token":' in row[6]:
-            yield from _check_token(Document._make(row), tokens)
-    due = set(due_deliveries(db, sealer, tenant))
+    for row in db.run("documents_in", tenant=tenant, kind="receipts", state="token"):
+        yield from _check_token(Document._make(row), tokens)
     query = "SELECT tenant, memory_id, version, receipt FROM deliveries WHERE tenant = ?"
     held = {tuple(row) for row in db.execute(query, (tenant,))}
     for detail, bent in (("the row is missing; `rebuild` writes it", due - held), ("no receipt says so", held - due)):
@@ -383,8 +394,6 @@ def _check_token(receipt: Document, tokens: Mapping[str, Document]) -> Iterator[
     try:
         told = receipt.json()
         name, revoked = str(told["token"]), str(told["action"]).startswith("revoked")
-        if told["kind"] != "token":
-            return
         token = tokens.get(name)
         row = f"tokens {receipt.tenant}/{name}"
         if token is None:

@@ -123,7 +123,9 @@ def _compared(db: Session, sealer: Sealer, said: State) -> list[Amiss]:
         if name not in rows or (row is not None and rows[name] != row):
             wrong[name] = record
     # What cannot be read may be core memory as long as one of it is not accounted for.
-    open_core = said.count("core") > core
+    written = said.records.counts
+    written_core = sum(count for kind, count in written.items() if kind.startswith(f"{Tier.CORE} "))
+    open_core = written_core > core
 
     def amiss(name: str, why: str, record: Record | None = None) -> Amiss:
         return Amiss(id=name, record=record, core=record.tier is Tier.CORE if record else open_core, why=why)
@@ -131,11 +133,11 @@ def _compared(db: Session, sealer: Sealer, said: State) -> list[Amiss]:
     strange = sorted(rows.keys() - due)
     found = [amiss(name, _EDITED if name in rows else _MISSING, wrong[name]) for name in sorted(wrong)]
     found += [amiss(name, "the journal does not tell of it any more") for name in strange]
-    lost = sum(map(said.count, tenants.RECORDS)) - len(due) - len(strange)
+    lost = written.total() - len(due) - len(strange)
     if lost > 0:
         # Of these neither a record nor an event is left.
         many = "a memory is" if lost == 1 else f"{lost} memories are"
         why = f"{many} gone from the records and from the journal"
-        unknown = said.count("core") > core + unread + len(strange)
+        unknown = written_core > core + unread + len(strange)
         found.append(Amiss(id=None, record=None, core=unknown, why=why))
     return found

@@ -10,7 +10,6 @@ Invariants
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -23,7 +22,7 @@ from keepward.model.value import to_micros
 from keepward.ports.store import Destruction, Features, Stage
 from keepward.store import candidates
 from keepward.store import tenant as tenants
-from keepward.store.documents import body_of
+from keepward.store.documents import KeptText, body_of
 from keepward.store.erasing import NOTE, erased, named_places
 from keepward.store.reads import Reader
 from keepward.store.rows import (
@@ -129,7 +128,7 @@ class Writer(UseWrites, Reader):
 
     def tally(self, tenant: str) -> dict[str, int]:
         """Return active memories by tier, as this transaction has them."""
-        return {tier: count for tier, count in sorted(self._state(tenant).tallies.items()) if count}
+        return self._state(tenant).active()
 
     def append(self, tenant: str, stage: Stage) -> Commit:
         """Write a commit with its events, records and features.
@@ -216,10 +215,6 @@ class Writer(UseWrites, Reader):
             whole.append(sealed_row(self._sealer, row, feature_cells(record, given or carried)))
         self._db.many("add_record", whole)
         state.turn_records(self._sealer, ((tenant, *row[:25]) for row in old.values()), rows)
-        tally = Counter(record.tier.value for _, record, _ in final.values() if record.status is Status.ACTIVE)
-        tally.subtract(row[7] for row in old.values() if row[6] == Status.ACTIVE)
-        for tier, count in tally.items():
-            state.move(tier, count)
         self._db.many("add_link", link_rows(tenant, (record for _, record, _ in final.values())))
         placed = ((place_of(each), row) for (_, each, _), row in zip(final.values(), whole, strict=True))
         add_marks(self._db, tenant, ((place, row[5], row[31]) for place, row in placed if row[7] == "active"))
@@ -266,7 +261,7 @@ class Writer(UseWrites, Reader):
         """
         self.put_features(tenant, {memory_id: Features(terms=b"") for memory_id in what.ids})
         for item in what.proposals:
-            self.put_waiting(item)
+            self.put(item)
         for given in what.feedback:
             self.put_feedback(given)
         by_seq = self.state(tenant).head.seq
@@ -282,7 +277,7 @@ class Writer(UseWrites, Reader):
         self._db.many("erase_details", [(tenant, seq) for seq in what.details])
         self.forget_uses(tenant, what.ids)
         for kind, version in what.artefacts:
-            self.drop_artefacts(tenant, kind, version)
+            self.delete(KeptText, tenant, f"{kind}/{version}")
         for receipt_id, body in what.receipts.items():
             self.rewrite_receipt(tenant, receipt_id, body)
         self._db.run("set_meta", name=NOTE, value=_UNCLEAN)

@@ -12,8 +12,10 @@ from pathlib import Path
 from keepward.adapters.home import FileAnchor
 from keepward.errors import KeepwardError
 from keepward.model.memory import Status
+from keepward.model.proposal import Waiting
 from keepward.model.query import Feedback, Filter
 from keepward.model.trust import Rights, Token
+from keepward.store.documents import KeptText
 from keepward.store.store import Store, open_store
 from support.stages import Maker
 
@@ -58,11 +60,11 @@ def fill(folder: Path) -> None:
                 writer.append(TENANT, replace(stage, receipt=make.receipt(TENANT, stage.commit_id)))
                 writer.put_receipt(make.receipt(TENANT, stage.details.receipt))
         with store.write() as writer:
-            writer.put_waiting(make.waiting(TENANT, [make.record("held")]))
-            writer.put_artefact(TENANT, "identity", "v1", "I am Orion.")
+            writer.put(make.waiting(TENANT, [make.record("held")]))
+            writer.put(KeptText(TENANT, "identity", "v1", "I am Orion."))
             writer.count_use(TENANT, [first.id, second.id], make.now)
-            writer.put_waiting(make.waiting(TENANT, [make.record("held as well")]))
-            writer.put_artefact(TENANT, "identity", "v2", "I am Vega.")
+            writer.put(make.waiting(TENANT, [make.record("held as well")]))
+            writer.put(KeptText(TENANT, "identity", "v2", "I am Vega."))
             for actor in ("agent:orion", "agent:vega"):
                 writer.put_feedback(
                     Feedback(tenant=TENANT, at=make.now, receipt="r", actor=actor, used=(first.id,), ignored=())
@@ -115,11 +117,11 @@ def answers(path: Path) -> dict[str, object]:
         ask("export", lambda: ((commit.seq, (commit, events)) for commit, events in store.events(TENANT)))
         for name in names:
             ask(f"history {name}", lambda name=name: enumerate(store.history(TENANT, name)))
-        ask("queue", lambda: ((each.id, each) for each in store.queue(TENANT, state=None)))
+        ask("queue", lambda: ((each.id, each) for each in store.documents(Waiting, TENANT).list()))
         ask("identity", lambda: (("v1", text) for text in [store.artefact(TENANT, "identity", "v1")] if text))
-        ask("token", lambda: ((each.id, each) for each in store.tokens()))
+        ask("token", lambda: ((each.id, each) for each in store.documents(Token, None).list()))
         ask("bearer", lambda: ((each.id, each) for each in [store.token_by_hash(TOKEN.hash)] if each))
-        ask("feedback", lambda: ((each.n, each) for each in store.feedback(TENANT, limit=9)))
+        ask("feedback", lambda: ((each.n, each) for each in store.documents(Feedback, TENANT).list()))
         ask("usage", lambda: store.usage(TENANT, names).items())
         for receipt in RECEIPTS:
             ask("receipt", lambda receipt=receipt: ((receipt, got) for got in [store.receipt(TENANT, receipt)] if got))

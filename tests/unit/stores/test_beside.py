@@ -11,7 +11,9 @@ import pytest
 from filled import ANY, TENANT, TOKEN, opened
 
 from keepward.errors import Tampered
+from keepward.model.proposal import Waiting
 from keepward.model.query import Feedback
+from keepward.store.documents import KeptText
 from support import tamper
 from support.ids import CountingIds
 from support.stages import Maker
@@ -38,17 +40,17 @@ def changed(path: Path) -> None:
     """Give every table a newer state of a row that it holds, and one row more."""
     make = Maker(CountingIds(50_000))
     with opened(path) as store:
-        waiting = store.queue(TENANT, state=None)[0]
-        (told,) = store.feedback(TENANT, limit=9)[:1]
+        waiting = store.documents(Waiting, TENANT).list()[0]
+        (told,) = store.documents(Feedback, TENANT).list()[:1]
         ids = [each.id for each in store.find(TENANT, ANY, live_at=None, limit=9).records]
         used = min(store.usage(TENANT, ids))
         with store.write() as writer:
-            writer.put_waiting(replace(waiting, state="rejected", decision="no"))
+            writer.put(replace(waiting, state="rejected", decision="no"))
             writer.put_feedback(replace(told, used=told.ignored, ignored=told.used))
             writer.count_use(TENANT, [used], make.now)
             writer.put(replace(TOKEN, revoked_at=make.now + timedelta(minutes=1)))
             writer.put_receipt(make.receipt(TENANT, "9"))
-            writer.put_artefact(TENANT, "identity", "v3", "I am Lyra.")
+            writer.put(KeptText(TENANT, "identity", "v3", "I am Lyra."))
 
 
 def test_a_store_as_it_was_written_has_no_faults(path: Path) -> None:
@@ -113,7 +115,7 @@ def test_a_row_put_back_as_it_once_was_is_noticed(path: Path, kind: str) -> None
     before = tamper.documents(path, kind)
     changed(path)
     tamper.put_documents(path, *before)
-    assert f"{kind} {TENANT}" in faults(path)
+    assert f"documents {TENANT}" in faults(path)
 
 
 @pytest.mark.promise("F5")
@@ -167,7 +169,7 @@ def test_nobody_can_make_sums_without_the_key(path: Path) -> None:
 
 def test_a_transaction_that_fails_counts_nothing(path: Path) -> None:
     with opened(path) as store, pytest.raises(RuntimeError), store.write() as writer:
-        writer.put_artefact(TENANT, "identity", "v9", "I am nobody.")
+        writer.put(KeptText(TENANT, "identity", "v9", "I am nobody."))
         raise RuntimeError
     assert faults(path) == set()
 
@@ -176,7 +178,7 @@ def test_a_text_that_is_kept_twice_counts_once(path: Path) -> None:
     with opened(path) as store:
         for _ in range(2):
             with store.write() as writer:
-                writer.put_artefact(TENANT, "identity", "v9", "I am Lyra.")
+                writer.put(KeptText(TENANT, "identity", "v9", "I am Lyra."))
     assert faults(path) == set()
 
 

@@ -59,13 +59,21 @@ def test_an_untouched_store_holds(db: Path) -> None:
 
 def test_what_was_kept_is_told(db: Path) -> None:
     with opened(db) as store:
-        told = (store.blobs(TENANT, REF), store.blob_refs(TENANT), len(store.blob_holders(TENANT, REF)))
+        told = (
+            store.documents(Kept, TENANT).list(id=REF),
+            store.blob_refs(TENANT),
+            len(store.blob_holders(TENANT, REF)),
+        )
     assert told == ([kept(REF)], {REF}, 1)
 
 
 def test_another_tenant_is_told_nothing(db: Path) -> None:
     with opened(db) as store:
-        assert (store.blobs("bo"), store.blob_refs("bo"), store.blob_holders("bo", REF)) == ([], set(), [])
+        assert (store.documents(Kept, "bo").list(), store.blob_refs("bo"), store.blob_holders("bo", REF)) == (
+            [],
+            set(),
+            [],
+        )
 
 
 @pytest.mark.parametrize(
@@ -85,7 +93,7 @@ def test_an_edited_row_is_named_and_not_used(db: Path, change: str) -> None:
     tamper.edit_documents(db, "blobs", change, f"id = '{REF}'")
     assert named(db) & {"blobs", "Tampered"}
     with opened(db) as store, suppress(Tampered):
-        assert store.blobs(TENANT, REF) == []
+        assert store.documents(Kept, TENANT).list(id=REF) == []
 
 
 @pytest.mark.parametrize("ref", [REF, LOOSE])

@@ -18,6 +18,7 @@ from keepward.adapters.home import FileAnchor
 from keepward.copies.rescue import read_damaged
 from keepward.errors import InvalidInput, NewerSchema, NotAdopted, NotAStore, StoreUnavailable, Tampered
 from keepward.interchange import reading
+from keepward.store.documents import KeptText
 from keepward.store.driver import explained
 from keepward.store.sqlite import Connections
 from keepward.store.store import open_store
@@ -269,7 +270,7 @@ def test_a_full_disk_is_told_and_nothing_stays(path):
             pages = connection.execute("PRAGMA page_count").fetchone()[0]
         connection.execute(f"PRAGMA max_page_count={pages}")
         with pytest.raises(StoreUnavailable, match="disk is full"), store.write() as writer:
-            writer.put_artefact(TENANT, "identity", "big", "x" * 1_000_000)
+            writer.put(KeptText(TENANT, "identity", "big", "x" * 1_000_000))
         connection.execute("PRAGMA max_page_count=1000000")
         with store.write() as writer:
             writer.count_use(TENANT, ["m"], make.now)

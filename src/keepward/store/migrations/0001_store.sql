@@ -17,7 +17,8 @@ CREATE TABLE migrations (
 
 -- One row a tenant, written by every transaction that changes anything of it, and its lock. seq, hash: the newest
 -- commit. restored: up to this seq the commits came from an export, without receipts. writes: how many transactions.
--- tallies: JSON, active memories by tier. sums: of documents and records, under a key that is not in the store.
+-- tallies: JSON, how many documents there are by kind, and records by tier and status. sums: of documents and records,
+-- 32 bytes each, under a key that is not in the store.
 CREATE TABLE tenants (
     tenant TEXT NOT NULL PRIMARY KEY,
     seq INTEGER NOT NULL,
@@ -146,14 +147,17 @@ CREATE TABLE deliveries (
 ) STRICT, WITHOUT ROWID;
 
 -- What stands beside the journal, sealed row by row: receipts, proposals, artefacts, uses, feedback, tokens, blobs,
--- jobs, and which content was erased. state: what rows of a kind are looked up or ordered by, see documents.py.
+-- jobs, and which content was erased. state: what rows of a kind are looked up or ordered by, see documents.py. actor: the
+-- principal who made a proposal. refs: JSON, the ids and other names that it names, sorted.
 CREATE TABLE documents (
     tenant TEXT NOT NULL,
     kind TEXT NOT NULL,
     id TEXT NOT NULL,
     state TEXT,
+    actor TEXT,
     at INTEGER NOT NULL,
     until INTEGER,
+    refs TEXT,
     body BLOB NOT NULL,
     seal BLOB NOT NULL,
     PRIMARY KEY (tenant, kind, id)
