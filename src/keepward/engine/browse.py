@@ -13,12 +13,11 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any
 
-from keepward.engine.read import moment, seq_of
+from keepward.engine.read import read_point
 from keepward.engine.session import Session
 from keepward.engine.view import GRANT, ids_of, notes_of, reaches, see_below, still_shown, unsound, withheld
 from keepward.errors import InvalidInput, Unauthorised
 from keepward.model.browse import Activity, Facets, Origins, Series, Sources, counted
-from keepward.model.commit import EMPTY_HASH, Head
 from keepward.model.memory import Record, Sensitivity, Status, as_read, importance_at
 from keepward.model.query import EVERYTHING, AsOf, Filter, Memories, check_limit, check_names
 from keepward.model.trust import Trust, visible_from
@@ -118,11 +117,8 @@ class _View:
         if selection.within is not None:
             see_below(session, selection.within)
         with self.store.together(self.tenant):
-            self.seq = seq_of(session, selection.as_of)
-            self.now, self.head = moment(session, selection.as_of, self.seq), self.store.head(self.tenant)
-            if self.seq is not None:
-                view = self.store.commit(self.tenant, str(self.seq)) if self.seq else None
-                self.head = Head(seq=self.seq, hash=view.commit.hash if view else EMPTY_HASH)
+            at = read_point(session, selection.as_of)
+            self.seq, self.now, self.head = at.seq, at.now, at.head
             self.visible = [scope for scope in self.store.scopes(self.tenant) if self._sees(scope)]
 
     def _sees(self, scope: str) -> bool:
