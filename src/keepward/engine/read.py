@@ -245,7 +245,7 @@ def rank(
     def texts(ids: Sequence[str]) -> dict[str, str]:
         return {each.id: each.text for each in session.store.records(session.tenant, ids, as_of=at.seq).records}
 
-    with session.store.together(session.tenant), nullcontext() if database else session.indexes.lock:
+    with nullcontext() if database else session.indexes.lock:
         index, lacking = _index(session, asked, allowed, filters, limit, at.seq, database=database)
         weights = reranker.weights if reranker else None
         scored = index.search(asked, allowed, limit, weights=weights, by_cosine=order == "cosine", texts=texts)
