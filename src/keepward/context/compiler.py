@@ -12,22 +12,25 @@ Invariants
     relevant memories archival goes before episodic, and within a tier the lowest confidence first, faded by whole days;
     ties by lower score, then rank, then older.
 (6) Tokens by section and by tier are whole numbers of at least 0 that sum to the tokens of the text.
+(7) Facts are plain JSON values, hold no memory text, and are enough to make the bytes again. The context's id is the
+    hash of all that determines the text, and of the text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
-from keepward.context.entries import ORDER, Entry, consider, folded, reason
-from keepward.context.facts import facts_of
-from keepward.context.lines import Line, document, line_of, tidy
-from keepward.context.render import Rendered, Tally, render, tally, with_documents
-from keepward.context.sections import SECTIONS, Compiled, Inputs, newest_rules, recalled_order
+from keepward.context.entries import Entry, Key, consider, eviction, folded, in_order, reason
+from keepward.context.lines import document, line_of, tidy
+from keepward.context.render import Rendered, Tally, digest, render, tally, with_documents
+from keepward.context.sections import SECTIONS, Compiled, Inputs, newest_rules
 from keepward.errors import ContextTooSmall
+from keepward.model.codec import canonical
 from keepward.model.commit import Reason
-from keepward.model.compiled import Excluded, Item, Mask, Section
+from keepward.model.compiled import Excluded, Item, Section
 from keepward.model.memory import Kind, Tier
+from keepward.model.value import to_micros
 
 #: Why most of what stays out does.
 NO_ROOM = reason("budget", "there was no room for it")
@@ -40,8 +43,6 @@ RULE_CAP = 10
 SUMMARY_CAP = 5
 #: Share of a band's best score from which memories count as about equally relevant.
 ALIKE = 0.9
-#: Share of the best score from which a recalled fact stands among the first.
-NEAR = 0.5
 _STABLE = frozenset({"pinned", "state"})
 _TAIL = frozenset({"working", "recalled"})
 
@@ -77,76 +78,80 @@ class _Assembly:
     """One context being put together, most needed first: who is in, who is out and why, what has been spent."""
 
     def __init__(self, inputs: Inputs, mode: str) -> None:
-        policy, named = inputs.policy, inputs.budget_tokens
+        policy, budget = inputs.policy, inputs.budget_tokens
         self._inputs = inputs
         self._mode = mode
         self._identity = document("identity", inputs.identity[1]) if inputs.identity else None
         self._user_file = document("user_file", inputs.user_file[1]) if inputs.user_file else None
-        self._entries, self._reasons = consider(inputs)
+        self._reasons: dict[Key, Reason] = {}
         #: Memories that say the same as another one, and that one.
-        self._repeats: dict[tuple[str, int], tuple[str, int]] = {}
-        self._kept: dict[tuple[str, int], Entry] = {}
+        self._repeats: dict[Key, Key] = {}
+        self._kept: dict[Key, Entry] = {}
         #: Which memory says what, by the folded words.
-        self._holders: dict[str, tuple[str, int]] = {}
-        self._findings: dict[tuple[str, int], tuple[Mask, ...] | None] = {}
-        self._whole = MOST_TOKENS if named is None else named
+        self._holders: dict[str, Key] = {}
+        self._whole = MOST_TOKENS if budget is None else budget
         #: Most tokens that sections take together.
-        self._limits = {
-            frozenset({"recalled"}): policy.retrieved_budget,
-            frozenset({"working"}): policy.working_budget,
-            _TAIL: policy.context_budget if named is None else named,
-            _STABLE: policy.pinned_budget,
-            frozenset(SECTIONS): self._whole,
-        }
-        self._most_recalled = policy.max_items if named is None else None
+        self._limits = (
+            (frozenset({"recalled"}), policy.retrieved_budget),
+            (frozenset({"working"}), policy.working_budget),
+            (_TAIL, policy.context_budget if budget is None else budget),
+            (_STABLE, policy.pinned_budget),
+            (frozenset(SECTIONS), self._whole),
+        )
+        self._most_recalled = policy.max_items if budget is None else None
         self._spent = dict.fromkeys(SECTIONS, 0)
         #: Tokens of people's memories that are not in the context yet, by section.
         self._wanted = dict.fromkeys(SECTIONS, 0)
 
     def result(self) -> Compiled:
-        self._take_core([entry for entry in self._entries if entry.section == "core"])
-        pinned = newest_rules([entry.record for entry in self._entries if entry.section == "pinned"], RULE_CAP)
-        stable = [entry for entry in self._entries if entry.section in _STABLE]
-        for entry in stable:
-            capped = entry.section == "pinned" and entry.record.kind is Kind.RULE and entry.record.id not in pinned
-            if capped and self._mode == "context":
-                self._reasons[entry.key] = reason("cap", f"a context pins the {RULE_CAP} newest rules")
-        if any(entry.is_note for entry in self._entries):
-            self._want([entry for entry in self._entries if entry.by_person and entry.key not in self._reasons])
-        self._take([entry for entry in stable if entry.key not in self._reasons])
-        self._take([entry for entry in self._entries if entry.section == "working"])
-        ids = {entry.record.id for entry in self._entries}
-        recalled = []
-        for entry in self._entries:
-            if entry.section != "recalled":
-                continue
-            if entry.record.kind is Kind.SUMMARY and not ids.isdisjoint(entry.record.derived_from):
-                self._reasons[entry.key] = SUMMED_UP
-            else:
-                recalled.append(entry)
-        band, best = -1, 0.0
-        for entry in recalled:
-            # A band begins with the best that is left and holds those that score at least ``ALIKE`` of it.
-            if band < 0 or entry.strength < ALIKE * best:
-                band, best = band + 1, entry.strength
-            entry.band = band
-        self._take(recalled)
+        entries = self._screened(self._admitted())
+        self._take_core([entry for entry in entries if entry.section == "core"])
+        for entry in entries:
+            if entry.by_person and entry.section != "core" and entry.key not in self._reasons:
+                self._wanted[entry.section] += entry.cost
+        for sections in (_STABLE, {"working"}, {"recalled"}):
+            self._take([entry for entry in entries if entry.section in sections])
         return self._compiled(*self._fitted())
 
     # --- who comes in
 
-    def _screen(self, entries: Iterable[Entry]) -> None:
-        """Screen together what was not screened yet, and write the lines."""
-        fresh = {entry.key: entry.record for entry in entries if entry.key not in self._findings}
-        for (key, record), found in zip(fresh.items(), self._inputs.screen([*fresh.values()]), strict=True):
-            if found.drop is not None:
-                self._reasons[key] = found.drop
-            self._findings[key] = None if found.drop else tidy(found.text_masks, len(record.text))
+    def _admitted(self) -> list[Entry]:
+        """Return the entries that no cap on kinds bars, recalled ones in bands."""
+        entries, self._reasons = consider(self._inputs)
+        rules = newest_rules([entry.record for entry in entries if entry.section == "pinned"], RULE_CAP)
+        ids = {entry.record.id for entry in entries}
+        admitted: list[Entry] = []
+        band, best = -1, 0.0
         for entry in entries:
-            masks = self._findings[entry.key]
-            if masks is not None:
-                entry.masks = masks
-                entry.line = line_of(entry.section, entry.record, masks)
+            record = entry.record
+            if entry.section == "pinned" and record.kind is Kind.RULE and record.id not in rules:
+                if self._mode == "context":
+                    self._reasons[entry.key] = reason("cap", f"a context pins the {RULE_CAP} newest rules")
+                    continue
+            elif entry.section == "recalled":
+                entry.summed_up = record.kind is Kind.SUMMARY and not ids.isdisjoint(record.derived_from)
+                # A band begins with the best that is left and holds those that score at least ``ALIKE`` of it.
+                if not entry.summed_up and (band < 0 or entry.strength < ALIKE * best):
+                    band, best = band + 1, entry.strength
+                entry.band = band
+            admitted.append(entry)
+        return admitted
+
+    def _screened(self, entries: list[Entry]) -> list[Entry]:
+        """Return the entries that may be shown, with their lines and prices."""
+        records = {entry.key: entry.record for entry in entries}
+        findings = dict(zip(records, self._inputs.screen([*records.values()]), strict=True))
+        shown: list[Entry] = []
+        for entry in entries:
+            found = findings[entry.key]
+            if found.drop is not None:
+                self._reasons[entry.key] = SUMMED_UP if entry.summed_up else found.drop
+                continue
+            entry.masks = tidy(found.text_masks, len(entry.record.text)) if found.text_masks else ()
+            entry.line = line_of(entry.section, entry.record, entry.masks)
+            entry.cost = self._inputs.count(f"\n\n{entry.line.own}")
+            shown.append(entry)
+        return shown
 
     def _keep(self, entry: Entry, words: str) -> None:
         self._kept[entry.key] = entry
@@ -155,11 +160,10 @@ class _Assembly:
         self._repeats.pop(entry.key, None)
 
     def _take_core(self, entries: list[Entry]) -> None:
-        self._screen(entries)
         lines = [line for line in (self._identity, self._user_file) if line]
         for entry in entries:
             if entry.line is not None:
-                self._keep(entry, folded(entry.record, entry.line.body or ""))
+                self._keep(entry, folded(entry, entry.line.body or ""))
                 lines.append(entry.line)
         for line in lines:
             tokens, limit = self._inputs.count(line.body or ""), self._inputs.policy.block_budget.get(line.block or "")
@@ -168,7 +172,7 @@ class _Assembly:
                     f"the {line.block} block is {tokens - limit} tokens over its budget of {limit}; "
                     "shorten it or raise block_budget"
                 )
-        needed, budget = self._inputs.count(self._rendered().text), self._whole
+        needed, budget = self._inputs.count(self._rendered()[0].text), self._whole
         if needed > budget:
             raise ContextTooSmall(
                 f"core memory needs {needed} tokens, {needed - budget} more than the budget of {budget}; "
@@ -176,87 +180,69 @@ class _Assembly:
             )
         self._spent["core"] = needed
 
-    def _want(self, entries: list[Entry]) -> None:
-        """Count the tokens that people's memories outside core would use."""
-        entries = [entry for entry in entries if entry.section != "core"]
-        self._screen(entries)
-        for entry in entries:
-            if entry.line is not None:
-                entry.cost = self._inputs.count(f"\n\n{entry.line.own}")
-                self._wanted[entry.section] += entry.cost
-
-    def _room(self, entry: Entry) -> int:
-        """Return the tokens left for a memory, by the prices of the lines that are in."""
-        return min(
-            limit
-            - sum(self._spent[name] for name in names)
-            - (min(sum(self._wanted[name] for name in names), limit // 2) if entry.is_note else 0)
-            for names, limit in self._limits.items()
-            if entry.section in names
-        )
-
     def _take(self, entries: list[Entry]) -> None:
         """Take in what fits, best first, each line at its own price; a long one does not block a short one."""
-        count = self._inputs.count
-        self._screen(entries)
         summaries = taken = 0
-        for entry in sorted(entries, key=lambda entry: entry.eviction, reverse=True):
+        for entry in sorted(entries, key=eviction, reverse=True):
             if entry.line is None or entry.key in self._kept:
                 continue
             if entry.by_person:
                 self._wanted[entry.section] -= entry.cost
-            words = folded(entry.record, entry.line.body or "")
+            if entry.summed_up:
+                self._reasons[entry.key] = SUMMED_UP
+                continue
+            words = folded(entry, entry.line.body or "")
             if (holder := self._holders.get(words)) is not None:
                 self._repeats[entry.key] = holder
                 continue
-            summary = entry.record.kind is Kind.SUMMARY and entry.record.tier is Tier.EPISODIC
-            if why := self._over_cap(entry, taken, summaries if summary else 0):
+            recalled, why = entry.section == "recalled", None
+            summary = recalled and entry.record.kind is Kind.SUMMARY and entry.record.tier is Tier.EPISODIC
+            if recalled and self._most_recalled is not None and taken >= self._most_recalled:
+                why = reason("cap", f"a context recalls at most {self._most_recalled} memories")
+            elif summary and summaries >= SUMMARY_CAP:
+                why = reason("cap", f"a context recalls at most {SUMMARY_CAP} summaries")
+            elif not self._fits(entry):
+                why = NO_ROOM
+            if why is not None:
                 self._reasons[entry.key] = why
                 continue
-            entry.cost = count(f"\n\n{entry.line.own}")
-            if entry.cost > self._room(entry):
-                self._reasons[entry.key] = NO_ROOM
-                continue
-            self._spent[entry.section] += entry.cost
             taken, summaries = taken + 1, summaries + summary
+            self._spent[entry.section] += entry.cost
             self._keep(entry, words)
 
-    def _over_cap(self, entry: Entry, taken: int, summaries: int) -> Reason | None:
-        """Return why no further recalled memory comes in, whatever the room; None where one may."""
-        if entry.section != "recalled":
-            return None
-        if self._most_recalled is not None and taken >= self._most_recalled:
-            return reason("cap", f"a context recalls at most {self._most_recalled} memories")
-        if summaries >= SUMMARY_CAP:
-            return reason("cap", f"a context recalls at most {SUMMARY_CAP} summaries")
-        return None
+    def _fits(self, entry: Entry) -> bool:
+        """Whether every limit has room for a memory, by the prices of the lines that are in."""
+        for sections, limit in self._limits:
+            if entry.section in sections:
+                room, wanted = limit, 0
+                for name in sections:
+                    room -= self._spent[name]
+                    wanted += self._wanted[name]
+                if entry.cost > room - (min(wanted, limit // 2) if entry.is_note else 0):
+                    return False
+        return True
 
     # --- how it comes out
 
-    def _section(self, name: str) -> list[Entry]:
-        """Return the entries of a section in the order of the text."""
-        entries = [entry for entry in self._kept.values() if entry.section == name]
-        if name != "recalled":
-            return sorted(entries, key=lambda entry: ORDER[name](entry.record))
-        by_id = {entry.record.id: entry for entry in entries}
-        least = NEAR * max((it.strength for it in entries), default=0.0)
-        order = recalled_order({key: (it.record, it.strength >= least, it.rank) for key, it in by_id.items()})
-        return [by_id[key] for key in order]
+    def _rendered(self) -> tuple[Rendered, dict[str, list[Entry]]]:
+        """Return the text of what is in, and the entries of each section in its order."""
+        by_section: dict[str, list[Entry]] = {name: [] for name in SECTIONS[1:]}
+        for entry in self._kept.values():
+            by_section[entry.section].append(entry)
+        ordered = {name: in_order(name, entries) for name, entries in by_section.items()}
+        lines = [entry.line for entries in ordered.values() for entry in entries if entry.line]
+        return render(with_documents(lines, self._identity, self._user_file)), ordered
 
-    def _rendered(self) -> Rendered:
-        lines: list[Line] = [entry.line for name in SECTIONS[1:] for entry in self._section(name) if entry.line]
-        return render(with_documents(lines, self._identity, self._user_file))
-
-    def _fitted(self) -> tuple[Rendered, Tally]:
+    def _fitted(self) -> tuple[Rendered, dict[str, list[Entry]], Tally]:
         """Count the text as a whole, and while a limit is broken drop the last of what it is about."""
         while True:
-            rendered = self._rendered()
+            rendered, ordered = self._rendered()
             tokens = tally(rendered, self._inputs.count)
             over, movable = self._excess(tokens)
             if not movable:
-                return rendered, tokens
+                return rendered, ordered, tokens
             tail = False
-            for place, entry in enumerate(sorted(movable, key=lambda entry: entry.eviction)):
+            for place, entry in enumerate(sorted(movable, key=eviction)):
                 # The last one that prices call for may stay: with a line its heading goes as well. Pinned memories and
                 # state go only where the text without the tail was counted and is too long.
                 if place and (over <= entry.cost or (tail and entry.section in _STABLE)):
@@ -268,24 +254,18 @@ class _Assembly:
 
     def _excess(self, tokens: Tally) -> tuple[int, list[Entry]]:
         """Return by how many tokens a limit is broken, and which memories may go for it."""
-        for names, limit in self._limits.items():
-            over = tokens.of(names) - limit
-            movable = [it for it in self._kept.values() if it.section in names and it.section != "core"]
-            if over > 0 and movable:
+        for sections, limit in self._limits:
+            over = sum([tokens.by_section.get(name, 0) for name in sections]) - limit
+            if over <= 0:
+                continue
+            movable = [it for it in self._kept.values() if it.section in sections and it.section != "core"]
+            if movable:
                 notes = [it for it in movable if it.is_note]
-                crowding = sum(it.cost for it in notes) > limit // 2 and any(it.by_person for it in movable)
+                crowding = sum([it.cost for it in notes]) > limit // 2 and any(it.by_person for it in movable)
                 return over, notes if crowding else movable
         return 0, []
 
-    def _left_out(self) -> tuple[Excluded, ...]:
-        final = dict(self._reasons)
-        for key, holder in self._repeats.items():
-            known = holder in self._kept
-            final[key] = reason("repeat", f"{holder[0]} says the same and is in the context") if known else NO_ROOM
-        out = sorted(final.keys() - self._kept.keys())
-        return tuple(Excluded(id=key[0], version=key[1], reason=final[key]) for key in out)
-
-    def _compiled(self, rendered: Rendered, tokens: Tally) -> Compiled:
+    def _compiled(self, rendered: Rendered, ordered: dict[str, list[Entry]], tokens: Tally) -> Compiled:
         """Return the finished context with its facts."""
         digests = rendered.section_digests()
         sections = tuple(
@@ -293,13 +273,18 @@ class _Assembly:
                 name=name,
                 tokens=tokens.by_section[name],
                 digest=digests[name],
-                items=() if name == "identity" else tuple(map(self._item, self._section(name))),
+                items=tuple([_item(entry) for entry in ordered.get(name, ())]),
             )
             for name in SECTIONS
             if name in digests
         )
-        excluded = self._left_out()
-        facts = facts_of(self._inputs, self._mode, rendered, tokens, sections, excluded)
+        final = dict(self._reasons)
+        for key, holder in self._repeats.items():
+            known = holder in self._kept
+            final[key] = reason("repeat", f"{holder[0]} says the same and is in the context") if known else NO_ROOM
+        out = sorted(final.keys() - self._kept.keys())
+        excluded = tuple([Excluded(id=key[0], version=key[1], reason=final[key]) for key in out])
+        facts = self._facts(rendered, tokens, sections, excluded)
         return Compiled(
             text=rendered.formatted(self._inputs.format),
             context_id=facts["context_id"],
@@ -307,22 +292,80 @@ class _Assembly:
             excluded=excluded,
             tokens=tokens.whole,
             tokens_by_tier=facts["tokens_by_tier"],
-            prefix_digest=rendered.prefix_digest,
-            tail_digest=rendered.tail_digest,
+            prefix_digest=facts["digests"]["prefix"],
+            tail_digest=facts["digests"]["tail"],
             facts=facts,
         )
 
-    def _item(self, entry: Entry) -> Item:
-        record, line = entry.record, entry.line
-        return Item(
-            id=record.id,
-            version=record.version,
-            tier=record.tier._value_,
-            kind=record.kind._value_,
-            tokens=entry.cost or self._inputs.count(f"\n\n{line.own}" if line else ""),
-            masks=entry.masks,
-            score=entry.score,
-            parts=dict(sorted(entry.parts.items())),
-            weak=entry.weak,
-            block=line.block if line else None,
-        )
+    def _facts(
+        self, rendered: Rendered, tokens: Tally, sections: tuple[Section, ...], excluded: tuple[Excluded, ...]
+    ) -> dict[str, Any]:
+        """Return what the receipt says of the context (7)."""
+        inputs = self._inputs
+        documents = {"identity": inputs.identity, "user_file": inputs.user_file}
+        named = {
+            "compiled": self._mode,
+            "format": inputs.format,
+            "inputs": {
+                "objective": inputs.objective,
+                "purpose": inputs.purpose,
+                "now": to_micros(inputs.now),
+                "head": inputs.head,
+                "scope": inputs.scope,
+                "policy": inputs.policy.version,
+                "budget_tokens": inputs.budget_tokens,
+                "counter": inputs.counter_name,
+                "versions": dict(sorted(inputs.versions.items())),
+                "include_sensitive": inputs.include_sensitive,
+                "include_weak": inputs.include_weak,
+            },
+            "documents": {kind: given[0] for kind, given in documents.items() if given is not None},
+            "digests": {
+                "text": digest(rendered.formatted(inputs.format)),
+                "prefix": rendered.prefix_digest,
+                "tail": rendered.tail_digest,
+            },
+        }
+        return {
+            "context_id": digest(canonical(named).decode()),
+            **named,
+            "tokens": tokens.whole,
+            "tokens_by_tier": dict(sorted(tokens.by_tier.items())),
+            "sections": [
+                {
+                    "name": section.name,
+                    "tokens": section.tokens,
+                    "digest": section.digest,
+                    "items": [_item_facts(item) for item in section.items],
+                }
+                for section in sections
+            ],
+            "excluded": [{"id": out.id, "version": out.version, **out.reason.as_dict()} for out in excluded],
+            "unlisted": dict(sorted(inputs.unlisted.items())),
+        }
+
+
+def _item(entry: Entry) -> Item:
+    record = entry.record
+    return Item(
+        id=record.id,
+        version=record.version,
+        tier=record.tier._value_,
+        kind=record.kind._value_,
+        tokens=entry.cost,
+        masks=entry.masks,
+        score=entry.score,
+        parts=dict(sorted(entry.parts.items())),
+        weak=entry.weak,
+        block=entry.line.block if entry.line else None,
+    )
+
+
+def _item_facts(item: Item) -> dict[str, Any]:
+    facts: dict[str, Any] = {"id": item.id, "version": item.version, "tier": item.tier, "kind": item.kind}
+    facts |= {"tokens": item.tokens, "masks": [list(mask) for mask in item.masks]}
+    if item.block is not None:
+        facts["block"] = item.block
+    if item.score is not None:
+        facts |= {"score": item.score, "weak": item.weak, "parts": dict(item.parts)}
+    return facts

@@ -9,33 +9,24 @@ Invariants
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any
+from operator import attrgetter
+from typing import TypeAlias
 
 from keepward.context.lines import Line
-from keepward.context.sections import (
-    Candidate,
-    Inputs,
-    core_order,
-    is_turn,
-    pinned_order,
-    state_order,
-    working_order,
-)
+from keepward.context.sections import ORDER, Candidate, Inputs, is_turn, origin_order
 from keepward.model.commit import Reason
 from keepward.model.compiled import Mask
-from keepward.model.memory import Record, Sensitivity, Status, Tier, confidence_at, is_textless
+from keepward.model.memory import Kind, Record, Sensitivity, Status, Tier, confidence_at, is_textless
 from keepward.model.trust import SOURCES, Trust
+from keepward.model.value import to_micros
 
-#: In which order what is not recalled stands in its section.
-ORDER: dict[str, Callable[[Record], Any]] = {
-    "core": core_order,
-    "pinned": pinned_order,
-    "state": state_order,
-    "working": working_order,
-}
+#: Id and version of a memory.
+Key: TypeAlias = tuple[str, int]
+#: Share of the best score from which a recalled fact stands among the first.
+NEAR = 0.5
 _ENDED = {
     Status.EXPIRED: "its time to live is over",
     Status.SUPERSEDED: "another memory has replaced it",
@@ -45,14 +36,24 @@ _ENDED = {
 }
 _CLASS = {Tier.CORE: 0, Tier.WORKING: 1, Tier.EPISODIC: 2, Tier.ARCHIVAL: 3}
 _DAY = timedelta(days=1)
+_DAY_US = 86_400_000_000
+_WORDS_OF_A_REASON = attrgetter("gate", "code", "detail")
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Entry:
     """A memory on its way into a section."""
 
+    key: Key
     record: Record
     section: str
+    #: Whether a person wrote or approved it.
+    by_person: bool
+    #: Whether it is there whatever is asked, and no person wrote or approved it.
+    is_note: bool
+    #: Whether it is a dated or spoken event, and when it happened, in microseconds since 1970.
+    is_turn: bool
+    at: int
     #: Faded by the whole days to the instant of the context, 0..1.
     confidence: float
     #: Position among what was recalled, from 0.
@@ -63,67 +64,89 @@ class Entry:
     strength: float = 0.0
     parts: Mapping[str, float] = field(default_factory=dict)
     weak: bool = False
+    #: Whether it is a summary whose sources may come in.
+    summed_up: bool = False
     #: Set once it is screened.
     masks: tuple[Mask, ...] = ()
     line: Line | None = None
     #: Tokens of the line by itself.
     cost: int = 0
-    #: Id and version.
-    key: tuple[str, int] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.key = self.record.id, self.record.version
-
-    @property
-    def by_person(self) -> bool:
-        """Whether a person wrote or approved it."""
-        return self.record.trust >= Trust.USER
-
-    @property
-    def is_note(self) -> bool:
-        """Whether it is there whatever is asked, and no person wrote or approved it."""
-        return self.section in {"pinned", "state", "working"} and not self.by_person
-
-    @property
-    def eviction(self) -> tuple[int, int, int, bool, float, float, int, datetime, str, int]:
-        """Sort key: what is evicted first comes first, see the compiler's invariant on a lack of room."""
-        record = self.record
-        section, band, tier, rank = 0, 0, 0, 0
-        if self.section == "working":
-            section = 1
-        elif self.section not in {"pinned", "state"}:
-            section, band, tier, rank = 2, self.band, _CLASS[record.tier], self.rank
-        # The rank knows what was written later; instants and ids of what was written at once are by chance.
-        tie = -rank, record.updated_at or record.created_at, record.id, record.version
-        # Of what is there whatever is asked, the words of people stay longest.
-        return -section, -band, -tier, section < 2 and self.by_person, self.confidence, self.strength, *tie
 
 
-def folded(record: Record, body: str) -> str:
+def eviction(entry: Entry) -> tuple[int, int, int, bool, float, float, int, datetime, str, int]:
+    """Sort key: what is evicted first comes first, see the compiler's invariant on a lack of room."""
+    record, section, band, tier, rank = entry.record, 0, 0, 0, 0
+    if entry.section == "working":
+        section = 1
+    elif entry.section == "recalled":
+        section, band, tier, rank = 2, entry.band, _CLASS[record.tier], entry.rank
+    # The rank knows what was written later; instants and ids of what was written at once are by chance.
+    tie = -rank, record.updated_at or record.created_at, record.id, record.version
+    # Of what is there whatever is asked, the words of people stay longest.
+    return -section, -band, -tier, section < 2 and entry.by_person, entry.confidence, entry.strength, *tie
+
+
+def folded(entry: Entry, body: str) -> str:
     """Return what equal memories share: their words, and the key, speaker and day that give them meaning."""
+    record = entry.record
     day = record.occurred_at.date().isoformat() if record.occurred_at else ""
-    speaker = record.speaker if is_turn(record) else None
-    return "\0".join((record.key or "", speaker or "", day, " ".join(body.split()).casefold()))
+    speaker = (record.speaker or "") if entry.is_turn else ""
+    return "\0".join((record.key or "", speaker, day, " ".join(body.split()).casefold()))
 
 
-def consider(inputs: Inputs) -> tuple[list[Entry], dict[tuple[str, int], Reason]]:
+def in_order(section: str, entries: Iterable[Entry]) -> list[Entry]:
+    """Return the entries of a section in the order of the text.
+
+    Recalled ones by origin; within, archival ones, then core and working, each what is near the best in front, newest
+    first, ties by rank; then summaries, plain events and turns, newest day first. The turns of one session on one day
+    stand in the order they were said; of two sessions the later one stands first.
+    """
+    if section != "recalled":
+        order = ORDER[section]
+        return sorted(entries, key=lambda entry: order(entry.record))
+    entries = [*entries]
+    least = NEAR * max([entry.strength for entry in entries], default=0.0)
+    opened: dict[tuple[str, int], int] = {}
+    for entry in entries:
+        if entry.is_turn and (session := entry.record.session) is not None:
+            talk = session, entry.at // _DAY_US
+            opened[talk] = min(entry.at, opened.get(talk, entry.at))
+
+    def place(entry: Entry) -> tuple[tuple[int, int], int, int, int, str, int, int, str]:
+        record, at = entry.record, entry.at
+        origin = origin_order(record)
+        if record.tier is not Tier.EPISODIC:
+            far = int(entry.strength < least)
+            return origin, int(record.tier is not Tier.ARCHIVAL), far, -at, "", entry.rank, 0, record.id
+        if not entry.is_turn:
+            return origin, (2 if record.kind is Kind.SUMMARY else 3), -at, 0, "", 0, 0, record.id
+        session, date = record.session or "", at // _DAY_US
+        first = opened.get((session, date), at)
+        return origin, 4, -date, -first, session, at, to_micros(record.created_at), record.id
+
+    return sorted(entries, key=place)
+
+
+def consider(inputs: Inputs) -> tuple[list[Entry], dict[Key, Reason]]:
     """Return entries for what may come in, and by id and version why the others may not."""
     entries: list[Entry] = []
-    reasons: dict[tuple[str, int], Reason] = {}
+    reasons: dict[Key, Reason] = {}
     for name, version, given in inputs.excluded:
-        reasons[name, version] = min(reasons.get((name, version), given), given, key=_in_order)
-    sources: list[tuple[str, Sequence[Candidate]]] = []
+        known = reasons.get((name, version))
+        reasons[name, version] = given if known is None else min(known, given, key=_WORDS_OF_A_REASON)
+    sources: dict[str, Sequence[Candidate]] = {}
     for section in ORDER:
         records: Iterable[Record] = getattr(inputs, section)
-        ordered = sorted(records, key=lambda record: (record.id, record.version))
-        sources.append((section, [Candidate(record=record) for record in ordered]))
-    sources.append(("recalled", inputs.recalled))
+        ordered = sorted(records, key=attrgetter("id", "version"))
+        sources[section] = [Candidate(record=record) for record in ordered]
+    sources["recalled"] = inputs.recalled
     least = inputs.policy.least_trust.get(inputs.purpose, Trust.UNKNOWN)
     newest: dict[str, int] = {}
-    for it in (it for _, candidates in sources for it in candidates):
-        newest[it.record.id] = max(it.record.version, newest.get(it.record.id, 0))
-    seen: tuple[set[str], set[str]] = (set(), set())
-    for section, candidates in sources:
+    for candidates in sources.values():
+        for it in candidates:
+            newest[it.record.id] = max(it.record.version, newest.get(it.record.id, 0))
+    seen: set[tuple[str, bool]] = set()
+    for section, candidates in sources.items():
         recalled = section == "recalled"
         for rank, it in enumerate(candidates):
             record = it.record
@@ -131,13 +154,19 @@ def consider(inputs: Inputs) -> tuple[list[Entry], dict[tuple[str, int], Reason]
             why = reasons.get(key) or _unfit(record, section, newest[record.id], inputs, least)
             if why is not None:
                 reasons[key] = why
-            elif record.id not in seen[recalled]:
-                seen[recalled].add(record.id)
+            elif (record.id, recalled) not in seen:
+                seen.add((record.id, recalled))
+                by_person = record.trust >= Trust.USER
                 entries.append(
                     Entry(
+                        key=key,
                         record=record,
                         section=section,
-                        confidence=_sureness(record, inputs.now),
+                        by_person=by_person,
+                        is_note=not by_person and not recalled and section != "core",
+                        is_turn=is_turn(record),
+                        at=to_micros(record.occurred_at or record.created_at),
+                        confidence=_decayed_confidence(record, inputs.now),
                         rank=rank,
                         score=_finite(it.score) if recalled else None,
                         strength=_finite(it.score if it.strength is None else it.strength),
@@ -153,23 +182,19 @@ def reason(code: str, detail: str) -> Reason:
     return Reason(gate="compile", code=code, detail=detail)
 
 
-def _in_order(why: Reason) -> tuple[str, str, str]:
-    return why.gate, why.code, why.detail
-
-
 def _finite(value: float) -> float:
     return round(value, 6) if math.isfinite(value) else 0.0
 
 
-def _sureness(record: Record, now: datetime) -> float:
+def _decayed_confidence(record: Record, now: datetime) -> float:
     """Return confidence, 0..1, faded by whole days since it was confirmed; a claimed one counts as its source's.
 
     Within a day nothing is surer for being newer: else, of memories that are about equally relevant, the minutes
     between two writes would decide, and the seconds until the question.
     """
     days = (now - record.reinforced_at) // _DAY
-    source = SOURCES.get(record.source or "", SOURCES["unknown"])
     if record.trust < Trust.USER:
+        source = SOURCES.get(record.source or "", SOURCES["unknown"])
         # A source that an agent is not trusted with gives it no more than its own.
         default = source.confidence if source.trust <= record.trust else SOURCES["assistant"].confidence
         record = replace(record, confidence=min(record.confidence, default))
@@ -185,7 +210,7 @@ def _unfit(record: Record, section: str, newest: int, inputs: Inputs, least: Tru
         return reason("superseded", "a newer version of it was given")
     if record.sensitivity is Sensitivity.SENSITIVE and not inputs.include_sensitive:
         return reason("sensitive", "it is sensitive and was not asked for")
-    if section != "core" and record.effective_trust < least:
+    if least and section != "core" and record.effective_trust < least:
         detail = f"its origin ({record.effective_trust.label}) is below {least.label}, the least this purpose accepts"
         return reason("trust", detail)
     if is_textless(record):

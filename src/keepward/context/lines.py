@@ -12,11 +12,10 @@ Invariants
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
 from datetime import date
 from functools import lru_cache
+from typing import NamedTuple
 
-from keepward.context.sections import happened_at
 from keepward.model import letters
 from keepward.model.compiled import Mask
 from keepward.model.memory import CORE_BLOCKS, ContentType, Kind, Record
@@ -78,35 +77,23 @@ _MARKUP = regex(
 _SPACE = regex(rf"[\s{_BREAK}\0]+")
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
-class Line:
+class Line(NamedTuple):
     """One thing to render."""
 
+    #: Id of the memory, or ``identity`` or ``user_file`` for a document.
+    name: str
     section: str
     tier: str
     #: Already masked; None when it is gone.
     body: str | None
-    #: None for a document and for what is gone.
-    record: Record | None = None
+    #: The paragraph of the line itself, without headings and date.
+    own: str = TOMBSTONE
     #: Label of the core block it stands in.
     block: str | None = None
     #: Words for where it is from, see (1); None for a person's own.
     mark: str | None = None
     #: The day of a recalled line, such as ``2026-03-01 Sun``.
     day: str | None = None
-    _own: str | None = field(default=None, init=False)
-
-    @property
-    def own(self) -> str:
-        """The paragraph of the line itself, without headings and date, written once."""
-        if self._own is None:
-            self._own = _own(self)
-        return self._own
-
-    @property
-    def dated(self) -> str:
-        """The paragraph with the date behind the text, where no text of a memory can stand."""
-        return self.own if self.day is None or self.body is None else f"{self.own} ({self.day.partition(' ')[0]})"
 
 
 def guard(text: str) -> str:
@@ -146,8 +133,6 @@ def tidy(masks: Collection[Mask], length: int) -> tuple[Mask, ...]:
 
 def masked(text: str, masks: Collection[Mask]) -> str:
     """Return the text with each span of tidy masks replaced by ``[NAME]``."""
-    if not masks:
-        return text
     parts: list[str] = []
     at = 0
     for start, end, name in masks:
@@ -158,15 +143,24 @@ def masked(text: str, masks: Collection[Mask]) -> str:
 
 def line_of(section: str, record: Record, masks: Collection[Mask]) -> Line:
     """Return the line of a memory with its tidy masks applied."""
-    return Line(
-        section=section,
-        tier=record.tier._value_,
-        body=masked(record.text, masks),
-        record=record,
-        block=record.key or "core" if section == "core" else None,
-        mark=origin(record) if section in HEADING else None,
-        day=day(record) if section == "recalled" else None,
-    )
+    body = masked(record.text, masks) if masks else record.text
+    listed, dated = section in HEADING, day(record) if section == "recalled" else None
+    text = guard(body)
+    if listed:
+        marks = record.kind._value_
+        if record.content_type is not ContentType.TEXT:
+            marks += f" · {record.content_type.value}"
+        if dated is None and record.occurred_at is not None:
+            marks += f" · {day(record)}"
+        # A memory that was given the name of a core block, before these were reserved, is shown without it.
+        for name in (None if record.key in CORE_BLOCKS else record.key, record.speaker):
+            if name:
+                head = f"{label(name)}:"
+                text = text if text.casefold().startswith(head.casefold()) else f"{head} {text}"
+        text = f"[{marks}] {text}"
+    block = record.key or "core" if section == "core" else None
+    mark = origin(record) if listed else None
+    return Line(record.id, section, record.tier._value_, body, text, block, mark, dated)
 
 
 def document(kind: str, text: str | None) -> Line | None:
@@ -175,7 +169,8 @@ def document(kind: str, text: str | None) -> Line | None:
     if body == "":
         return None
     section, block = ("identity", "persona") if kind == "identity" else ("core", "human")
-    return Line(section=section, tier="core", body=body, block=block)
+    # A document is the owner's own file, structure and all; a memory is not.
+    return Line(kind, section, "core", body, TOMBSTONE if body is None else body, block)
 
 
 def origin(record: Record) -> str | None:
@@ -196,30 +191,9 @@ def _named(trust: Trust) -> str:
 
 def day(record: Record) -> str:
     """Return the UTC day on which it happened, such as ``2026-03-01 Sun``."""
-    return _day(happened_at(record).date())
+    return _day((record.occurred_at or record.created_at).date())
 
 
 @lru_cache(maxsize=4_096)
 def _day(at: date) -> str:
     return f"{at.isoformat()} {_DAYS[at.weekday()]}"
-
-
-def _own(line: Line) -> str:
-    record = line.record
-    if line.body is None:
-        return TOMBSTONE
-    if line.section not in HEADING or record is None:
-        # A document is the owner's own file, structure and all; a memory is not.
-        return line.body if record is None else guard(line.body)
-    marks = [record.kind._value_]
-    if record.content_type is not ContentType.TEXT:
-        marks.append(record.content_type.value)
-    if line.day is None and record.occurred_at is not None:
-        marks.append(day(record))
-    text = guard(line.body)
-    # A memory that was given the name of a core block, before these were reserved, is shown without it.
-    for name in (None if record.key in CORE_BLOCKS else record.key, record.speaker):
-        if name:
-            head = f"{label(name)}:"
-            text = text if text.casefold().startswith(head.casefold()) else f"{head} {text}"
-    return f"[{' · '.join(marks)}] {text}"

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, pairwise
+from operator import itemgetter
 from typing import Any, TypeAlias
 
 from keepward.context.lines import HEADING, LEGEND, Line, document, label, line_of
@@ -54,7 +55,7 @@ class Rendered:
         """Return SHA-256 in hex of each section's part of the text."""
         found: dict[str, str] = {}
         start = 0
-        for name, runs in groupby(self.runs, key=lambda run: run[0]):
+        for name, runs in groupby(self.runs, key=itemgetter(0)):
             end = [run[2] for run in runs][-1]
             found[name] = digest(self.text[start:end])
             start = end
@@ -76,54 +77,48 @@ def with_documents(lines: Sequence[Line], identity: Line | None, user_file: Line
 _NOWHERE: tuple[str | None, ...] = (None, None, None)
 
 
-def _place(line: Line, before: tuple[str | None, ...]) -> tuple[str | None, ...]:
-    """Return what lines under the same headings share; a line that is gone stays in the place of the one before."""
-    if line.section not in HEADING:
-        return f"block {line.block or 'core'}", None, None
-    if line.record is None and before[0] == line.section:
-        return before
-    return line.section, line.mark, line.day
-
-
-def _paragraphs(lines: Sequence[Line]) -> Iterator[tuple[Line, list[str]]]:
-    """Yield each line with its paragraphs: the headings that it opens, and itself."""
-    place = last = _NOWHERE
-    places = [place := _place(line, place) for line in lines]
-    legend = f"\n{LEGEND}"
-    for line, place, following in zip(lines, places, [*places, _NOWHERE][1:], strict=True):
-        parts: list[str] = []
-        if place[:2] != last[:2]:
-            if line.section not in HEADING:
-                parts.append(f"## {label(line.block or 'core')}")
-            else:
-                mark = f" · {place[1]}" if place[1] else ""
-                parts.append(f"## {HEADING[line.section]}{mark}{'' if line.section in PREFIX else legend}")
-                legend = legend if line.section in PREFIX else ""
-        # Two or more lines of one day share a heading; a single one carries its date itself.
-        shares = place[2] is not None and place in {last, following}
-        if shares and place != last:
-            parts.append(f"### {place[2]}")
-        yield line, [*parts, line.own if shares else line.dated]
-        last = place
-
-
 def render(lines: Sequence[Line]) -> Rendered:
-    """Return the text of lines in their order; nothing for no lines."""
-    texts: list[str] = []
+    """Return the text of lines in their order; nothing for no lines.
+
+    Lines of one section and origin share a heading. Two or more lines of one day share a further one; a single line
+    carries its date behind the text, where no text of a memory can stand.
+    """
+    #: Section or block, origin and day of each line. A line that is gone stays in the place of the one before.
+    places: list[tuple[str | None, ...]] = [_NOWHERE]
+    for line in lines:
+        if line.section not in HEADING:
+            places.append((f"block {line.block or 'core'}", None, None))
+        elif line.body is not None or places[-1][0] != line.section:
+            places.append((line.section, line.mark, line.day))
+        else:
+            places.append(places[-1])
+    places.append(_NOWHERE)
+    text, legend = "", f"\n{LEGEND}"
+    split = 0
     runs: list[tuple[str, str, int]] = []
     ends: list[int] = []
-    split = at = 0
-    for line, parts in _paragraphs(lines):
-        text = "\n\n".join(parts)
-        texts.append(f"\n\n{text}" if texts else text)
-        at += len(texts[-1])
-        ends.append(at)
+    for n, line in enumerate(lines, 1):
+        last, place, following = places[n - 1 : n + 2]
+        if n > 1:
+            text += "\n\n"
+        if place[:2] != last[:2]:
+            if line.section not in HEADING:
+                text += f"## {label(line.block or 'core')}\n\n"
+            else:
+                mark = f" · {place[1]}" if place[1] else ""
+                text += f"## {HEADING[line.section]}{mark}{'' if line.section in PREFIX else legend}\n\n"
+                legend = legend if line.section in PREFIX else ""
+        shares = place[2] is not None and place in (last, following)
+        if shares and place != last:
+            text += f"### {place[2]}\n\n"
+        text += line.own if shares or line.day is None else f"{line.own} ({line.day[:10]})"
+        ends.append(len(text))
         if line.section in PREFIX:
-            split = at
+            split = len(text)
         if runs and runs[-1][:2] == (line.section, line.tier):
             runs.pop()
-        runs.append((line.section, line.tier, at))
-    return Rendered(text="".join(texts), split=split, runs=tuple(runs), ends=tuple(ends))
+        runs.append((line.section, line.tier, len(text)))
+    return Rendered(text=text, split=split, runs=tuple(runs), ends=tuple(ends))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,10 +128,6 @@ class Tally:
     whole: int
     by_section: Mapping[str, int]
     by_tier: Mapping[str, int]
-
-    def of(self, sections: Iterable[str]) -> int:
-        """Return the tokens of some sections together."""
-        return sum(self.by_section.get(name, 0) for name in sections)
 
 
 def tally(rendered: Rendered, count: Callable[[str], int]) -> Tally:
@@ -166,17 +157,16 @@ def replay(facts: Mapping[str, Any], fetch: Fetch, artefact: Artefact) -> Replay
     ``artefact`` is asked for the kinds ``identity`` and ``user_file``. What either does not have is shown
     as a tombstone and listed.
     """
-    named, missing = _lines(facts, fetch, artefact)
-    again = render([line for _, line in named])
+    lines, missing = _lines(facts, fetch, artefact)
+    again = render(lines)
     text = again.formatted(facts["format"])
-    then = {section["name"]: section["digest"] for section in facts["sections"]}
     now = again.section_digests()
     return Replayed(
         text=text,
         same=digest(text) == facts["digests"]["text"],
         prefix_digest=again.prefix_digest,
         tail_digest=again.tail_digest,
-        unchanged=tuple(name for name in then if now.get(name) == then[name]),
+        unchanged=tuple(each["name"] for each in facts["sections"] if now.get(each["name"]) == each["digest"]),
         missing=tuple(missing),
     )
 
@@ -186,38 +176,29 @@ def pieces(facts: Mapping[str, Any], fetch: Fetch, artefact: Artefact) -> list[t
 
     The name is a memory's id, ``identity`` or ``user_file``; headings belong to the line that they open.
     """
-    named, _ = _lines(facts, fetch, artefact)
-    again = render([line for _, line in named])
-    starts = (0, *again.ends)
-    return [
-        (line.section, name, again.text[start:end])
-        for (name, line), start, end in zip(named, starts, again.ends, strict=False)
-    ]
+    lines, _ = _lines(facts, fetch, artefact)
+    again = render(lines)
+    spans = pairwise((0, *again.ends))
+    return [(line.section, line.name, again.text[start:end]) for line, (start, end) in zip(lines, spans, strict=True)]
 
 
-def _lines(
-    facts: Mapping[str, Any], fetch: Fetch, artefact: Artefact
-) -> tuple[list[tuple[str, Line]], list[tuple[str, int]]]:
-    """Return the lines of a context in order, each with its name, and what of it is gone."""
+def _lines(facts: Mapping[str, Any], fetch: Fetch, artefact: Artefact) -> tuple[list[Line], list[tuple[str, int]]]:
+    """Return the lines of a context in order, and what of it is gone."""
     missing: list[tuple[str, int]] = []
-    documents: dict[str, Line | None] = {"identity": None, "user_file": None}
+    documents: dict[str, Line | None] = {}
     for kind, version in facts["documents"].items():
         text = artefact(kind, version)
         if text is None:
             missing.append((kind, 0))
         documents[kind] = document(kind, text)
     lines: list[Line] = []
-    names = {id(line): kind for kind, line in documents.items()}
     for section in facts["sections"]:
         for item in section["items"]:
             record = fetch(item["id"], item["version"])
             if record is None or record.version != item["version"]:
                 missing.append((item["id"], item["version"]))
-                line = Line(section=section["name"], tier=item["tier"], body=None, block=item.get("block"))
+                lines.append(Line(item["id"], section["name"], item["tier"], None, block=item.get("block")))
             else:
                 masks = [(start, end, name) for start, end, name in item["masks"]]
-                line = line_of(section["name"], record, masks)
-            lines.append(line)
-            names[id(line)] = item["id"]
-    ordered = with_documents(lines, documents["identity"], documents["user_file"])
-    return [(names[id(line)], line) for line in ordered], missing
+                lines.append(line_of(section["name"], record, masks))
+    return with_documents(lines, documents.get("identity"), documents.get("user_file")), missing

@@ -56,11 +56,6 @@ class Screened:
     drop: Reason | None = None
 
 
-def passed(records: Sequence[Record]) -> list[Screened]:
-    """Return a clean finding for each record."""
-    return [Screened() for _ in records]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
     """Everything a compiled context depends on."""
@@ -94,7 +89,7 @@ class Inputs:
     counter_name: str
     count: Callable[[str], int]
     #: Looks at records together, at each at most once, and always before it is rendered.
-    screen: Callable[[Sequence[Record]], Sequence[Screened]] = passed
+    screen: Callable[[Sequence[Record]], Sequence[Screened]] = lambda records: [Screened() for _ in records]
     #: Names of embedder, reranker and the like, for the receipt.
     versions: Mapping[str, str] = field(default_factory=dict)
     include_sensitive: bool = False
@@ -131,11 +126,6 @@ def depth(scope: str) -> int:
     return 0 if scope == SHARED else scope.count("/")
 
 
-def renewed_at(record: Record) -> int:
-    """Return when the memory last changed, in microseconds since 1970."""
-    return to_micros(record.updated_at or record.created_at)
-
-
 def happened_at(record: Record) -> datetime:
     """Return when what the memory tells happened, as far as is known."""
     return record.occurred_at or record.created_at
@@ -155,7 +145,7 @@ def origin_order(record: Record) -> tuple[int, int]:
 
 def newest_rules(pinned: Sequence[Record], most: int) -> frozenset[str]:
     """Return the ids of the newest permanent rules; further ones are recalled like facts."""
-    rules = sorted((renewed_at(each), each.id) for each in pinned if each.kind is Kind.RULE)
+    rules = sorted((each.updated_at or each.created_at, each.id) for each in pinned if each.kind is Kind.RULE)
     return frozenset(name for _, name in rules[-most:])
 
 
@@ -178,37 +168,20 @@ def state_order(record: Record) -> tuple[tuple[int, int], int, str, str, str]:
 
 def working_order(record: Record) -> tuple[bool, int, str, int, str]:
     """Sort key of working: the task's own first, shared last; newest first within a scope."""
-    return not in_task(record.scope), -depth(record.scope), record.scope, -renewed_at(record), record.id
+    renewed = to_micros(record.updated_at or record.created_at)
+    return not in_task(record.scope), -depth(record.scope), record.scope, -renewed, record.id
+
+
+#: Sort key of each section that is there whatever is asked.
+ORDER: dict[str, Callable[[Record], Any]] = {
+    "core": core_order,
+    "pinned": pinned_order,
+    "state": state_order,
+    "working": working_order,
+}
 
 
 def is_turn(record: Record) -> bool:
     """Whether the memory is a dated or spoken event, shown under its date."""
     told = record.session is not None or record.speaker is not None or record.occurred_at is not None
     return record.tier is Tier.EPISODIC and record.kind is not Kind.SUMMARY and told
-
-
-def recalled_order(records: Mapping[str, tuple[Record, bool, int]]) -> list[str]:
-    """Return ids in reading order, given record, nearness to the best and rank by id.
-
-    By origin; within, archival ones, then core and working, each what is near the best in front, newest first, ties by
-    rank; then summaries, plain events and turns, newest day first. The turns of one session on one day stand in the
-    order they were said; of two sessions the later one stands first.
-    """
-    opened: dict[tuple[str, int], int] = {}
-    for record, _, _ in records.values():
-        if record.session is not None and is_turn(record):
-            at = to_micros(happened_at(record))
-            talk = record.session, at // _DAY
-            opened[talk] = min(at, opened.get(talk, at))
-
-    def place(entry: tuple[str, tuple[Record, bool, int]]) -> tuple[tuple[int, int], int, int, int, str, int, int, str]:
-        name, (record, near, rank) = entry
-        origin, at = origin_order(record), to_micros(happened_at(record))
-        if record.tier is not Tier.EPISODIC:
-            return origin, int(record.tier is not Tier.ARCHIVAL), int(not near), -at, "", rank, 0, name
-        if not is_turn(record):
-            return origin, (2 if record.kind is Kind.SUMMARY else 3), -at, 0, "", 0, 0, name
-        session, date = record.session or "", at // _DAY
-        return origin, 4, -date, -opened.get((session, date), at), session, at, to_micros(record.created_at), name
-
-    return [name for name, _ in sorted(records.items(), key=place)]

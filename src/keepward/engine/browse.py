@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any
 
-from keepward.engine.read import stand
+from keepward.engine.read import read_point
 from keepward.engine.session import Session
 from keepward.engine.view import GRANT, ids_of, notes_of, reaches, see_below, still_shown, unsound, withheld
 from keepward.errors import InvalidInput, Unauthorised
@@ -118,7 +118,7 @@ class _View:
         if within is not None:
             see_below(session, within)
         with self.store.together(self.tenant):
-            self.at = stand(session, selection.as_of)
+            self.at = read_point(session, selection.as_of)
             self.visible = [
                 scope
                 for scope in self.store.scopes(self.tenant)
@@ -226,7 +226,7 @@ def window(
     records = [as_read(record, view.at.now) for record in found.records if record.scope in view.visible]
     gone, damaged = view.withheld(found.damaged)
     notes = (*view.left_out(len(rows)), *damaged)
-    return Memories(records, withheld=gone, notes=notes, total=len(rows), head=view.at.head)
+    return Memories(records, withheld=gone, notes=notes, total=len(rows), head=view.at.head.name)
 
 
 def among(session: Session, selection: Selection) -> tuple[frozenset[str], tuple[str, ...]]:
@@ -254,7 +254,7 @@ def facets(session: Session, selection: Selection, *, of: Sequence[str] = (), mo
         if len(order) > most:
             more[name] = len(order) - most
     notes = (*view.left_out(total), *view.withheld()[1])
-    return Facets(head=view.at.head, seq=view.at.level, total=total, facets=listed, more=more, notes=notes)
+    return Facets(head=view.at.head.name, seq=view.at.head.seq, total=total, facets=listed, more=more, notes=notes)
 
 
 def _counts(view: _View, of: Sequence[str]) -> Iterator[tuple[str, Mapping[str, int]]]:
@@ -321,7 +321,7 @@ def activity(session: Session, selection: Selection, *, by: str, days: int, zone
             series.setdefault(name, [0] * days)[day] += 1
     order = sorted(series, key=lambda name: (-sum(series[name]), name))
     return Activity(
-        head=view.at.head,
+        head=view.at.head.name,
         by=by,
         days=tuple((first + day * _DAY).isoformat() for day in range(days)),
         counts=tuple(totals),
@@ -360,7 +360,7 @@ def sources(session: Session, selection: Selection) -> Sources:
         for group, found in origins.items()
     }
     return Sources(
-        head=view.at.head,
+        head=view.at.head.name,
         **{name: tuple(each[:MAX_SOURCES]) for name, each in lists.items()},
         more={name: len(each) - MAX_SOURCES for name, each in lists.items() if len(each) > MAX_SOURCES},
     )

@@ -22,7 +22,7 @@ from keepward.context.render import replay as render_again
 from keepward.context.sections import FORMATS, Candidate, Compiled, Format, Inputs, newest_rules
 from keepward.engine.commit import keep_read
 from keepward.engine.features import tells_preference
-from keepward.engine.read import Need, Stand, made_with, search, stand
+from keepward.engine.read import ReadPoint, made_with, rank, read_point
 from keepward.engine.review import proposals
 from keepward.engine.screening import screen
 from keepward.engine.session import Session, note_handed
@@ -48,7 +48,7 @@ from keepward.model.memory import Kind, Record, Sensitivity, Stability, Status, 
 from keepward.model.query import MOST_HITS, AsOf, Filter, Recall
 from keepward.model.trust import Trust, visible_from
 from keepward.model.value import unknown
-from keepward.ports.store import Found, Withheld
+from keepward.ports.store import Withheld
 from keepward.store.documents import KeptText
 from keepward.store.writer import Writer
 
@@ -81,9 +81,8 @@ _COMPILERS: dict[Which, Callable[[Inputs], Compiled]] = {
     "snapshot": snapshot,
     "memory_block": memory_block,
 }
-#: What stands in a section whatever is asked, and filters that let all of it through and little else.
+#: What outside core stands in a section whatever is asked, and filters that let all of it through and little else.
 _FIXED: dict[str, tuple[Callable[[Record], bool], dict[str, Any]]] = {
-    "core": (lambda each: each.tier is Tier.CORE, {"tiers": ("core",)}),
     "pinned": (lambda each: each.stability is Stability.PERMANENT and each.tier is not Tier.CORE, {"permanent": True}),
     "state": (
         lambda each: each.kind is Kind.STATE and each.key is not None and not each.pinned,
@@ -97,14 +96,14 @@ _FIXED: dict[str, tuple[Callable[[Record], bool], dict[str, Any]]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class ContextRequest:
     """How a context is asked for."""
 
     #: None for the policy's.
     budget_tokens: int | None = None
     purpose: str = "answer"
     as_of: AsOf = None
-    format: str = "markdown"
+    format: Format = "markdown"
     include_sensitive: bool = False
     #: Core blocks, by key or id, that may be missing where they do not hold; others stay in.
     without: Collection[str] = ()
@@ -114,8 +113,18 @@ class Asked:
     seen: Collection[str] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gathered:
+    """What goes into a context, and what is reported next to it."""
+
+    inputs: Inputs
+    used: tuple[str, ...]
+    notes: tuple[str, ...]
+    withheld: list[Withheld]
+
+
 def context(session: Session, objective: str, *, which: Which = "context", **asked: Any) -> CompiledContext:
-    """Compile what the handle's scope remembers for an objective: all of it, or one part alone; see ``Asked``.
+    """Compile what the handle's scope remembers for an objective: all of it, or one part; see ``ContextRequest``.
 
     ``snapshot`` is what is always injected, ``memory_block`` what is relevant to the objective.
 
@@ -125,288 +134,226 @@ def context(session: Session, objective: str, *, which: Which = "context", **ask
         InvalidInput: an unknown purpose or format, or a budget that is not from 1 to 128,000.
         NotFound: ``as_of`` names no commit.
     """
-    return _keep(session, *compiled(session, objective, which, Asked(**asked)))
+    return _keep(session, *compiled(session, objective, which, ContextRequest(**asked)))
 
 
-def compiled(session: Session, objective: str, which: Which, asked: Asked) -> tuple[Inputs, Compiled, Gathered]:
+def compiled(session: Session, objective: str, which: Which, asked: ContextRequest) -> tuple[Gathered, Compiled]:
     """Compile a context and keep nothing of it; see ``context``."""
     if asked.include_sensitive:
         ask_for_sensitive(session)
     gathered = _gather(session, objective, asked)
     if which != "memory_block":
         refuse_without_core(gathered.withheld, asked.without)
-    compiled = _COMPILERS[which](gathered.inputs)
-    return (
-        gathered.inputs,
-        compiled,
-        replace(gathered, notes=(*gathered.notes, *_fallen_out(gathered.inputs, compiled))),
-    )
-
-
-def _fallen_out(inputs: Inputs, compiled: Compiled) -> list[str]:
-    """Return a note on what people wrote that had no room, though it is there whatever is asked."""
-    lasting = (*inputs.pinned, *inputs.state, *inputs.working)
-    people = {each.id for each in lasting if each.trust >= Trust.USER}
-    lost = [each.id for each in compiled.excluded if each.reason.code == NO_ROOM.code and each.id in people]
-    named = ", ".join(lost[:NAMED])
-    return [f"no room for {len(lost)} memories that a person wrote, raise the budget: {named}"] if lost else []
+    inputs, made = gathered.inputs, _COMPILERS[which](gathered.inputs)
+    people = {
+        each.id for group in (inputs.pinned, inputs.state, inputs.working) for each in group if each.trust >= Trust.USER
+    }
+    lost = [each.id for each in made.excluded if each.reason.code == NO_ROOM.code and each.id in people]
+    if lost:
+        named = ", ".join(lost[:NAMED])
+        note = f"no room for {len(lost)} memories that a person wrote, raise the budget: {named}"
+        gathered = replace(gathered, notes=(*gathered.notes, note))
+    return gathered, made
 
 
 def text_at(session: Session, objective: str, seq: int, *, purpose: str = "answer") -> str:
     """Return the context's text as it was after a commit; nothing is kept of it, since nobody is given it."""
-    return compile_context(_gather(session, objective, Asked(purpose=purpose, as_of=seq)).inputs).text
+    return compile_context(_gather(session, objective, ContextRequest(purpose=purpose, as_of=seq)).inputs).text
 
 
-def _format(budget_tokens: int | None, form: str) -> Format:
-    if budget_tokens is not None and not 1 <= budget_tokens <= MOST_TOKENS:
+def _gather(session: Session, objective: str, asked: ContextRequest) -> Gathered:
+    if asked.budget_tokens is not None and not 1 <= asked.budget_tokens <= MOST_TOKENS:
         raise InvalidInput(f"a budget is from 1 to {MOST_TOKENS:,} tokens")
-    for name in FORMATS:
-        if name == form:
-            return name
-    raise InvalidInput(unknown("format", form, list(FORMATS)))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gathered:
-    """What goes into a context, and what is told beside it."""
-
-    inputs: Inputs
-    used: tuple[str, ...]
-    notes: tuple[str, ...]
-    withheld: list[Withheld]
-
-
-@dataclass(slots=True, kw_only=True)
-class Fixed:
-    """What may stand in a context whatever is asked, and what of it does not hold."""
-
-    core: list[Record] = field(default_factory=list)
-    pinned: list[Record] = field(default_factory=list)
-    state: list[Record] = field(default_factory=list)
-    working: list[Record] = field(default_factory=list)
-    #: Ids of the newest proposals that wait for a person, oldest first, and what is said of them.
-    waiting: list[str] = field(default_factory=list)
-    why_waiting: Reason = WAITING
-    damaged: list[str] = field(default_factory=list)
-    #: Core blocks among these.
-    damaged_blocks: list[str] = field(default_factory=list)
-
-
-def _fixed(session: Session, at: Stand, everything: Filter) -> Fixed:
-    """Return what stands in a context whatever is asked: in one snapshot, for each reading opens and ends one."""
-    if not (session.policy.enabled and session.policy.recall):
-        return Fixed()
-    damaged: list[str] = []
-
-    def held(section: str) -> list[Record]:
-        belongs, narrowed = _FIXED[section]
-        records = then
-        if at.seq is None:
-            present = session.store.find(session.tenant, replace(everything, **narrowed), live_at=None, limit=None)
-            records = present.records
-            damaged.extend(present.damaged)
-        lasting = [each for each in records if belongs(each) and each.status is Status.ACTIVE]
-        return [each for each in lasting if each.expires_at is None or each.expires_at > at.now - REMEMBERED]
-
-    with session.store.together(session.tenant):
-        # A state of the past is folded from the journal: once, and not for each section.
-        past = at.seq is not None
-        before = Found()
-        if past:
-            before = session.store.find(session.tenant, everything, live_at=None, limit=None, as_of=at.seq)
-        then = still_shown(session, before.records)
-        damaged.extend(before.damaged)
-        blocks = Found(records=held("core")) if past else core_of(session)
-        waiting = [] if past else [each.id for each in proposals(session)]
-        more = len(waiting) - NAMED
-        return Fixed(
-            core=blocks.records,
-            pinned=held("pinned"),
-            state=held("state"),
-            working=held("working"),
-            waiting=waiting[-NAMED:],
-            why_waiting=replace(WAITING, detail=f"{WAITING.detail}, as {more:,} older ones do")
-            if more > 0
-            else WAITING,
-            damaged=damaged,
-            damaged_blocks=blocks.damaged,
-        )
-
-
-def _gather(session: Session, objective: str, asked: Asked) -> Gathered:
-    chosen = _format(asked.budget_tokens, asked.format)
-    at = stand(session, asked.as_of)
+    if asked.format not in FORMATS:
+        raise InvalidInput(unknown("format", asked.format, list(FORMATS)))
+    at = read_point(session, asked.as_of)
     everything = Filter(scopes=visible_from(session.scope), include_sensitive=True)
     on = session.policy.enabled and session.policy.recall
-    standing = _fixed(session, at, everything)
-    damaged = standing.damaged
-    recalled = _Recalled(found=Recall(hits=(), used=(), notes=(), head=at.head, now=at.now))
+    gathering = _Gathering(session=session, asked=asked, at=at, everything=everything)
+    if on:
+        gathering.add_fixed()
+    found = Recall(hits=(), used=(), notes=(), head=at.head.name, now=at.now)
     if objective.strip():
-        rules = newest_rules(standing.pinned, RULE_CAP)
-        groups = (standing.core, standing.pinned, standing.state, standing.working)
-        # A rule beyond the cap is recalled like any other memory.
-        fixed = {
-            each.id
-            for group in groups
-            for each in group
-            if group is not standing.pinned or each.kind is not Kind.RULE or each.id in rules
-        }
-        recalled = _recalled(session, objective, asked, at, everything, fixed)
-        damaged.extend(recalled.damaged)
+        found = gathering.add_recalled(objective)
+    sections = gathering.sections
     inputs = Inputs(
         objective=scrub_private(scrub_secret(objective)),
         purpose=asked.purpose,
         now=at.now,
-        head=at.head,
+        head=at.head.name,
         scope=session.scope,
         policy=session.policy,
         budget_tokens=asked.budget_tokens,
         identity=_clean(session.engine.identity()) if on else None,
         user_file=_clean(session.engine.user_file()) if on else None,
-        core=standing.core,
-        pinned=standing.pinned,
-        state=standing.state,
-        working=[each for each in standing.working if each.kind is not Kind.STATE or each.key is None],
-        recalled=recalled.candidates,
-        excluded=[*recalled.excluded, *((name, 0, standing.why_waiting) for name in standing.waiting)],
-        unlisted=recalled.unlisted,
+        core=sections["core"],
+        pinned=sections["pinned"],
+        state=sections["state"],
+        working=[each for each in sections["working"] if each.kind is not Kind.STATE or each.key is None],
+        recalled=gathering.candidates,
+        excluded=gathering.excluded,
+        unlisted=gathering.unlisted,
         counter_name=session.engine.counter.name,
         count=session.engine.counter.count,
         screen=screen,
-        versions=made_with(session, recalled.found),
+        versions=made_with(session, found),
         include_sensitive=asked.include_sensitive,
         include_weak=asked.include_weak,
-        format=chosen,
+        format=asked.format,
     )
-    gone = {each.id: each for each in unsound(damaged)} | {
-        each.id: each for each in unsound(standing.damaged_blocks, core=True)
-    }
+    gone = {each.id: each for each in unsound(gathering.damaged)}
+    gone |= {each.id: each for each in unsound(gathering.damaged_blocks, core=True)}
     if at.seq is None and on:
         gone |= {each.id: each for each in withheld(session, everything, live_at=at.now)}
     lost = sorted(gone.values(), key=lambda each: each.id or "~")
-    notes = (*recalled.found.notes, *recalled.notes, *notes_of(lost))
-    return Gathered(inputs=inputs, used=recalled.found.used, notes=notes, withheld=lost)
+    notes = (*found.notes, *gathering.notes, *notes_of(lost))
+    return Gathered(inputs=inputs, used=found.used, notes=notes, withheld=lost)
 
 
 @dataclass(slots=True, kw_only=True)
-class _Recalled:
-    """What was ranked for an objective: what may come in, and what stays out unread."""
+class _Gathering:
+    """The memories of one context, as they are read."""
 
-    found: Recall
+    session: Session
+    asked: ContextRequest
+    at: ReadPoint
+    #: The filter that all that is visible passes.
+    everything: Filter
+    #: What may stand in a context whatever is asked.
+    sections: dict[str, list[Record]] = field(default_factory=lambda: {name: [] for name in ("core", *_FIXED)})
     candidates: list[Candidate] = field(default_factory=list)
+    #: What stays out unread, by id and version.
     excluded: list[tuple[str, int, Reason]] = field(default_factory=list)
+    #: What stays out and is not named, counted by code.
     unlisted: Counter[str] = field(default_factory=Counter)
     damaged: list[str] = field(default_factory=list)
+    damaged_blocks: list[str] = field(default_factory=list)
     notes: tuple[str, ...] = ()
 
-
-def _recalled(
-    session: Session, objective: str, asked: Asked, at: Stand, everything: Filter, fixed: Collection[str]
-) -> _Recalled:
-    """Rank memories for an objective, and read by rank those that may come in until they take all the room."""
-    from keepward.retrieval.advice import asks_advice
-
-    policy, budget = session.policy, asked.budget_tokens
-    most = policy.max_items * SPARE if budget is None else max(LEAST_CANDIDATES, budget // TOKENS_A_CANDIDATE)
-    # Nothing is read by the search: what stays out is known without its text.
-    need = Need(more=lambda _: 0)
-    lasting = replace(everything, tiers=(Tier.EPISODIC.value, Tier.ARCHIVAL.value))
-    found = search(
-        session,
-        objective,
-        lasting,
-        limit=min(MOST_HITS, most + len(fixed)),
-        purpose=asked.purpose,
-        gated=False,
-        unread=fixed,
-        need=need,
-        at=at,
-    )
-    made = _Recalled(found=found)
-    seen = frozenset(asked.seen)
-    ranked = [each for each in need.left if each.id not in seen]
-    made.excluded = [(each.id, each.version, SEEN) for each in need.left if each.id in seen]
-    weak = {each.id for each in ranked if each.weak}
-    kept_out = frozenset() if asked.include_weak else weak
-    records: dict[str, Record] = {}
-    room = min(policy.context_budget if budget is None else budget, policy.retrieved_budget)
-    left = [each.id for each in ranked if each.id not in kept_out]
-    _read(session, left, _until_full(session, asked, at, room), at, made, records)
-    if kept_out and asks_advice(objective):
-        left = [each.id for each in ranked if each.id in kept_out]
-        records |= _preferences(session, left, at, made)
-    most_named = max(LEAST_NAMED, 2 * len(records))
-    for each in ranked:
-        record = records.get(each.id)
-        if record is not None:
-            strength = max(each.parts["fused"] + each.parts.get("learned", 0.0), 0.0)
-            made.candidates.append(
-                Candidate(record=record, score=each.score, strength=strength, parts=each.parts, weak=each.id in weak)
-            )
-        elif each.id not in made.damaged:
-            why = WEAK if each.id in kept_out else NO_ROOM
-            if most_named:
-                most_named -= 1
-                made.excluded.append((each.id, each.version, why))
+    def add_fixed(self) -> None:
+        """Read what stands in a context whatever is asked: in one snapshot, for each reading opens and ends one."""
+        session = self.session
+        with session.store.together(session.tenant):
+            if self.at.seq is None:
+                blocks = core_of(session)
+                self.sections["core"], self.damaged_blocks = blocks.records, blocks.damaged
+                waiting = [each.id for each in proposals(session)]
             else:
-                made.unlisted[why.code] += 1
-    return made
+                # A state of the past is folded from the journal: once, and not for each section.
+                past = self._find({})
+                waiting = []
+                self.sections["core"] = [each for each in past if each.tier is Tier.CORE and self._lasts(each)]
+            for section, (belongs, narrowed) in _FIXED.items():
+                records = self._find(narrowed) if self.at.seq is None else past
+                self.sections[section] = [each for each in records if belongs(each) and self._lasts(each)]
+        more = len(waiting) - NAMED
+        why = replace(WAITING, detail=f"{WAITING.detail}, as {more:,} older ones do") if more > 0 else WAITING
+        self.excluded = [(name, 0, why) for name in waiting[-NAMED:]]
 
+    def _find(self, narrowed: dict[str, Any]) -> list[Record]:
+        """Return the records that pass a filter and may be shown; note damaged ones."""
+        session, filters = self.session, replace(self.everything, **narrowed)
+        found = session.store.find(session.tenant, filters, live_at=None, limit=None, as_of=self.at.seq)
+        self.damaged.extend(found.damaged)
+        return found.records if self.at.seq is None else still_shown(session, found.records)
 
-def _preferences(session: Session, ids: Sequence[str], at: Stand, made: _Recalled) -> dict[str, Record]:
-    """Return by id the first remembered preferences among some memories."""
-    found: dict[str, Record] = {}
-    for start in range(0, len(ids), TOKENS_A_READ):
-        read: dict[str, Record] = {}
-        _read(session, ids[start : start + TOKENS_A_READ], lambda _: MOST_HITS, at, made, read)
-        for name in ids[start : start + TOKENS_A_READ]:
-            if name in read and len(found) < PREFERENCES and tells_preference(read[name]):
-                found[name] = read[name]
-        if len(found) == PREFERENCES:
-            break
-    return found
+    def _lasts(self, record: Record) -> bool:
+        """Whether a record is active, or ended lately enough to be named among the exclusions."""
+        ended = record.expires_at is not None and record.expires_at <= self.at.now - REMEMBERED
+        return record.status is Status.ACTIVE and not ended
 
+    def add_recalled(self, objective: str) -> Recall:
+        """Rank memories for an objective, and read by rank those that may come in until they take all the room."""
+        from keepward.retrieval.advice import asks_advice
 
-def _read(
-    session: Session,
-    ids: Sequence[str],
-    more: Callable[[Sequence[Record]], int],
-    at: Stand,
-    made: _Recalled,
-    records: dict[str, Record],
-) -> None:
-    """Read memories in order, as many at once as ``more`` says of those read before, until it says 0."""
-    last: list[Record] = []
-    with session.store.together(session.tenant):
-        while ids and (step := more(last)):
-            part = session.store.records(session.tenant, ids[:step], as_of=at.seq)
-            last, ids = part.records, ids[step:]
-            made.damaged.extend(part.damaged)
-            if at.seq is not None:
-                last = still_shown(session, last)
-                if len(last) < len(part.records):
-                    made.notes = (f"left out: {WITHHELD}",)
-            records |= {each.id: each for each in last}
+        asked, policy, budget = self.asked, self.session.policy, self.asked.budget_tokens
+        rules = newest_rules(self.sections["pinned"], RULE_CAP)
+        # A rule beyond the cap is recalled like any other memory.
+        fixed = {
+            each.id
+            for section, records in self.sections.items()
+            for each in records
+            if section != "pinned" or each.kind is not Kind.RULE or each.id in rules
+        }
+        most = policy.max_items * SPARE if budget is None else max(LEAST_CANDIDATES, budget // TOKENS_A_CANDIDATE)
+        found, scored = rank(
+            self.session,
+            objective,
+            replace(self.everything, tiers=(Tier.EPISODIC.value, Tier.ARCHIVAL.value)),
+            limit=min(MOST_HITS, most + len(fixed)),
+            purpose=asked.purpose,
+            at=self.at,
+            gated=False,
+        )
+        seen = frozenset(asked.seen)
+        self.excluded += [(each.id, each.version, SEEN) for each in scored if each.id in seen and each.id not in fixed]
+        ranked = [each for each in scored if each.id not in fixed and each.id not in seen]
+        weak = set() if asked.include_weak else {each.id for each in ranked if each.weak}
+        records = self._read_until_full([each.id for each in ranked if each.id not in weak])
+        if weak and asks_advice(objective):
+            records |= self._read_preferences([each.id for each in ranked if each.id in weak])
+        most_named = max(LEAST_NAMED, 2 * len(records))
+        for each in ranked:
+            record = records.get(each.id)
+            if record is not None:
+                strength = max(each.parts["fused"] + each.parts.get("learned", 0.0), 0.0)
+                self.candidates.append(
+                    Candidate(record=record, score=each.score, strength=strength, parts=each.parts, weak=each.weak)
+                )
+            elif each.id not in self.damaged:
+                why = WEAK if each.id in weak else NO_ROOM
+                if most_named:
+                    most_named -= 1
+                    self.excluded.append((each.id, each.version, why))
+                else:
+                    self.unlisted[why.code] += 1
+        return found
 
+    def _read(self, ids: Sequence[str]) -> list[Record]:
+        """Return the records of some memories that may be shown; note damaged ones and those left out."""
+        found = self.session.store.records(self.session.tenant, ids, as_of=self.at.seq)
+        self.damaged.extend(found.damaged)
+        if self.at.seq is None:
+            return found.records
+        shown = still_shown(self.session, found.records)
+        if len(shown) < len(found.records):
+            self.notes = (f"left out: {WITHHELD}",)
+        return shown
 
-def _until_full(session: Session, asked: Asked, at: Stand, room: int) -> Callable[[Sequence[Record]], int]:
-    """Return a function from the memories read last to how many to read next; 0 when their texts fill the room."""
-    count = session.engine.counter.count
-    least = session.policy.least_trust.get(asked.purpose, Trust.UNKNOWN)
-    read = used = 0
+    def _read_until_full(self, ids: Sequence[str]) -> dict[str, Record]:
+        """Return memories by id, read in order until their texts take all the room."""
+        asked, policy, count = self.asked, self.session.policy, self.session.engine.counter.count
+        budget = policy.context_budget if asked.budget_tokens is None else asked.budget_tokens
+        room = min(budget, policy.retrieved_budget)
+        least = policy.least_trust.get(asked.purpose, Trust.UNKNOWN)
+        records: dict[str, Record] = {}
+        used, step = 0, max(LEAST_READ, room // TOKENS_A_READ)
+        with self.session.store.together(self.session.tenant):
+            while ids and used < room:
+                part = self._read(ids[:step])
+                ids = ids[step:]
+                for each in part:
+                    records[each.id] = each
+                    hidden = each.sensitivity is Sensitivity.SENSITIVE and not asked.include_sensitive
+                    if not hidden and each.effective_trust >= least and each.is_live(self.at.now):
+                        used += count(each.text) + BESIDE_A_TEXT
+                # As many as will do if they are as long as those before.
+                step = max(LEAST_READ, len(records) * (room - used) // used if used else room // TOKENS_A_READ)
+        return records
 
-    def more(last: Sequence[Record]) -> int:
-        nonlocal read, used
-        shown = (it for it in last if it.effective_trust >= least and it.is_live(at.now))
-        texts = (it.text for it in shown if asked.include_sensitive or it.sensitivity is not Sensitivity.SENSITIVE)
-        used += sum(count(text) + BESIDE_A_TEXT for text in texts)
-        read += len(last)
-        if used >= room:
-            return 0
-        # As many as will do if they are as long as those before.
-        return max(LEAST_READ, read * (room - used) // used if used else room // TOKENS_A_READ)
-
-    return more
+    def _read_preferences(self, ids: Sequence[str]) -> dict[str, Record]:
+        """Return by id the first remembered preferences among some memories."""
+        found: dict[str, Record] = {}
+        for start in range(0, len(ids), TOKENS_A_READ):
+            with self.session.store.together(self.session.tenant):
+                part = ids[start : start + TOKENS_A_READ]
+                read = {each.id: each for each in self._read(part)}
+            for name in part:
+                if name in read and len(found) < PREFERENCES and tells_preference(read[name]):
+                    found[name] = read[name]
+            if len(found) == PREFERENCES:
+                break
+        return found
 
 
 def _clean(document: tuple[str, str] | None) -> tuple[str, str] | None:
@@ -424,15 +371,15 @@ def held_in(inputs: Inputs, compiled: Compiled) -> list[Record]:
     return [record for group in groups for record in group if record.id in held]
 
 
-def _keep(session: Session, inputs: Inputs, compiled: Compiled, gathered: Gathered) -> CompiledContext:
-    notes, given = gathered.notes, held_in(inputs, compiled)
+def _keep(session: Session, gathered: Gathered, compiled: Compiled) -> CompiledContext:
+    inputs, notes, handed = gathered.inputs, gathered.notes, held_in(gathered.inputs, compiled)
     facts = {**compiled.facts, "context_id": compiled.context_id, "signals": list(gathered.used)}
-    note_handed(session, given)
+    note_handed(session, handed)
     receipt, unkept = keep_read(
         session,
         "compile",
         facts,
-        handed=given,
+        handed=handed,
         notes=notes,
         head=inputs.head,
         also=lambda writer: _keep_documents(writer, session, inputs),

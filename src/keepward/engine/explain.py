@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from keepward.context.render import pieces
 from keepward.context.render import replay as render_again
-from keepward.engine.contexts import Asked, compiled, held_in, sources, text_at
+from keepward.engine.contexts import ContextRequest, compiled, held_in, sources, text_at
 from keepward.engine.reranker import reranker_status
 from keepward.engine.review import pending
 from keepward.engine.session import Session, note_handed
@@ -283,7 +283,8 @@ def preview(session: Session, objective: str, **asked: Any) -> Explanation:
     """
     if not session.actor.may_decide:
         raise Unauthorised("a preview leaves no receipt; it takes a reviewer or the owner")
-    inputs, made, gathered = compiled(session, objective, "context", Asked(**asked))
+    gathered, made = compiled(session, objective, "context", ContextRequest(**asked))
+    inputs = gathered.inputs
     note_handed(session, held_in(inputs, made))
     documents = {"identity": inputs.identity, "user_file": inputs.user_file}
 

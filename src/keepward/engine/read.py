@@ -9,16 +9,15 @@ Invariants
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Hashable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from keepward.engine.features import usual_request, vectors_of
 from keepward.engine.index import from_database, unembedded
-from keepward.engine.reranker import ActiveReranker, active_reranker
+from keepward.engine.reranker import active_reranker
 from keepward.engine.session import Engine, Session
 from keepward.engine.view import (
     GRANT,
@@ -64,25 +63,14 @@ _WHY = {"text": "words", "vector": "meaning"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stand:
-    """Where a read stands: in the present, or after a commit of the past."""
+class ReadPoint:
+    """The state that a read sees: the present one, or that after a commit of the past."""
 
     #: Number of the commit; None in the present.
     seq: int | None
     now: datetime
-    #: The state that is read, by number and by name.
-    level: int
-    head: str
-
-
-@dataclass(slots=True, kw_only=True)
-class Need:
-    """How much of what is ranked has to be read."""
-
-    #: Returns, given what was read last, how many more to read; 0 for enough.
-    more: Callable[[Sequence[Record]], int]
-    #: What was ranked and not read, best first.
-    left: list[Scored] = field(default_factory=list)
+    #: The state that is read.
+    head: Head
 
 
 _AS_OF = (
@@ -131,28 +119,17 @@ def seq_of(session: Session, as_of: AsOf) -> int | None:
     return as_of
 
 
-def moment(session: Session, as_of: AsOf, seq: int | None) -> datetime:
-    """Return the clock of a read: now, the instant named, or that of the commit named."""
-    view = session.store.commit(session.tenant, str(seq)) if seq and not isinstance(as_of, datetime) else None
-    at = view.commit.at if view else session.clock.now()
-    return as_of if isinstance(as_of, datetime) else at
-
-
-def stand(session: Session, as_of: AsOf) -> Stand:
-    """Return where a read stands.
+def read_point(session: Session, as_of: AsOf) -> ReadPoint:
+    """Return the state that a read sees, and its clock: now, the instant named, or that of the commit named.
 
     Raises:
         NotFound, InvalidInput: as for ``seq_of``.
     """
-    seq, now, head = seq_of(session, as_of), session.clock.now(), Head(seq=0, hash=EMPTY_HASH)
-    # A commit is read whole, and some are large: instant and name come of one reading.
-    view = session.store.commit(session.tenant, str(seq)) if seq else None
-    if seq is None:
-        head = session.store.head(session.tenant)
-    elif view is not None:
+    seq, now = seq_of(session, as_of), session.clock.now()
+    head = session.store.head(session.tenant) if seq is None else Head(seq=0, hash=EMPTY_HASH)
+    if seq and (view := session.store.commit(session.tenant, str(seq))) is not None:
         now, head = view.commit.at, Head(seq=seq, hash=view.commit.hash)
-    instant = as_of if isinstance(as_of, datetime) else now
-    return Stand(seq=seq, now=instant, level=head.seq, head=head.name)
+    return ReadPoint(seq=seq, now=as_of if isinstance(as_of, datetime) else now, head=head)
 
 
 def recall(
@@ -200,16 +177,47 @@ def search(
     as_of: AsOf = None,
     gated: bool = True,
     order: str = "learned",
-    unread: Collection[str] = (),
-    need: Need | None = None,
-    at: Stand | None = None,
 ) -> Recall:
     """Recall without counting uses; ``gated`` off also returns what the purpose or sensitivity excludes.
 
-    What ``unread`` names takes its place in the ranking and is not among the hits; with a ``need``, memories are read
-    by rank until that is met. ``at`` is where ``as_of`` stands, if that is known already. What was ranked and does not
-    hold is named in ``withheld``, and in no note yet.
+    What was ranked and does not hold is named in ``withheld``, and in no note yet.
     """
+    at = read_point(session, as_of)
+    found, scored = rank(session, query, filters, limit=limit, purpose=purpose, at=at, gated=gated, order=order)
+    read = session.store.records(session.tenant, [each.id for each in scored], as_of=at.seq) if scored else Found()
+    records, notes = read.records, found.notes
+    if at.seq is not None:
+        records = still_shown(session, records)
+        notes += (f"left out: {WITHHELD}",) if len(records) < len(read.records) else ()
+    # The row was read after the ranking. One that ended in between is no answer any more.
+    shown = {record.id: record for record in records if record.is_live(at.now) and not is_textless(record)}
+    why = {used: tuple(_WHY[signal] for signal in used) for used in {each.used for each in scored}}
+    hits = [
+        Hit(
+            rank=place,
+            memory=shown[each.id],
+            score=each.score,
+            parts=each.parts,
+            why=why[each.used],
+            weak=each.weak,
+        )
+        for place, each in enumerate((each for each in scored if each.id in shown), 1)
+    ]
+    return replace(found, hits=tuple(hits), notes=notes, withheld=tuple(read.damaged))
+
+
+def rank(
+    session: Session,
+    query: str,
+    filters: Filter,
+    *,
+    limit: int,
+    purpose: str,
+    at: ReadPoint,
+    gated: bool = True,
+    order: str = "learned",
+) -> tuple[Recall, list[Scored]]:
+    """Rank memories and read none of them: return the answer without its hits, and what was ranked, best first."""
     if purpose not in PURPOSES:
         raise InvalidInput(unknown("purpose", purpose, PURPOSES))
     if order not in ORDERS:
@@ -218,45 +226,46 @@ def search(
         raise InvalidInput("there is nothing to look for: give a query")
     if len(query) > QUERY:
         raise InvalidInput(f"a query is at most {QUERY} characters: ask about the gist of it")
-    at = at or stand(session, as_of)
-    seq, now, name = at.seq, at.now, at.head
     if not (session.policy.enabled and session.policy.recall):
         what = "recall" if session.policy.enabled else "memory"
-        return Recall(hits=(), used=(), notes=(f"{what} is switched off by policy",), head=name, now=now)
-    asked, notes = _query(session.engine, query, now)
-    allowed = _allowed(session.engine, filters, purpose, now, gated=gated)
-    reranker, told = _reranker(session, asked, at.level) if order == "learned" else (None, [])
-    notes += told
-    database = seq is None and from_database(session.engine, session.tenant)
-    with _ranking(session, asked, allowed, filters, limit, seq=seq, database=database) as ranked:
-        index, lacking = ranked, ranked.unmatched(asked, allowed)
-        if seq is None and (lacking or ranked.stale):
-            index, lacking = _complete(session, asked, index, lacking, database=database)
+        return Recall(hits=(), used=(), notes=(f"{what} is switched off by policy",), head=at.head.name, now=at.now), []
+    asked, notes = _query(session.engine, query, at.now)
+    allowed = _allowed(session.engine, filters, purpose, at.now, gated=gated)
+    reranker = None
+    if order == "learned":
+        active = active_reranker(session, at.head.seq)
+        if active.fault is not None:
+            notes.append(f"the learned reranker was left out: {active.fault}; run `keepward doctor`")
+        elif (unfit := active.unfit(asked.vector_model)) is not None:
+            notes.append(f"the learned reranker was left out: {unfit}")
+        elif active.weights is not None:
+            reranker = active
+    database = at.seq is None and from_database(session.engine, session.tenant)
+
+    def texts(ids: Sequence[str]) -> dict[str, str]:
+        return {each.id: each.text for each in session.store.records(session.tenant, ids, as_of=at.seq).records}
+
+    with nullcontext() if database else session.indexes.lock:
+        index, lacking = _index(session, asked, allowed, filters, limit, at.seq, database=database)
         weights = reranker.weights if reranker else None
-        texts = partial(_texts, session, seq)
         scored = index.search(asked, allowed, limit, weights=weights, by_cosine=order == "cosine", texts=texts)
-    found = _read(session, [each for each in scored if each.id not in unread], need, seq)
-    if seq is not None:
-        past = still_shown(session, found.records)
-        notes += [f"left out: {WITHHELD}"] if len(past) < len(found.records) else []
-        found = replace(found, records=past)
-    hits = _hits(scored, found, now)
-    signals = {signal for each in scored for signal in each.used}
-    used = tuple(signal for signal in ("text", "vector") if signal in signals)
     if lacking:
-        notes.append(_apart(lacking, asked.vector_model, past=seq is not None))
+        many = "1 memory in reach has" if lacking == 1 else f"{lacking} memories in reach have"
+        note = f"{many} no vector of this embedder ({asked.vector_model}); found by words alone"
+        notes.append(f"{note} until `keepward reindex` has run" if at.seq is None else note)
     if reranker is not None:
         notes.append(f"the learned reranker {reranker.version} put them in order")
-    return Recall(
-        hits=hits,
-        used=used or ("text",),
+    signals = {signal for each in scored for signal in each.used}
+    found = Recall(
+        hits=(),
+        used=tuple(signal for signal in _WHY if signal in signals) or ("text",),
         notes=tuple(notes),
-        head=name,
-        now=now,
+        head=at.head.name,
+        now=at.now,
         reranker=reranker.version if reranker else None,
-        withheld=tuple(found.damaged),
         candidates="database" if database else "process",
     )
+    return found, scored
 
 
 def made_with(session: Session, found: Recall) -> dict[str, str]:
@@ -269,71 +278,32 @@ def made_with(session: Session, found: Recall) -> dict[str, str]:
     }
 
 
-@contextmanager
-def _ranking(
-    session: Session, asked: Query, allowed: Allowed, filters: Filter, limit: int, *, seq: int | None, database: bool
-) -> Iterator[Index]:
-    """Have the index at hand that ranks a query: a part of the present one from the database, or one in process."""
+def _index(
+    session: Session, asked: Query, allowed: Allowed, filters: Filter, limit: int, seq: int | None, *, database: bool
+) -> tuple[Index, int]:
+    """Return the index that ranks a query, and how many memories lack vectors; in process, the caller holds the lock.
+
+    From the database comes a part of it.
+    """
+    if seq is not None:
+        index = session.indexes.at(session.store, session.tenant, seq)
+        return index, index.unmatched(asked, allowed)
     if database:
         from keepward.engine.candidates import gather
 
-        yield gather(session.store, session.tenant, asked, allowed, filters, limit)
-        return
-    with session.indexes.lock:
-        if seq is None:
-            yield session.indexes.level(session.store, session.tenant)
-        else:
-            yield session.indexes.at(session.store, session.tenant, seq)
-
-
-def _texts(session: Session, seq: int | None, ids: Sequence[str]) -> dict[str, str]:
-    return {each.id: each.text for each in session.store.records(session.tenant, ids, as_of=seq).records}
-
-
-def _read(session: Session, wanted: Sequence[Scored], need: Need | None, seq: int | None) -> Found:
-    """Return the records of what was ranked, as far as there is need of them, of one snapshot."""
-    found = Found()
-    last: list[Record] = []
-    with session.store.together(session.tenant):
-        while wanted and (step := need.more(last) if need else MOST_HITS):
-            part = session.store.records(session.tenant, [each.id for each in wanted[:step]], as_of=seq)
-            last = part.records
-            found.records.extend(last)
-            found.damaged.extend(part.damaged)
-            wanted = wanted[step:]
-    if need:
-        need.left.extend(wanted)
-    return found
-
-
-def _complete(session: Session, asked: Query, index: Index, lacking: int, *, database: bool) -> tuple[Index, int]:
-    """Return the index and how many entries lack vectors, once those were taken in that were computed meanwhile."""
-    if asked.vector_model is None:
-        return index, 0
+        index = gather(session.store, session.tenant, asked, allowed, filters, limit)
+    else:
+        index = session.indexes.level(session.store, session.tenant)
+    lacking = index.unmatched(asked, allowed)
+    if asked.vector_model is None or not (lacking or index.stale):
+        return index, lacking
+    # Vectors that were computed meanwhile are taken in.
     whole = not unembedded(session)
     if not database and session.indexes.refreshed(session.tenant, whole=whole):
-        return session.indexes.level(session.store, session.tenant), 0
+        index = session.indexes.level(session.store, session.tenant)
     if not whole:
         session.engine.wake(wrote=False)
     return index, 0 if whole else lacking
-
-
-def _apart(lacking: int, model: str | None, *, past: bool) -> str:
-    """Return the sentence on memories without vectors of the embedder in use."""
-    many = "1 memory in reach has" if lacking == 1 else f"{lacking} memories in reach have"
-    told = f"{many} no vector of this embedder ({model}); found by words alone"
-    return told if past else f"{told} until `keepward reindex` has run"
-
-
-def _reranker(session: Session, asked: Query, seq: int) -> tuple[ActiveReranker | None, list[str]]:
-    """Return the reranker that orders a query at a commit, or None and what it could not do."""
-    active = active_reranker(session, seq)
-    if active.fault is not None:
-        return None, [f"the learned reranker was left out: {active.fault}; run `keepward doctor`"]
-    if active.weights is None:
-        return None, []
-    unfit = active.unfit(asked.vector_model)
-    return (active, []) if unfit is None else (None, [f"the learned reranker was left out: {unfit}"])
 
 
 def _query(engine: Engine, text: str, now: datetime) -> tuple[Query, list[str]]:
@@ -363,17 +333,14 @@ def _query(engine: Engine, text: str, now: datetime) -> tuple[Query, list[str]]:
 def _allowed(engine: Engine, filters: Filter, purpose: str, now: datetime, *, gated: bool) -> Allowed:
     from keepward.retrieval.index import Allowed
 
-    def some(names: Sequence[str]) -> frozenset[str] | None:
-        return frozenset(names) if names else None
-
     least = int(engine.policy.least_trust[purpose])
     return Allowed(
         scopes=frozenset(filters.scopes),
         now=to_micros(now),
-        tiers=some(filters.tiers),
-        kinds=some(filters.kinds),
-        tags=some(filters.tags),
-        content_types=some(filters.content_types),
+        tiers=frozenset(filters.tiers) or None,
+        kinds=frozenset(filters.kinds) or None,
+        tags=frozenset(filters.tags) or None,
+        content_types=frozenset(filters.content_types) or None,
         subject=filters.subject,
         category=filters.category,
         session=filters.session,
@@ -381,24 +348,6 @@ def _allowed(engine: Engine, filters: Filter, purpose: str, now: datetime, *, ga
         min_trust=least if gated and least else None,
         include_sensitive=filters.include_sensitive or not gated,
         ids=filters.ids,
-    )
-
-
-def _hits(scored: Sequence[Scored], found: Found, now: datetime) -> tuple[Hit, ...]:
-    # The row was read after the ranking. One that ended in between is no answer any more.
-    records = {record.id: record for record in found.records if record.is_live(now) and not is_textless(record)}
-    why = {used: tuple(_WHY[signal] for signal in used) for used in {each.used for each in scored}}
-    kept = [each for each in scored if each.id in records]
-    return tuple(
-        Hit(
-            rank=rank,
-            memory=records[each.id],
-            score=each.score,
-            parts=each.parts,
-            why=why[each.used],
-            weak=each.weak,
-        )
-        for rank, each in enumerate(kept, 1)
     )
 
 
@@ -410,8 +359,8 @@ def find(session: Session, filters: Filter, *, limit: int | None, include_ended:
     """
     check_limit(limit)
     check_names(tiers=filters.tiers, kinds=filters.kinds, content_types=filters.content_types)
-    seq = seq_of(session, as_of)
-    now = moment(session, as_of, seq)
+    at = read_point(session, as_of)
+    seq, now = at.seq, at.now
     live_at = None if include_ended else now
     filters = replace(filters, at=now)
     found = session.store.find(session.tenant, filters, live_at=live_at, limit=limit, as_of=seq)
@@ -438,15 +387,14 @@ def get(session: Session, memory_id: str, *, as_of: AsOf = None) -> Record:
     It has faded to then; how often it was used, and what was made from it, stand beside.
     """
     with session.store.together(session.tenant):
-        seq = seq_of(session, as_of)
-        record = fetch(session, memory_id, as_of=seq)
+        at = read_point(session, as_of)
+        record = fetch(session, memory_id, as_of=at.seq)
         count, last = session.store.usage(session.tenant, [record.id]).get(record.id, (0, None))
-        at = moment(session, as_of, seq)
         children = session.store.children(session.tenant, [record.id])
-        made = session.store.records(session.tenant, children, as_of=seq).records if children else []
+        made = session.store.records(session.tenant, children, as_of=at.seq).records if children else []
     return as_read(
         record,
-        at,
+        at.now,
         uses=count + session.engine.uses[session.tenant, record.id],
         last_used=session.engine.used_at.get((session.tenant, record.id), last),
         children=tuple(sorted(each.id for each in made if reaches(session, each.scope))),

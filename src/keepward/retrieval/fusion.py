@@ -79,14 +79,10 @@ RARE: Final = 3
 RARE_SHARE: Final = 0.01
 
 
-def crowd(counts: Places) -> Doubles:
-    """Return the further discount of a text of many units; 0 for up to `CROWD_FROM`."""
-    return np.asarray(CROWD * np.log(np.maximum(counts / CROWD_FROM, 1.0)), dtype=np.float64)
-
-
 def luck(counts: Places) -> Doubles:
     """Discount of the best cosine of n units; 0 for a single one."""
-    return LUCK * np.sqrt(2.0 * np.log(np.maximum(counts, 1))) + crowd(counts)
+    many = CROWD * np.log(np.maximum(counts / CROWD_FROM, 1.0))
+    return np.asarray(LUCK * np.sqrt(2.0 * np.log(np.maximum(counts, 1))) + many, dtype=np.float64)
 
 
 def words_weight(covered: Doubles, *, advice: bool) -> float:
@@ -94,18 +90,6 @@ def words_weight(covered: Doubles, *, advice: bool) -> float:
     singled_out = np.count_nonzero(covered) < SINGLED_OUT
     known = 1.0 if singled_out else min(1.0, float(covered.max()) / PLENTY)
     return known * (ADVICE_WORDS if advice else 1.0)
-
-
-def answered(scores: Doubles, usual: float, asking: Places, answering: Places) -> Doubles:
-    """Return what each candidate's score changes by, as the turn at each place of `asking` is answered by another.
-
-    A question is as near to the same question asked later as its answer is, and tells nothing.
-    """
-    passed = ANSWERED * np.maximum(scores[asking] - usual, 0.0)
-    change = np.zeros(len(scores))
-    change[asking] -= passed
-    change[answering] += passed
-    return change
 
 
 def particular(query: Floats, usual: Floats) -> Floats:

@@ -62,18 +62,13 @@ WEAK_BELOW: Final = {"minilm-l6-v2": (0.33, 0.10), "hashed": (0.20, 0.0)}
 WEAK_SHARE: Final = 0.7
 
 
-def is_hashed(model: str | None) -> bool:
-    """Whether an embedder hashes words and letters: its vectors have no meaning beyond these."""
-    return model is not None and model.startswith("hashed:")
-
-
 def direction_of(query: Query, signs: vectors.Signs) -> fusion.Direction:
     """Return the query's vector without the mean of all visible vectors.
 
     A request for advice has lost its usual part already. Hashed vectors are mostly zeros, whose signs have no mean.
     """
     vector = np.asarray(query.vector, dtype=np.float32)
-    if is_hashed(query.vector_model) or is_advice_or_task(query.text):
+    if str(query.vector_model).startswith("hashed:") or is_advice_or_task(query.text):
         return fusion.Direction(vector=vector)
     return fusion.apart(vector, signs)
 
@@ -116,9 +111,7 @@ class Index:
     __slots__ = (
         "_columns",
         "_dead",
-        "_heard",
         "_lengths",
-        "_roles",
         "_sights",
         "_stale",
         "_statistics",
@@ -136,10 +129,6 @@ class Index:
         #: Entries whose vectors were made by an earlier recipe.
         self._stale: set[str] = set()
         self._dead = 0
-        #: Names of speakers who are no people, in lower case, by code.
-        self._roles: dict[int, str] = {}
-        #: Speakers whose names were read so far.
-        self._heard = 0
         self._sights: dict[Allowed, Sight] = {}
 
     def __len__(self) -> int:
@@ -207,24 +196,25 @@ class Index:
         sight = self._sights.get(key)
         if sight is None or not sight.since <= allowed.now < sight.until:
             sight = look(self._columns, self._lengths.view, allowed, self._statistics)
-            sight = replace(sight, answers=self._answers_of(sight))
+            speakers = enumerate(map(str.casefold, self._columns.names("speaker")))
+            roles = {code: name for code, name in speakers if name in ROLES}
+            sight = replace(sight, roles=roles, answers=self._answers_of(sight, roles))
             while len(self._sights) >= _SIGHTS:
                 del self._sights[next(iter(self._sights))]
             self._sights[key] = sight
         return sight
 
-    def _answers_of(self, sight: Sight) -> Rows:
+    def _answers_of(self, sight: Sight, roles: Mapping[int, str]) -> Rows:
         """Return for each row that another person answers the row of the answer, and the row count for all others."""
         last, speaker = len(self._columns), self._columns["speaker"]
         answers = np.full(last, last, dtype=np.int32)
         if sight.sessions:
-            self._hear()
             asking = self._terms.postings(_ASKS)[0]
             asking = asking[sight.mask[asking]]
             asking = asking[sight.after[asking] < last]
             following = sight.after[asking]
             others = (speaker[following] != speaker[asking]) & (speaker[following] >= 0)
-            others &= ~np.isin(speaker[following], list(self._roles))
+            others &= ~np.isin(speaker[following], list(roles))
             answers[asking[others]] = following[others]
         return answers
 
@@ -338,7 +328,7 @@ class Index:
         covered = np.zeros(len(near.rows)) if cover is None else rounded(cover.full[near.rows])
         if near.compared.any():
             covered = rounded(fusion.words_weight(covered, advice=is_advice_or_task(found.query.text)) * covered)
-        feature = self._roles_of(found.query, near.rows) + self._preferred(found)
+        feature = self._roles_of(found.query, sight, near.rows) + self._preferred(found)
         weight = fusion.cosine_weight(near.mean)
         feature += rounded(self._answered(found, covered + weight * near.cosine + feature, weight * near.mean))
         score = covered + weight * near.cosine + feature
@@ -351,12 +341,19 @@ class Index:
         found.parts["newer"] = np.zeros(len(found.total))
 
     def _answered(self, found: _Found, scores: Doubles, usual: float) -> Doubles:
-        """Change for turns that ask another person something, and for those that answer."""
+        """Change for turns that ask another person something, and for those that answer.
+
+        A question is as near to the same question asked later as its answer is, and tells nothing.
+        """
         rows, answers = found.near.rows, found.sight.answers[found.near.rows]
         asking = np.flatnonzero(answers < len(self._columns))
         answering = np.minimum(np.searchsorted(rows, answers[asking]), len(rows) - 1)
         both = rows[answering] == answers[asking]
-        return fusion.answered(scores, usual, asking[both], answering[both])
+        passed = fusion.ANSWERED * np.maximum(scores[asking[both]] - usual, 0.0)
+        change = np.zeros(len(scores))
+        change[asking[both]] -= passed
+        change[answering[both]] += passed
+        return change
 
     def _best(self, found: _Found, count: int) -> Places:
         """Return places of the highest totals, best first, ties to the later position."""
@@ -389,7 +386,7 @@ class Index:
         )
         older, newer = np.nonzero(same)
         if texts is not None and len(older):
-            names = self._columns.ids.named(rows)
+            names = [self._columns.ids[row] for row in rows.tolist()]
             said = texts(sorted({names[place] for place in (*older, *newer)}))
             for old, new in zip(older.tolist(), newer.tolist(), strict=True):
                 if adds_qualifier(query.terms, said.get(names[old], ""), said.get(names[new], "")):
@@ -445,7 +442,7 @@ class Index:
         return list(
             map(
                 Scored,
-                self._columns.ids.named(rows),
+                [self._columns.ids[row] for row in rows.tolist()],
                 self._columns["version"][rows].tolist(),
                 rounded(np.clip(found.total[places] / most, 0.0, 1.0)).tolist(),
                 self._weak(found, rows, places).tolist(),
@@ -453,11 +450,6 @@ class Index:
                 map(flagged.__getitem__, zip(*(each.tolist() for each in signals.values()), strict=True)),
             )
         )
-
-    @property
-    def spaces(self) -> list[tuple[str, int]]:
-        """Models with their dimension of which there are vectors, most vectors first, ties by name."""
-        return sorted((each for each in self._units), key=lambda each: (-len(self._units[each]), each))
 
     def own_vectors(self, ids: Sequence[str], model: str, dim: int) -> tuple[Floats, Mask]:
         """Return each memory's own vector, float32 (n, dim), zeros where there is none, and which have one."""
@@ -494,17 +486,8 @@ class Index:
             reward += fusion.NAMED * self._terms.naming(rows, map(term_hash, sorted(known)))
         return reward
 
-    def _hear(self) -> None:
-        """Take note of new speakers whose name is a role."""
-        speakers = self._columns.names("speaker")
-        for code in range(self._heard, len(speakers)):
-            if (name := speakers[code].casefold()) in ROLES:
-                self._roles[code] = name
-        self._heard = len(speakers)
-
-    def _roles_of(self, query: Query, rows: Places) -> Doubles:
+    def _roles_of(self, query: Query, sight: Sight, rows: Places) -> Doubles:
         """Penalty for what the assistant said where the user is asked for, and the other way round."""
-        self._hear()
-        others = other_roles(query.text) if self._roles else frozenset()
-        other = [code for code, name in self._roles.items() if name in others]
+        others = other_roles(query.text) if sight.roles else frozenset()
+        other = [code for code, name in sight.roles.items() if name in others]
         return np.asarray(-fusion.OTHER_ROLE * np.isin(self._columns["speaker"][rows], other), dtype=np.float64)

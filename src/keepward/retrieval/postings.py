@@ -214,6 +214,8 @@ class Sight:
     session_norm: Floats
     #: Of all that the reader may see, where the rows are a part of it.
     statistics: Statistics | None
+    #: Names of speakers who are no people, in lower case, by code.
+    roles: Mapping[int, str] = field(default_factory=dict)
     #: Row that answers what each row asks, or the row count where none does.
     answers: Rows = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
     #: Of the vectors of each model that was asked in, by its id.

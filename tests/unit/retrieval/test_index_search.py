@@ -159,7 +159,6 @@ def entry_with(plain: Profile, units: np.ndarray) -> Profile:
         ({"trust": 1}, {"min_trust": 4}),
         ({"sensitive": True}, {}),
         ({"expires_at": 50}, {"now": 50}),
-        ({}, {"exclude": frozenset(("m002",))}),
     ],
 )
 def test_what_is_not_allowed_is_not_found(hidden: dict[str, Any], allowed: dict[str, Any]) -> None:
