@@ -22,7 +22,7 @@ WORKER = Path(__file__).parents[1] / "tests" / "acceptance" / "crowd.py"
 #: Processes, and commits of each.
 CROWDS = ((1, 500), (16, 500), (64, 50))
 GOAL = 500
-#: Writes elsewhere before the crowd forks: gates compile once what pays after a hundred texts.
+#: Writes elsewhere before the crowd forks: the first ones compile the rules.
 WARM = 150
 
 

@@ -30,7 +30,7 @@ from keepward.gates import pipeline
 from keepward.gates.detect.engine import Finding
 from keepward.gates.detect.likeness import Form
 from keepward.gates.detect.text import Text
-from keepward.gates.verdict import Case, View, texts
+from keepward.gates.verdict import Case, View
 from keepward.model import change as ask
 from keepward.model.memory import ContentType, Kind, Record, Status, Tier, importance_at
 from keepward.model.query import Filter
@@ -134,7 +134,7 @@ def personal(session: Session, case: Case, known: dict[str, tuple[Finding, ...]]
     """
     if session.redactor is None:
         return {}
-    stored = [text.text for _, text in texts(case)]
+    stored = [text.text for _, text in case.texts]
     for text in stored:
         if text not in known:
             spans = [_finding(text, *span) for span in session.redactor.find(text)]

@@ -23,7 +23,7 @@ from keepward.engine.view import reaches, seen, veiled, withholds
 from keepward.errors import Conflict, InvalidInput, NotFound, Unauthorised
 from keepward.gates import pipeline
 from keepward.gates.authority import vouches
-from keepward.gates.content import glance, scrub_private, scrub_secret
+from keepward.gates.content import scrub_private, scrub_secret
 from keepward.gates.detect.engine import Finding
 from keepward.gates.shape import ill_formed, oversized
 from keepward.gates.state import makes_room
@@ -275,7 +275,6 @@ def _judge_each(session: Session, changes: Sequence[Change], reason: str, draft:
         ]
         cases = [each[0] for each in folded if isinstance(each, tuple)]
         look_ahead(session, [case.after for case in cases], draft.overlay)
-        glance(cases)
     for change, known in zip(changes, folded, strict=True):
         try:
             judged = _judge(session, change, reason, draft, known)

@@ -36,14 +36,11 @@ from keepward.gates.verdict import (
     Verdict,
     View,
     as_data,
-    aside,
     is_source_text,
     is_turn,
     mapped,
     named,
     reasons_of,
-    texts,
-    whole,
 )
 from keepward.model.change import SAYING, Append
 from keepward.model.commit import Reason
@@ -51,43 +48,10 @@ from keepward.model.memory import Kind, Record, Sensitivity, Stability, Tier
 from keepward.model.policy import Policy
 from keepward.model.trust import ActorKind, Trust
 
-#: Texts that are looked at together, in characters: together with its disguises such a text is short to a sieve.
-TOGETHER = 1_900
-#: Stands between two of them; no pattern goes on beyond it.
-BETWEEN = "\n.\n"
 #: What can be told from an id for certain.
 _PLAIN = frozenset({"email", "phone", "iban", "us_ssn", "payment_card"})
 _MARKER = re.compile(r"\[[A-Z0-9_]+\]")
 _secret, _private, _order, _ethics, _noise = map(reasons_of, ("secrets", "privacy", "injection", "ethics", "noise"))
-
-
-def glance(cases: Iterable[Case]) -> None:
-    """Look at the texts of many cases together, so that where nothing rings none needs a look of its own."""
-    batch: list[Case] = []
-    size = 0
-    for case in cases:
-        text = whole(case)
-        if not text.is_plain or len(text.text) > TOGETHER // 2:
-            continue
-        if size + len(text.text) > TOGETHER:
-            _glance(batch)
-            batch, size = [], 0
-        batch.append(case)
-        size += len(text.text) + len(BETWEEN)
-    _glance(batch)
-
-
-def _glance(batch: list[Case]) -> None:
-    if len(batch) > 1:
-        text = Text(BETWEEN.join([whole(case).text for case in batch]))
-        silent = [each for each in (credentials, identifiers, orders) if each.calm(text)]
-        for case in batch:
-            case.found["calm"] = silent
-
-
-def _calm(case: Case, detector: Any) -> bool:
-    """Whether one look rules out that a detector finds anything in the case."""
-    return detector in case.found.get("calm", ()) or bool(detector.calm(whole(case)))
 
 
 def secrets(case: Case, view: View, policy: Policy) -> Verdict | None:
@@ -98,12 +62,11 @@ def secrets(case: Case, view: View, policy: Policy) -> Verdict | None:
     del view, policy
     if case.after.scope != "/" and scrub_secret(case.after.scope) != case.after.scope:
         return Refuse(reasons=(_secret("scope", "the scope holds what looks like a secret: choose another"),))
-    if _calm(case, credentials):
+    if credentials.calm(case.whole):
         return None
-    beside = aside(case)
-    if not credentials.scan(case.after.text) and not _spread(beside):
+    if not credentials.scan(case.after.text) and not _spread(case.aside):
         return None
-    found = [(name, finding) for name, text in texts(case) for finding in credentials.scan(text)]
+    found = [(name, finding) for name, text in case.texts for finding in credentials.scan(text)]
     source = is_source_text(case.after)
     lasting = [(name, finding) for name, finding in found if not source or name in NAMES or name in HANDLES]
     certain = [(name, finding) for name, finding in lasting if finding.certainty == "certain"]
@@ -113,8 +76,7 @@ def secrets(case: Case, view: View, policy: Policy) -> Verdict | None:
     if found:
         after = mapped(case.after, lambda _, text: scrub_secret(text))
         masked = replace(case, after=after, reason=scrub_secret(case.reason))
-        beside = aside(masked)
-    if _spread(beside):
+    if _spread(masked.aside):
         # The fields side by side make a secret that none of them holds: somebody has split one.
         return Refuse(reasons=(_secret("split_secret", "a secret is spread over several fields"),))
     if source and not lasting and _says_more(masked.after.text):
@@ -173,7 +135,7 @@ def privacy(case: Case, view: View, policy: Policy) -> Verdict | None:
     With consent they stay, and no context holds the memory unasked.
     """
     del policy
-    if not view.personal and _calm(case, identifiers):
+    if not view.personal and identifiers.calm(case.whole):
         return None
     # What stands already was judged when it was written: it may have been kept with consent.
     stood = set() if case.before is None else set(named(case.before))
@@ -181,7 +143,7 @@ def privacy(case: Case, view: View, policy: Policy) -> Verdict | None:
     found = sorted(
         {
             (name, finding.detector)
-            for name, text in texts(case)
+            for name, text in case.texts
             if (name, text.text) not in stood and not (derived and name in NAMES)
             for finding in _identifying(name, text, view)
         }
@@ -250,9 +212,9 @@ def injection(case: Case, view: View, policy: Policy) -> Verdict | None:
     del view, policy
     after = case.after
     soft = softly_worded_counts(after)
-    if not soft and _calm(case, orders):
+    if not soft and orders.calm(case.whole):
         return None
-    everything = whole(case)
+    everything = case.whole
     body = Text(after.text)
     found = list(orders.scan(body, likely=soft))
     if everything.text != after.text:
@@ -292,7 +254,7 @@ def _owners(pattern: str) -> Any:
 def ethics(case: Case, view: View, policy: Policy) -> Verdict | None:
     """Apply the owner's own rules on what may be remembered (``memory_ethics`` of the policy)."""
     del view
-    everything = whole(case).text if policy.memory_ethics else ""
+    everything = case.whole.text if policy.memory_ethics else ""
     fired = [
         rule
         for rule in policy.memory_ethics

@@ -14,12 +14,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Literal, assert_never
+from typing import Literal
 
 from keepward.gates import content, state
 from keepward.gates.authority import authority
 from keepward.gates.shape import shape
-from keepward.gates.verdict import Case, Gate, Quarantine, Refuse, Rewrite, Same, Verdict, View
+from keepward.gates.verdict import Case, Gate, Quarantine, Refuse, Same, Verdict, View
 from keepward.model.change import Revert
 from keepward.model.commit import Reason
 from keepward.model.memory import Record
@@ -42,8 +42,6 @@ GATES: tuple[tuple[str, Gate], ...] = (
 )
 #: What a rollback passes: it brings back what the gates have already judged.
 _FOR_REVERT = frozenset({"secrets", "authority", "capacity"})
-#: The gates that compare a memory with others, after all that rewrite it.
-_COMPARE = frozenset({"duplicate", "capacity"})
 
 #: Seconds of processor time that one gate may take for one change. Lengths are bounded before (see ``shape``), so
 #: that none comes near it; what does is somebody's find.
@@ -57,7 +55,14 @@ _MEMORY_OFF = Reason(
 )
 
 Decision = Literal["allow", "quarantine", "refuse", "same"]
-_STRICTEST_FIRST: tuple[Decision, ...] = ("refuse", "same", "quarantine")
+#: Decisions by the verdicts that lead to them, strictest first.
+_DECISIONS: tuple[tuple[type[Verdict], Decision], ...] = (
+    (Refuse, "refuse"),
+    (Same, "same"),
+    (Quarantine, "quarantine"),
+)
+#: The gates that compare a memory with others, after all that rewrite it.
+_COMPARE = frozenset({"duplicate", "capacity"})
 
 
 @dataclass(slots=True, kw_only=True)
@@ -83,62 +88,53 @@ def judge(
     meter: Callable[[], float] = float,
     compare: Callable[[Case, View], View] | None = None,
 ) -> Judged:
-    """Pass a case through every gate; ``meter`` tells the seconds of processor time that were used so far.
+    """Pass a case through every gate; ``meter`` returns the seconds of processor time used so far.
 
     ``compare`` adds to the view what the last gates compare with, for what those before them made of the case.
     """
-    judged = Judged(case=case, view=view)
     if not (policy.enabled and policy.capture):
-        judged.decision = "refuse"
-        judged.reasons.append(_CAPTURE_OFF if policy.enabled else _MEMORY_OFF)
-        return judged
-    reasons: dict[str, tuple[Reason, ...]] = {}
-    decisions: dict[str, Decision] = {}
-
-    gates = dict(GATES)
-
-    def ask(name: str) -> bool:
-        verdict = _ask(name, gates[name], judged.case, view, policy, meter)
-        if verdict is not None:
-            reasons[name] = verdict.reasons
-            _take(judged, name, verdict, decisions)
-        return verdict is not None
-
-    for name in gates:
+        off = _CAPTURE_OFF if policy.enabled else _MEMORY_OFF
+        return Judged(case=case, view=view, decision="refuse", reasons=[off])
+    found: dict[str, Verdict] = {}
+    for name, gate in GATES:
         if isinstance(case.change, Revert) and name not in _FOR_REVERT:
             continue
         if name in _COMPARE and compare is not None:
-            judged.view = view = compare(judged.case, view)
+            view = compare(case, view)
             compare = None
-        tier = judged.case.after.tier
-        objected = ask(name)
-        if judged.case.after.tier is not tier and "authority" in decisions:
-            del decisions["authority"], reasons["authority"]
-            ask("authority")
-        if objected and name == "shape" and "refuse" in decisions.values():
-            # What has no usable form is not worth comparing with anything.
+        verdict = _ask(name, gate, case, view, policy, meter)
+        if verdict is None:
+            continue
+        found[name] = verdict
+        tier, case = case.after.tier, _rewritten(case, verdict)
+        if case.after.tier is not tier and isinstance(found.get("authority"), Refuse | Quarantine):
+            del found["authority"]
+            again = _ask("authority", authority, case, view, policy, meter)
+            if again is not None:
+                found["authority"], case = again, _rewritten(case, again)
+        if name == "shape" and any(isinstance(each, Refuse) for each in found.values()):
+            # Text without a usable form is not worth comparing with anything.
             break
-    judged.reasons = [reason for name in gates for reason in reasons.get(name, ())]
-    judged.held = [reason for name in gates if decisions.get(name) == "quarantine" for reason in reasons.get(name, ())]
-    if decisions:
-        judged.decision = next(each for each in _STRICTEST_FIRST if each in decisions.values())
+    judged = Judged(case=case, view=view)
+    if not found:
+        return judged
+    verdicts = [found[name] for name, _ in GATES if name in found]
+    judged.reasons = [reason for each in verdicts for reason in each.reasons]
+    judged.held = [reason for each in verdicts if isinstance(each, Quarantine) for reason in each.reasons]
+    judged.existing = next((each.existing for each in verdicts if isinstance(each, Same)), None)
+    for kind, decision in _DECISIONS:
+        if any(isinstance(each, kind) for each in verdicts):
+            judged.decision = decision
+            break
     return judged
 
 
-def _take(judged: Judged, name: str, verdict: Verdict, decisions: dict[str, Decision]) -> None:
-    match verdict:
-        case Refuse():
-            decisions[name] = "refuse"
-        case Same():
-            decisions[name] = "same"
-            judged.existing = verdict.existing
-        case Quarantine() | Rewrite():
-            if isinstance(verdict, Quarantine):
-                decisions[name] = "quarantine"
-            reason = judged.case.reason if verdict.reason is None else verdict.reason
-            judged.case = replace(judged.case, after=verdict.after or judged.case.after, reason=reason)
-        case _:
-            assert_never(verdict)
+def _rewritten(case: Case, verdict: Verdict) -> Case:
+    """Return the case as the gates after this verdict see it."""
+    if isinstance(verdict, Refuse | Same):
+        return case
+    reason = case.reason if verdict.reason is None else verdict.reason
+    return replace(case, after=verdict.after or case.after, reason=reason)
 
 
 def _ask(name: str, gate: Gate, case: Case, view: View, policy: Policy, meter: Callable[[], float]) -> Verdict | None:

@@ -68,13 +68,15 @@ def duplicate(case: Case, view: View, policy: Policy) -> Verdict | None:
     after = case.after
     if case.before is not None and _says_nothing_new(case.before, after):
         return _same(case.before, "unchanged", "says exactly this already")
-    form = view.forms.get(after.text) or Form(after.text)
     # A program that writes a value to a key of its own sets it, and says nothing again.
     before, value = case.before, after.content_type is ContentType.STRUCTURED
-    own = before is not None and ((value and before.author == case.actor.label) or normalise(before.text) == form.plain)
-    if case.actor.kind not in _MAY_REAFFIRM and not own:
+    own = before is not None and (
+        (value and before.author == case.actor.label) or normalise(before.text) == normalise(after.text)
+    )
+    if view.echoes and case.actor.kind not in _MAY_REAFFIRM and not own:
+        plain = normalise(after.text)
         for old in view.echoes:
-            if normalise(old.text) == form.plain:
+            if normalise(old.text) == plain:
                 detail = f"{old.id} said this and no longer holds: to reaffirm it, revise that memory with a reason"
                 return Refuse(reasons=(_duplicate("echo", detail),))
     if case.before is not None:
@@ -83,6 +85,7 @@ def duplicate(case: Case, view: View, policy: Policy) -> Verdict | None:
         return _same_event(after, view)
     if after.key is not None:
         return None
+    form = view.forms.get(after.text) or Form(after.text)
     # Two pictures under one description are two memories, and so are two that other systems tell apart by name.
     others = [
         other

@@ -18,6 +18,7 @@ from typing import Any
 
 from keepward.gates.detect.engine import Finding
 from keepward.gates.detect.likeness import Form
+from keepward.gates.detect.tables import once
 from keepward.gates.detect.text import Text
 from keepward.model.change import Change, Retire
 from keepward.model.commit import Reason
@@ -26,7 +27,7 @@ from keepward.model.policy import Policy
 from keepward.model.trust import Actor, Trust
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Case:
     """One step under judgement."""
 
@@ -40,8 +41,26 @@ class Case:
     #: What would be stored; a Rewrite puts another in its place for the gates that follow.
     after: Record
     reason: str = ""
-    #: What ``texts`` and ``whole`` found: three gates read every text, and each is brought into normal form once.
-    found: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
+
+    @once
+    def strings(self) -> list[tuple[str, str]]:
+        """The (field name, text) of every non-empty stored text; the reason comes last."""
+        return [*named(self.after), *([("reason", self.reason)] if self.reason else ())]
+
+    @once
+    def texts(self) -> list[tuple[str, Text]]:
+        """The same as ``strings``, as detectors read them: each is brought into normal form once."""
+        return [(name, Text(text)) for name, text in self.strings]
+
+    @once
+    def whole(self) -> Text:
+        """All stored texts, one a line, for one quick look at once."""
+        return Text("\n".join([text for _, text in self.strings]))
+
+    @once
+    def aside(self) -> Text:
+        """All stored texts but the memory's own, one a line."""
+        return Text("\n".join([text for name, text in self.strings if name != "text"]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,36 +178,6 @@ _singles, _manies = attrgetter(*_FIELDS.values()), attrgetter(*WORD_LISTS)
 NAMES = frozenset({"key", "subject", "session", "job", "source"})
 #: Handles of other systems, and hashes: nobody reads them.
 HANDLES = frozenset({"aliases", "blob"})
-
-
-def _strings(case: Case) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] | None = case.found.get("strings")
-    if found is None:
-        found = case.found["strings"] = named(case.after)
-        if case.reason:
-            found.append(("reason", case.reason))
-    return found
-
-
-def texts(case: Case) -> list[tuple[str, Text]]:
-    """Return (field name, text) for every non-empty stored text of a case; the reason comes last."""
-    found: list[tuple[str, Text]] | None = case.found.get("texts")
-    if found is None:
-        found = case.found["texts"] = [(name, Text(text)) for name, text in _strings(case)]
-    return found
-
-
-def whole(case: Case) -> Text:
-    """Return all stored texts, one a line, for one quick look at once."""
-    found: Text | None = case.found.get("whole")
-    if found is None:
-        found = case.found["whole"] = Text("\n".join([text for _, text in _strings(case)]))
-    return found
-
-
-def aside(case: Case) -> Text:
-    """Return all stored texts but the memory's own, one a line, for one quick look at once."""
-    return Text("\n".join([text for name, text in _strings(case) if name != "text"]))
 
 
 def named(record: Record) -> list[tuple[str, str]]:

@@ -58,7 +58,6 @@ def test_the_same_words_of_another_origin_are_looked_at_anew():
 
 def test_a_text_that_one_look_clears_is_not_searched_for_secrets(monkeypatch):
     searched = []
-    # A process learns to clear a text at one look once it has met a hundred.
     monkeypatch.setattr(secrets, "calm", lambda text: text.text == "tea")
     monkeypatch.setattr(secrets, "scan", lambda text: searched.append(text.text) or [])
     for text in ("tea", f"the token is {SECRET}"):
@@ -79,7 +78,7 @@ def test_the_oldest_finding_is_forgotten_first(monkeypatch, looks):
     assert looks == ["one", "two", "three", "one"]
 
 
-def test_an_order_in_the_name_of_a_speaker_is_found():
+def test_a_speaker_that_holds_an_order_is_found():
     make = Maker()
     named = make.record("tea", speaker=ORDER, trust=Trust.WEB)
     assert [each.drop is None for each in screening.screen([make.record("coffee"), named])] == [True, False]

@@ -12,14 +12,14 @@ from __future__ import annotations
 import functools
 import itertools
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from keepward.gates.detect.checks import digits, high_entropy, ordinary, passphrase, placeholder, strong, wordy
 from keepward.gates.detect.engine import Finding, any_literal, located
 from keepward.gates.detect.rules import expanded, literals_of
 from keepward.gates.detect.tables import listed, read, words
-from keepward.gates.detect.text import Text
+from keepward.gates.detect.text import Text, occurs
 from keepward.model.patterns import regex
 
 _TABLE = "credentials_in_prose"
@@ -38,34 +38,22 @@ _CODE = regex(
 Groups = dict[str, tuple[int, int]]
 
 
-def patterns() -> tuple[str, tuple[str, ...]]:
-    """Return what stands in every text that a phrase finds something in, and patterns for `in_prose`, by their places.
-
-    The last one is of values near words.
-    """
-    telling, phrases = _phrases()
-    return telling, (*(pattern for _, pattern in phrases), _prefilter())
-
-
 @functools.cache
-def _phrases() -> tuple[str, tuple[tuple[str, str], ...]]:
+def phrases() -> tuple[str, tuple[tuple[str, str], ...]]:
+    """Return a pattern for what stands in every text that a phrase finds something in, and the phrases by kind."""
     tables = read(_TABLE)
-    phrases = tuple((row["kind"], expanded(row["pattern"], tables)) for row in tables["phrase"])
-    return "(?i)" + "|".join(tables["telling"]), phrases
+    found = tuple((row["kind"], expanded(row["pattern"], tables)) for row in tables["phrase"])
+    return "(?i)" + "|".join(tables["telling"]), found
 
 
-def in_prose(text: Text, places: Collection[int] | None) -> Iterator[Finding]:
-    """Yield values that prose presents as a password, PIN, code or key.
-
-    ``places`` are those of the `patterns` that may occur; None: all.
-    """
-    budget = iter(range(max(_MIN_TOLD, len(text.text) // _CHARACTERS_PER_TOLD)))
-    telling, phrases = _phrases()
-    if (places is None or places) and text.occurs(telling):
-        for place, (kind, pattern) in enumerate(phrases):
-            if places is None or place in places:
-                yield from _by_phrase(kind, pattern, text, budget)
-    if (places is None or len(phrases) in places) and text.occurs(_prefilter()):
+def in_prose(text: Text) -> Iterator[Finding]:
+    """Yield values that prose presents as a password, PIN, code or key."""
+    telling, found = phrases()
+    if text.occurs(telling):
+        budget = iter(range(max(_MIN_TOLD, len(text.text) // _CHARACTERS_PER_TOLD)))
+        for kind, pattern in found:
+            yield from _by_phrase(kind, pattern, text, budget)
+    if may_be_near_words(text):
         for start, end, _ in find(text.text):
             yield located(text, start, end, "told_secret", "likely")
 
@@ -74,11 +62,6 @@ def _by_phrase(kind: str, pattern: str, text: Text, budget: Iterator[int]) -> It
     whole = text.text
     for groups in text.groups(pattern):
         start, end = groups["v"]
-        if kind == "words":
-            phrase = whole[start:end].replace(",", " ").replace("-", " ").lower().split()
-            if len(phrase) >= 4 and _listed("glue").isdisjoint(phrase):
-                yield located(text, start, end, "told_secret", "likely")
-            continue
         if next(budget, None) is None:
             yield located(text, start, len(whole), "told_secret", "likely")
             return
@@ -677,13 +660,21 @@ def find(text: str) -> Iterator[tuple[int, int, str]]:
         yield from itertools.islice(_found(text), _MAX_VALUES)
 
 
+def may_be_near_words(text: Text) -> bool:
+    """Whether a line holds what every value near words needs: the shape of a value, and a word of what it opens."""
+    noun, value = _noun_and_value()
+    if not (text.occurs(noun) and text.occurs(value)):
+        return False
+    return any(occurs(noun, line) and occurs(value, line) for line in text.data.splitlines())
+
+
 @functools.cache
-def _prefilter() -> str:
-    """Return a pattern that occurs in every text in which a value is told."""
+def _noun_and_value() -> tuple[str, str]:
+    """Return a pattern for the words one of which is near every value, and one that occurs wherever a value does."""
     lists = read(_TABLE)["words"]
-    noun, seed = any_entry(lists[name] for name in _NOUNS), any_entry([lists["seed"]])
     spoken = any_literal(set(listed(lists["digit"])))
+    turn, seed, lock = (any_entry([lists[name]]) for name in ("turn", "seed", "lock"))
     digit = r"[\"“„«]\pL|\pL-\pL-|[0-9]{4}|[0-9]{3}[#*]|[0-9] ?[-–/ ] ?[0-9]|[0-9]\pL|[\pL._-][0-9]"
-    lock, turn = any_entry([lists["lock"]]), any_entry([lists["turn"]])
-    mark = rf"(?:{digit}|(?:{turn})\W+[0-9]|[0-9]\W+(?:{turn})|\pL[!#$&*?^_@.]\w|\p{{Ll}}\p{{Lu}}|{spoken}\W+{spoken})"
-    return rf"(?:{noun})[^\n]*{mark}|{mark}[^\n]*(?:{noun})|(?:{lock})[^\n]*[0-9]{{3}}|{seed}"
+    words = rf"(?:{turn})\W+[0-9]|[0-9]\W+(?:{turn})|{spoken}\W+{spoken}|{seed}|(?:{lock})[^\n]*[0-9]{{3}}"
+    noun = any_entry(lists[name] for name in _NOUNS)
+    return noun, rf"{digit}|\pL[!#$&*?^_@.]\w|\p{{Ll}}\p{{Lu}}|{words}"

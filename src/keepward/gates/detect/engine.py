@@ -1,8 +1,8 @@
-"""The engine under the detectors: rules with their literals, one search for many patterns, and redaction.
+"""The engine under the detectors: rules with their literals, one search for many literals, and redaction.
 
 Invariants
 (1) Patterns over user text run on google-re2, so a scan takes time linear in the text.
-(2) A pack runs a rule only where one of the rule's literals occurs; ordinary text costs one search.
+(2) A set runs a rule only where one of the rule's literals occurs; ordinary text costs one search.
 (3) Spans are half-open, in code points of the text that was given, whatever form matched.
 (4) A text that yields more than ``MAX_FINDINGS`` is covered to its end by one last finding: a flood hides
     nothing and costs no more than the limit.
@@ -12,12 +12,12 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from keepward.gates.detect.tables import once
-from keepward.gates.detect.text import Text, sieved
+from keepward.gates.detect.text import Text
 
 Certainty = Literal["certain", "likely"]
 #: Returns the part of a span that counts, None where it does not: of the text, the start and the end.
@@ -27,10 +27,6 @@ Check = Callable[[Text, int, int], tuple[int, int] | None]
 MAX_FINDINGS = 400
 #: Candidates a rule may look at in one text before the rest counts as a flood.
 MAX_CANDIDATES = 200
-#: Looks after which the literals of a pack, and the patterns of a sieve, are worth compiling together; and the longest
-#: text that one look is good for, in bytes.
-_PACK_PAYS_FROM, _SIEVE_PAYS_FROM = 100, 1_500
-SHORT = 8_192
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +67,7 @@ class Rule:
     gate: str = ""
     #: A pattern for the same with blanks, quotes and line ends taken out of it.
     split: str = ""
-    #: Whether no string tells at a glance where the pattern cannot match.
+    #: Whether its literals are too common to rule the pattern out.
     bare: bool = False
 
     @once
@@ -103,106 +99,38 @@ class Rule:
         return located(text, start, end, self.name, self.certainty)
 
 
-class Sieve:
-    """Many patterns asked at once, in a process that has many texts to ask them of.
-
-    Compiling them together takes as long as some 500 texts do without it, and each asks it several times; so it waits
-    until it pays. A long text is not asked here: patterns without a telling string would all read it.
-
-    ``behind`` holds, by a pattern that is asked first, the places of those that matter only where it occurs; they
-    count as absent from any other text. It spares the patterns that have no telling string of their own.
-    """
-
-    __slots__ = ("_asked", "_behind", "_filter", "_inner", "_open", "_patterns")
-
-    def __init__(
-        self, patterns: Callable[[], Iterable[str]], behind: Mapping[str, Collection[int]] | None = None
-    ) -> None:
-        self._patterns = patterns
-        self._behind = behind or {}
-        self._open: list[int] = []
-        self._inner: list[tuple[tuple[int, ...], Any]] = []
-        self._asked = 0
-        self._filter: Any = None
-
-    def _compile(self) -> None:
-        # Threads may do this at once: each comes to the same, and the filter is what says that it is done.
-        patterns = tuple(self._patterns())
-        hidden = {place for places in self._behind.values() for place in places}
-        self._open = [place for place in range(len(patterns)) if place not in hidden]
-        self._inner = [
-            (places, sieved([patterns[place] for place in places])) for places in map(tuple, self._behind.values())
-        ]
-        self._filter = sieved([*(patterns[place] for place in self._open), *self._behind])
-
-    def matching(self, data: bytes) -> Collection[int] | None:
-        """Return the places of the patterns that occur in UTF-8 text, None where each has to be asked by itself."""
-        if len(data) > SHORT:
-            return None
-        if self._filter is None:
-            self._asked += 1
-            if self._asked < _SIEVE_PAYS_FROM:
-                return None
-            self._compile()
-        found: Collection[int] = self._filter.Match(data) or ()
-        if not self._inner or not found:
-            return found
-        ends = len(self._open)
-        places = [self._open[each] for each in found if each < ends]
-        for group, inner in (self._inner[each - ends] for each in found if each >= ends):
-            places += [group[each] for each in inner.Match(data) or ()]
-        return places
-
-    def silent(self, data: bytes) -> bool:
-        """Whether it is known that no pattern occurs in UTF-8 text."""
-        found = self.matching(data)
-        return found is not None and not found
-
-
-class Pack:
-    """Rules that share one gate: a single search for any of their literals.
-
-    A new process looks for each literal by itself until compiling them together pays.
-    """
-
-    __slots__ = ("_asked", "_folded", "_gate", "_literals", "_set", "_users", "rules")
+class RuleSet:
+    """Rules that share a gate: a rule runs only where one of its literals occurs."""
 
     def __init__(self, rules: Iterable[Rule]) -> None:
         self.rules = tuple(rules)
-        self._literals = tuple(sorted({literal for rule in self.rules for literal in rule.literals}))
-        self._gate = any_literal(self._literals)
-        place = {literal: index for index, literal in enumerate(self._literals)}
-        users: list[list[int]] = [[] for _ in self._literals]
+        users: dict[str, list[int]] = {}
         for number, rule in enumerate(self.rules):
             for literal in rule.literals:
-                users[place[literal]].append(number)
-        self._users = tuple(map(tuple, users))
-        self._folded = tuple(map(str.casefold, self._literals))
-        self._set: Any = None
-        self._asked = 0
+                users.setdefault(literal, []).append(number)
+        self._users = users
+        #: A pattern that occurs wherever one of the rules may find something.
+        self.gate = any_literal(users)
 
-    def awake(self, text: Text) -> list[Rule]:
-        """The rules whose literals occur, in the order of the pack."""
-        found: Iterable[int] = ()
-        if self._pays(text):
-            if not text.occurs(self._gate):
-                return []
-            if self._set is None:
-                self._set = literal_set(self._literals, case_sensitive=False)
-            found = self._set.Match(text.data) if len(text.data) < 1 << 17 else ()
+    @once
+    def _literals(self) -> Any:
+        return literal_set(self._users, case_sensitive=False)
+
+    def candidates(self, text: Text) -> list[Rule]:
+        """Return the rules whose literals occur, in their order."""
+        if not text.occurs(self.gate):
+            return []
+        users = list(self._users.values())
+        found = self._literals.Match(text.data) if len(text.data) < 1 << 17 else ()
         if not found:
-            # The set gives up without a word when it runs out of memory; the plain test never does.
+            # RE2 returns nothing when it runs out of memory; this test always answers.
             folded = text.text.casefold()
-            found = [index for index, literal in enumerate(self._folded) if literal in folded]
-        return [self.rules[number] for number in sorted({n for index in found for n in self._users[index]})]
-
-    def _pays(self, text: Text) -> bool:
-        self._asked += 1
-        return self._set is not None or self._asked >= _PACK_PAYS_FROM or len(text.data) > SHORT
+            found = [place for place, literal in enumerate(self._users) if literal.casefold() in folded]
+        return [self.rules[number] for number in sorted({number for place in found for number in users[place]})]
 
     def scan(self, text: Text) -> Iterator[Finding]:
         """Yield findings rule by rule, in no overall order."""
-        for rule in self.awake(text):
+        for rule in self.candidates(text):
             yield from rule.findings(text)
 
 

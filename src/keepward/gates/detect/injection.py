@@ -13,11 +13,12 @@ import functools
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
-from keepward.gates.detect.engine import Certainty, Finding, Rule, Sieve, located, settled
+from keepward.gates.detect.engine import Certainty, Finding, Rule, located, settled
 from keepward.gates.detect.rules import any_word, load
 from keepward.gates.detect.tables import read
-from keepward.gates.detect.text import TRACES, Text, occurs, tag_text
+from keepward.gates.detect.text import TRACES, Text, occurs, sieved, tag_text
 
 #: Characters of a note that the model of words reads; a longer text is left to the rules.
 MAX_NOTE = 16_384
@@ -55,26 +56,28 @@ def _override(lists: str) -> Callable[[], str]:
 
 
 @functools.cache
-def _sieve() -> Sieve:
+def _filter() -> Any:
     """One search for all rules, and for what may hide an order."""
-    return Sieve(lambda: (*(rule.pattern for rule in _rules()), _SPELT, *TRACES))
+    return sieved((*(rule.pattern for rule in _rules()), _SPELT, *TRACES))
 
 
 @functools.cache
-def _disguised() -> tuple[tuple[Rule, ...], Sieve]:
+def _disguised() -> tuple[tuple[Rule, ...], Any]:
+    """Return the rules that also read disguised texts, and one search for them."""
     names = read("injection")["disguised"].split()
     rules = tuple(rule for rule in load("injection") if rule.name in names)
-    return rules, Sieve(lambda: (*(rule.pattern for rule in rules), read("injection")["closed_up"]))
+    return rules, sieved((*(rule.pattern for rule in rules), read("injection")["closed_up"]))
 
 
 def calm(text: Text) -> bool:
-    """Whether one look at the whole text rules out any certain finding, in it and in the lines it begins with.
+    """Whether a quick look rules out any certain finding in the text and in the lines it begins with.
 
     False means only that it has to be scanned. It says nothing of likely findings.
     """
-    if not text.is_plain or not _sieve().silent(text.data):
+    if not text.is_plain or _filter().Match(text.data) is not None:
         return False
-    return _undisguised(text.data.translate(None, _SEPARATOR_BYTES), *_disguises(text.data))
+    together = b"\n".join((text.data.translate(None, _SEPARATOR_BYTES), *_disguises(text.data)))
+    return _disguised()[1].Match(together) is None
 
 
 def scan(given: str | Text, *, likely: bool = True) -> list[Finding]:
@@ -111,10 +114,10 @@ def _certain(text: Text) -> Iterator[Finding]:
 
 
 def _by_rules(form: Text) -> Iterator[Finding]:
-    found = _sieve().matching(form.data)
-    for place, rule in enumerate(_rules()):
-        if found is None or place in found:
-            yield from rule.findings(form)
+    rules = _rules()
+    for place in _filter().Match(form.data) or ():
+        if place < len(rules):
+            yield from rules[place].findings(form)
 
 
 def _mangled(form: Text) -> Iterator[Finding]:
@@ -133,7 +136,7 @@ def _mangled(form: Text) -> Iterator[Finding]:
         closed_up = form.without(_SEPARATORS)
         if closed_up is not form:
             yield from _broken_up(form, closed_up, pattern)
-    if len(form.data) == len(form.text) and _undisguised(*_disguises(form.data)):
+    if form.text.isascii() and _disguised()[1].Match(b"\n".join(_disguises(form.data))) is None:
         return
     size = len(form.text)
     if any(map(str.isdigit, form.text)) or "@" in form.text or "$" in form.text:
@@ -147,13 +150,6 @@ def _mangled(form: Text) -> Iterator[Finding]:
             yield located(form, finding.start, finding.end, _DISGUISED, finding.certainty)
     for finding in core(Text(form.text[::-1])):
         yield located(form, size - finding.end, size - finding.start, _DISGUISED, finding.certainty)
-
-
-def _undisguised(*forms: bytes) -> bool:
-    """Whether no rule for disguised orders matches in any form of a text."""
-    sieve = _disguised()[1]
-    together = b"\n".join(forms)
-    return all(map(sieve.silent, forms)) if sieve.matching(together) is None else sieve.silent(together)
 
 
 def _disguises(data: bytes) -> tuple[bytes, bytes, bytes]:

@@ -6,17 +6,14 @@ value opens nothing. A documented format of a provider is never excused here.
 
 from __future__ import annotations
 
-import base64
 import bisect
 import functools
 import re
 from collections.abc import Iterable
 from typing import Any
 
-from keepward.gates.detect.checks import digits, high_entropy
 from keepward.gates.detect.engine import Finding
 from keepward.gates.detect.tables import listed
-from keepward.gates.detect.text import occurs
 from keepward.model.patterns import regex
 
 #: Detectors of a place and not of a format: whatever is written there is found.
@@ -61,16 +58,8 @@ _READ = regex(
     r"(?:process\.env|import\.meta|Deno\.env|os\.|System\.|Rails\.|ENV\b|env\(|getenv|config\(|settings\.|secrets\.|vars?\."
     r"|self\.|this\.|req\.|request\.|[$%<{[(]).*"
 )
-_READ_FOR_CERTAIN = regex(
-    r"(?:process\.env|import\.meta\.env|Deno\.env|os\.(?:environ|getenv)|System\.(?:getenv|Env))\b.*"
-)
-#: A name of code that ends as names of secrets do: ``shopSecretKey``.
-_NAMED = regex(r"[a-z]+(?:[A-Z][a-z]+)*(?:Secret|SecretKey|Password|Token)")
-#: A line of settings up to its value.
-_SETTING = regex(r"[ \t-]*[\w.]+[ \t]*[:=][ \t]*['\"]?\Z")
 #: A piece of a key block's body.
 _BODY = regex(r"[A-Za-z0-9+/=]{16,}")
-_CONSTANT = regex(r"[A-Z]+(?:_[A-Z]+)+")
 _ESCAPES = regex(r"(?:\\[xuU]?[0-9A-Za-z]{1,8})+")
 _COMMAND = regex(
     r"(?:sudo |\$ )?(?:aws|az|bash|bin|brew|bundle|cargo|cat|chmod|composer|curl|django-admin|docker|echo|export|flask"
@@ -78,38 +67,10 @@ _COMMAND = regex(
     r"|openssl|pass|php|pip|pipx|pnpm|poetry|psql|pwgen|pytest|python3?|rails|rake|redis-cli|ruby|ssh|ssh-keygen"
     r"|systemctl|terraform|uv|uuidgen|vault|wget|yarn)(?: .*)?"
 )
-_ERROR = regex(r"(?:\w+\.)*\w*(?:Error|Exception|Warning|Failure|Denied)")
 _DIGEST = regex(r"(?:sha\d{1,3}|md5|blake2b)[:-].*", re.IGNORECASE)
-_DIGEST_OF = regex(r"(?:sha\d{1,3}|md5|blake2b)[:-]\Z", re.IGNORECASE)
-_TEST_CODE = (
-    r"\b(?:describe|context|it|test|specify)\(\s*['\"`]|\bdef test_|@pytest|@Test\b|func Test|\bexpect\(|\bassert"
-    r"|\bmock|\bpage\.(?:fill|getBy)|\bcy\.|Factory\b|\bfixtures?\b|\bseeds?\b|monkeypatch|testcontainers|\bt\.Run\("
-)
-_LETTERS = regex("[A-Za-z]{4}")
-_UNLEET = str.maketrans("0134579@$!", "oleastgasi")
-_EXAMPLE = regex(
-    r"(?:looks? like|for example|e\.g\.|such as|something like|in the form|prints|returns|outputs)[ :`'\"]{1,4}\Z",
-    re.IGNORECASE,
-)
-#: What comes before a literal of code.
-_LITERAL = regex(r"(?:[=(\[{,]|\w['\"]?\s?:|=>)\s*['\"`]\Z")
-#: A parameter of a shell up to the message that is shown when it is not set: ``${API_KEY:?not set}``.
-_UNSET = regex(r"\$\{\w+:?[?+]?\Z")
-#: A regular expression, or an option of a command.
-_SYNTAX = regex(r"\^?\(\?[=!:<].*|\^.*[\[{\\].*|--[a-z][a-z-]+(?:=.*)?")
 _HEX = regex("[0-9A-Fa-f]+")
 _SECRET_WORD = regex("key|token|secret|passw|pwd", re.IGNORECASE)
 _GNUPG = regex(r"\bgpg|GPG|PGP\b")
-#: The beginning of a line of code.
-_CODE_LINE = regex(
-    r"\s*(?:const|let|var|private|public|protected|static|final|val|def|func|fn|export|return|await|app\.|self\.|this\.)"
-    r"\b[^\n]*[=({]|\s*(?:CREATE|ALTER|INSERT|UPDATE|SELECT|GRANT)\b"
-)
-#: Words before a hash that show what one looks like.
-_SHOWN = regex(
-    r"(?:looks? like|example|e\.g\.|such as|something like|in the form|returns?|prints?|gives?|yields?)\W",
-    re.IGNORECASE,
-)
 #: Parts of published examples: of jwt.io, of Wikipedia's page on bcrypt, and of the manuals of FastAPI and PHP.
 _PUBLISHED = (
     "eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9lI",
@@ -119,8 +80,6 @@ _PUBLISHED = (
     ".vGA1O9wmRjrwAVXD98HNOgsNpDczlqm3Jq7KnEd1rVAGv3Fykk1a",
 )
 _FENCE = regex("```")
-#: Characters of which a line of code holds one, and prose seldom.
-_CODE_SIGNS = frozenset("(){}[];=<>")
 #: Longer values are made by a generator.
 _LONGEST = 120
 #: Findings of one text that are looked at.
@@ -140,27 +99,14 @@ class _Sample:
         """Places of the marks that open and close blocks of code."""
         return [match.start() for match in _FENCE.finditer(self.text)]
 
-    @functools.cached_property
-    def is_test_code(self) -> bool:
-        """Whether the text holds the code of a test or of its data."""
-        return occurs(_TEST_CODE, self.text.encode("utf-8", "replace"))
-
     def before(self, start: int, size: int) -> str:
         """Return up to so many characters before a place."""
         return self.text[max(0, start - size) : start]
 
-    def line_before(self, start: int) -> str:
-        """Return the line up to a place, of a long line its last part."""
-        return self.before(start, _LINE).rpartition("\n")[2]
-
-    def is_fenced(self, start: int) -> bool:
-        """Whether a place is in a fenced block of code."""
-        return bisect.bisect(self.fences, start - 1) % 2 == 1
-
     def is_code(self, start: int) -> bool:
-        """Whether a place is fenced, between backticks, or on a line that begins as code does."""
-        line = self.line_before(start)
-        return self.is_fenced(start) or line.count("`") % 2 == 1 or _CODE_LINE.match(line) is not None
+        """Whether a place is in a fenced block of code, or between backticks."""
+        line = self.before(start, _LINE).rpartition("\n")[2]
+        return bisect.bisect(self.fences, start - 1) % 2 == 1 or line.count("`") % 2 == 1
 
 
 def without_stand_ins(text: str, findings: Iterable[Finding]) -> list[Finding]:
@@ -174,30 +120,19 @@ def _is_placeholder(sample: _Sample, finding: Finding) -> bool:
     if not value or any(part in value for part in _PUBLISHED):
         return True
     if finding.detector == "password_hash":
-        return is_counted(value) or _SHOWN.search(sample.before(start, 60)) is not None
+        return is_counted(value)
     if finding.detector == "private_key":
         return value[0] == "-" and not any(map(_is_mixed, _BODY.findall(value)))
     likely = finding.certainty == "likely"
     if len(value) > _LONGEST or not (likely or finding.detector in _OF_A_PLACE):
         return False
-    before = sample.before(start, 60)
-    unset = _UNSET.search(before) and (value[0] in "?+" or before[-1] in "?+")
-    if unset or _READ_FOR_CERTAIN.fullmatch(value) or _SYNTAX.fullmatch(value):
-        return True
     told = finding.detector == "told_secret"
-    literal = _LITERAL.search(before) is not None
-    code = not told or literal or sample.is_code(start)
-    if is_made_up(value.split("&", 1)[0]) or any(each.fullmatch(value) for each in (_CONSTANT, _READ, _NAMED)):
-        return code or _SETTING.match(sample.line_before(start)) is not None
+    code = not told or sample.is_code(start)
+    if is_made_up(value.split("&", 1)[0]) or _READ.fullmatch(value):
+        return code
     if likely and code and (is_counted(value) or _ESCAPES.fullmatch(value) or len(set(value)) == 1):
         return True
-    if (finding.detector == "secret_assignment" or (told and literal)) and _is_test_value(sample, value):
-        return True
-    if not told:
-        return False
-    if _is_digest(sample, start, value) or names_code(value) or _EXAMPLE.search(before):
-        return True
-    return before.endswith("```") or _is_part_of_code(sample, finding, value)
+    return told and (_is_digest(sample, start, value) or names_code(value) or sample.before(start, 3) == "```")
 
 
 @functools.cache
@@ -211,17 +146,8 @@ def _made_up() -> Any:
 
 
 def is_made_up(value: str) -> bool:
-    """Whether a value is made of the words that stand for secrets, or encodes such: ``your-secret-key``."""
-    return _made_up().match(value) is not None or _made_up().match(_decoded(value)) is not None
-
-
-def _decoded(value: str) -> str:
-    """Return the printable text that a value encodes in base64, else the empty text."""
-    try:
-        text = base64.b64decode(value, validate=True).decode("ascii").rstrip("\n")
-    except ValueError:
-        return ""
-    return text if text.isprintable() else ""
+    """Whether a value is made of the words that stand for secrets: ``your-secret-key``."""
+    return _made_up().match(value) is not None
 
 
 def _is_mixed(value: str) -> bool:
@@ -243,10 +169,8 @@ def _in_a_row(part: str) -> bool:
 
 
 def _is_digest(sample: _Sample, start: int, value: str) -> bool:
-    """Whether a value is a digest by the name before it, or a commit, a checksum or the id of a key of GnuPG."""
+    """Whether a value is a commit, a checksum or the id of a key of GnuPG."""
     before = sample.before(start, _NEAR)
-    if _DIGEST_OF.search(before[-10:]):
-        return True
     if not _HEX.fullmatch(value) or len(value) not in {16, 40, 64}:
         return False
     if len(value) == 16:
@@ -255,26 +179,5 @@ def _is_digest(sample: _Sample, start: int, value: str) -> bool:
 
 
 def names_code(value: str) -> bool:
-    """Whether a value is a command, an error or a digest: ``openssl rand -hex 32``, ``smtplib.SMTPException``."""
-    return any(pattern.fullmatch(value) for pattern in (_COMMAND, _ERROR, _DIGEST))
-
-
-def _is_part_of_code(sample: _Sample, finding: Finding, value: str) -> bool:
-    """Whether a value that is not random is a piece of a longer expression of code."""
-    if (high_entropy(value) and digits(value) >= 3) or not sample.is_code(finding.start):
-        return False
-    before = sample.line_before(finding.start)
-    after = sample.text[finding.end : finding.end + _NEAR].partition("\n")[0]
-    if not sample.is_fenced(finding.start) and "`" in before:
-        # Between backticks the span counts: `password` is a name, and `pw = get("x")` an expression.
-        before, after = before.rpartition("`")[2], after.partition("`")[0]
-    return not before.lstrip().startswith(("#", "//", "--")) and not _CODE_SIGNS.isdisjoint(before + after)
-
-
-def _is_test_value(sample: _Sample, value: str) -> bool:
-    """Whether somebody made up a value for a test: a short one with a word in it, in the code of a test."""
-    if len(value) > 24 or not sample.is_test_code:
-        return False
-    if len(value) >= 16 and high_entropy(value) and digits(value) >= 3:
-        return False
-    return _LETTERS.search(value) is not None or _LETTERS.search(value.translate(_UNLEET)) is not None
+    """Whether a value is a command or a digest: ``openssl rand -hex 32``, ``sha256:4bf5...``."""
+    return any(pattern.fullmatch(value) for pattern in (_COMMAND, _DIGEST))

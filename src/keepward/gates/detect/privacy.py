@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from keepward.gates.detect.checks import digits
-from keepward.gates.detect.engine import SHORT, Check, Finding, Pack, Rule, Sieve, settled
+from keepward.gates.detect.engine import Check, Finding, Rule, RuleSet, settled
 from keepward.gates.detect.rules import any_word, literals_of
 from keepward.gates.detect.tables import columns, listed, read, words
-from keepward.gates.detect.text import Text, occurs
+from keepward.gates.detect.text import Text
 
 Span = tuple[int, int] | None
 
@@ -35,7 +35,7 @@ class _Rules:
 
     forms: tuple[Rule, ...]
     shapes: tuple[Rule, ...]
-    labelled: Pack
+    labelled: RuleSet
     #: Patterns that occur wherever a shape does, and wherever a label does.
     any_shape: str
     any_label: str
@@ -66,7 +66,7 @@ def _rules() -> _Rules:
     return _Rules(
         forms=tuple(forms),
         shapes=tuple(shapes),
-        labelled=Pack(labelled),
+        labelled=RuleSet(labelled),
         any_shape="|".join(f"(?:{rule.pattern})" for rule in shapes),
         any_label=rf"(?i){_EDGE}{any_word(dict.fromkeys(labels))}{_NO_LETTER}",
     )
@@ -83,20 +83,12 @@ def _rule(row: dict[str, str], pattern: str, literals: Sequence[str], *checks: C
     )
 
 
-@functools.cache
-def _anything() -> Sieve:
-    rules = _rules()
-    return Sieve(lambda: (*(rule.gate or rule.pattern for rule in rules.forms), rules.any_shape, rules.any_label))
-
-
 def calm(text: Text) -> bool:
-    """Whether one look at the whole text rules out any finding, in it and in each of its lines.
+    """Whether a quick look rules out any finding in the text and in each of its lines.
 
     False means only that it has to be scanned.
     """
-    if not text.is_plain:
-        return False
-    return not occurs(_ANY_DIGITS, text.data) or _anything().silent(text.data)
+    return text.is_plain and not text.occurs(_ANY_DIGITS)
 
 
 def scan(given: str | Text) -> list[Finding]:
@@ -115,7 +107,7 @@ def _all(form: Text) -> Iterator[Finding]:
     for rule in rules.forms:
         yield from rule.findings(form)
     # All shapes in one pattern have too many states for a long text of numbers: it takes ten times what each takes.
-    if len(form.data) > SHORT or form.occurs(rules.any_shape):
+    if len(form.data) > 8_192 or form.occurs(rules.any_shape):
         for rule in rules.shapes:
             yield from rule.findings(form)
     if form.occurs(rules.any_label):

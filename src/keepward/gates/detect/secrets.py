@@ -14,9 +14,11 @@ Invariants
 from __future__ import annotations
 
 import functools
+import itertools
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from keepward.gates.detect import credentials_in_prose, placeholders
 from keepward.gates.detect.checks import (
@@ -30,10 +32,10 @@ from keepward.gates.detect.checks import (
     placeholder,
     strong,
 )
-from keepward.gates.detect.engine import Finding, Pack, Rule, Sieve, located, quoted, settled
+from keepward.gates.detect.engine import Finding, Rule, RuleSet, located, quoted, settled
 from keepward.gates.detect.rules import any_word, made
 from keepward.gates.detect.tables import columns, listed, read
-from keepward.gates.detect.text import TRACES, Text
+from keepward.gates.detect.text import TRACES, Text, sieved
 from keepward.model.patterns import regex
 
 _JUNK = " \t\r\n\"'`+\\"
@@ -86,7 +88,8 @@ def _rules() -> Iterator[Rule]:
         for form in forms:
             literal = max(TOKEN_RUN.sub(" ", form).split(), key=len).lower()
             checks = f"apart not_example spread:{form.index('{')}"
-            yield made({"name": name, "checks": checks}, functools.partial(_token_pattern, form), (literal,))
+            made_row: dict[str, Any] = {"name": name, "checks": checks, "bare": len(literal) < 5}
+            yield made(made_row, functools.partial(_token_pattern, form), (literal,))
 
 
 def _token_pattern(form: str) -> str:
@@ -100,12 +103,14 @@ def _token_pattern(form: str) -> str:
 
 
 @functools.cache
-def _pack() -> Pack:
-    return Pack(_rules())
+def _rule_sets() -> tuple[RuleSet, RuleSet]:
+    """Return the rules with telling literals, and those whose matches all hold a `RUN` (``bare``)."""
+    rules = tuple(_rules())
+    return RuleSet(rule for rule in rules if not rule.bare), RuleSet(rule for rule in rules if rule.bare)
 
 
 @functools.cache
-def _services() -> Pack:
+def _services() -> RuleSet:
     """Return rules for values beside the names of services, in an assignment: one for each line of names."""
     table = read("secrets")["services"]
 
@@ -113,53 +118,42 @@ def _services() -> Pack:
         written = lambda: rf"(?i)\b{any_word(names)}{table['between']}(?P<v>{table['value']})"  # noqa: E731
         return made({"name": "service_key", "certainty": "likely", "checks": "service_value"}, written, names)
 
-    return Pack(rule(line.split()) for line in table["names"].splitlines())
+    return RuleSet(rule(line.split()) for line in table["names"].splitlines())
 
 
 @functools.cache
-def _split_pack() -> tuple[Pack, Sieve]:
-    """Return rules for a text without blanks, quotes and line ends, and one search for all of them."""
-    split = (rule for rule in _pack().rules if rule.split)
-    pack = Pack(
-        Rule(name=rule.name, written=functools.partial(str, rule.split), literals=rule.literals) for rule in split
-    )
-    return pack, Sieve(lambda: (rule.pattern for rule in pack.rules))
+def _split_rules() -> tuple[tuple[Rule, ...], Any]:
+    """Return the rules that also read a text without blanks, quotes and line ends, and one search for them."""
+    rules = tuple(rule for each in _rule_sets() for rule in each.rules if rule.split)
+    return rules, sieved([rule.split for rule in rules])
 
 
 @functools.cache
-def _anything() -> Sieve:
-    """One search for rules, keys of services, assignments, told values and encodings, in this order."""
-    rules = _pack().rules
-    bare = [place for place, rule in enumerate(rules) if rule.bare]
-    telling, said = credentials_in_prose.patterns()
-    first, english = len(rules) + 2, len(said) - 1
-    others = (read("secrets")["services"]["gate"], read("credentials_in_prose")["assigned"]["gate"], *said, *TRACES)
-    return Sieve(
-        lambda: (*(rule.pattern for rule in rules), *others), {RUN: bare, telling: range(first, first + english)}
-    )
+def _gate() -> str:
+    """Return a pattern that occurs in every text with a secret that is whole and not told near words."""
+    assigned, services = read("credentials_in_prose")["assigned"]["gate"], read("secrets")["services"]["gate"]
+    gates = (_rule_sets()[0].gate, RUN, assigned, services, credentials_in_prose.phrases()[0], *TRACES)
+    return "|".join(f"(?:{gate})" for gate in gates)
 
 
 def calm(text: Text) -> bool:
-    """Whether one look at the whole text rules out any finding, in it and in each of its lines.
+    """Whether a quick look rules out any finding in the text and in each of its lines.
 
     False means only that it has to be scanned.
     """
-    if not text.is_plain or not _anything().silent(text.data):
+    if not text.is_plain or text.occurs(_gate()) or credentials_in_prose.may_be_near_words(text):
         return False
-    return _split_pack()[1].silent(text.data.translate(None, _JUNK_BYTES))
+    return _split_rules()[1].Match(text.data.translate(None, _JUNK_BYTES)) is None
 
 
 def scan(given: str | Text) -> list[Finding]:
     """Return what looks like a secret, by start of span, then end, longer first."""
     text = given if isinstance(given, Text) else Text(given)
     form = text.normal
-    if form.text == text.text:
-        findings = list(_plain(text, _anything().matching(text.data)))
-    else:
-        findings = list(_plain(form))
-        if form.origin is None:
-            # A folded letter may have been part of the secret itself.
-            findings += _plain(text)
+    findings = list(_plain(form))
+    if form.text != text.text and form.origin is None:
+        # A folded letter may have been part of the secret itself.
+        findings += _plain(text)
     if form.unescaped is not None:
         findings += _plain(form.unescaped)
     for piece in form.hidden:
@@ -168,50 +162,40 @@ def scan(given: str | Text) -> list[Finding]:
         if inner is not None:
             found = Finding(detector=inner.detector, start=piece.start, end=piece.end, certainty=inner.certainty)
             findings.append(found)
-    if not _split_pack()[1].silent(form.data.translate(None, _JUNK_BYTES)):
-        findings += _split(form)
+    findings += _split(form)
     return settled(placeholders.without_stand_ins(text.text, findings), len(text.text))
 
 
-def _plain(text: Text, occurring: Collection[int] | None = None) -> Iterator[Finding]:
-    """Yield findings of all rules, or only of those that are known to occur, by their places in ``_anything``."""
-    rules = len(_pack().rules)
-    if occurring is None or occurring:
-        if occurring is None or min(occurring) < rules:
-            yield from _pack().scan(text)
-        # Names of services are looked for where a value stands that may be a key: most texts have none.
-        if (occurring is None or rules in occurring) and text.occurs(read("secrets")["services"]["gate"]):
-            yield from _services().scan(text)
-        yield from _assigned(text)
-        yield from credentials_in_prose.in_prose(
-            text, None if occurring is None else {place - rules - 2 for place in occurring}
-        )
+def _plain(text: Text) -> Iterator[Finding]:
+    """Yield the findings in one form of a text."""
+    telling, bare = _rule_sets()
+    yield from telling.scan(text)
+    if text.occurs(RUN):
+        yield from bare.scan(text)
+    # Names of services are looked for where a value stands that may be a key: most texts have none.
+    if text.occurs(read("secrets")["services"]["gate"]):
+        yield from _services().scan(text)
+    yield from _assigned(text)
+    yield from credentials_in_prose.in_prose(text)
 
 
 def _split(form: Text) -> Iterator[Finding]:
     """Find keys broken up by blanks, line ends, quotes and plus signs."""
-    whole = form.text
-    tight = Text(form.data.translate(None, _JUNK_BYTES).decode())
-    rules = _split_pack()[0].awake(tight)
-    if not rules or len(tight.text) == len(whole):
+    rules, filter_ = _split_rules()
+    tight = form.data.translate(None, _JUNK_BYTES)
+    places = filter_.Match(tight)
+    if places is None or len(tight) == len(form.data):
         return
-    kept = form.places_without(_JUNK)
-    for rule in rules:
-        for count, (start, end) in enumerate(tight.spans(rule.pattern)):
-            if count > 200:
-                return
-            body = tight.text[start:end]
+    whole, closed_up, kept = form.text, Text(tight.decode()), form.places_without(_JUNK)
+    for rule in map(rules.__getitem__, places):
+        for start, end in itertools.islice(closed_up.spans(rule.split), 200):
+            body = closed_up.text[start:end]
             first, last = kept[start], kept[end - 1] + 1
             while last < len(whole) and (whole[last] in "-_" or (whole[last].isascii() and whole[last].isalnum())):
                 last += 1
             glued = first > 0 and whole[first - 1].isascii() and whole[first - 1].isalnum()
-            if (
-                last - first > end - start
-                and not glued
-                and not_example(body)
-                and entropy(body) >= 3.2
-                and digits(body[4:])
-            ):
+            random = not_example(body) and entropy(body) >= 3.2 and digits(body[4:])
+            if last - first > end - start and not glued and random:
                 yield located(form, first, last, rule.name, "certain")
 
 

@@ -100,7 +100,7 @@ def test_random_value_beside_service_name_is_found_and_id_is_not():
 @pytest.fixture
 def fresh_rules():
     """Let the next scan read the tables anew, and again after the test."""
-    caches = (secrets._pack, secrets._anything, secrets._split_pack)
+    caches = (secrets._rule_sets, secrets._gate, secrets._split_rules)
     for cache in caches:
         cache.cache_clear()
     yield
