@@ -75,7 +75,7 @@ def test_after_an_erasure_no_file_holds_the_text_or_a_word_of_it(owner, number, 
 def test_the_packed_terms_and_vectors_of_an_erased_memory_are_in_no_file(owner, number, tmp_path):
     with sqlite3.connect(f"file:{owner.path}?mode=ro", uri=True) as db:
         terms, vectors, digest = db.execute(
-            "SELECT terms, vectors, digest FROM records WHERE id = ?", (number,)
+            "SELECT terms, vectors, digest FROM features WHERE id = ?", (number,)
         ).fetchone()
     db.close()
     erased(owner, number)

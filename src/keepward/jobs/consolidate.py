@@ -32,8 +32,8 @@ def pairs(on: Planning, *, floor: float, scopes: Iterable[str] | None = None) ->
     within = None if scopes is None else frozenset(scopes)
     entries = [
         each
-        for _, each in on.reader.indexed(on.tenant, after=0)
-        if each is not None and _counts(on, each.record) and (within is None or each.record.scope in within)
+        for each in on.reader.indexed(on.tenant)
+        if _counts(on, each.record) and (within is None or each.record.scope in within)
     ]
     judged = (_judged(on, a, b, floor) for a, b in _likely(entries))
     found = [pair for pair in judged if pair is not None and (pair.same or pair.score >= floor)]

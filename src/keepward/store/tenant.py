@@ -27,7 +27,7 @@ from keepward.model.codec import digest
 from keepward.model.commit import EMPTY_HASH, Head
 from keepward.model.journal import Fault
 from keepward.model.memory import Record, Tier
-from keepward.store.rows import WIDTH, record_at, record_row
+from keepward.store.rows import WIDTH, EventRow, FeatureRow, RecordRow, record_at, record_row
 from keepward.store.seals import Sealer
 from keepward.store.sql import Row, Session
 
@@ -40,8 +40,6 @@ SUMS = (*SUMMED, *RECORDS)
 _CORE, _OTHERS = len(SUMMED), len(SUMMED) + 1
 _SUM = struct.Struct(">Q32s")
 _WHOLE = 1 << 256
-#: Cells of a row of ``whole_records``.
-_CELLS = 26
 _LOST = (
     "the head of the journal does not carry this machine's seal; run `keepward verify`, and accept the store "
     "with `adopt` if it was meant to be written elsewhere"
@@ -86,15 +84,15 @@ class State:
             if seal is not None:
                 self.totals[at] = (self.totals[at] + sign * sealer.term(kind, seal)) % _WHOLE
 
-    def turn_records(self, sealer: Sealer, before: Iterable[Row], after: Iterable[Row]) -> None:
-        """Count some rows of ``records``, as ``whole_records`` has them, in place of others."""
+    def turn_records(self, sealer: Sealer, before: Iterable[RecordRow], after: Iterable[RecordRow]) -> None:
+        """Count some rows of ``records`` in place of others."""
         if not sealer.active:
             return
         for sign, rows in ((-1, before), (1, after)):
             for row in rows:
-                at = _CORE if row[8] == Tier.CORE else _OTHERS
+                at = _CORE if row.tier == Tier.CORE else _OTHERS
                 self.counts[at] += sign
-                self.totals[at] = (self.totals[at] + sign * sealer.row_term(row)) % _WHOLE
+                self.totals[at] = (self.totals[at] + sign * sealer.row_term((self.tenant, *row[:-1]))) % _WHOLE
 
     def move(self, tier: str, count: int) -> None:
         """Count so many more active memories of a tier."""
@@ -188,20 +186,22 @@ def sums_against_noted(sealer: Sealer, state: State, noted: Head | None) -> str 
     return None
 
 
-def due_records(db: Session, sealer: Sealer, tenant: str) -> Iterator[tuple[str, Row | None, Record | None]]:
+def due_records(db: Session, sealer: Sealer, tenant: str) -> Iterator[tuple[str, RecordRow | None, Record | None]]:
     """Yield each memory of the journal with the row of ``records`` that its newest event calls for, and its record.
 
     Both are None where that event does not hold.
     """
     raw = tenant.encode()
-    for row in db.stream("newest_as_of", tenant=tenant, as_of=2**62):
+    for *cells, arrival in db.stream("newest_as_of", tenant=tenant, as_of=2**62):
+        event = EventRow._make(cells)
         try:
-            record = record_at(sealer, raw, row[:9])
+            record = record_at(sealer, raw, event)
         except Tampered:
-            yield row[3], None, None
+            yield event.memory_id, None, None
             continue
-        arrival = row[0] * WIDTH + row[1] if row[9] is None else row[9]
-        yield row[3], record_row(tenant, row[0], row[1], arrival, record), record
+        position = event.seq * WIDTH + event.n
+        first = position if arrival is None else arrival
+        yield event.memory_id, record_row(sealer, tenant, position, first, record, event.payload or b""), record
 
 
 def count_documents(db: Session, sealer: Sealer, state: State) -> None:
@@ -211,23 +211,23 @@ def count_documents(db: Session, sealer: Sealer, state: State) -> None:
 
 def count_records(db: Session, sealer: Sealer, state: State) -> None:
     """Count the records that are there."""
-    deque(counted(sealer, state, db.stream("whole_records", tenant=state.tenant)), maxlen=0)
+    rows = map(RecordRow._make, db.stream("whole_records", tenant=state.tenant))
+    deque(counted(sealer, state, ((row, None) for row in rows)), maxlen=0)
 
 
-def counted(sealer: Sealer, state: State, rows: Iterable[Row], *, untold: tuple[str, ...] = ()) -> Iterator[Row]:
-    """Yield rows and, once all of them are read, count them as the records that are there.
-
-    They are of ``whole_records``, or have what is ``untold`` before their cells and others behind them.
-    """
+def counted(
+    sealer: Sealer, state: State, rows: Iterable[tuple[RecordRow, FeatureRow | None]]
+) -> Iterator[tuple[RecordRow, FeatureRow | None]]:
+    """Yield records with their features and, once all of them are read, count them as the records that are there."""
     # A handle counts all of them before its first read: what the loop needs is at hand.
-    term, width = sealer.row_term, _CELLS - len(untold)
+    term, tenant = sealer.row_term, state.tenant
     counts, totals = [0, 0], [0, 0]
-    for row in rows:
-        cells = (*untold, *row[:width])
-        at = cells[8] != "core"
+    for each in rows:
+        row = each[0]
+        at = row.tier != "core"
         counts[at] += 1
-        totals[at] += term(cells)
-        yield row
+        totals[at] += term((tenant, *row[:-1]))
+        yield each
     state.counts[_CORE:], state.totals[_CORE:] = counts, [total % _WHOLE for total in totals]
 
 
