@@ -11,7 +11,8 @@ import pytest
 
 from keepward.model.memory import Kind, Record, Sensitivity, Status, Tier
 from keepward.model.query import Filter
-from keepward.ports.store import Features, Profile, Stage
+from keepward.model.value import to_micros
+from keepward.ports.store import Features, Stage
 from keepward.store.store import Store
 from keepward.store.writer import Writer
 
@@ -184,9 +185,14 @@ class ReadSuite(Ground):
         told: dict[str, Any] = {"speaker": "Ana", "session": "s", "tags": ("a", "b"), "confidence": 0.25}
         record = make.record(kind=Kind.EVENT, **told, **at)
         self.put(store, make, record)
-        [entry] = store.indexed(TENANT)
-        known = Profile.of(record, entry.features, touched=entry.position, position=entry.arrival)
-        assert list(store.profiles(TENANT, after=0)) == [(record.id, known)]
+        [(_, profile)] = store.profiles(TENANT, after=0)
+        assert profile is not None
+        assert (profile.id, profile.version, profile.kind) == (record.id, 1, "event")
+        assert (profile.speaker, profile.session, profile.tags, profile.confidence) == ("Ana", "s", ("a", "b"), 0.25)
+        assert (profile.touched, profile.position, profile.terms) == (1 << 20, 1 << 20, b"tea is in the left cupboard")
+        assert (profile.created_at, profile.expires_at) == (to_micros(at["occurred_at"]), to_micros(at["expires_at"]))
+        assert (profile.trust, profile.sensitive, profile.importance) == (int(record.trust), False, 0.5)
+        assert profile.idle_since == to_micros(make.now)
 
     def test_a_profile_follows_a_change_without_features(self, store: Store, make: Maker) -> None:
         record = make.record()
@@ -255,7 +261,8 @@ class ReadSuite(Ground):
         self.put(store, make, record)
         self.put(store, make, make.revised(record, text="newer"))
         [(_, profile)] = store.profiles(TENANT, after=0, as_of=1)
-        assert profile == Profile.of(record, Features(terms=b""), touched=1 << 20, position=1 << 20)
+        assert profile is not None
+        assert (profile.id, profile.version, profile.touched, profile.terms) == (record.id, 1, 1 << 20, b"")
 
     def test_arrival_is_the_position_of_the_first_version(self, store: Store, make: Maker) -> None:
         record = make.record()

@@ -48,6 +48,7 @@ from keepward.store.rows import (
     placed_marks,
     profile_of,
     record_of,
+    record_row,
     unpack_marks,
     with_features,
 )
@@ -282,12 +283,11 @@ class MemoryReads(Snapshot):
             profile = None
             try:
                 record = self._record(db, tenant, event, as_of)
-                if record.status is Status.ACTIVE and arrival is not None:
-                    features = held_features(
-                        self._sealer, tenant, None if cells[0] is None else FeatureRow._make(cells)
-                    )
-                    touched = event.seq * WIDTH + event.n
-                    profile = Profile.of(record, features, touched=touched, position=arrival)
+                if record.status is Status.ACTIVE and arrival is not None and event.payload is not None:
+                    at = event.seq * WIDTH + event.n
+                    held = record_row(self._sealer, tenant, at, arrival, record, event.payload)
+                    features = None if cells[0] is None else FeatureRow._make(cells)
+                    profile = profile_of(self._sealer, tenant, held, features)
             except Tampered as fault:
                 _log.warning("memory %s was left out: %s", event.memory_id, fault, extra={"action": "damaged"})
             yield event.memory_id, profile
