@@ -58,7 +58,7 @@ EDITS = (
     ),
 )
 #: What a commit and what is computed from it stand in, with the head.
-TABLES = ("commits", "events", "records", "marks", "tenants")
+TABLES = ("commits", "events", "records", "features", "marks", "tenants")
 
 
 class Seen(NamedTuple):
