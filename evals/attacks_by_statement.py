@@ -30,10 +30,11 @@ WORD, BENT = "quillharbour", "quillbreaker"
 #: What is bent in the rows: a name, a title, and SQL whose values are those of ``_values``.
 EDITS = (
     ("edit_payload", "a text is edited in the file", "UPDATE events SET payload = :payload WHERE memory_id = :id"),
+    ("edit_body", "a current text is edited in the file", "UPDATE records SET body = :payload WHERE id = :id"),
     ("edit_trust", "a memory's trust is edited in the file", "UPDATE records SET trust = trust - 1 WHERE id = :id"),
     ("edit_term", "a memory's term is moved in the file", "UPDATE records SET expires_at = 1 WHERE id = :id"),
     ("edit_status", "a status is edited in the file", "UPDATE records SET status = 'retired' WHERE id = :id"),
-    ("edit_ranking", "ranking inputs are edited", "UPDATE records SET terms = :nothing WHERE id = :id"),
+    ("edit_ranking", "ranking inputs are edited", "UPDATE features SET terms = :nothing WHERE id = :id"),
     (
         "insert_row",
         "a memory is inserted into the file",
@@ -41,7 +42,7 @@ EDITS = (
         CREATE TEMP TABLE e AS SELECT * FROM events WHERE memory_id = :id;
         UPDATE e SET n = n + 1, memory_id = :forged, payload = :twin, payload_commit = :twin_promise;
         CREATE TEMP TABLE r AS SELECT * FROM records WHERE id = :id;
-        UPDATE r SET id = :forged, n = n + 1, position = position + 1, arrival = arrival + 1;
+        UPDATE r SET id = :forged, position = position + 1, arrival = arrival + 1;
         INSERT INTO events SELECT * FROM e;
         INSERT INTO records SELECT * FROM r""",
     ),
@@ -57,7 +58,7 @@ EDITS = (
     ),
 )
 #: What a commit and what is computed from it stand in, with the head.
-TABLES = ("commits", "events", "records", "marks", "tenants")
+TABLES = ("commits", "events", "records", "features", "marks", "tenants")
 
 
 class Seen(NamedTuple):

@@ -45,7 +45,7 @@ def bend(owner):
     """Return what edits the stored content of a memory past its seal."""
 
     def edit(memory_id):
-        tamper.run(owner.path, tamper.BENT_EVENTS.format(memory_id))
+        tamper.run(owner.path, tamper.BENT_BODY.format(memory_id))
 
     return edit
 

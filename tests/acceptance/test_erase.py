@@ -84,7 +84,7 @@ def test_a_receipt_that_quotes_the_text_and_does_not_show_it_loses_the_quote(own
 def test_the_packed_terms_and_vectors_of_an_erased_memory_are_in_no_file(owner, number, tmp_path):
     with sqlite3.connect(f"file:{owner.path}?mode=ro", uri=True) as db:
         terms, vectors, digest = db.execute(
-            "SELECT terms, vectors, digest FROM records WHERE id = ?", (number,)
+            "SELECT terms, vectors, digest FROM features WHERE id = ?", (number,)
         ).fetchone()
     db.close()
     erased(owner, number)

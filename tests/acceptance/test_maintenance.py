@@ -326,7 +326,7 @@ def test_what_marks_a_text_is_made_anew_with_the_recipe_and_a_vector_that_came_w
             record = kept(mem.remember("Please always answer in French", tier="archival", **vector))
 
         def marks_and_vectors() -> tuple[bool, bytes]:
-            ((_, each),) = mem._session.store.indexed("default", after=0)
+            (each,) = mem._session.store.indexed("default")
             terms, *_ = unpack_many([each.features.terms])
             return term_hash(PREFERENCE) in terms, each.features.vectors
 

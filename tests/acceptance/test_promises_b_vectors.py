@@ -109,7 +109,7 @@ def test_each_memory_adds_one_vector_row_under_its_own_id(
         ids = stock(memory)
         with sqlite3.connect(tmp_path / "shop.db") as db:
             rows = db.execute(
-                "SELECT id, units, length(vectors) > 0 FROM records WHERE model LIKE 'compass:64 recipe=%'"
+                "SELECT id, units, length(vectors) > 0 FROM features WHERE model = 'compass:64'"
             ).fetchall()
         db.close()
     assert sorted(rows) == sorted((name, 1, 1) for name in ids)

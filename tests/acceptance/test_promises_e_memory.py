@@ -56,7 +56,7 @@ def test_the_length_of_a_vector_is_part_of_the_name_of_its_model(opened: Callabl
         kept(mem.remember("The kiln is fired on Mondays", tier="archival"))
         stated = mem.status()["embedder"]
         with closing(sqlite3.connect(mem.path)) as store:
-            units, size = store.execute("SELECT units, length(vectors) FROM records").fetchone()
+            units, size = store.execute("SELECT units, length(vectors) FROM features").fetchone()
     # A head of eight bytes; one byte a number and four for their common step.
     assert int(stated.rpartition(":")[2]) == (size - 8) // units - 4 == 384
 

@@ -42,7 +42,7 @@ def test_a_vector_is_kept_as_one_byte_a_number_and_four_for_their_step(opened) -
     with opened("packed") as mem:
         mem.remember("The kiln is fired on Mondays")
         with closing(sqlite3.connect(mem.path)) as store:
-            units, size = store.execute("SELECT units, length(vectors) FROM records").fetchone()
+            units, size = store.execute("SELECT units, length(vectors) FROM features").fetchone()
     header = 8
     assert size == header + units * (HashedEmbedder().dim + np.float32().nbytes)
 

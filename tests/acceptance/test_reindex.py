@@ -12,13 +12,12 @@ from keepward.ports.store import Features
 
 
 def features_of(mem: Memory) -> dict[str, Features]:
-    stored = mem._engine.store.indexed("default", after=0)
-    return {indexed.record.text: indexed.features for _, indexed in stored if indexed is not None}
+    return {indexed.record.text: indexed.features for indexed in mem._engine.store.indexed("default")}
 
 
 def left_by_an_older_release(mem: Memory) -> None:
     """Give every memory terms of a layout that nobody reads any more."""
-    stored = [indexed for _, indexed in mem._engine.store.indexed("default", after=0) if indexed is not None]
+    stored = list(mem._engine.store.indexed("default"))
     with mem._engine.store.write() as writer:
         writer.put_features(
             "default",

@@ -174,7 +174,7 @@ class TestCore:
         params=[
             *tamper.HIDDEN.values(),
             [tamper.OTHER_TIER],
-            [tamper.BENT_EVENTS],
+            [tamper.BENT_BODY],
             [*tamper.HIDDEN["all derived rows gone"], tamper.NO_EVENTS],
         ],
         ids=[*tamper.HIDDEN, "another tier", "its content", "nothing left"],

@@ -11,7 +11,8 @@ import pytest
 
 from keepward.model.memory import Kind, Record, Sensitivity, Status, Tier
 from keepward.model.query import Filter
-from keepward.ports.store import Features, Profile, Stage
+from keepward.model.value import to_micros
+from keepward.ports.store import Features, Stage
 from keepward.store.store import Store
 from keepward.store.writer import Writer
 
@@ -184,10 +185,14 @@ class ReadSuite(Ground):
         told: dict[str, Any] = {"speaker": "Ana", "session": "s", "tags": ("a", "b"), "confidence": 0.25}
         record = make.record(kind=Kind.EVENT, **told, **at)
         self.put(store, make, record)
-        [(_, entry)] = store.indexed(TENANT, after=0)
-        assert entry is not None
-        known = Profile.of(record, entry.features, touched=entry.position, position=entry.arrival)
-        assert list(store.profiles(TENANT, after=0)) == [(record.id, known)]
+        [(_, profile)] = store.profiles(TENANT, after=0)
+        assert profile is not None
+        assert (profile.id, profile.version, profile.kind) == (record.id, 1, "event")
+        assert (profile.speaker, profile.session, profile.tags, profile.confidence) == ("Ana", "s", ("a", "b"), 0.25)
+        assert (profile.touched, profile.position, profile.terms) == (1 << 20, 1 << 20, b"tea is in the left cupboard")
+        assert (profile.created_at, profile.expires_at) == (to_micros(at["occurred_at"]), to_micros(at["expires_at"]))
+        assert (profile.trust, profile.sensitive, profile.importance) == (int(record.trust), False, 0.5)
+        assert profile.idle_since == to_micros(make.now)
 
     def test_a_profile_follows_a_change_without_features(self, store: Store, make: Maker) -> None:
         record = make.record()
@@ -226,49 +231,45 @@ class ReadSuite(Ground):
     def test_every_memory_touched_after_a_position_is_indexed(self, store: Store, make: Maker) -> None:
         first, second = make.record("one"), make.record("two")
         self.put(store, make, first, second)
-        positions = [entry.position for _, entry in store.indexed(TENANT, after=0) if entry]
+        positions = [entry.position for entry in store.indexed(TENANT)]
         later = make.revised(first, text="one again")
         self.put(store, make, later)
-        assert [name for name, _ in store.indexed(TENANT, after=max(positions))] == [first.id]
+        assert [name for name, _ in store.profiles(TENANT, after=max(positions))] == [first.id]
 
     def test_features_come_back_as_they_went_in(self, store: Store, make: Maker) -> None:
         record = make.record()
         features = Features(terms=b"t", model="m", vectors=bytes(8), units=2, digest=b"d", marks=(-5, 7))
         self.put(store, make, record, features=(features,))
-        [(_, entry)] = store.indexed(TENANT, after=0)
-        assert entry is not None
+        [entry] = store.indexed(TENANT)
         assert entry.features == features
 
     def test_a_step_without_features_keeps_those_of_the_version_before(self, store: Store, make: Maker) -> None:
         record = make.record()
         self.put(store, make, record)
         self.put(store, make, make.revised(record, importance=0.9), features=(None,))
-        [(_, entry)] = store.indexed(TENANT, after=0)
-        assert entry is not None
+        [entry] = store.indexed(TENANT)
         assert entry.features == make.features(record.text)
 
-    def test_an_ended_memory_is_indexed_as_none(self, store: Store, make: Maker) -> None:
+    def test_an_ended_memory_is_not_indexed(self, store: Store, make: Maker) -> None:
         record = make.record()
         self.put(store, make, record)
         self.put(store, make, make.revised(record, status=Status.RETIRED), features=(None,))
-        assert list(store.indexed(TENANT, after=0)) == [(record.id, None)]
+        assert list(store.indexed(TENANT)) == []
 
     def test_the_past_is_indexed_without_features_that_are_newer(self, store: Store, make: Maker) -> None:
         record = make.record()
         self.put(store, make, record)
         self.put(store, make, make.revised(record, text="newer"))
-        [(_, entry)] = store.indexed(TENANT, after=0, as_of=1)
-        assert entry is not None
-        assert (entry.record, entry.features) == (record, Features(terms=b""))
+        [(_, profile)] = store.profiles(TENANT, after=0, as_of=1)
+        assert profile is not None
+        assert (profile.id, profile.version, profile.touched, profile.terms) == (record.id, 1, 1 << 20, b"")
 
     def test_arrival_is_the_position_of_the_first_version(self, store: Store, make: Maker) -> None:
         record = make.record()
         self.put(store, make, record)
-        [(_, before)] = store.indexed(TENANT, after=0)
+        [before] = store.indexed(TENANT)
         self.put(store, make, make.revised(record, text="newer"))
-        [(_, after)] = store.indexed(TENANT, after=0)
-        assert before is not None
-        assert after is not None
+        [after] = store.indexed(TENANT)
         assert after.arrival == before.position
 
     def test_vectors_can_be_put_in_later(self, store: Store, make: Maker) -> None:
@@ -277,8 +278,7 @@ class ReadSuite(Ground):
         fresh = make.features(record.text, model="m", vectors=bytes(4), units=1)
         with store.write() as writer:
             writer.put_features(TENANT, {record.id: fresh})
-        [(_, entry)] = store.indexed(TENANT, after=0)
-        assert entry is not None
+        [entry] = store.indexed(TENANT)
         assert entry.features == fresh
 
     def test_a_vector_is_of_an_embedder_and_of_a_recipe(self, store: Store, make: Maker) -> None:
@@ -299,8 +299,7 @@ class ReadSuite(Ground):
         self.put(store, make, make.revised(record, text="newer"))
         with store.write() as writer:
             writer.put_features(TENANT, {record.id: make.features("old")}, {record.id: 1})
-        [(_, entry)] = store.indexed(TENANT, after=0)
-        assert entry is not None
+        [entry] = store.indexed(TENANT)
         assert entry.features == make.features("newer")
 
     # --- counts and kin

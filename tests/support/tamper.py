@@ -14,9 +14,9 @@ SWAPPED_PAYLOADS = """UPDATE events SET (salt, payload, payload_commit) = (
     SELECT o.salt, o.payload, o.payload_commit FROM events o WHERE o.seq = 1 AND o.n = 1 - events.n)
     WHERE seq = 1"""
 #: Every record gets the words and the seal of another one.
-SWAPPED_WORDS = """UPDATE records SET terms = (SELECT o.terms FROM records o WHERE o.id <> records.id LIMIT 1),
-    seal = (SELECT o.seal FROM records o WHERE o.id <> records.id LIMIT 1)"""
-SWAPPED_SEALS = "UPDATE records SET seal = (SELECT seal FROM records ORDER BY id DESC LIMIT 1)"
+SWAPPED_WORDS = """UPDATE features SET terms = (SELECT o.terms FROM features o WHERE o.id <> features.id LIMIT 1),
+    seal = (SELECT o.seal FROM features o WHERE o.id <> features.id LIMIT 1)"""
+SWAPPED_SEALS = "UPDATE features SET seal = (SELECT seal FROM features ORDER BY id DESC LIMIT 1)"
 FORGED_EVENT = (
     "INSERT INTO events SELECT tenant, 5, 0, op, 'forged', 1, salt, payload, payload_commit, seal FROM events"
     " WHERE seq = 1 AND n = 0"
@@ -37,7 +37,7 @@ FORGED_MEMORY = (
         "FROM events WHERE payload LIKE '%number 3 %'"
     ),
     "CREATE TEMP TABLE forged AS SELECT * FROM records WHERE key = 'f3'",
-    "UPDATE forged SET id = 'forged', key = NULL, n = 7, position = position + 7, tier = 'core'",
+    "UPDATE forged SET id = 'forged', key = NULL, position = position + 7, tier = 'core'",
     "INSERT INTO records SELECT * FROM forged",
 )
 #: A second memory of the key ``mood``.
@@ -65,16 +65,18 @@ TEXT_IN_FREE_PAGES = (
 DERIVED = {
     "marks": "position = (SELECT position FROM records WHERE id = '{0}')",
     "records": "id = '{0}'",
+    "features": "id = '{0}'",
     "documents": "kind = 'usage' AND id = '{0}'",
     "links": "id = '{0}' OR name = '{0}'",
     "deliveries": "memory_id = '{0}'",
 }
 NO_EVENTS = "DELETE FROM events WHERE memory_id = '{0}'"
 BENT_EVENTS = "UPDATE events SET payload = x'7b7d' WHERE memory_id = '{0}'"
+BENT_BODY = "UPDATE records SET body = x'7b7d' WHERE id = '{0}'"
 OTHER_TIER = "UPDATE records SET tier = 'archival' WHERE id = '{0}'"
 #: What hides a memory from a read; ``{0}`` stands for its id.
 HIDDEN = {
-    "importance of all": ["UPDATE records SET importance = 0"],
+    "importance of all": ["UPDATE records SET body = CAST(json_set(CAST(body AS TEXT), '$.importance', 0) AS BLOB)"],
     "all derived rows gone": [f"DELETE FROM {table} WHERE {where}" for table, where in DERIVED.items()],
     "a status set to archived": ["UPDATE records SET status = 'archived' WHERE id = '{0}'"],
     "its scope moved away": ["UPDATE records SET scope = '/agents/nobody' WHERE id = '{0}'"],
@@ -83,17 +85,18 @@ HIDDEN = {
 #: One edit each; the memories are those of ``test_regressions_storage``.
 EDITS = {
     "content": "UPDATE events SET payload = CAST(replace(CAST(payload AS TEXT), 'number 3', 'number 8') AS BLOB)",
+    "body": "UPDATE records SET body = CAST(replace(CAST(body AS TEXT), 'number 3', 'number 8') AS BLOB)",
     "tier": "UPDATE records SET tier = 'core' WHERE key = 'f3'",
-    "trust": "UPDATE records SET trust = 7 WHERE source = 'web'",
+    "trust": "UPDATE records SET trust = 7 WHERE trust < 4",
     "term": "UPDATE records SET expires_at = NULL WHERE expires_at IS NOT NULL",
-    "tags": "UPDATE records SET tags = '[\"boat\",\"verified\"]' WHERE key = 'f3'",
+    "tags": "UPDATE records SET body = CAST(replace(CAST(body AS TEXT), '\"boat\"', '\"verified\"') AS BLOB)",
     "scope": "UPDATE records SET scope = '/agents/orion' WHERE key = 'f3'",
-    "importance": "UPDATE records SET importance = 10000 WHERE key = 'f3'",
+    "importance": "UPDATE records SET body = CAST(json_set(CAST(body AS TEXT), '$.importance', 10000) AS BLOB)",
     "status": "UPDATE records SET status = 'retired' WHERE key = 'f3'",
     "sensitivity": "UPDATE records SET sensitivity = 'sensitive' WHERE key = 'f3'",
     "version": "UPDATE records SET version = 2 WHERE key = 'f3'",
-    "terms": "UPDATE records SET terms = (SELECT terms FROM records ORDER BY id DESC LIMIT 1)",
-    "vectors": "UPDATE records SET vectors = zeroblob(length(vectors))",
+    "terms": "UPDATE features SET terms = (SELECT terms FROM features ORDER BY id DESC LIMIT 1)",
+    "vectors": "UPDATE features SET vectors = zeroblob(length(vectors))",
     "a proposal": "UPDATE documents SET state = 'approved' WHERE kind = 'proposals'",
     "a receipt": "UPDATE commits SET receipt = CAST(replace(CAST(receipt AS TEXT), 'ins', 'sin') AS BLOB)",
     "a commit's time": "UPDATE commits SET at = at + 1",

@@ -38,7 +38,7 @@ from keepward.store.damaged import read_damaged
 from keepward.store.erasing import empty_places
 from keepward.store.file import id_file
 from keepward.store.journal import commit_held, event_of, payload_fits
-from keepward.store.rows import flaw_of_event
+from keepward.store.rows import CommitRow, EventRow, flaw_of_event
 from keepward.store.seals import Sealer
 from keepward.store.sql import Row
 from keepward.store.sqlite import remove
@@ -118,16 +118,19 @@ class _Damaged:
     def __init__(self, tenant: str, sealer: Sealer, erased: Collection[str], tables: dict[str, list[Row]]) -> None:
         self._tenant, self._sealer, self._erased = tenant, sealer, erased
         own = {table: [row for row in rows if row[0] == tenant] for table, rows in tables.items()}
-        self._commits = {row[1]: row[1:] for row in own["commits"] if _is_number(row[1])}
-        self._events: dict[int, list[Row]] = {}
-        self._versions: dict[str, list[Row]] = {}
+        commits = (CommitRow._make(row[1:]) for row in own["commits"])
+        self._commits = {row.seq: row for row in commits if _is_number(row.seq)}
+        self._events: dict[int, list[EventRow]] = {}
+        self._versions: dict[str, list[EventRow]] = {}
         #: By memory, the newest version that any row names, in the order of the journal.
         self.newest: dict[str, int] = {}
-        for row in sorted((row for row in own["events"] if all(map(_is_number, row[1:3]))), key=lambda row: row[1:3]):
-            self._events.setdefault(row[1], []).append(row[1:])
-            if isinstance(row[4], str) and _is_number(row[5]):
-                self._versions.setdefault(row[4], []).append(row[1:])
-        named = [(name, row[4]) for name, rows in self._versions.items() for row in rows]
+        events = (EventRow._make(row[1:]) for row in own["events"])
+        numbered = (row for row in events if _is_number(row.seq) and _is_number(row.n))
+        for row in sorted(numbered, key=lambda row: (row.seq, row.n)):
+            self._events.setdefault(row.seq, []).append(row)
+            if isinstance(row.memory_id, str) and _is_number(row.version):
+                self._versions.setdefault(row.memory_id, []).append(row)
+        named = [(name, row.version) for name, rows in self._versions.items() for row in rows]
         for memory_id, version in (*named, *(row[1:] for row in own["records"])):
             if isinstance(memory_id, str) and _is_number(version):
                 self.newest[memory_id] = max(self.newest.get(memory_id, 0), version)
@@ -137,7 +140,7 @@ class _Damaged:
         self.known_commits = max((*self._commits, *self._events, 0))
         self.commits = self._chain()
         #: Refs of blobs in contents.
-        payloads = [row[6] for rows in self._events.values() for row in rows if isinstance(row[6], bytes)]
+        payloads = [row.payload for rows in self._events.values() for row in rows if isinstance(row.payload, bytes)]
         self.refs = sorted({ref.decode() for payload in payloads for ref in _REF.findall(payload)})
 
     def documents(self, kind: str) -> Iterator[tuple[Any, dict[str, Any]]]:
@@ -170,23 +173,23 @@ class _Damaged:
         if row is None:
             return None
         try:
-            promise = bytes.fromhex(self._promises[f"{seq}/{OWN}"]) if row[8] is None else None
+            promise = bytes.fromhex(self._promises[f"{seq}/{OWN}"]) if row.payload is None else None
             commit, own = commit_held(self._sealer, self._tenant, row, events, promise)
         except (KeyError, *_INVALID):
             return None
         back = commit.commitment().hex() in self._erased
         return None if back or not all(self._event(each) for each in events) else (commit, own)
 
-    def _event(self, row: Row) -> bool:
+    def _event(self, row: EventRow) -> bool:
         flaw = flaw_of_event(self._sealer, self._tenant.encode(), row)
-        return flaw is None and row[7].hex() not in self._erased and payload_fits(event_of(row))
+        return flaw is None and row.payload_commit.hex() not in self._erased and payload_fits(event_of(row))
 
     def later(self, memory_id: str, above: int) -> Record | None:
         """Return a memory's newest valid version above one; see (3)."""
-        for row in sorted(self._versions.get(memory_id, ()), key=lambda each: -each[4]):
-            sealed = self._sealer.active or self._commit(row[0]) is not None
-            if row[4] > above and row[6] is not None and sealed and self._event(row):
-                return decode_record(row[6])
+        for row in sorted(self._versions.get(memory_id, ()), key=lambda each: -each.version):
+            sealed = self._sealer.active or self._commit(row.seq) is not None
+            if row.version > above and row.payload is not None and sealed and self._event(row):
+                return decode_record(row.payload)
         return None
 
 

@@ -1,6 +1,6 @@
 """Lists and counts of memories: a page in any order, facets, activity by day, and sources.
 
-Counts come from the columns of the newest versions. A list reads the memories that it shows from the store, which
+Counts come from the rows of the newest versions. A list reads the memories that it shows from the store, which
 verifies them. A memory that does not match its seal is named in ``withheld`` and in a note.
 """
 
@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
 from typing import Any
 
 from keepward.engine.read import read_point
@@ -23,8 +22,7 @@ from keepward.model.query import EVERYTHING, AsOf, Filter, Memories, check_limit
 from keepward.model.trust import Trust, visible_from
 from keepward.model.value import chosen, from_micros, to_micros
 from keepward.model.where import Where, meets
-from keepward.store.listing import ListedRow, Written, list_filters
-from keepward.store.sql import COUNTED
+from keepward.store.listing import COUNTED, ListedRow, Listing, Written, count_by
 
 #: What memories are counted by.
 FACETS = (*COUNTED, "author", "tag")
@@ -129,22 +127,19 @@ class _View:
                 )
             ]
 
-    @cached_property
-    def authors(self) -> dict[str, str]:
-        """The author of each memory that the reader may see, by id."""
-        return self.store.authors(self.tenant, self.filters({"status": tuple(Status)}))
-
-    def filters(self, any_of: Mapping[str, Sequence[str]], ids: Collection[str] | None = None) -> dict[str, Any]:
-        """Return the selection as the statements of a list take it, with ``any_of`` in place of its own."""
-        if by := any_of.get("author"):
-            own = {name for name, author in self.authors.items() if author in by}
-            ids = own if ids is None else own & {*ids}
+    def listing(self, any_of: Mapping[str, Sequence[str]], ids: Collection[str] | None = None) -> Listing:
+        """Return the selection as the store takes it, with ``any_of`` in place of its own."""
         if not self.selection.include_ended:
             any_of = {"status": (Status.ACTIVE,), **any_of}
-        since, until = (each and to_micros(each) for each in (self.selection.since, self.selection.until))
-        named: dict[str, Any] = {"since": since, "until": until, "now": to_micros(self.at.now)}
-        return list_filters(
-            visible=self.visible, include_sensitive=self.sensitive, any_of=any_of, ids=ids and sorted(ids), **named
+        since, until = self.selection.since, self.selection.until
+        return Listing(
+            visible=self.visible,
+            include_sensitive=self.sensitive,
+            any_of=any_of,
+            ids=ids,
+            since=None if since is None else to_micros(since),
+            until=None if until is None else to_micros(until),
+            now=to_micros(self.at.now),
         )
 
     def rows(self, any_of: Mapping[str, Sequence[str]], *, content: bool = False) -> _Rows:
@@ -154,11 +149,11 @@ class _View:
             return self._past()
         found: _Rows
         if content or asked.needs_content:
-            passing = self.store.contents(self.tenant, self.filters(any_of), part=asked.text or "")
+            passing = self.store.contents(self.tenant, self.listing(any_of), part=asked.text or "")
             # A memory whose content is damaged passes: it is read again, and named as withheld.
             found = [(row, record) for row, record in passing if record is None or asked.accepts(record, self.at.now)]
         else:
-            found = [(row, None) for row in self.store.listed(self.tenant, self.filters(any_of))]
+            found = [(row, None) for row in self.store.listed(self.tenant, self.listing(any_of))]
         return sorted(found, key=lambda each: each[0].arrival, reverse=True)
 
     def _past(self) -> _Rows:
@@ -193,8 +188,9 @@ class _View:
 
 def _row_of(record: Record, arrival: int, now: datetime) -> ListedRow:
     changed = to_micros(record.updated_at or record.created_at)
-    words = (record.tier.value, record.kind.value, record.scope, record.source)
-    return ListedRow(record.id, arrival, changed, record.status_at(now).value, int(record.effective_trust), *words)
+    words = (record.tier.value, record.kind.value, record.scope, record.source, record.author)
+    status = record.status_at(now).value
+    return ListedRow(record.id, arrival, changed, status, int(record.effective_trust), *words, None)
 
 
 def window(
@@ -262,14 +258,16 @@ def _counts(view: _View, of: Sequence[str]) -> Iterator[tuple[str, Mapping[str, 
     ids = None
     if view.selection.needs_content:
         ids = [row.id for row, _ in view.rows({"status": tuple(Status)})]
+    asked = view.selection.any_of
+    every = view.store.listed(view.tenant, view.listing(asked, ids))
     for name in of:
-        any_of = {each: names for each, names in view.selection.any_of.items() if each != name}
-        filters = view.filters({**any_of, "status": tuple(Status)} if name == "status" else any_of, ids)
-        if name == "author":
-            rows = view.store.listed(view.tenant, filters)
-            yield name, Counter(view.authors[row.id] for row in rows if row.id in view.authors)
-        else:
-            yield name, view.store.count_by(view.tenant, name, filters)
+        rows = every
+        if name == "status" or name in asked:
+            others: dict[str, Sequence[str]] = {each: names for each, names in asked.items() if each != name}
+            if name == "status":
+                others["status"] = tuple(Status)
+            rows = view.store.listed(view.tenant, view.listing(others, ids))
+        yield name, count_by(rows, name)
 
 
 def elsewhere(session: Session) -> tuple[str, ...]:
@@ -336,7 +334,8 @@ def _written(view: _View, since: int, until: int) -> Iterator[Written]:
     """Yield the versions that said something between two instants, of the memories that pass."""
     asked = view.selection
     ids = [row.id for row, _ in view.rows(asked.any_of)] if asked.needs_content else None
-    return view.store.written(view.tenant, since, until, view.filters(asked.any_of, ids))
+    rows = view.store.listed(view.tenant, view.listing(asked.any_of, ids))
+    return view.store.written(view.tenant, since, until, [row.id for row in rows])
 
 
 def sources(session: Session, selection: Selection) -> Sources:

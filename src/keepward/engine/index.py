@@ -13,7 +13,7 @@ Invariants
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -124,7 +124,7 @@ class Indexes:
         kept = self._past.get((tenant, seq))
         if kept is None:
             kept = Index()
-            for added, _, _ in _collect(store, tenant, _then(store.indexed(tenant, after=0, as_of=seq)), as_of=seq):
+            for added, _, _ in _collect(store, tenant, store.profiles(tenant, after=0, as_of=seq), as_of=seq):
                 kept.apply(added)
             self._past[tenant, seq] = kept
             while len(self._past) > PAST:
@@ -201,14 +201,6 @@ def _read(
     return [each for each in added.values() if each.terms], removed, position
 
 
-def _then(rows: Iterable[tuple[str, Indexed | None]]) -> Iterator[tuple[str, Profile | None]]:
-    for memory_id, each in rows:
-        if each is None:
-            yield memory_id, None
-        else:
-            yield memory_id, Profile.of(each.record, each.features, touched=each.position, position=each.arrival)
-
-
 def rebuild(session: Session) -> int:
     """Compute the tenant's records anew from the journal; return how many there are."""
     count = session.store.rebuild(session.tenant)
@@ -244,7 +236,7 @@ def reindex(
     wanted = session.embedder.id if session.embedder else None
     if ended:
         _words_of_ended(session)
-    active = [indexed for _, indexed in session.store.indexed(session.tenant, after=0) if indexed is not None]
+    active = list(session.store.indexed(session.tenant))
     stale = [each for each in active if _stale(each, wanted)]
     # A turn's vectors hold the question that it answers, as they did when it was told.
     in_order = [each.record for each in sorted(active, key=lambda each: each.arrival)] if stale else []

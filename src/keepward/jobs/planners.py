@@ -415,9 +415,8 @@ def pairs(on: Planning, *, floor: float, scopes: Iterable[str] | None = None) ->
     within = None if scopes is None else frozenset(scopes)
     entries = [
         each
-        for _, each in on.reader.indexed(on.tenant, after=0)
-        if each is not None
-        and each.record.tier in {Tier.ARCHIVAL, Tier.EPISODIC}
+        for each in on.reader.indexed(on.tenant)
+        if each.record.tier in {Tier.ARCHIVAL, Tier.EPISODIC}
         and each.record.kind is not Kind.EVENT
         and each.record.key is None
         and each.record.is_live(on.now)

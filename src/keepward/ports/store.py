@@ -9,10 +9,9 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from keepward.model.commit import CommitDetails, Place, Receipt, Step
-from keepward.model.memory import Kind, Record, Sensitivity, idle_since
+from keepward.model.memory import Record
 from keepward.model.proposal import Waiting
 from keepward.model.query import Feedback
-from keepward.model.value import to_micros
 
 #: Heads of packed features, whose first byte names the layout. Of terms: the length of the text in terms; then uint32
 #: hashes, ascending, and a byte for each. Of unit vectors: 0, dimension and number; then a float32 step for each, and
@@ -137,38 +136,6 @@ class Profile(NamedTuple):
     units: bytes | None
     #: By what rules the texts of its vectors were made.
     recipe: str = ""
-
-    @classmethod
-    def of(cls, record: Record, features: Features, *, touched: int, position: int) -> Profile:
-        """Return how ranking sees a record."""
-        vectors = features.model is not None and features.units > 0
-        return cls(
-            id=record.id,
-            version=record.version,
-            touched=touched,
-            position=position,
-            scope=record.scope,
-            tier=record.tier.value,
-            kind=record.kind.value,
-            content_type=record.content_type.value,
-            key=record.key,
-            subject=record.subject,
-            category=record.category,
-            session=record.session if record.kind is Kind.EVENT else None,
-            speaker=record.speaker,
-            tags=record.tags,
-            trust=int(record.effective_trust),
-            sensitive=record.sensitivity is Sensitivity.SENSITIVE,
-            importance=record.importance,
-            confidence=record.confidence,
-            idle_since=None if (since := idle_since(record)) is None else to_micros(since),
-            created_at=to_micros(record.occurred_at or record.created_at),
-            expires_at=None if record.expires_at is None else to_micros(record.expires_at),
-            terms=features.terms,
-            vector_model=features.model if vectors else None,
-            units=features.vectors if vectors else None,
-            recipe=features.recipe,
-        )
 
 
 class Likely(NamedTuple):

@@ -13,14 +13,16 @@ from keepward.store import tenant as tenants
 from keepward.store.documents import Document
 from keepward.store.erasing import empty_places
 from keepward.store.journal import payload_fits, walk_chain
-from keepward.store.rows import feature_cells, features_of, place_of, record_at, record_row
+from keepward.store.rows import WIDTH, CommitRow, EventRow, FeatureRow, marks_of, record_at, record_row, with_features
 from keepward.store.seals import Sealer
 from keepward.store.sql import TABLES, Connector, Row, Session
 from keepward.store.tenant import State
 from keepward.store.uses import due_deliveries
-from keepward.store.writer import Writer, add_marks, commit_row, link_rows, sealed_row
+from keepward.store.writer import Writer, add_marks, commit_row, link_rows
 
 _PAGE = 1000
+#: Tables that are computed from the others.
+_COMPUTED = ("records", "marks", "links", "deliveries")
 
 
 def adopt(connector: Connector, anchor: Anchor, note: tuple[str, str] | None) -> Sealer:
@@ -51,6 +53,7 @@ def adopt(connector: Connector, anchor: Anchor, note: tuple[str, str] | None) ->
         for state in states:
             db.enter(state.tenant)
             reseal(db, sealer, state.tenant)
+            compute(db, sealer, state.tenant)
             tenants.recount(db, sealer, state)
             tenants.write(db, sealer, state)
         db.run("set_meta", name="sealed_by", value=sealer.key_id)
@@ -62,26 +65,29 @@ def adopt(connector: Connector, anchor: Anchor, note: tuple[str, str] | None) ->
 
 
 def reseal(db: Session, sealer: Sealer, tenant: str) -> None:
-    """Write every seal of a tenant anew but that of its own row."""
+    """Write the seals anew of all of a tenant that cannot be computed: its journal, documents and features."""
     raw = tenant.encode()
 
     def commit(row: Row) -> Row:
-        return (sealer.commit(raw, row[0], row[9], row[11]), tenant, row[0])
+        each = CommitRow._make(row)
+        return (sealer.commit(raw, each.seq, each.hash, each.receipt), tenant, each.seq)
 
     def event(row: Row) -> Row:
-        seal = sealer.event(raw, row[0], row[1], event_hash(row[1], row[2], row[3], row[4], row[7]))
-        return (seal, tenant, row[0], row[1])
+        each = EventRow._make(row)
+        hashed = event_hash(each.n, each.op, each.memory_id, each.version, each.payload_commit)
+        return (sealer.event(raw, each.seq, each.n, hashed), tenant, each.seq, each.n)
 
     def document(row: Row) -> Row:
         return (Document._make(row).sealed(sealer).seal, *row[:3])
 
-    def record(row: Row) -> Row:
-        return (sealer.record(tenant, *row[:34]), tenant, row[0])
+    def features(row: Row) -> Row:
+        each = FeatureRow._make(row).sealed(sealer, tenant)
+        return (each.seal, tenant, each.id)
 
     _paged(db, "set_commit_seal", map(commit, db.stream("commits_after", tenant=tenant, after=-1)))
     _paged(db, "set_event_seal", map(event, db.stream("events_from", tenant=tenant, after=-1)))
     _paged(db, "set_document_seal", map(document, db.stream("all_documents", tenant=tenant)))
-    _paged(db, "set_record_seal", map(record, db.stream("profiles", tenant=tenant, after=-1)))
+    _paged(db, "set_feature_seal", map(features, db.stream("all_features", tenant=tenant)))
 
 
 def _paged(db: Session, name: str, rows: Iterable[Row]) -> None:
@@ -104,9 +110,11 @@ def carry(source: Session, writer: Writer, sealer: Sealer, tenant: str, kept: St
     writer.forget_candidates(tenant)
     for table in TABLES:
         db.execute(f"DELETE FROM {table} WHERE tenant = ?", (tenant,))
-        _paged(db, f"put_into_{table}", source.stream(f"all_of_{table}", tenant=tenant))
+        if table not in _COMPUTED:
+            _paged(db, f"put_into_{table}", source.stream(f"all_of_{table}", tenant=tenant))
     state.head, state.restored = kept.head, kept.restored
     reseal(db, sealer, tenant)
+    compute(db, sealer, tenant)
     tenants.recount(db, sealer, state)
 
 
@@ -118,26 +126,34 @@ def rebuild(writer: Writer, sealer: Sealer, tenant: str) -> int:
     Raises:
         Tampered: an event does not hold; nothing was changed.
     """
-    state, db, raw = writer.state(tenant), writer.session, tenant.encode()
+    state = writer.state(tenant)
     writer.forget_candidates(tenant)
-    db.execute("CREATE TEMPORARY TABLE kept AS SELECT * FROM records LIMIT 0")
-    db.run("set_aside", tenant=tenant)
-    for table in ("records", "marks", "links", "deliveries"):
+    count = compute(writer.session, sealer, tenant)
+    tenants.recount_records(writer.session, sealer, state)
+    return count
+
+
+def compute(db: Session, sealer: Sealer, tenant: str) -> int:
+    """Compute records, links, marks and deliveries from the journal and the receipts; see ``rebuild``."""
+    raw, count = tenant.encode(), 0
+    for table in _COMPUTED:
         db.execute(f"DELETE FROM {table} WHERE tenant = ?", (tenant,))
-    count = 0
-    for row in db.stream("due_aside", tenant=tenant):
-        record = record_at(sealer, raw, row[:9])
-        if row[9] is None:
+    for *cells, arrival in db.stream("newest_as_of", tenant=tenant, as_of=2**62):
+        event = EventRow._make(cells)
+        record = record_at(sealer, raw, event)
+        if arrival is None or event.payload is None:
             raise Tampered("the first version of a memory is missing; run `keepward verify`")
-        features = features_of(sealer, tenant, row[10:45]) if row[11] == record.version else None
-        whole = sealed_row(sealer, record_row(tenant, row[0], row[1], row[9], record), feature_cells(record, features))
-        db.run("add_record", whole)
+        row = record_row(sealer, tenant, event.seq * WIDTH + event.n, arrival, record, event.payload)
+        db.run("add_record", (tenant, *row))
         db.many("add_link", link_rows(tenant, [record]))
-        if record.status is Status.ACTIVE:
-            add_marks(db, tenant, [(place_of(record), whole[5], whole[31])])
         count += 1
-    db.execute("DROP TABLE kept")
-    tenants.recount_records(db, sealer, state)
+    dropped = [memory_id for (memory_id,) in db.run("stray_features", tenant=tenant)]
+    for row, features in map(with_features, db.stream("profiles", tenant=tenant, after=-1)):
+        if features is not None and not features.holds(sealer, tenant):
+            dropped.append(row.id)
+        elif row.status == Status.ACTIVE:
+            add_marks(db, marks_of(tenant, row, features))
+    db.many("drop_features", [(tenant, memory_id) for memory_id in dropped])
     _paged(db, "add_delivery", due_deliveries(db, sealer, tenant))
     return count
 

@@ -21,8 +21,9 @@ from typing import Any, Final, NamedTuple
 
 from keepward.model.memory import Status
 from keepward.model.query import Filter
+from keepward.model.value import name_forms
 from keepward.ports.store import TERMS, UNITS, Profile
-from keepward.store.rows import listed, parameters, profile_of
+from keepward.store.rows import listed, parameters, profile_of, with_features
 from keepward.store.seals import Sealer
 from keepward.store.sql import Session, Snapshot, parse_queries, text_of
 
@@ -52,18 +53,21 @@ def take_in(db: Session, sealer: Sealer, tenant: str, most: int = TOGETHER) -> b
     if level:
         return True
     rows = db.run("candidates_unread", tenant=tenant, after=after, most=most).fetchall()
-    _add(db, tenant, [profile_of(sealer, tenant, row) for row in rows])
+    pairs = [with_features(row) for row in rows]
+    _add(db, tenant, [profile_of(sealer, tenant, *each) for each in pairs])
     done = len(rows) < most
-    db.many("set_candidate_state", [(tenant, rows[-1][5] if rows else after, int(done))])
+    db.many("set_candidate_state", [(tenant, pairs[-1][0].arrival if pairs else after, int(done))])
     return done
 
 
 def refresh(db: Session, sealer: Sealer, tenant: str, ids: Collection[str]) -> None:
     """Bring the tables up to these memories, where the tenant was taken in so far; see (1)."""
     last, level = db.run("candidate_state", tenant=tenant).fetchone()
-    rows = [row for row in db.run("profiles_by_id", tenant=tenant, ids=listed(ids)) if level or row[5] <= last]
-    db.run("drop_candidates", tenant=tenant, arrivals=[row[5] for row in rows])
-    _add(db, tenant, [profile_of(sealer, tenant, row) for row in rows if row[6] == Status.ACTIVE])
+    pairs = [with_features(row) for row in db.run("profiles_by_id", tenant=tenant, ids=listed(ids))]
+    pairs = [each for each in pairs if level or each[0].arrival <= last]
+    db.run("drop_candidates", tenant=tenant, arrivals=[row.arrival for row, _ in pairs])
+    active = [each for each in pairs if each[0].status == Status.ACTIVE]
+    _add(db, tenant, [profile_of(sealer, tenant, *each) for each in active])
 
 
 def forget(db: Session, tenant: str) -> None:
@@ -124,8 +128,16 @@ class Asked:
 
     def values(self) -> dict[str, Any]:
         """Return it as the statements take it."""
+        filters = self.filters or Filter()
         return {
-            **parameters(self.filters or Filter(), None),
+            **parameters(filters, None),
+            # Fields of the body, which only these statements look at.
+            "content_types": listed(filters.content_types),
+            "tags": listed(name_forms(filters.tags)),
+            "subject": listed(name_forms([filters.subject] if filters.subject else [])),
+            "category": listed(name_forms([filters.category] if filters.category else [])),
+            # What is stored fades, and nothing fades upwards.
+            "min_importance": round(filters.min_importance * 10_000),
             "narrow": int(self.filters is not None),
             "scopes": listed(self.scopes),
             "trust": self.trust,
@@ -195,7 +207,8 @@ class CandidateReads(Snapshot):
     def profiles_at(self, tenant: str, arrivals: Collection[int] = (), *, ids: Collection[str] = ()) -> list[Profile]:
         """Return active memories by arrival or id, in no stated order, without those whose rows do not hold."""
         rows = self._run("candidate_profiles", tenant, arrivals=list(arrivals), ids=listed(ids))
-        return [found for row in rows if (found := profile_of(self._sealer, tenant, row)) is not None]
+        found = (profile_of(self._sealer, tenant, *with_features(row)) for row in rows)
+        return [each for each in found if each is not None]
 
     def missing_indexes(self, tenant: str) -> list[str]:
         """Return the statements that make a tenant's missing indexes of vectors; they run outside transactions."""

@@ -24,8 +24,7 @@ SELECT s.tenant FROM candidate_state s
 
 -- candidates_unread --
 -- Active memories that arrived after one, in their order.
-SELECT {{record_columns}}, {{feature_columns}}
-  FROM records r WHERE r.tenant = :tenant AND r.arrival > :after AND r.status = 'active'
+{{profile}} WHERE r.tenant = :tenant AND r.arrival > :after AND r.status = 'active'
  ORDER BY r.arrival LIMIT :most;
 
 -- add_candidate --
@@ -50,7 +49,18 @@ c.tenant = :tenant AND c.scope IN (SELECT value FROM json_each(:scopes)) AND c.t
 
 -- passes_too --
 -- Fragment: whether a candidate passes the rest of a filter, where there is more of it.
-(:narrow = 0 OR EXISTS (SELECT 1 FROM records r WHERE r.tenant = c.tenant AND r.arrival = c.arrival AND {{passes}}))
+(:narrow = 0 OR EXISTS (SELECT 1 FROM records r
+   CROSS JOIN LATERAL (SELECT CAST(convert_from(r.body, 'UTF8') AS JSON) AS body) AS j
+ WHERE r.tenant = c.tenant AND r.arrival = c.arrival AND {{passes}}
+   AND (CAST(:key AS TEXT) IS NULL OR r.key = :key)
+   AND (:session = '[]' OR r.session IN (SELECT value FROM json_each(:session)))
+   AND (:subject = '[]' OR j.body ->> 'subject' IN (SELECT value FROM json_each(:subject)))
+   AND (:category = '[]' OR j.body ->> 'category' IN (SELECT value FROM json_each(:category)))
+   AND (:content_types = '[]'
+        OR coalesce(j.body ->> 'content_type', 'text') IN (SELECT value FROM json_each(:content_types)))
+   AND (:tags = '[]' OR EXISTS (SELECT 1 FROM json_array_elements_text(j.body -> 'tags') AS tag
+        WHERE tag IN (SELECT value FROM json_each(:tags))))
+   AND CAST(j.body ->> 'importance' AS BIGINT) >= :min_importance))
 
 -- candidates_seen --
 -- Visible memories and their terms, those of a session and their terms, and what has vectors of a space.
@@ -86,8 +96,9 @@ SELECT v.arrival FROM candidate_vectors v JOIN candidates c ON c.tenant = v.tena
 
 -- candidate_sample --
 -- Packed vectors of some visible memories of a space.
-SELECT own.vectors FROM candidates c TABLESAMPLE BERNOULLI (CAST(:percent AS REAL)) REPEATABLE (1)
+SELECT f.vectors FROM candidates c TABLESAMPLE BERNOULLI (CAST(:percent AS REAL)) REPEATABLE (1)
   JOIN records AS own ON own.tenant = c.tenant AND own.arrival = c.arrival
+  JOIN features f ON f.tenant = own.tenant AND f.id = own.id
  WHERE {{may_be_seen}} AND {{passes_too}} AND c.space = :space;
 
 -- candidates_near_turns --
@@ -103,11 +114,9 @@ SELECT near.arrival FROM unnest(CAST(:sessions AS TEXT[]), CAST(:arrivals AS BIG
       ORDER BY r.arrival LIMIT :reach)) AS near;
 
 -- candidate_profiles --
-SELECT {{record_columns}}, {{feature_columns}}
-  FROM records r WHERE r.tenant = :tenant AND r.arrival = ANY(CAST(:arrivals AS BIGINT[])) AND r.status = 'active'
+{{profile}} WHERE r.tenant = :tenant AND r.arrival = ANY(CAST(:arrivals AS BIGINT[])) AND r.status = 'active'
 UNION ALL
-SELECT {{record_columns}}, {{feature_columns}}
-  FROM records r
+{{profile}}
  WHERE r.tenant = :tenant AND r.id IN (SELECT value FROM json_each(:ids)) AND r.status = 'active';
 
 -- candidate_index --
@@ -124,12 +133,13 @@ SELECT set_config('plan_cache_mode', 'force_custom_plan', TRUE), set_config('ena
 
 -- candidate_spaces --
 -- The spaces of a tenant: how many vectors each has, and of one of its memories the vectors and where they are.
-SELECT s.space, s.units, r.vectors, (
+SELECT s.space, s.units, f.vectors, (
        SELECT CAST(v.tableoid::regclass AS TEXT) FROM candidate_vectors v
         WHERE v.tenant = :tenant AND v.arrival = s.arrival LIMIT 1)
   FROM (SELECT c.space, CAST(sum(c.units) AS BIGINT) AS units, min(c.arrival) AS arrival
           FROM candidates c WHERE c.tenant = :tenant AND c.units > 0 GROUP BY c.space) AS s
   JOIN records r ON r.tenant = :tenant AND r.arrival = s.arrival
+  JOIN features f ON f.tenant = r.tenant AND f.id = r.id
  ORDER BY s.space;
 
 -- add_candidate_vector --

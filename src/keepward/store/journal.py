@@ -31,43 +31,47 @@ from keepward.model.memory import Record, Status
 from keepward.model.value import from_micros
 from keepward.ports.store import PREFIX
 from keepward.store.erasing import named_places, promise_of, sealed_row
-from keepward.store.rows import Gone, flaw_of_event, record_at, sound_commit, sound_header
+from keepward.store.rows import CommitRow, EventRow, Gone, flaw_of_event, record_at, sound_commit, sound_header
 from keepward.store.seals import Sealer
-from keepward.store.sql import Row, Session, Snapshot, between
+from keepward.store.sql import Session, Snapshot, between
 
 _END = 2**62
 
 
-def commit_of(tenant: str, row: Row, promise: bytes | None = None) -> Commit:
-    """Return the commit of a ``commit_row``, unchecked; ``promise`` is the commitment to details that were erased."""
+def commit_of(tenant: str, row: CommitRow, promise: bytes | None = None) -> Commit:
+    """Return the commit of a row, unchecked; ``promise`` is the commitment to details that were erased."""
     return Commit(
         tenant=tenant,
-        seq=row[0],
-        id=row[1],
-        at=from_micros(row[2]),
-        kind=row[3],
-        actor_kind=row[4],
-        prev=row[5],
-        events_hash=row[6],
-        salt=row[7] or b"",
-        payload=row[8],
-        hash=row[9],
+        seq=row.seq,
+        id=row.id,
+        at=from_micros(row.at),
+        kind=row.kind,
+        actor_kind=row.actor_kind,
+        prev=row.prev,
+        events_hash=row.events_hash,
+        salt=row.salt or b"",
+        payload=row.payload,
+        hash=row.hash,
         payload_commit=promise,
     )
 
 
-def event_of(row: Row) -> Event:
-    """Return the event of an ``event_row``, unchecked."""
+def event_of(row: EventRow) -> Event:
+    """Return the event of a row, unchecked."""
     return Event(
-        seq=row[0],
-        n=row[1],
-        op=row[2],
-        memory_id=row[3],
-        version=row[4],
-        salt=row[5] or b"",
-        payload=row[6],
-        payload_commit=row[7],
+        seq=row.seq,
+        n=row.n,
+        op=row.op,
+        memory_id=row.memory_id,
+        version=row.version,
+        salt=row.salt or b"",
+        payload=row.payload,
+        payload_commit=row.payload_commit,
     )
+
+
+def _hash_of(event: EventRow) -> bytes:
+    return event_hash(event.n, event.op, event.memory_id, event.version, event.payload_commit)
 
 
 class JournalReads(Snapshot):
@@ -83,8 +87,8 @@ class JournalReads(Snapshot):
         sifted = {"kind": kind, "part": None if actor is None else canonical(actor)[1:]}
         values = {"tenant": tenant, "before": _END if before is None else before, "limit": limit}
         with self._reading(tenant) as db:
-            rows = db.run("commits_before", values | sifted)
-            return [self._view(db, tenant, row) for row in rows.fetchall()]
+            rows = db.run("commits_before", values | sifted).fetchall()
+            return [self._view(db, tenant, row) for row in map(CommitRow._make, rows)]
 
     def commit(self, tenant: str, commit_id: str) -> CommitView | None:
         """Return a commit by id, seq in decimal, or unique prefix of at least 8 characters, tried in this order.
@@ -102,7 +106,7 @@ class JournalReads(Snapshot):
                 if len(rows) > 1:
                     raise InvalidInput("more than one commit begins so; give more of its id")
                 row = rows[0] if rows else None
-            return None if row is None else self._view(db, tenant, row)
+            return None if row is None else self._view(db, tenant, CommitRow._make(row))
 
     def steps(self, tenant: str, memory_id: str) -> list[Step]:
         """Return what became of one memory, oldest first: every version held against its own seal, without commits."""
@@ -126,8 +130,7 @@ class JournalReads(Snapshot):
                         row = db.run("commit_by_seq", tenant=tenant, seq=seq).fetchone()
                         if row is None:
                             raise Tampered("a commit is missing; run `keepward verify`")
-                        events = db.run("events_of_commit", tenant=tenant, seq=seq).fetchall()
-                        views[seq] = self._checked(db, tenant, row, events)
+                        views[seq] = self._checked(db, tenant, CommitRow._make(row), _events(db, tenant, seq))
                     commit, details = views[seq]
                     own = tuple(each for at, each in numbered if at == seq)
                     entries.append((CommitView(commit=commit, details=details, steps=own), step))
@@ -136,11 +139,11 @@ class JournalReads(Snapshot):
     def _steps_of(self, db: Session, tenant: str, memory_id: str) -> list[tuple[int, Step]]:
         steps: list[tuple[int, Step]] = []
         before = None
-        for row in db.run("versions", tenant=tenant, id=memory_id).fetchall():
+        for row in map(EventRow._make, db.run("versions", tenant=tenant, id=memory_id).fetchall()):
             record = record_or_blank(db, self._sealer, tenant, row)
             if record.version != len(steps) + 1:
                 raise Tampered("a version of the memory is missing; run `keepward verify`")
-            steps.append((row[0], Step(op=row[2], before=before, after=record)))
+            steps.append((row.seq, Step(op=row.op, before=before, after=record)))
             before = record
         return steps
 
@@ -151,11 +154,11 @@ class JournalReads(Snapshot):
             Tampered: a commit does not hold.
         """
         with self._reading(tenant) as db:
-            events = iter(db.stream("events_from", tenant=tenant, after=after))
-            pending: Row | None = next(events, None)
-            for row in db.stream("commits_after", tenant=tenant, after=after):
+            events = map(EventRow._make, db.stream("events_from", tenant=tenant, after=after))
+            pending = next(events, None)
+            for row in map(CommitRow._make, db.stream("commits_after", tenant=tenant, after=after)):
                 own = []
-                while pending is not None and pending[0] <= row[0]:
+                while pending is not None and pending.seq <= row.seq:
                     own.append(pending)
                     pending = next(events, None)
                 commit, _ = self._checked(db, tenant, row, own)
@@ -175,12 +178,14 @@ class JournalReads(Snapshot):
     def erasing(self, tenant: str) -> list[str]:
         """Return the ids of the commits that erased something, oldest first."""
         with self._everywhere() as db:
-            return [row[2] for row in db.run("commits_of_kind", tenant=tenant, kind="erase")]
+            return [name for _, _, name in db.run("commits_of_kind", tenant=tenant, kind="erase")]
 
-    def _checked(self, db: Session, tenant: str, row: Row, events: list[Row]) -> tuple[Commit, CommitDetails]:
+    def _checked(
+        self, db: Session, tenant: str, row: CommitRow, events: list[EventRow]
+    ) -> tuple[Commit, CommitDetails]:
         promise = remains = None
-        if row[8] is None:
-            promise, remains = sealed_row(db, self._sealer, tenant, row[0])
+        if row.payload is None:
+            promise, remains = sealed_row(db, self._sealer, tenant, row.seq)
         commit, _ = commit_held(self._sealer, tenant, row, events, promise)
         if commit.payload is None and remains is None:
             # An export carries no remains of it.
@@ -188,23 +193,28 @@ class JournalReads(Snapshot):
             return commit, gone
         return commit, decode_details(commit.payload or remains or b"")
 
-    def _view(self, db: Session, tenant: str, row: Row) -> CommitView:
-        events = db.run("events_of_commit", tenant=tenant, seq=row[0]).fetchall()
+    def _view(self, db: Session, tenant: str, row: CommitRow) -> CommitView:
+        events = _events(db, tenant, row.seq)
         commit, details = self._checked(db, tenant, row, events)
         steps = []
         for each in events:
             before = None
-            if each[4] > 1:
-                earlier = db.run("event_at", tenant=tenant, id=each[3], version=each[4] - 1).fetchone()
-                if earlier is None or earlier[4] != each[4] - 1:
+            if each.version > 1:
+                found = db.run("event_at", tenant=tenant, id=each.memory_id, version=each.version - 1).fetchone()
+                earlier = None if found is None else EventRow._make(found)
+                if earlier is None or earlier.version != each.version - 1:
                     raise Tampered("an earlier version is missing; run `keepward verify`")
                 before = record_or_blank(db, self._sealer, tenant, earlier)
-            steps.append(Step(op=each[2], before=before, after=record_or_blank(db, self._sealer, tenant, each)))
+            steps.append(Step(op=each.op, before=before, after=record_or_blank(db, self._sealer, tenant, each)))
         return CommitView(commit=commit, details=details, steps=tuple(steps))
 
 
+def _events(db: Session, tenant: str, seq: int) -> list[EventRow]:
+    return [*map(EventRow._make, db.run("events_of_commit", tenant=tenant, seq=seq).fetchall())]
+
+
 def commit_held(
-    sealer: Sealer, tenant: str, row: Row, events: list[Row], promise: bytes | None
+    sealer: Sealer, tenant: str, row: CommitRow, events: list[EventRow], promise: bytes | None
 ) -> tuple[Commit, list[Event]]:
     """Return a commit and its events as far as their hashes cover what they hold and their seals hold.
 
@@ -213,20 +223,20 @@ def commit_held(
     """
     raw = tenant.encode()
     if not sound_commit(row) or not all(sound_header(each) for each in events):
-        raise Tampered(f"the cells of commit {row[0]} are damaged; run `keepward verify`")
-    hashes = [event_hash(each[1], each[2], each[3], each[4], each[7]) for each in events]
-    numbered = [each[1] for each in events] == list(range(len(events)))
-    if not numbered or digest("events", *hashes) != row[6] or _hash(tenant, row, promise) != row[9]:
-        raise Tampered(f"commit {row[0]} does not match its hash; run `keepward verify`")
-    if not sealer.holds_commit(row[10], raw, row[0], row[9], row[11]):
-        raise Tampered(f"commit {row[0]} does not match its seal; run `keepward verify`")
+        raise Tampered(f"the cells of commit {row.seq} are damaged; run `keepward verify`")
+    hashes = [_hash_of(each) for each in events]
+    numbered = [each.n for each in events] == list(range(len(events)))
+    if not numbered or digest("events", *hashes) != row.events_hash or _hash(tenant, row, promise) != row.hash:
+        raise Tampered(f"commit {row.seq} does not match its hash; run `keepward verify`")
+    if not sealer.holds_commit(row.seal, raw, row.seq, row.hash, row.receipt):
+        raise Tampered(f"commit {row.seq} does not match its seal; run `keepward verify`")
     for each, hashed in zip(events, hashes, strict=True):
         if (flaw := flaw_of_event(sealer, raw, each, hashed)) is not None:
-            raise Tampered(f"an event of commit {row[0]} is damaged: {flaw}; run `keepward verify`")
+            raise Tampered(f"an event of commit {row.seq} is damaged: {flaw}; run `keepward verify`")
     return commit_of(tenant, row, promise), [event_of(each) for each in events]
 
 
-def record_or_blank(db: Session, sealer: Sealer, tenant: str, event: Row) -> Record:
+def record_or_blank(db: Session, sealer: Sealer, tenant: str, event: EventRow) -> Record:
     """Return the record of an event row; where it was erased, one of status ``erased`` without content.
 
     Raises:
@@ -236,26 +246,28 @@ def record_or_blank(db: Session, sealer: Sealer, tenant: str, event: Row) -> Rec
     try:
         return record_at(sealer, raw, event)
     except Gone:
+        last = EventRow._make(db.run("newest_event", tenant=tenant, id=event.memory_id).fetchone())
         try:
-            newest = record_at(sealer, raw, db.run("newest_event", tenant=tenant, id=event[3]).fetchone())
+            newest = record_at(sealer, raw, last)
         except Gone:
             newest = None
         # Of an erased memory all content before its tombstone is gone; of another one a version that copied it.
-        lawful = newest is not None and (newest.status is Status.ERASED or _named(db, sealer, tenant, event[:2]))
+        place = (event.seq, event.n)
+        lawful = newest is not None and (newest.status is Status.ERASED or _named(db, sealer, tenant, place))
         if newest is None or not lawful or flaw_of_event(sealer, raw, event) is not None:
             raise Tampered("content is missing and no erasure names it; run `keepward verify`") from None
-        return blank(newest, event[4])
+        return blank(newest, event.version)
 
 
 def _named(db: Session, sealer: Sealer, tenant: str, place: Place) -> bool:
     """Whether a later commit of kind ``erase``, held against its hash and seal, names a place."""
     by = named_places(db, tenant).get(place, 0)
-    row = db.run("commit_by_seq", tenant=tenant, seq=by).fetchone() if by > place[0] else None
-    return (
-        row is not None
-        and _hash(tenant, row, None) == row[9]
-        and sealer.holds_commit(row[10], tenant.encode(), by, row[9], row[11])
-    )
+    found = db.run("commit_by_seq", tenant=tenant, seq=by).fetchone() if by > place[0] else None
+    if found is None:
+        return False
+    row = CommitRow._make(found)
+    raw = tenant.encode()
+    return _hash(tenant, row, None) == row.hash and sealer.holds_commit(row.seal, raw, by, row.hash, row.receipt)
 
 
 def payload_fits(event: Event) -> bool:
@@ -269,59 +281,61 @@ def payload_fits(event: Event) -> bool:
     return (record.id, record.version) == (event.memory_id, event.version)
 
 
-def walk_chain(db: Session, sealer: Sealer, tenant: str, broken: set[tuple[int, int]] | None = None) -> Iterator[Fault]:
+def walk_chain(db: Session, sealer: Sealer, tenant: str, broken: set[Place] | None = None) -> Iterator[Fault]:
     """Yield what does not hold in a tenant's commits, events and head row, in journal order.
 
     ``broken`` takes up the places of events that do not hold.
     """
     broken = set() if broken is None else broken
     raw = tenant.encode()
-    events = iter(db.stream("events_from", tenant=tenant, after=-_END))
-    event: Row | None = next(events, None)
+    events = map(EventRow._make, db.stream("events_from", tenant=tenant, after=-_END))
+    event = next(events, None)
     named = named_places(db, tenant)
     seq, prev = 0, EMPTY_HASH
-    for row in db.stream("commits_after", tenant=tenant, after=-_END):
-        name = f"commits {tenant}/{row[0]}"
+    for row in map(CommitRow._make, db.stream("commits_after", tenant=tenant, after=-_END)):
+        name = f"commits {tenant}/{row.seq}"
         seq += 1
-        while event is not None and event[0] < row[0]:
-            broken.add(event[:2])
-            yield Fault(check="chain", row=_event_name(tenant, event), detail="the event belongs to no commit")
+        while event is not None and event.seq < row.seq:
+            yield _stray(tenant, event, broken)
             event = next(events, None)
         hashes: list[bytes] = []
-        n = 0
-        while event is not None and event[0] == row[0]:
-            hashed, wrong = _event(sealer, raw, event, n, named)
+        while event is not None and event.seq == row.seq:
+            hashed, wrong = _event(sealer, raw, event, len(hashes), named)
             if wrong:
-                broken.add(event[:2])
+                broken.add((event.seq, event.n))
                 yield Fault(check="events", row=_event_name(tenant, event), detail=wrong)
             hashes.append(hashed)
             event = next(events, None)
-            n += 1
-        if row[0] != seq:
+        if row.seq != seq:
             yield Fault(check="chain", row=name, detail=f"commit {seq} is missing before it")
-            seq = row[0]
-        if row[5] != prev:
+            seq = row.seq
+        if row.prev != prev:
             yield Fault(check="chain", row=name, detail="it does not name the hash of the commit before it")
-        if digest("events", *hashes) != row[6]:
+        if digest("events", *hashes) != row.events_hash:
             yield Fault(check="chain", row=name, detail="its events are not the ones it was made with")
-        erased = promise_of(db, tenant, row[0]) if row[8] is None else None
-        if not sound_commit(row) or _hash(tenant, row, erased) != row[9]:
+        erased = promise_of(db, tenant, row.seq) if row.payload is None else None
+        if not sound_commit(row) or _hash(tenant, row, erased) != row.hash:
             yield Fault(check="chain", row=name, detail="its hash does not cover its cells")
-        wrong = _unlawful(named, (row[0], OWN), gone=row[8] is None)
+        wrong = _unlawful(named, (row.seq, OWN), gone=row.payload is None)
         if wrong:
             yield Fault(check="chain", row=name, detail=wrong)
-        if not sealer.holds_commit(row[10], raw, row[0], row[9], row[11]):
+        if not sealer.holds_commit(row.seal, raw, row.seq, row.hash, row.receipt):
             yield Fault(check="seals", row=name, detail="its seal does not hold")
-        prev = row[9]
+        prev = row.hash
     while event is not None:
-        broken.add(event[:2])
-        yield Fault(check="chain", row=_event_name(tenant, event), detail="the event belongs to no commit")
+        yield _stray(tenant, event, broken)
         event = next(events, None)
     yield from _head(db, sealer, tenant, seq, prev)
 
 
-def _event_name(tenant: str, event: Row) -> str:
-    return f"events {tenant}/{event[0]}/{event[1]}"
+def _event_name(tenant: str, event: EventRow) -> str:
+    return f"events {tenant}/{event.seq}/{event.n}"
+
+
+def _stray(tenant: str, event: EventRow, broken: set[Place]) -> Fault:
+    """Return the fault of an event without a commit, and note its place."""
+    broken.add((event.seq, event.n))
+    return Fault(check="chain", row=_event_name(tenant, event), detail="the event belongs to no commit")
 
 
 def _unlawful(named: Mapping[Place, int], place: Place, *, gone: bool) -> str | None:
@@ -331,18 +345,20 @@ def _unlawful(named: Mapping[Place, int], place: Place, *, gone: bool) -> str | 
     return "its content was erased and is here again" if place in named else None
 
 
-def _event(sealer: Sealer, tenant: bytes, event: Row, n: int, named: Mapping[Place, int]) -> tuple[bytes, str | None]:
+def _event(
+    sealer: Sealer, tenant: bytes, event: EventRow, n: int, named: Mapping[Place, int]
+) -> tuple[bytes, str | None]:
     if not sound_header(event):
         return b"", "its cells are damaged"
-    digest = event_hash(event[1], event[2], event[3], event[4], event[7])
-    if event[1] != n:
+    digest = _hash_of(event)
+    if event.n != n:
         return digest, f"event {n} of its commit is missing before it"
-    gone = event[6] is None
-    wrong = _unlawful(named, (event[0], event[1]), gone=gone) if gone or named else None
+    gone = event.payload is None
+    wrong = _unlawful(named, (event.seq, event.n), gone=gone) if gone or named else None
     return digest, wrong or flaw_of_event(sealer, tenant, event, digest)
 
 
-def _hash(tenant: str, row: Row, erased: bytes | None) -> bytes:
+def _hash(tenant: str, row: CommitRow, erased: bytes | None) -> bytes:
     try:
         return commit_hash(commit_of(tenant, row, erased))
     except (KeepwardError, OverflowError, ValueError):

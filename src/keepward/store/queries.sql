@@ -63,40 +63,57 @@ INSERT INTO events (tenant, seq, n, op, memory_id, version, salt, payload, paylo
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- record_columns --
--- Fragment: what a record's payload and place in the journal say, as ``rows.record_row`` has it, after the tenant.
-r.id, r.version, r.seq, r.n, r.position, r.arrival, r.status, r.tier, r.kind, r.scope, r.key, r.subject, r.category,
-       r.content_type, r.sensitivity, r.source, r.trust, r.importance, r.created_at, r.expires_at, r.job, r.session,
-       r.tags, r.stability, r.standing
+-- Fragment: see ``rows.RecordRow``.
+r.id, r.version, r.position, r.arrival, r.status, r.tier, r.kind, r.scope, r.key, r.session, r.sensitivity, r.trust,
+       r.created_at, r.expires_at, r.standing, r.body, r.seal
 
 -- feature_columns --
--- Fragment: what was computed for ranking, and the seal over the whole row.
-r.featured, r.facts, r.model, r.units, r.digest, r.marks, r.trait, r.terms, r.vectors, r.seal
+-- Fragment: see ``rows.FeatureRow``.
+f.id, f.version, f.model, f.recipe, f.units, f.digest, f.marks, f.trait, f.terms, f.vectors, f.seal
 
 -- add_record --
-INSERT INTO records (tenant, id, version, seq, n, position, arrival, status, tier, kind, scope, key, subject,
-       category, content_type, sensitivity, source, trust, importance, created_at, expires_at, job, session, tags,
-       stability, standing, featured, facts, model, units, digest, marks, trait, terms, vectors, seal)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+INSERT INTO records (tenant, id, version, position, arrival, status, tier, kind, scope, key, session, sensitivity, trust,
+       created_at, expires_at, standing, body, seal)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
--- set_features --
-UPDATE records SET featured = ?, facts = ?, model = ?, units = ?, digest = ?, marks = ?, trait = ?, terms = ?,
-       vectors = ?, seal = ? WHERE tenant = ? AND id = ?;
+-- put_features --
+INSERT INTO features (tenant, id, version, model, recipe, units, digest, marks, trait, terms, vectors, seal)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (tenant, id) DO UPDATE SET version = excluded.version, model = excluded.model, recipe = excluded.recipe,
+       units = excluded.units, digest = excluded.digest, marks = excluded.marks, trait = excluded.trait,
+       terms = excluded.terms, vectors = excluded.vectors, seal = excluded.seal;
 
--- set_record_seal --
-UPDATE records SET seal = ? WHERE tenant = ? AND id = ?;
+-- drop_features --
+DELETE FROM features WHERE tenant = ? AND id = ?;
+
+-- all_features --
+SELECT {{feature_columns}} FROM features f WHERE f.tenant = :tenant ORDER BY f.id;
+
+-- stray_features --
+-- Features of no memory at its newest version.
+SELECT f.id FROM features f
+ WHERE f.tenant = :tenant AND NOT EXISTS (
+       SELECT 1 FROM records r WHERE r.tenant = f.tenant AND r.id = f.id AND r.version = f.version)
+ ORDER BY f.id;
+
+-- set_feature_seal --
+UPDATE features SET seal = ? WHERE tenant = ? AND id = ?;
 
 -- whole_records --
--- Every record without what was computed for ranking.
-SELECT r.tenant, {{record_columns}} FROM records r WHERE r.tenant = :tenant;
+-- Every record.
+SELECT {{record_columns}} FROM records r WHERE r.tenant = :tenant;
+
+-- profile --
+-- Fragment: a record with its features, which are NULL where there are none of its version.
+SELECT {{record_columns}}, {{feature_columns}}
+  FROM records r LEFT JOIN features f ON f.tenant = r.tenant AND f.id = r.id AND f.version = r.version
 
 -- profiles --
--- Every memory touched after a position, oldest touch first, as ranking sees it.
-SELECT {{record_columns}}, {{feature_columns}}
-  FROM records r WHERE r.tenant = :tenant AND r.position > :after ORDER BY r.position;
+-- Every memory touched after a position, oldest touch first, with its features.
+{{profile}} WHERE r.tenant = :tenant AND r.position > :after ORDER BY r.position;
 
 -- profiles_by_id --
-SELECT {{record_columns}}, {{feature_columns}}
-  FROM records r WHERE r.tenant = :tenant AND r.id IN (SELECT value FROM json_each(:ids));
+{{profile}} WHERE r.tenant = :tenant AND r.id IN (SELECT value FROM json_each(:ids));
 
 -- drop_records --
 DELETE FROM records WHERE tenant = :tenant AND id IN (SELECT value FROM json_each(:ids));
@@ -228,55 +245,29 @@ SELECT id FROM records WHERE tenant = :tenant AND status = 'active' AND expires_
  ORDER BY expires_at, id LIMIT :limit;
 
 -- record_row --
--- Fragment: a record's columns, its event, the newest version there is, and the memory's first position.
-SELECT {{record_columns}},
-       e.seq, e.n, e.op, e.memory_id, e.version, e.salt, e.payload, e.payload_commit, e.seal,
-       (SELECT max(x.version) FROM events x WHERE x.tenant = r.tenant AND x.memory_id = r.id),
-       CASE r.version WHEN 1 THEN r.position ELSE (SELECT x.seq * 1048576 + x.n FROM events x
-             WHERE x.tenant = r.tenant AND x.memory_id = r.id AND x.version = 1) END
-
--- record_from --
--- Fragment.
-  FROM records r LEFT JOIN events e ON e.tenant = r.tenant AND e.seq = r.seq AND e.n = r.n
+-- Fragment: a record, and the newest version that the journal has of it.
+SELECT {{record_columns}}, (SELECT max(x.version) FROM events x WHERE x.tenant = r.tenant AND x.memory_id = r.id) FROM records r
 
 -- passes --
--- Fragment: the filter; an empty list and NULL mean all. What passes is compared once more with what was read, since
--- a tag is looked for as a part of the text that holds all of them.
+-- Fragment: the part of a filter that columns answer; an empty list and NULL mean all. ``rows.passes`` is all of it.
        (:scopes = '[]' OR r.scope IN (SELECT value FROM json_each(:scopes)))
    AND (:tiers = '[]' OR r.tier IN (SELECT value FROM json_each(:tiers)))
    AND (:kinds = '[]' OR r.kind IN (SELECT value FROM json_each(:kinds)))
-   AND (:content_types = '[]' OR r.content_type IN (SELECT value FROM json_each(:content_types)))
-   AND (:subject = '[]' OR r.subject IN (SELECT value FROM json_each(:subject)))
-   AND (:category = '[]' OR r.category IN (SELECT value FROM json_each(:category)))
-   AND (:session = '[]' OR r.session IN (SELECT value FROM json_each(:session)))
-   AND (CAST(:key AS TEXT) IS NULL OR r.key = :key)
-   AND (CAST(:job AS TEXT) IS NULL OR r.job = :job)
-   AND (CAST(:keyed AS INTEGER) IS NULL OR (CASE WHEN r.key IS NOT NULL THEN 1 ELSE 0 END) = :keyed)
-   AND (CAST(:permanent AS INTEGER) IS NULL OR (CASE r.stability WHEN 'permanent' THEN 1 ELSE 0 END) = :permanent)
-   AND r.importance >= :min_importance
    AND (:include_sensitive = 1 OR r.sensitivity = 'normal')
-   AND (:tags = '[]' OR EXISTS (
-        SELECT 1 FROM json_each(:tags) AS want WHERE replace(r.tags, want.value, '') <> r.tags))
    AND (CAST(:now AS BIGINT) IS NULL OR (r.status = 'active' AND (r.expires_at IS NULL OR r.expires_at > :now)))
 
 -- find --
 -- Newest arrival first.
-{{record_row}} {{record_from}}
- WHERE r.tenant = :tenant AND {{passes}}
- ORDER BY r.arrival DESC;
+{{record_row}} WHERE r.tenant = :tenant AND {{passes}} ORDER BY r.arrival DESC;
 
 -- find_standing --
 -- The same among what stands, which has an index.
-{{record_row}} {{record_from}}
- WHERE r.tenant = :tenant AND r.standing = 1 AND {{passes}}
- ORDER BY r.arrival DESC;
+{{record_row}} WHERE r.tenant = :tenant AND r.standing = 1 AND {{passes}} ORDER BY r.arrival DESC;
 
 -- find_key --
 -- The same under one key, which has an index.
-{{record_row}}
-  FROM records r INDEXED BY records_by_key LEFT JOIN events e ON e.tenant = r.tenant AND e.seq = r.seq AND e.n = r.n
- WHERE r.tenant = :tenant AND r.key = :key AND {{passes}}
- ORDER BY r.arrival DESC;
+{{record_row}} INDEXED BY records_by_key
+ WHERE r.tenant = :tenant AND r.key = :key AND {{passes}} ORDER BY r.arrival DESC;
 
 -- keyed --
 SELECT key, id FROM records
@@ -285,14 +276,12 @@ SELECT key, id FROM records
 
 -- find_session --
 -- The same of one session, which has an index too.
-{{record_row}}
-  FROM records r INDEXED BY records_session LEFT JOIN events e ON e.tenant = r.tenant AND e.seq = r.seq AND e.n = r.n
+{{record_row}} INDEXED BY records_session
  WHERE r.tenant = :tenant AND r.session IN (SELECT value FROM json_each(:session)) AND {{passes}}
  ORDER BY r.arrival DESC;
 
 -- records_by_id --
-{{record_row}} {{record_from}}
- WHERE r.tenant = :tenant AND r.id IN (SELECT value FROM json_each(:ids));
+{{record_row}} WHERE r.tenant = :tenant AND r.id IN (SELECT value FROM json_each(:ids));
 
 -- by_alias --
 SELECT name, min(id) FROM links
@@ -303,8 +292,9 @@ SELECT DISTINCT memory_id FROM events
  WHERE tenant = :tenant AND memory_id IN (SELECT value FROM json_each(:ids)) ORDER BY memory_id;
 
 -- same_digest --
-SELECT r.id, r.position FROM records r
- WHERE r.tenant = :tenant AND r.digest = :digest AND r.id <> :id AND {{live}}
+-- SQLite reads the tables of a CROSS JOIN in the order in which they are named.
+SELECT r.id, r.position FROM features f CROSS JOIN records r
+ WHERE f.tenant = :tenant AND f.digest = :digest AND r.tenant = f.tenant AND r.id = f.id AND r.id <> :id AND {{live}}
    AND r.tier = :tier AND r.scope = :scope AND r.sensitivity = :sensitivity LIMIT 24;
 
 -- event_row --
@@ -336,74 +326,36 @@ SELECT e.seq, e.n, e.op, e.memory_id, e.version, e.salt, e.payload, e.payload_co
          GROUP BY memory_id) AS newest
   JOIN events e ON e.tenant = :tenant AND e.memory_id = newest.memory_id AND e.version = newest.version;
 
--- indexed --
--- Every memory touched after a position, oldest touch first.
-{{record_row}}, {{feature_columns}}
-{{record_from}} WHERE r.tenant = :tenant AND r.position > :after ORDER BY r.position;
-
 -- indexed_as_of --
--- The newest version of each memory within the first commits, its first position, and its record.
-{{event_row}}, b.seq * 1048576 + b.n, {{record_columns}}, {{feature_columns}}
+-- The newest version of each memory within the first commits, its first position, and its features.
+{{event_row}}, b.seq * 1048576 + b.n, {{feature_columns}}
   FROM (SELECT memory_id, max(version) AS version FROM events
          WHERE tenant = :tenant AND seq <= :as_of GROUP BY memory_id) AS newest
   JOIN events e ON e.tenant = :tenant AND e.memory_id = newest.memory_id AND e.version = newest.version
   LEFT JOIN events b ON b.tenant = :tenant AND b.memory_id = newest.memory_id AND b.version = 1
-  LEFT JOIN records r ON r.tenant = :tenant AND r.id = newest.memory_id
- WHERE e.seq * 1048576 + e.n > :after ORDER BY e.seq, e.n;
-
--- status_now --
--- Fragment: an active memory past its term is expired.
-CASE WHEN r.status = 'active' AND r.expires_at <= :now THEN 'expired' ELSE r.status END
+  LEFT JOIN features f ON f.tenant = :tenant AND f.id = e.memory_id AND f.version = e.version
+ ORDER BY e.seq, e.n;
 
 -- listing --
--- Fragment: the records that pass the filters of a list; an empty list of values and NULL mean all.
+-- Fragment: the records that a list may show.
   FROM records r
  WHERE r.tenant = :tenant AND r.scope IN (SELECT value FROM json_each(:visible))
    AND (:include_sensitive = 1 OR r.sensitivity = 'normal')
-   AND (CAST(:ids AS TEXT) IS NULL OR r.id IN (SELECT value FROM json_each(:ids)))
-   AND (:any_tier = '[]' OR r.tier IN (SELECT value FROM json_each(:any_tier)))
-   AND (:any_kind = '[]' OR r.kind IN (SELECT value FROM json_each(:any_kind)))
-   AND (:any_scope = '[]' OR r.scope IN (SELECT value FROM json_each(:any_scope)))
-   AND (:any_source = '[]' OR r.source IN (SELECT value FROM json_each(:any_source)))
-   AND (:any_trust = '[]' OR r.trust IN (SELECT CAST(value AS BIGINT) FROM json_each(:any_trust)))
-   AND (:any_status = '[]' OR {{status_now}} IN (SELECT value FROM json_each(:any_status)))
-   AND (:any_session = '[]' OR r.session IN (SELECT value FROM json_each(:any_session)))
-   AND (:any_subject = '[]' OR r.subject IN (SELECT value FROM json_each(:any_subject)))
-   AND (:any_category = '[]' OR r.category IN (SELECT value FROM json_each(:any_category)))
-   AND (:any_content_type = '[]' OR r.content_type IN (SELECT value FROM json_each(:any_content_type)))
-   AND (:any_key = '[]' OR r.key IN (SELECT value FROM json_each(:any_key)))
-   AND (:any_job = '[]' OR r.job IN (SELECT value FROM json_each(:any_job)))
-   AND (:any_tag = '[]' OR EXISTS (
-        SELECT 1 FROM json_each(:any_tag) AS want WHERE replace(r.tags, want.value, '') <> r.tags))
    AND (CAST(:since AS BIGINT) IS NULL OR r.created_at >= :since)
    AND (CAST(:until AS BIGINT) IS NULL OR r.created_at < :until)
 
--- listed_columns --
--- Fragment: see ``listing.ListedRow``.
-r.id, r.arrival, r.seq, {{status_now}}, r.trust, r.tier, r.kind, r.scope, r.source
+-- listed --
+SELECT {{record_columns}} {{listing}};
 
--- listed_rows --
-SELECT {{listed_columns}} {{listing}};
-
--- listed_contents --
-SELECT {{listed_columns}}, e.seq, e.n, e.op, e.memory_id, e.version, e.salt, e.payload, e.payload_commit, e.seal
-  FROM (SELECT r.* {{listing}}) AS r JOIN events e ON e.tenant = r.tenant AND e.seq = r.seq AND e.n = r.n;
-
--- listed_payloads --
-SELECT r.id, e.payload
-  FROM (SELECT r.* {{listing}}) AS r JOIN events e ON e.tenant = r.tenant AND e.seq = r.seq AND e.n = r.n;
-
--- superseded_payloads --
-SELECT r.id, e.payload FROM records r JOIN events e ON e.tenant = r.tenant AND e.seq = r.seq AND e.n = r.n
- WHERE r.tenant = :tenant AND r.status = 'superseded' ORDER BY r.id;
+-- superseded_bodies --
+SELECT r.id, r.body FROM records r WHERE r.tenant = :tenant AND r.status = 'superseded' ORDER BY r.id;
 
 -- written --
--- Versions that said something, of the memories of a list, with the instants and details of their commits.
+-- Versions of some memories that said something, with the instants and details of their commits.
 SELECT e.memory_id, e.version, e.payload, c.at, c.payload
   FROM events e JOIN commits c ON c.tenant = e.tenant AND c.seq = e.seq
-  JOIN (SELECT r.id {{listing}}) AS chosen ON chosen.id = e.memory_id
  WHERE e.tenant = :tenant AND e.op IN ('insert', 'replace', 'append', 'promote')
-   AND c.at >= :written_since AND c.at <= :written_until
+   AND e.memory_id IN (SELECT value FROM json_each(:ids)) AND c.at >= :since AND c.at <= :until
  ORDER BY e.seq, e.n;
 
 -- scopes --
@@ -417,11 +369,13 @@ SELECT j.value, (SELECT group_concat(position, ' ') FROM (
 
 -- likely --
 -- What is told of the memories at some positions before they are read.
-SELECT r.position, r.id, r.version, r.status, r.expires_at, r.trait FROM records r INDEXED BY records_position
+SELECT r.position, r.id, r.version, r.status, r.expires_at, f.trait
+  FROM records r INDEXED BY records_position
+  LEFT JOIN features f ON f.tenant = r.tenant AND f.id = r.id AND f.version = r.version
  WHERE r.tenant = :tenant AND r.position IN (SELECT CAST(value AS BIGINT) FROM json_each(:positions));
 
 -- known_digest --
-SELECT 1 FROM records WHERE tenant = :tenant AND digest = :digest LIMIT 1;
+SELECT 1 FROM features WHERE tenant = :tenant AND digest = :digest LIMIT 1;
 
 -- commit_row --
 -- Fragment.
@@ -456,17 +410,10 @@ SELECT seq, payload, id FROM commits WHERE tenant = :tenant AND kind = :kind ORD
 {{event_row}} FROM events e WHERE e.tenant = :tenant AND e.seq > :after ORDER BY e.seq, e.n;
 
 -- facts_records --
--- How many memories are alike by status as it stands at an instant and by what they are counted by, how many of them
--- are topics and how many sensitive, and when the first of them ends.
-SELECT {{status_now}},
-       r.tier, r.kind, r.scope, r.category, r.content_type, r.source, r.trust, r.model,
-       count(*), count(CASE WHEN r.kind = 'state' THEN r.key END),
-       count(CASE r.sensitivity WHEN 'sensitive' THEN 1 END), min(CASE WHEN r.expires_at > :now THEN r.expires_at END)
-  FROM records r WHERE r.tenant = :tenant GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9;
-
--- facts_importance --
--- The importance that is stored of each live memory, and the facts that hold the instant from which it fades.
-SELECT r.importance, r.facts FROM records r WHERE r.tenant = :tenant AND {{live}};
+-- What memories are counted by; see ``reads.CountedRow``.
+SELECT r.status, r.tier, r.kind, r.scope, r.key, r.sensitivity, r.trust, r.expires_at, r.body, f.model, f.recipe
+  FROM records r LEFT JOIN features f ON f.tenant = r.tenant AND f.id = r.id AND f.version = r.version
+ WHERE r.tenant = :tenant;
 
 -- facts_journal --
 SELECT (SELECT count(*) FROM events WHERE tenant = :tenant), (SELECT count(*) FROM commits WHERE tenant = :tenant),
@@ -486,7 +433,9 @@ SELECT count(*), coalesce(sum(json_extract(CAST(u.body AS TEXT), '$.count')), 0)
 -- unembedded --
 -- A live memory that has no vectors of an embedder by one of some recipes.
 SELECT r.id FROM records r
- WHERE r.tenant = :tenant AND {{live}} AND coalesce(r.model, '') NOT IN (SELECT value FROM json_each(:makers)) LIMIT 1;
+ WHERE r.tenant = :tenant AND {{live}} AND NOT EXISTS (
+       SELECT 1 FROM features f WHERE f.tenant = r.tenant AND f.id = r.id AND f.version = r.version
+          AND f.model = :model AND f.recipe IN (SELECT value FROM json_each(:recipes))) LIMIT 1;
 
 -- unrecorded --
 -- Memories of the journal that have no record.
@@ -496,10 +445,11 @@ SELECT DISTINCT e.memory_id FROM events e
 
 -- superseded --
 -- Superseded and contained memories of a scope that say the same, newest first.
-SELECT r.id FROM records r INDEXED BY records_digest
- WHERE r.tenant = :tenant AND r.digest = :digest AND r.scope = :scope
+SELECT r.id FROM features f CROSS JOIN records r
+ WHERE f.tenant = :tenant AND f.digest = :digest AND r.tenant = f.tenant AND r.id = f.id AND r.scope = :scope
    AND (r.status = 'superseded' OR (r.status = 'archived' AND EXISTS (
-        SELECT 1 FROM events e WHERE e.tenant = r.tenant AND e.seq = r.seq AND e.n = r.n AND e.op = 'contain')))
+        SELECT 1 FROM events e WHERE e.tenant = r.tenant AND e.seq = r.position / 1048576
+           AND e.n = r.position % 1048576 AND e.op = 'contain')))
  ORDER BY r.arrival DESC LIMIT 8;
 
 -- children --
@@ -547,19 +497,14 @@ SELECT memory_id, version FROM (
  ORDER BY memory_id, version;
 
 -- standing_rows --
--- Every record with its features, the newest version there is, and the memory's first position.
-SELECT {{record_columns}}, {{feature_columns}},
-       (SELECT max(x.version) FROM events x WHERE x.tenant = r.tenant AND x.memory_id = r.id),
+-- Every record with its features, the newest version there is, the memory's first position, and its event's payload.
+SELECT {{record_columns}}, {{feature_columns}}, (SELECT max(x.version) FROM events x WHERE x.tenant = r.tenant AND x.memory_id = r.id),
        CASE r.version WHEN 1 THEN r.position ELSE (SELECT x.seq * 1048576 + x.n FROM events x
-             WHERE x.tenant = r.tenant AND x.memory_id = r.id AND x.version = 1) END
-  FROM records r WHERE r.tenant = :tenant ORDER BY r.position;
-
--- naming_payloads --
--- The newest versions that name memories or blobs; a quotation mark inside of a text is written otherwise.
-SELECT e.payload FROM events e CROSS JOIN records r
- WHERE e.tenant = :tenant AND e.payload IS NOT NULL AND r.tenant = :tenant AND r.position = e.seq * 1048576 + e.n
-   AND (instr(e.payload, CAST('"aliases":' AS BLOB)) > 0 OR instr(e.payload, CAST('"blob":' AS BLOB)) > 0
-        OR instr(e.payload, CAST('"derived_from":' AS BLOB)) > 0);
+             WHERE x.tenant = r.tenant AND x.memory_id = r.id AND x.version = 1) END, e.payload
+  FROM records r
+  LEFT JOIN features f ON f.tenant = r.tenant AND f.id = r.id AND f.version = r.version
+  LEFT JOIN events e ON e.tenant = r.tenant AND e.seq = r.position / 1048576 AND e.n = r.position % 1048576
+ WHERE r.tenant = :tenant ORDER BY r.position;
 
 -- set_commit_seal --
 UPDATE commits SET seal = ? WHERE tenant = ? AND seq = ?;
@@ -572,18 +517,6 @@ UPDATE documents SET seal = ? WHERE tenant = ? AND kind = ? AND id = ?;
 
 -- everyone --
 SELECT tenant FROM tenants UNION SELECT tenant FROM commits UNION SELECT tenant FROM documents ORDER BY 1;
-
--- set_aside --
-INSERT INTO kept SELECT * FROM records WHERE tenant = :tenant;
-
--- due_aside --
--- The newest version of each memory, its first position, and its record as it was set aside; oldest touch first.
-{{event_row}}, b.seq * 1048576 + b.n, {{record_columns}}, {{feature_columns}}
-  FROM (SELECT memory_id, max(version) AS version FROM events WHERE tenant = :tenant GROUP BY memory_id) AS newest
-  JOIN events e ON e.tenant = :tenant AND e.memory_id = newest.memory_id AND e.version = newest.version
-  LEFT JOIN events b ON b.tenant = :tenant AND b.memory_id = newest.memory_id AND b.version = 1
-  LEFT JOIN kept r ON r.id = newest.memory_id
- ORDER BY e.seq, e.n;
 
 -- mark_rows --
 SELECT mark, position FROM marks WHERE tenant = :tenant;

@@ -4,7 +4,7 @@ Invariants
 (1) Filters apply before limits.
 (2) A row that does not hold is left out, named in ``damaged`` and logged; it is never returned.
 (3) Every order is total: newest arrival first, unless a docstring says otherwise.
-(4) A profile holds by its record's seal, or is made from the memory itself once that was checked.
+(4) A profile is made of a record and its features, each believed for its own seal.
 (5) What is told of likely memories is not checked here: whoever uses one reads it, which checks, and compares its
     place, since marks of two places may meet.
 """
@@ -16,10 +16,10 @@ import logging
 from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from keepward.errors import Tampered
 from keepward.model.commit import Head
@@ -33,12 +33,14 @@ from keepward.store.candidates import CandidateReads
 from keepward.store.journal import JournalReads, record_or_blank
 from keepward.store.listing import ListReads
 from keepward.store.rows import (
-    checked_record,
-    fading,
-    features_of,
+    WIDTH,
+    EventRow,
+    FeatureRow,
+    RecordRow,
+    body_in,
+    has_body_filter,
+    held_features,
     listed,
-    made_by,
-    maker,
     pack_marks,
     parameters,
     passes,
@@ -46,10 +48,12 @@ from keepward.store.rows import (
     placed_marks,
     profile_of,
     record_of,
+    record_row,
     unpack_marks,
+    with_features,
 )
-from keepward.store.seals import Sealer
-from keepward.store.sql import Row, Session, Snapshot, between
+from keepward.store.sql import Session, Snapshot, between
+from keepward.store.tenant import State
 from keepward.store.uses import UseReads
 
 #: Most candidates for one text.
@@ -61,12 +65,10 @@ SHARED = 2
 CROWD = 32
 #: Tiers whose memories all stand in the index of ``standing``.
 _STANDING = frozenset({"core", "working"})
-_EMPTY = Features(terms=b"")
 #: Microseconds.
 _DAY = 86_400_000_000
-_BY = ("tier", "kind", "scope", "category", "content_type", "source", "trust")
-#: What people and agents name themselves: of a scope that is out of sight not even the name of a category is told.
-_CHOSEN = frozenset({"scope", "category"})
+_BY = ("tier", "kind", "scope", "content_type", "source", "trust")
+_NEVER = (1 << 63) - 1
 _RANKS = frozenset(int(rank) for rank in Trust)
 _log = logging.getLogger(__name__)
 
@@ -89,20 +91,21 @@ def _damaged(found: Found, memory_id: object, fault: Tampered) -> None:
 class MemoryReads(Snapshot):
     """What may be asked about memories; a part of ``Reader``."""
 
+    def _tenant_row(self, tenant: str) -> State:
+        with self._reading(tenant) as db:
+            return tenants.read(db, self._sealer, tenant)
+
     def head(self, tenant: str) -> Head:
         """Return the tenant's head; seq 0 when nothing was committed."""
-        with self._reading(tenant) as db:
-            return tenants.read(db, self._sealer, tenant).head
+        return self._tenant_row(tenant).head
 
     def tally(self, tenant: str) -> dict[str, int]:
         """Return active memories by tier, in constant time."""
-        with self._reading(tenant) as db:
-            return tenants.read(db, self._sealer, tenant).active()
+        return self._tenant_row(tenant).active()
 
     def writes(self, tenant: str) -> int:
         """Return how many transactions have changed anything of the tenant."""
-        with self._reading(tenant) as db:
-            return tenants.read(db, self._sealer, tenant).writes
+        return self._tenant_row(tenant).writes
 
     def tenants(self) -> list[str]:
         """Return the names of tenants with at least one commit, sorted; for an owner's tools alone."""
@@ -123,8 +126,7 @@ class MemoryReads(Snapshot):
 
     def unembedded(self, tenant: str, now: datetime, model: str, recipes: Collection[str]) -> bool:
         """Whether a live memory has no vectors of this embedder by one of these recipes."""
-        makers = listed(made_by(model, recipe) or "" for recipe in recipes)
-        return bool(self._run("unembedded", tenant, now=to_micros(now), makers=makers))
+        return bool(self._run("unembedded", tenant, now=to_micros(now), model=model, recipes=listed(recipes)))
 
     def superseded(self, tenant: str, scope: str, digest: bytes) -> Found:
         """Return superseded and contained memories of a scope whose newest text has this digest, at most 8."""
@@ -183,18 +185,20 @@ class MemoryReads(Snapshot):
         else:
             rows = db.run("records_as_of", tenant=tenant, ids=listed(ids), as_of=as_of).fetchall()
         for row in rows:
-            memory_id = row[0] if as_of is None else row[3]
+            memory_id = row[0] if as_of is None else EventRow._make(row).memory_id
             try:
                 by_id[memory_id] = self._record(db, tenant, row, as_of)
             except Tampered as fault:
                 _damaged(found, memory_id, fault)
 
-    def _record(self, db: Session, tenant: str, row: Row, as_of: int | None) -> Record:
+    def _record(self, db: Session, tenant: str, row: Sequence[Any], as_of: int | None) -> Record:
         """Return the record of a ``record_row``, or of an event that must lie within the first ``as_of`` commits."""
         if as_of is None:
-            return checked_record(self._sealer, tenant.encode(), row)
-        record = record_or_blank(db, self._sealer, tenant, row[:9])
-        if row[0] > as_of:
+            *cells, newest = row
+            return record_of(self._sealer, tenant, RecordRow._make(cells), newest)
+        event = EventRow._make(row)
+        record = record_or_blank(db, self._sealer, tenant, event)
+        if event.seq > as_of:
             raise Tampered("an index is damaged")
         return record
 
@@ -202,64 +206,91 @@ class MemoryReads(Snapshot):
         self, tenant: str, filters: Filter, *, live_at: datetime | None, limit: int | None, as_of: int | None = None
     ) -> Found:
         """Return records that pass, newest arrival first; ``live_at`` None includes those that do not hold."""
+        if as_of is not None:
+            return self._find_as_of(tenant, filters, live_at, limit, as_of)
         found = Found()
+        live = None if live_at is None else to_micros(live_at)
+        narrowed = has_body_filter(filters)
         with self._reading(tenant) as db:
-            if as_of is None:
-                rows = db.stream(_query_for(filters), tenant=tenant, **parameters(filters, live_at))
-            else:
-                rows = db.stream("newest_as_of", tenant=tenant, as_of=as_of)
-            # The limit is counted here: a damaged row must not take the place of a good one.
-            for row in rows:
+            for *cells, newest in db.stream(_query_for(filters), tenant=tenant, **parameters(filters, live)):
+                # The limit is counted here: a damaged row must not take the place of a good one.
                 if limit is not None and len(found.records) >= limit:
                     break
-                try:
-                    record = self._record(db, tenant, row, as_of)
-                except Tampered as fault:
-                    _damaged(found, row[0] if as_of is None else row[3], fault)
+                row = RecordRow._make(cells)
+                # Most do not pass: their bodies are looked at before they are read as a whole.
+                if narrowed and (body := body_in(row.body)) is not None and not passes(body, filters):
                     continue
-                if passes(record, filters) and (as_of is None or live_at is None or record.is_live(live_at)):
+                try:
+                    record = record_of(self._sealer, tenant, row, newest)
+                except Tampered as fault:
+                    _damaged(found, row.id, fault)
+                    continue
+                if passes(record, filters):
                     found.records.append(record)
         return found
 
-    def indexed(self, tenant: str, *, after: int, as_of: int | None = None) -> Iterator[tuple[str, Indexed | None]]:
-        """Yield (id, entry) for every memory touched after a position, oldest first; None when not active."""
+    def _find_as_of(
+        self, tenant: str, filters: Filter, live_at: datetime | None, limit: int | None, as_of: int
+    ) -> Found:
+        found = Found()
         with self._reading(tenant) as db:
-            if as_of is None:
-                rows = db.stream("indexed", tenant=tenant, after=after)
-            else:
-                rows = db.stream("indexed_as_of", tenant=tenant, after=after, as_of=as_of)
-            for row in rows:
-                name, status = (row[0], row[6]) if as_of is None else (row[3], Status.ACTIVE)
-                record = None
+            for *cells, _ in db.stream("newest_as_of", tenant=tenant, as_of=as_of):
+                if limit is not None and len(found.records) >= limit:
+                    break
                 try:
-                    if status == Status.ACTIVE:
-                        # Without its features, so that a row counts as the one that other reads have seen.
-                        record = self._record(db, tenant, row[:36] if as_of is None else row, as_of)
+                    record = self._record(db, tenant, cells, as_of)
                 except Tampered as fault:
-                    _log.warning("memory %s was left out: %s", name, fault, extra={"action": "damaged"})
-                if record is None or record.status is not Status.ACTIVE or (as_of is not None and row[9] is None):
-                    yield name, None
+                    _damaged(found, EventRow._make(cells).memory_id, fault)
                     continue
-                if as_of is None:
-                    kept, position, arrival = (*row[:25], *row[36:46]), row[4], row[5]
-                else:
-                    kept, position, arrival = row[10:45], (row[0] << 20) + row[1], row[9]
-                features = features_of(self._sealer, tenant, kept) if kept[1] == record.version else None
-                entry = Indexed(record=record, position=position, arrival=arrival, features=features or _EMPTY)
-                yield name, entry
+                if passes(record, filters) and (live_at is None or record.is_live(live_at)):
+                    found.records.append(record)
+        return found
 
-    def profiles(self, tenant: str, *, after: int) -> Iterator[tuple[str, Profile | None]]:
+    def indexed(self, tenant: str) -> Iterator[Indexed]:
+        """Yield every active memory with its features, the one touched first first."""
+        with self._reading(tenant) as db:
+            for row, features in map(with_features, db.stream("profiles", tenant=tenant, after=-1)):
+                if row.status != Status.ACTIVE:
+                    continue
+                try:
+                    record = record_of(self._sealer, tenant, row, row.version)
+                except Tampered as fault:
+                    _log.warning("memory %s was left out: %s", row.id, fault, extra={"action": "damaged"})
+                    continue
+                kept = held_features(self._sealer, tenant, features)
+                yield Indexed(record=record, position=row.position, arrival=row.arrival, features=kept)
+
+    def profiles(self, tenant: str, *, after: int, as_of: int | None = None) -> Iterator[tuple[str, Profile | None]]:
         """Yield (id, profile) for every memory touched after a position, oldest first; None when not active."""
         with self._reading(tenant) as db:
-            yield from self._profiles(db, tenant, db.stream("profiles", tenant=tenant, after=after))
+            if as_of is not None:
+                yield from self._profiles_as_of(db, tenant, as_of)
+            else:
+                rows = db.stream("profiles", tenant=tenant, after=after)
+                yield from self._profiles(tenant, map(with_features, rows))
 
-    def _profiles(self, db: Session, tenant: str, rows: Iterable[Row]) -> Iterator[tuple[str, Profile | None]]:
-        for row in rows:
-            if row[6] != Status.ACTIVE:
-                yield row[0], None
-                continue
-            found = profile_of(self._sealer, tenant, row)
-            yield row[0], found if found is not None else _profile(db, self._sealer, tenant, row)
+    def _profiles(
+        self, tenant: str, rows: Iterable[tuple[RecordRow, FeatureRow | None]]
+    ) -> Iterator[tuple[str, Profile | None]]:
+        for row, features in rows:
+            yield row.id, profile_of(self._sealer, tenant, row, features) if row.status == "active" else None
+
+    def _profiles_as_of(self, db: Session, tenant: str, as_of: int) -> Iterator[tuple[str, Profile | None]]:
+        """Yield the memories of an earlier state; their features, where they are of the version that held then."""
+        width = len(EventRow._fields)
+        for row in db.stream("indexed_as_of", tenant=tenant, as_of=as_of):
+            event, arrival, cells = EventRow._make(row[:width]), row[width], row[width + 1 :]
+            profile = None
+            try:
+                record = self._record(db, tenant, event, as_of)
+                if record.status is Status.ACTIVE and arrival is not None and event.payload is not None:
+                    at = event.seq * WIDTH + event.n
+                    held = record_row(self._sealer, tenant, at, arrival, record, event.payload)
+                    features = None if cells[0] is None else FeatureRow._make(cells)
+                    profile = profile_of(self._sealer, tenant, held, features)
+            except Tampered as fault:
+                _log.warning("memory %s was left out: %s", event.memory_id, fault, extra={"action": "damaged"})
+            yield event.memory_id, profile
 
     # --- likeness
 
@@ -300,8 +331,7 @@ class MemoryReads(Snapshot):
             }
             return Counts(
                 at=now,
-                records=db.run("facts_records", values).fetchall(),
-                importance=array("q", chain.from_iterable(map(fading, db.run("facts_importance", values)))),
+                memories=_counted(db, tenant, now),
                 journal=db.run("facts_journal", tenant=tenant).fetchone(),
                 queue=db.run("facts_queue", tenant=tenant).fetchone(),
                 usage=db.run("facts_usage", values).fetchone(),
@@ -310,68 +340,118 @@ class MemoryReads(Snapshot):
             )
 
 
+class CountedRow(NamedTuple):
+    """What ``status`` counts of a memory."""
+
+    status: str
+    tier: str
+    kind: str
+    scope: str
+    key: str | None
+    sensitivity: str
+    trust: int
+    expires_at: int | None
+    body: bytes
+    model: str | None
+    recipe: str | None
+
+
+@dataclass(slots=True)
+class _Memories:
+    """How many memories there are of each kind; all but ``statuses`` are of live ones."""
+
+    statuses: Counter[str] = field(default_factory=Counter)
+    #: By what is counted, the number of memories of each value; categories by scope.
+    by: dict[str, Counter[Any]] = field(default_factory=lambda: {name: Counter() for name in _BY})
+    categories: Counter[tuple[str, str]] = field(default_factory=Counter)
+    embedded: Counter[tuple[str | None, str]] = field(default_factory=Counter)
+    topics: int = 0
+    sensitive: int = 0
+    #: Of each live memory its importance in 1/10,000, and the microsecond from which it decays.
+    importance: array[int] = field(default_factory=lambda: array("q"))
+    #: When the first live memory ends, in microseconds; None for never.
+    ends: int | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """What the database counts of a tenant at one instant; rows are as the statements of these names have them."""
+    """What the database counts of a tenant at one instant."""
 
     at: int
-    records: list[Row]
-    #: Of each live memory its importance in 1/10,000, and the microsecond from which it decays.
-    importance: array[int]
-    journal: Row
-    queue: Row
-    usage: Row
+    memories: _Memories
+    journal: tuple[int, int, int]
+    queue: tuple[int, int | None, int | None]
+    usage: tuple[int, int]
     blobs: dict[str, int]
     schema: int
 
     def hold(self, now: int) -> bool:
         """Whether they are the same at another instant, as long as nobody writes: no memory ends in between."""
-        return self.at <= now < min((row[-1] for row in self.records if row[-1] is not None), default=now + 1)
+        return self.at <= now and (self.memories.ends is None or now < self.memories.ends)
+
+
+def _counted(db: Session, tenant: str, now: int) -> _Memories:
+    """Count the memories of a tenant at an instant in microseconds."""
+    counted = _Memories()
+    for row in map(CountedRow._make, db.stream("facts_records", tenant=tenant)):
+        expired = row.status == "active" and row.expires_at is not None and row.expires_at <= now
+        counted.statuses["expired" if expired else row.status] += 1
+        body = body_in(row.body)
+        if row.status != "active" or expired or body is None:
+            continue
+        values = (row.tier, row.kind, row.scope, body.content_type, body.source, row.trust)
+        for counter, value in zip(counted.by.values(), values, strict=True):
+            counter[value] += 1
+        if body.category is not None:
+            counted.categories[row.scope, body.category] += 1
+        counted.embedded[row.model, row.recipe or ""] += 1
+        counted.topics += row.kind == "state" and row.key is not None
+        counted.sensitive += row.sensitivity == "sensitive"
+        counted.importance.extend((body.importance, _NEVER if body.idle_since is None else body.idle_since))
+        if row.expires_at is not None:
+            counted.ends = min(row.expires_at, counted.ends or row.expires_at)
+    return counted
 
 
 def _facts(counts: Counts, now: int, scopes: Collection[str] | None) -> dict[str, Any]:
-    """Return the numbers that ``status`` shows, for one instant; see ``MemoryReads.facts``."""
-    statuses: Counter[str] = Counter()
-    by: dict[str, Counter[Any]] = {name: Counter() for name in _BY}
-    embedded: Counter[str | None] = Counter()
-    live, topics, sensitive = 0, 0, 0
-    for status, *cells, model, count, keyed, guarded, _ in counts.records:
-        statuses[status] += count
-        if status != "active":
-            continue
-        live, topics, sensitive = live + count, topics + keyed, sensitive + guarded
-        embedded[model] += count
-        hidden = () if scopes is None or cells[2] in scopes else _CHOSEN
-        for (name, counter), cell in zip(by.items(), cells, strict=True):
-            if name not in hidden:
-                counter[cell] += count
+    """Return the numbers that ``status`` shows, for one instant; see ``MemoryReads.facts``.
+
+    People and agents name scopes and categories: of a scope that is out of sight not even the name of one is told.
+    """
+    memories = counts.memories
+    live = len(memories.importance) // 2
+    by: dict[str, Counter[Any]] = dict(memories.by)
+    by["scope"] = Counter({scope: n for scope, n in by["scope"].items() if scopes is None or scope in scopes})
+    by["category"] = Counter()
+    for (scope, category), count in memories.categories.items():
+        if scopes is None or scope in scopes:
+            by["category"][category] += count
     by["trust"] = Counter({Trust(rank).label: count for rank, count in by["trust"].items() if rank in _RANKS})
-    found: dict[str, Any] = {"by_status": dict(sorted(statuses.items()))}
-    for name, counter in by.items():
-        found[f"by_{name}"] = {cell: counter[cell] for cell in sorted(counter.keys() - {None})}
-    pending = embedded.pop(None, 0)
+    found: dict[str, Any] = {"by_status": dict(sorted(memories.statuses.items()))}
+    for name in ("tier", "kind", "scope", "category", "content_type", "source", "trust"):
+        found[f"by_{name}"] = dict(sorted(by[name].items()))
     by_embedder: Counter[str] = Counter()
     by_recipe: dict[str, Counter[str]] = {}
-    for cell, count in embedded.items():
-        model, recipe = maker(cell)
-        by_embedder[str(model)] += count
-        by_recipe.setdefault(str(model), Counter())[recipe] += count
+    for (model, recipe), count in memories.embedded.items():
+        if model is not None:
+            by_embedder[model] += count
+            by_recipe.setdefault(model, Counter())[recipe] += count
     (events, commits, journal_bytes), (depth, oldest, _), (used, uses) = counts.journal, counts.queue, counts.usage
     return found | {
         "live": live,
-        "total": sum(statuses.values()),
-        "retired": statuses["retired"],
+        "total": memories.statuses.total(),
+        "retired": memories.statuses["retired"],
         "events": events,
         "commits": commits,
         "bloat": round(events / live, 4) if live else 0.0,
         "quarantine": depth,
         "quarantine_oldest": None if oldest is None else from_micros(oldest).isoformat(),
-        "topics": topics,
-        "sensitive": sensitive,
-        "average_importance": round(_importance(counts.importance, now) / live, 4) if live else 0.0,
+        "topics": memories.topics,
+        "sensitive": memories.sensitive,
+        "average_importance": round(_importance(memories.importance, now) / live, 4) if live else 0.0,
         "average_uses": round(uses / live, 4) if live else 0.0,
         "used": used,
-        "vectors_pending": pending,
+        "vectors_pending": live - by_embedder.total(),
         "vectors_by_embedder": dict(sorted(by_embedder.items())),
         "vectors_by_recipe": by_recipe,
         "blobs": counts.blobs.copy(),
@@ -390,16 +470,15 @@ class Reader(MemoryReads, ListReads, JournalReads, UseReads, CandidateReads):
     """All that may be asked of one state: of the store, or, of a writer, of what its own transaction sees."""
 
 
-def _profile(db: Session, sealer: Sealer, tenant: str, row: Row) -> Profile | None:
-    """Return the profile of a memory whose seal does not hold, made from the memory itself."""
-    try:
-        whole = db.run("records_by_id", tenant=tenant, ids=listed([row[0]])).fetchone()
-        record = record_of(sealer, tenant.encode(), whole)
-    except Tampered as fault:
-        _log.warning("memory %s was left out: %s", row[0], fault, extra={"action": "damaged"})
-        return None
-    features = features_of(sealer, tenant, row)
-    return Profile.of(record, features or _EMPTY, touched=whole[4], position=whole[5])
+class LikelyRow(NamedTuple):
+    """What is told of a likely memory before it is read."""
+
+    position: int
+    id: str
+    version: int
+    status: str
+    expires_at: int | None
+    trait: bytes | None
 
 
 def _likely(
@@ -436,16 +515,23 @@ def _likely(
 
 
 def _living(
-    positions: Sequence[int], told: Mapping[int, Row], asked: Record, features: Features, equal: Sequence[int], now: int
+    positions: Sequence[int],
+    told: Mapping[int, LikelyRow],
+    asked: Record,
+    features: Features,
+    equal: Sequence[int],
+    now: int,
 ) -> tuple[Likely, ...]:
     """Return the first of some memories that hold, as far as they tell; one that tells no trait has to be read."""
     found: list[Likely] = []
     for position in positions:
         row = told.get(position)
-        if row is None or row[3] != "active" or (row[4] is not None and row[4] <= now) or row[1] == asked.id:
+        if row is None or row.status != "active" or row.id == asked.id:
             continue
-        kindred = position in equal or not row[5] or not features.trait or row[5] == features.trait
-        found.append(Likely(row[1], row[2], kindred))
+        if row.expires_at is not None and row.expires_at <= now:
+            continue
+        kindred = position in equal or not row.trait or not features.trait or row.trait == features.trait
+        found.append(Likely(row.id, row.version, kindred))
         if len(found) == CANDIDATES:
             break
     return tuple(found)
@@ -480,6 +566,6 @@ def _equal(db: Session, tenant: str, record: Record, digest: bytes, now: int) ->
     return [position for _, position in sorted(db.run("same_digest", values))]
 
 
-def _rows_at(db: Session, tenant: str, positions: Iterable[int]) -> dict[int, Row]:
-    wanted = str(sorted(positions))
-    return {row[0]: row for row in db.run("likely", tenant=tenant, positions=wanted)}
+def _rows_at(db: Session, tenant: str, positions: Iterable[int]) -> dict[int, LikelyRow]:
+    rows = map(LikelyRow._make, db.run("likely", tenant=tenant, positions=str(sorted(positions))))
+    return {row.position: row for row in rows}

@@ -51,17 +51,16 @@ def cells(*values: object) -> bytes:
 class Sealer:
     """Makes and checks seals with one key; None makes empty seals and accepts any."""
 
-    __slots__ = ("_inner", "_key", "_outer", "_sums", "checked")
+    __slots__ = ("_inner", "_key", "_outer", "_rows", "_sums")
 
     def __init__(self, key: bytes | None) -> None:
         self._key = key
-        #: Hashes of rows that were found to hold; see ``rows.checked_record``.
-        self.checked: set[bytes] = set()
         # Hashed once: three seals a memory take the state after the key from here, at less than half the cost.
         padded = (key if key is None or len(key) <= _BLOCK else hashlib.sha256(key).digest()) or b""
         padded = padded.ljust(_BLOCK, b"\0")
         self._inner = hashlib.sha256(padded.translate(_INNER))
         self._outer = hashlib.sha256(padded.translate(_OUTER))
+        self._rows = None if key is None else self._mac(b"keepward/rows/v1")
         self._sums = None if key is None else self._mac(b"keepward/sums/v1")
 
     def _mac(self, message: bytes) -> bytes:
@@ -121,12 +120,13 @@ class Sealer:
         """Whether a row's seal is right."""
         return self._key is None or seal == self.row(table, *values)
 
-    def record(self, *values: Cell) -> bytes:
-        """Return the 16-byte seal of a row of records, all of its cells; of ``marshal`` version 2, which is frozen."""
-        if self._key is None:
+    def cells(self, table: str, tenant: str, cells: tuple[Cell, ...]) -> bytes:
+        """Return the 16-byte seal of a row of a table, without its tenant; for rows that are read by the thousand."""
+        if self._rows is None:
             return b""
-        # Several times faster than ``cells``.
-        return self._mac(b"keepward/record/v2\0" + marshal.dumps(values, 2))[:16]
+        # A third of the time of ``row``; version 2 of ``marshal`` is frozen.
+        packed = marshal.dumps((table, tenant, cells), 2)
+        return hashlib.blake2b(packed, key=self._rows, digest_size=16, person=b"keepward/row").digest()
 
 
 def sha256(*parts: bytes) -> bytes:

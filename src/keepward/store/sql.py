@@ -172,14 +172,18 @@ def text_of(name: str) -> str:
 
 SQL = parse_queries(text_of("queries.sql"))
 #: The tables of a tenant but for its own row, with the number of their columns.
-TABLES = {"commits": 13, "events": 10, "records": 36, "marks": 3, "links": 4, "deliveries": 4, "documents": 10}
+TABLES = {
+    "commits": 13,
+    "events": 10,
+    "records": 18,
+    "features": 12,
+    "marks": 3,
+    "links": 4,
+    "deliveries": 4,
+    "documents": 10,
+}
 SQL |= {f"all_of_{table}": f"SELECT * FROM {table} WHERE tenant = :tenant" for table in TABLES}
 SQL |= {f"put_into_{table}": f"INSERT INTO {table} VALUES ({', '.join('?' * n)})" for table, n in TABLES.items()}
-
-#: Columns that ``facets`` counts by.
-COUNTED = ("tier", "kind", "scope", "source", "trust", "status", "session", "subject", "category", "content_type")
-_CELLS = {name: f"r.{name}" for name in COUNTED} | {"status": SQL["status_now"], "tag": "r.tags"}
-SQL |= {f"count_by_{name}": f"SELECT {cell}, count(*) {SQL['listing']} GROUP BY 1" for name, cell in _CELLS.items()}
 
 
 @cache

@@ -41,6 +41,7 @@ from keepward.store import tenant as tenants
 from keepward.store.erasing import NOTE
 from keepward.store.file import confirm, give_new_id, open_unsealed, prepare
 from keepward.store.reads import Counts, Reader
+from keepward.store.rows import with_features
 from keepward.store.seals import Sealer
 from keepward.store.server_state import SharedState
 from keepward.store.sql import Connector, Session
@@ -272,14 +273,16 @@ class Store(Reader):
             found = self._watch.amiss(db, self._sealer, tenant, mark)
         return [each.result() for each in found if each.passes(filters, live_at)]
 
-    def profiles(self, tenant: str, *, after: int) -> Iterator[tuple[str, Profile | None]]:
+    def profiles(self, tenant: str, *, after: int, as_of: int | None = None) -> Iterator[tuple[str, Profile | None]]:
         """See ``MemoryReads.profiles``; who reads all of them knows by that whether any is withheld."""
+        if as_of is not None:
+            yield from super().profiles(tenant, after=after, as_of=as_of)
+            return
         apart = after == 0 and getattr(self._shared, "lent", None) is None
         mark = self._watch.mark() if apart else None
         with self._reading(tenant) as db:
-            rows = db.stream("profiles", tenant=tenant, after=after)
-            rows = self._watch.read_along(db, self._sealer, tenant, mark, rows)
-            yield from self._profiles(db, tenant, rows)
+            rows = map(with_features, db.stream("profiles", tenant=tenant, after=after))
+            yield from self._profiles(tenant, self._watch.read_along(db, self._sealer, tenant, mark, rows))
 
     def facts(self, tenant: str, now: datetime, *, scopes: Collection[str] | None = None) -> dict[str, Any]:
         """Return counts for ``status``: by tier, kind, scope, status, content type, source, and sizes.

@@ -27,15 +27,12 @@ from keepward.model.codec import digest
 from keepward.model.commit import EMPTY_HASH, Head
 from keepward.model.journal import Fault
 from keepward.model.memory import Record, Status
-from keepward.store.rows import WIDTH, record_at, record_row
+from keepward.store.rows import WIDTH, EventRow, FeatureRow, RecordRow, record_at, record_row
 from keepward.store.seals import Sealer
 from keepward.store.sql import Row, Session
 
 _SUM_BYTES = 32
 _WHOLE = 1 << (8 * _SUM_BYTES)
-#: Cells of a row of ``whole_records``, and where among them status and tier are.
-_CELLS = 26
-_STATUS, _TIER = 7, 8
 _LOST = (
     "the head of the journal does not carry this machine's seal; run `keepward verify`, and accept the store "
     "with `adopt` if it was meant to be written elsewhere"
@@ -97,11 +94,12 @@ class State:
             if seal is not None:
                 self.documents.add(sealer, "documents", kind, seal, sign)
 
-    def turn_records(self, sealer: Sealer, before: Iterable[Row], after: Iterable[Row]) -> None:
-        """Count some rows of ``records``, as ``whole_records`` has them, in place of others."""
+    def turn_records(self, sealer: Sealer, before: Iterable[RecordRow], after: Iterable[RecordRow]) -> None:
+        """Count some rows of ``records`` in place of others."""
         for sign, rows in ((-1, before), (1, after)):
             for row in rows:
-                self.records.add(sealer, "records", f"{row[_TIER]} {row[_STATUS]}", marshal.dumps(row, 2), sign)
+                content = marshal.dumps((self.tenant, *row[:-1]), 2)
+                self.records.add(sealer, "records", f"{row.tier} {row.status}", content, sign)
 
     def active(self) -> dict[str, int]:
         """Return how many active memories there are by tier."""
@@ -193,20 +191,22 @@ def sums_against_noted(sealer: Sealer, state: State, noted: Head | None) -> str 
     return None
 
 
-def due_records(db: Session, sealer: Sealer, tenant: str) -> Iterator[tuple[str, Row | None, Record | None]]:
+def due_records(db: Session, sealer: Sealer, tenant: str) -> Iterator[tuple[str, RecordRow | None, Record | None]]:
     """Yield each memory of the journal with the row of ``records`` that its newest event calls for, and its record.
 
     Both are None where that event does not hold.
     """
     raw = tenant.encode()
-    for row in db.stream("newest_as_of", tenant=tenant, as_of=2**62):
+    for *cells, arrival in db.stream("newest_as_of", tenant=tenant, as_of=2**62):
+        event = EventRow._make(cells)
         try:
-            record = record_at(sealer, raw, row[:9])
+            record = record_at(sealer, raw, event)
         except Tampered:
-            yield row[3], None, None
+            yield event.memory_id, None, None
             continue
-        arrival = row[0] * WIDTH + row[1] if row[9] is None else row[9]
-        yield row[3], record_row(tenant, row[0], row[1], arrival, record), record
+        position = event.seq * WIDTH + event.n
+        first = position if arrival is None else arrival
+        yield event.memory_id, record_row(sealer, tenant, position, first, record, event.payload or b""), record
 
 
 def count_documents(db: Session, sealer: Sealer, state: State) -> None:
@@ -218,23 +218,23 @@ def count_documents(db: Session, sealer: Sealer, state: State) -> None:
 
 def count_records(db: Session, sealer: Sealer, state: State) -> None:
     """Count the records that are there."""
-    for _ in counted(sealer, state, db.stream("whole_records", tenant=state.tenant)):
+    rows = map(RecordRow._make, db.stream("whole_records", tenant=state.tenant))
+    for _ in counted(sealer, state, ((row, None) for row in rows)):
         pass
 
 
-def counted(sealer: Sealer, state: State, rows: Iterable[Row], *, untold: tuple[str, ...] = ()) -> Iterator[Row]:
-    """Yield rows and, once all of them are read, count them as the records that are there.
-
-    They are of ``whole_records``, or have what is ``untold`` before their cells and others behind them.
-    """
+def counted(
+    sealer: Sealer, state: State, rows: Iterable[tuple[RecordRow, FeatureRow | None]]
+) -> Iterator[tuple[RecordRow, FeatureRow | None]]:
+    """Yield records with their features and, once all of them are read, count them as the records that are there."""
     # A handle counts all of them before its first read: what the loop needs is at hand.
-    term, dumps, width = sealer.term, marshal.dumps, _CELLS - len(untold)
+    term, dumps, tenant = sealer.term, marshal.dumps, state.tenant
     counts, total = Counter[str](), 0
-    for row in rows:
-        cells = (*untold, *row[:width])
-        counts[f"{cells[_TIER]} {cells[_STATUS]}"] += 1
-        total += term("records", dumps(cells, 2))
-        yield row
+    for each in rows:
+        row = each[0]
+        counts[f"{row.tier} {row.status}"] += 1
+        total += term("records", dumps((tenant, *row[:-1]), 2))
+        yield each
     state.records = TableSum(counts=counts, total=total % _WHOLE)
 
 

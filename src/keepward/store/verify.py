@@ -7,8 +7,8 @@ Invariants
 (3) A check that cannot run because the store is damaged is a fault and never an exception.
 (4) What was checked of an event is not checked again: an event whose hash, content and seal held in the chain holds
     when its record is compared with it, since all is read from one snapshot. A record whose seal holds has the columns
-    that were computed from the event at its place; that it is the row of this journal, the sums of all records tell.
-    Any other record is read with its event, as a reader does.
+    that were computed from its body, which is the payload of that event; that it is the row of this journal, the sums
+    of all records tell.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from keepward.store import erasing
 from keepward.store import tenant as tenants
 from keepward.store.documents import Document, refs_in
 from keepward.store.journal import walk_chain
-from keepward.store.rows import WIDTH, listed, place_in, placed_marks, record_of, unpack_marks
+from keepward.store.rows import WIDTH, FeatureRow, RecordRow, body_in, marks_of, record_row, with_features
 from keepward.store.seals import Sealer
 from keepward.store.sql import TABLES, Connector, Row, Session, load_migrations
 from keepward.store.tenant import State
@@ -293,27 +293,26 @@ class _Check:
 
     def records(self) -> Iterator[Fault]:
         """Records equal what the newest events say; what is computed from them is put aside for ``computed``."""
-        db, tenant, sealer = self._db, self._tenant, self._sealer
-        rows = db.stream("standing_rows", tenant=tenant)
-        for row in tenants.counted(sealer, self._held, rows, untold=(tenant,)):
+        db, tenant = self._db, self._tenant
+        for *cells, newest, arrival, payload in db.stream("standing_rows", tenant=tenant):
+            row, features = with_features(tuple(cells))
             self._counts["records"] += 1
-            if not (self._check_features(row) and self._is_newest(row)):
-                try:
-                    whole = db.run("records_by_id", tenant=tenant, ids=listed([row[0]])).fetchone()
-                    record_of(sealer, self._raw, whole)
-                except Tampered as fault:
-                    yield Fault(check="records", row=f"records {tenant}/{row[0]}", detail=str(fault))
-                    continue
-            if row[6] == "active":
-                self._due["marks"].add_pairs(
-                    (mark, row[4]) for mark in placed_marks(place_in(row), unpack_marks(row[30]))
-                )
-        for (payload,) in db.stream("naming_payloads", tenant=tenant):
-            with suppress(Tampered):  # The record's own check names it.
-                for _, kind, *link in dict.fromkeys(link_rows(tenant, [decode_record(payload)])):
-                    self._due[kind].add(link)
+            self._held.turn_records(self._sealer, (), (row,))
+            self._check_features(row, features)
+            body = body_in(row.body)
+            wrong = self._flaw(row, newest, arrival, payload) if body is not None else "its content is damaged"
+            if wrong is not None or body is None:
+                yield Fault(check="records", row=f"records {tenant}/{row.id}", detail=str(wrong))
+                continue
+            for _, kind, *link in dict.fromkeys(link_rows(tenant, [body])):
+                self._due[kind].add(link)
+            if row.status == "active":
+                self._due["marks"].add_pairs(each[1:] for each in marks_of(tenant, row, features))
         for (memory_id,) in db.run("unrecorded", tenant=tenant).fetchall():
             yield Fault(check="records", row=f"records {tenant}/{memory_id}", detail="its record is missing")
+        for (memory_id,) in db.run("stray_features", tenant=tenant).fetchall():
+            detail = "no memory is at their version; `rebuild` removes them"
+            self._features.append(Fault(check="features", row=f"features {tenant}/{memory_id}", detail=detail))
 
     def documents(self) -> Iterator[Fault]:
         """Every document matches its seal; they are counted, and what contexts held is put aside for ``promised``."""
@@ -326,26 +325,31 @@ class _Check:
             elif document.kind == "receipts":
                 self._delivered.update(deliveries_of(document))
 
-    def _is_newest(self, row: Row) -> bool:
-        """Whether a record stands at its place, for the newest event of its memory, which holds."""
-        version, seq, n, position, arrival = row[1:6]
-        in_place = row[35] == version and position == seq * WIDTH + n and row[36] == arrival
-        return in_place and self._broken is not None and (seq, n) not in self._broken
+    def _flaw(self, row: RecordRow, newest: int | None, arrival: int | None, payload: bytes | None) -> str | None:
+        """Return what is wrong with a record, given what the journal says of its memory; see (4)."""
+        if not row.holds(self._sealer, self._tenant):
+            return "its record does not match its seal"
+        if row.version != newest:
+            return "a record is not the newest version"
+        if row.arrival != arrival or self._broken is None or divmod(row.position, WIDTH) in self._broken:
+            return "a record is out of place"
+        if row.body != payload:
+            return "a record differs from its event"
+        if not self._sealer.active:
+            due = record_row(self._sealer, self._tenant, row.position, row.arrival, decode_record(row.body), row.body)
+            return None if due == row._replace(seal=b"") else "a record's columns differ from its content"
+        return None
 
-    def _check_features(self, row: Row) -> bool:
-        """Take up what is wrong with a row's features; return whether a key says that the row is as it was written."""
-        name = f"features {self._tenant}/{row[0]}"
-        if row[25] == 1:
-            self._counts["features"] += 1
-        else:
+    def _check_features(self, row: RecordRow, features: FeatureRow | None) -> None:
+        """Take up what is wrong with a memory's features."""
+        name = f"features {self._tenant}/{row.id}"
+        if features is None:
             detail = "they are missing; `rebuild` makes them"
             self._features.append(Fault(check="features", row=name, detail=detail))
-        if not self._sealer.active:
-            return False
-        if row[34] == self._sealer.record(self._tenant, *row[:34]):
-            return True
-        self._features.append(Fault(check="seals", row=name, detail="its seal does not hold"))
-        return False
+            return
+        self._counts["features"] += 1
+        if not features.holds(self._sealer, self._tenant):
+            self._features.append(Fault(check="seals", row=name, detail="its seal does not hold"))
 
     def computed(self) -> Iterator[Fault]:
         """What is computed from the records equals what is there."""

@@ -21,9 +21,9 @@ from keepward.model.memory import Record, Tier
 from keepward.model.query import Filter
 from keepward.ports.store import Withheld
 from keepward.store import tenant as tenants
-from keepward.store.rows import passes
+from keepward.store.rows import FeatureRow, RecordRow, passes
 from keepward.store.seals import Sealer
-from keepward.store.sql import Connector, Row, Session
+from keepward.store.sql import Connector, Session
 from keepward.store.tenant import State
 
 _MISSING = "its record is missing"
@@ -92,15 +92,20 @@ class Watch:
         return found
 
     def read_along(
-        self, db: Session, sealer: Sealer, tenant: str, mark: int | None, rows: Iterator[Row]
-    ) -> Iterator[Row]:
-        """Yield all rows of ``profiles``, and note once they are read whether they are those that were written."""
+        self,
+        db: Session,
+        sealer: Sealer,
+        tenant: str,
+        mark: int | None,
+        rows: Iterator[tuple[RecordRow, FeatureRow | None]],
+    ) -> Iterator[tuple[RecordRow, FeatureRow | None]]:
+        """Yield all records with their features, and note once they are read whether they are those written."""
         if not sealer.active or mark is None or self._sound.get(tenant) == mark:
             yield from rows
             return
         said = tenants.read(db, sealer, tenant)
         held = State(tenant=tenant, head=said.head)
-        yield from tenants.counted(sealer, held, rows, untold=(tenant,))
+        yield from tenants.counted(sealer, held, rows)
         if said.same_records(held):
             with self._lock:
                 self._amiss.pop(tenant, None)
@@ -113,12 +118,12 @@ def _compared(db: Session, sealer: Sealer, said: State) -> list[Amiss]:
     tenants.count_records(db, sealer, held)
     if said.same_records(held):
         return []
-    rows = {row[1]: row for row in db.run("whole_records", tenant=tenant)}
+    rows = {row.id: row for row in map(RecordRow._make, db.run("whole_records", tenant=tenant))}
     due, wrong, core, unread = set[str](), dict[str, Record | None](), 0, 0
     for name, row, record in tenants.due_records(db, sealer, tenant):
         due.add(name)
         unread += row is None
-        core += row is not None and row[8] == Tier.CORE
+        core += row is not None and row.tier == Tier.CORE
         # An event that does not hold is named by whoever reads its record, as long as that is there.
         if name not in rows or (row is not None and rows[name] != row):
             wrong[name] = record

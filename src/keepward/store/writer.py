@@ -10,7 +10,7 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -27,15 +27,15 @@ from keepward.store.erasing import NOTE, erased, named_places
 from keepward.store.reads import Reader
 from keepward.store.rows import (
     WIDTH,
-    feature_cells,
-    features_of,
+    Body,
+    EventRow,
+    FeatureRow,
+    RecordRow,
+    feature_row,
     listed,
-    place_in,
-    place_of,
-    placed_marks,
-    record_of,
+    marks_of,
     record_row,
-    unpack_marks,
+    with_features,
 )
 from keepward.store.seals import Sealer
 from keepward.store.sql import Row, Session
@@ -71,11 +71,11 @@ class Writer(UseWrites, Reader):
 
     def state(self, tenant: str) -> State:
         """Return the row of a tenant, to be changed by this transaction."""
-        state = self._state(tenant)
+        state = self._tenant_row(tenant)
         self._turned.add(tenant)
         return state
 
-    def _state(self, tenant: str) -> State:
+    def _tenant_row(self, tenant: str) -> State:
         if self._inside != tenant:
             self._db.enter(tenant)
             self._inside = tenant
@@ -88,7 +88,7 @@ class Writer(UseWrites, Reader):
 
     @contextmanager
     def _reading(self, tenant: str) -> Iterator[Session]:
-        self._state(tenant)
+        self._tenant_row(tenant)
         yield self._db
 
     @contextmanager
@@ -100,35 +100,23 @@ class Writer(UseWrites, Reader):
     def finish(self) -> dict[str, State]:
         """Write the rows of tenants; return what is to be noted of them once the transaction is durable."""
         for tenant, ids in sorted(self._touched.items()):
-            if self._state(tenant).searched:
+            if self._tenant_row(tenant).searched:
                 candidates.refresh(self._db, self._sealer, tenant, ids)
         for tenant in sorted(self._turned):
-            tenants.write(self._db, self._sealer, self._state(tenant))
+            tenants.write(self._db, self._sealer, self._tenant_row(tenant))
         return {tenant: self._states[tenant] for tenant in sorted(self._turned)}
 
     def take_in(self, tenant: str) -> bool:
         """Take a tenant's next memories into the tables of candidates; return whether these were the last."""
-        self._state(tenant).searched = True
+        self._tenant_row(tenant).searched = True
         return candidates.take_in(self._db, self._sealer, tenant)
 
     def forget_candidates(self, tenant: str) -> None:
         """Drop the tables of candidates of a tenant."""
-        state = self._state(tenant)
+        state = self._tenant_row(tenant)
         if state.searched:
             candidates.forget(self._db, tenant)
             state.searched = False
-
-    def head(self, tenant: str) -> Head:
-        """Return the tenant's head, as this transaction has it."""
-        return self._state(tenant).head
-
-    def writes(self, tenant: str) -> int:
-        """Return how many transactions have changed anything of the tenant, this one too once it has ended."""
-        return self._state(tenant).writes
-
-    def tally(self, tenant: str) -> dict[str, int]:
-        """Return active memories by tier, as this transaction has them."""
-        return self._state(tenant).active()
 
     def append(self, tenant: str, stage: Stage) -> Commit:
         """Write a commit with its events, records and features.
@@ -147,14 +135,15 @@ class Writer(UseWrites, Reader):
         if stage.base:
             self._check_base(tenant, stage)
         seq, tenant_bytes = head.seq + 1, tenant.encode()
-        hashes, events = [], []
+        hashes, events, payloads = [], [], []
         for n, (step, salt) in enumerate(zip(steps, stage.salts[1:], strict=True)):
-            payload = encode_record(step.after)
+            record, payload = step.after, encode_record(step.after)
             promise = commitment(salt, payload)
-            hashed = event_hash(n, step.op, step.after.id, step.after.version, promise)
-            hashes.append(hashed)
+            hashed = event_hash(n, step.op, record.id, record.version, promise)
             seal = self._sealer.event(tenant_bytes, seq, n, hashed)
-            events.append((tenant, seq, n, step.op, step.after.id, step.after.version, salt, payload, promise, seal))
+            hashes.append(hashed)
+            payloads.append(payload)
+            events.append((tenant, *EventRow(seq, n, step.op, record.id, record.version, salt, payload, promise, seal)))
         unhashed = Commit(
             id=stage.commit_id,
             tenant=tenant,
@@ -173,7 +162,7 @@ class Writer(UseWrites, Reader):
         told = None if stage.receipt is None else body_of(stage.receipt.as_dict() | {"head": state.head.name})
         self._db.many("add_commit", [commit_row(commit, self._sealer, told)])
         self._db.many("add_event", events)
-        self._project(tenant, seq, stage, state)
+        self._project(tenant, seq, stage, payloads, state)
         self._touched.setdefault(tenant, set()).update(step.after.id for step in steps)
         return commit
 
@@ -189,40 +178,46 @@ class Writer(UseWrites, Reader):
                 raise StaleVersion(f"memory {step.after.id} is not at the version this change follows")
             newest[step.after.id] = version
 
-    def _project(self, tenant: str, seq: int, stage: Stage, state: State) -> None:
+    def _project(self, tenant: str, seq: int, stage: Stage, payloads: Sequence[bytes], state: State) -> None:
         final: dict[str, tuple[int, Record, Features | None]] = {}
-        for n, (step, features) in enumerate(zip(stage.steps, stage.features, strict=True)):
+        arrivals: dict[str, int] = {}
+        for n, (step, computed) in enumerate(zip(stage.steps, stage.features, strict=True)):
             earlier = final.get(step.after.id)
-            kept = features if features is not None or earlier is None else earlier[2]
+            kept = computed if computed is not None or earlier is None else earlier[2]
             final[step.after.id] = (n, step.after, kept)
-        born = {step.after.id: n for n, step in enumerate(stage.steps) if step.after.version == 1}
-        known = [memory_id for memory_id in final if memory_id not in born]
-        arrivals = {memory_id: seq * WIDTH + n for memory_id, n in born.items()}
-        old: dict[str, Row] = {}
+            if step.after.version == 1:
+                arrivals[step.after.id] = seq * WIDTH + n
+        known = [memory_id for memory_id in final if memory_id not in arrivals]
+        old: dict[str, tuple[RecordRow, FeatureRow | None]] = {}
         if known:
             ids = {"tenant": tenant, "ids": listed(known)}
             arrivals |= dict(self._db.run("arrivals", ids).fetchall())
-            old = {row[0]: row for row in self._db.run("profiles_by_id", ids)}
-            self._drop_marks(tenant, old.values())
+            old = {row[0]: with_features(row) for row in self._db.run("profiles_by_id", ids).fetchall()}
+            self._db.many("drop_mark", [mark for each in old.values() for mark in marks_of(tenant, *each)])
             self._db.run("drop_records", ids)
             self._db.run("drop_links", ids)
-        rows, whole = [], []
+        rows: list[RecordRow] = []
+        kept_features: list[FeatureRow] = []
+        marks: list[Row] = []
         for memory_id, (n, record, given) in final.items():
-            before = old.get(memory_id)
-            carried = None if before is None or given is not None else features_of(self._sealer, tenant, before)
-            row = record_row(tenant, seq, n, arrivals[memory_id], record)
+            position = seq * WIDTH + n
+            row = record_row(self._sealer, tenant, position, arrivals[memory_id], record, payloads[n])
             rows.append(row)
-            whole.append(sealed_row(self._sealer, row, feature_cells(record, given or carried)))
-        self._db.many("add_record", whole)
-        state.turn_records(self._sealer, ((tenant, *row[:25]) for row in old.values()), rows)
+            features: FeatureRow | None = None
+            before = old[memory_id][1] if memory_id in old else None
+            if given is not None:
+                features = feature_row(self._sealer, tenant, memory_id, record.version, given)
+            elif before is not None and before.holds(self._sealer, tenant):
+                features = before._replace(version=record.version).sealed(self._sealer, tenant)
+            if features is not None:
+                kept_features.append(features)
+            if row.status == Status.ACTIVE:
+                marks += marks_of(tenant, row, features)
+        self._db.many("add_record", [(tenant, *row) for row in rows])
+        self._db.many("put_features", [(tenant, *row) for row in kept_features])
         self._db.many("add_link", link_rows(tenant, (record for _, record, _ in final.values())))
-        placed = ((place_of(each), row) for (_, each, _), row in zip(final.values(), whole, strict=True))
-        add_marks(self._db, tenant, ((place, row[5], row[31]) for place, row in placed if row[7] == "active"))
-
-    def _drop_marks(self, tenant: str, rows: Iterable[Row]) -> None:
-        """Take away the marks of rows of ``profiles``."""
-        gone = [(tenant, mark, row[4]) for row in rows for mark in placed_marks(place_in(row), unpack_marks(row[30]))]
-        self._db.many("drop_mark", gone)
+        add_marks(self._db, marks)
+        state.turn_records(self._sealer, (row for row, _ in old.values()), rows)
 
     def put_features(
         self, tenant: str, features: Mapping[str, Features], versions: Mapping[str, int] | None = None
@@ -230,28 +225,21 @@ class Writer(UseWrites, Reader):
         """Replace the features of memories, by id; one whose newest version is not the named one is skipped."""
         self.state(tenant)
         self._touched.setdefault(tenant, set()).update(features)
-        ids = {"tenant": tenant, "ids": listed(features)}
-        name = tenant.encode()
-        records = {row[0]: row for row in self._db.run("records_by_id", ids)}
-        dropped, changed, marks = [], [], []
-        for row in self._db.run("profiles_by_id", ids).fetchall():
-            memory_id, fresh = row[0], features[row[0]]
-            if versions is not None and versions.get(memory_id) != row[1]:
+        dropped: list[Row] = []
+        changed: list[FeatureRow] = []
+        marks: list[Row] = []
+        rows = self._db.run("profiles_by_id", tenant=tenant, ids=listed(features)).fetchall()
+        for row, before in map(with_features, rows):
+            if versions is not None and versions.get(row.id) != row.version:
                 continue
-            try:
-                record = record_of(self._sealer, name, records[memory_id])
-            except Tampered:
-                # Its columns say nothing that ranking may believe: without its facts it is read, which refuses it.
-                record = None
-            cells = feature_cells(record, fresh)
-            seal = self._sealer.record(tenant, *row[:25], *cells)
-            dropped.append(row)
-            changed.append((*cells, seal, tenant, memory_id))
-            if row[6] == Status.ACTIVE:
-                marks.append((place_in(row), row[4], cells[5]))
-        self._drop_marks(tenant, dropped)
-        self._db.many("set_features", changed)
-        add_marks(self._db, tenant, marks)
+            fresh = feature_row(self._sealer, tenant, row.id, row.version, features[row.id])
+            dropped += marks_of(tenant, row, before)
+            changed.append(fresh)
+            if row.status == Status.ACTIVE:
+                marks += marks_of(tenant, row, fresh)
+        self._db.many("drop_mark", dropped)
+        self._db.many("put_features", [(tenant, *row) for row in changed])
+        add_marks(self._db, marks)
 
     def destroy(self, tenant: str, what: Destruction) -> None:
         """Destroy content, named by the commit that this transaction appended, and note that the file is unclean.
@@ -300,11 +288,6 @@ class Writer(UseWrites, Reader):
                 self._put(erased(tenant, seq, named[seq, n], missing[seq, n], None), new=True)
 
 
-def sealed_row(sealer: Sealer, row: Row, cells: Row) -> Row:
-    """Return the whole row of ``records``, given what ``record_row`` and ``feature_cells`` return."""
-    return (*row, *cells, sealer.record(*row, *cells))
-
-
 def commit_row(commit: Commit, sealer: Sealer, receipt: bytes | None = None) -> Row:
     return (
         commit.tenant,
@@ -323,14 +306,12 @@ def commit_row(commit: Commit, sealer: Sealer, receipt: bytes | None = None) -> 
     )
 
 
-def add_marks(db: Session, tenant: str, active: Iterable[tuple[str, int, bytes]]) -> None:
-    """Write the rows of ``marks``, given place, position and packed marks of active memories."""
-    rows = [(tenant, mark, at) for place, at, packed in active for mark in placed_marks(place, unpack_marks(packed))]
-    # In the order of the table, so that neighbours are written together.
+def add_marks(db: Session, rows: Iterable[Row]) -> None:
+    """Write rows of ``marks``, in the order of the table, so that neighbours are written together."""
     db.many("add_mark", sorted(rows))
 
 
-def link_rows(tenant: str, records: Iterable[Record]) -> list[Row]:
+def link_rows(tenant: str, records: Iterable[Record | Body]) -> list[Row]:
     """Return what records name: the memories they come from, their other names, their blobs."""
     rows: list[Row] = []
     for record in records:

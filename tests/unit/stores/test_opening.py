@@ -236,7 +236,7 @@ def test_a_reader_that_ends_in_another_thread_than_it_began_in_keeps_nobody_from
                 writer.append(TENANT, make.stage(make.record(name)))
 
         write("tea")
-        reader = store.indexed(TENANT, after=0)
+        reader = store.profiles(TENANT, after=0)
         beginning = threading.Thread(target=lambda: next(reader), daemon=True)
         beginning.start()
         beginning.join(20)
@@ -509,7 +509,7 @@ def test_reading_goes_on_while_a_write_is_open(path):
 def test_a_reader_that_stopped_half_way_does_not_keep_others_from_writing(path):
     make = Maker()
     with opened(path) as store:
-        entries = store.indexed(TENANT, after=0)
+        entries = store.profiles(TENANT, after=0)
         next(entries)
         with store.write() as writer:
             writer.count_use(TENANT, ["m"], make.now)

@@ -49,12 +49,12 @@ def _silent(path, truth):
 
 def _edit(path, table, column, kind, of=None):
     row = "(SELECT min(rowid) FROM {0})"
-    keyless = table in {"meta", "migrations", "tenants", "records", "marks", "links"}
+    keyless = table in {"meta", "migrations", "tenants", "records", "features", "marks", "links"}
     where = "TRUE" if keyless else f"rowid = {row.format(table)}"
     if table == "meta":
         where = "name = 'store_id'"
-    if table == "records":
-        where = "id = (SELECT min(id) FROM records)"
+    if table in {"records", "features"}:
+        where = f"id = (SELECT min(id) FROM {table})"
     if table == "marks":
         where = "(mark, position) = (SELECT mark, position FROM marks ORDER BY mark, position LIMIT 1)"
     if of is not None:
@@ -66,7 +66,7 @@ def _edit(path, table, column, kind, of=None):
 @pytest.mark.parametrize(("table", "column", "kind"), COLUMNS, ids=[f"{row[0]}.{row[1]}" for row in COLUMNS])
 def test_an_edited_cell_is_named(path, table, column, kind):
     _edit(path, table, column, kind)
-    named = {"links": {"lineage", "aliases"}, "documents": {"receipts"}, "records": {"records", "features"}}
+    named = {"links": {"lineage", "aliases"}, "documents": {"receipts"}, "features": {"marks"}}
     assert _faults(path) & {table, *named.get(table, ()), "sqlite_schema", "NotAStore", "Tampered"}
 
 
@@ -76,7 +76,7 @@ def test_an_edited_cell_is_never_returned(path, truth, table, column, kind):
     assert _silent(path, truth) == {}
 
 
-READ = [row for row in COLUMNS if row[0] in {"records", "events"}]
+READ = [row for row in COLUMNS if row[0] in {"records", "features", "events"}]
 
 
 @pytest.mark.parametrize(("table", "column", "kind"), READ, ids=[f"{row[0]}.{row[1]}" for row in READ])
@@ -140,7 +140,7 @@ def test_swapped_vectors_are_noticed(path):
 
 
 def test_a_record_set_back_to_an_earlier_version_is_never_returned(path, truth):
-    tamper.edit(path, "records", "version = 1, seq = 1, n = 0, position = 1048576", "key = 'drink'")
+    tamper.edit(path, "records", "version = 1, position = 1048576", "key = 'drink'")
     assert _silent(path, truth) == {}
 
 

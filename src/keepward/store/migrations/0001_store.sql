@@ -65,17 +65,13 @@ CREATE TABLE events (
 ) STRICT;
 CREATE UNIQUE INDEX events_version ON events (tenant, memory_id, version);
 
--- The newest version of each memory: what filters need, where its content stands, and what ranking needs.
--- Every column is computed from one event and its payload. standing: 1 for what a context looks at without a
--- query: core, working, permanent and keyed memories. featured: 1 where what follows was computed. facts: what ranking
--- needs of a memory that the columns do not say. marks: int64 little-endian, sorted. trait: equal for texts that may
--- state the same. seal: over the whole row.
+-- The newest version of each memory, computed from its event. position: of the event, seq * 1048576 + n. arrival: the
+-- position of the first version. standing: 1 for what a context looks at without a query: core, working, permanent and
+-- keyed memories. body: the canonical payload. seal: over the whole row.
 CREATE TABLE records (
     tenant TEXT NOT NULL,
     id TEXT NOT NULL,
     version INTEGER NOT NULL,
-    seq INTEGER NOT NULL,
-    n INTEGER NOT NULL,
     position INTEGER NOT NULL,
     arrival INTEGER NOT NULL,
     status TEXT NOT NULL,
@@ -83,29 +79,13 @@ CREATE TABLE records (
     kind TEXT NOT NULL,
     scope TEXT NOT NULL,
     key TEXT,
-    subject TEXT,
-    category TEXT,
-    content_type TEXT NOT NULL,
+    session TEXT,
     sensitivity TEXT NOT NULL,
-    source TEXT NOT NULL,
     trust INTEGER NOT NULL,
-    importance INTEGER NOT NULL,
     created_at INTEGER NOT NULL,
     expires_at INTEGER,
-    job TEXT,
-    session TEXT,
-    tags TEXT NOT NULL,
-    stability TEXT NOT NULL,
     standing INTEGER NOT NULL,
-    featured INTEGER NOT NULL,
-    facts BLOB NOT NULL,
-    model TEXT,
-    units INTEGER NOT NULL,
-    digest BLOB NOT NULL,
-    marks BLOB NOT NULL,
-    trait BLOB NOT NULL,
-    terms BLOB NOT NULL,
-    vectors BLOB NOT NULL,
+    body BLOB NOT NULL,
     seal BLOB NOT NULL,
     PRIMARY KEY (tenant, id)
 ) STRICT;
@@ -115,7 +95,27 @@ CREATE UNIQUE INDEX records_position ON records (tenant, position);
 CREATE INDEX records_arrival ON records (tenant, arrival);
 CREATE INDEX records_standing ON records (tenant, arrival) WHERE standing = 1;
 CREATE INDEX records_session ON records (tenant, session, arrival) WHERE session IS NOT NULL;
-CREATE INDEX records_digest ON records (tenant, digest);
+
+-- What was computed from a memory for ranking and for finding near-duplicates. They count while the memory is at this
+-- version. model: the embedder, NULL without vectors. recipe: by what rules the embedded texts were made. units: number
+-- of vectors. marks: int64 little-endian, sorted. trait: equal for texts that may state the same. seal: over the whole
+-- row.
+CREATE TABLE features (
+    tenant TEXT NOT NULL,
+    id TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    model TEXT,
+    recipe TEXT NOT NULL,
+    units INTEGER NOT NULL,
+    digest BLOB NOT NULL,
+    marks BLOB NOT NULL,
+    trait BLOB NOT NULL,
+    terms BLOB NOT NULL,
+    vectors BLOB NOT NULL,
+    seal BLOB NOT NULL,
+    PRIMARY KEY (tenant, id)
+) STRICT;
+CREATE INDEX features_digest ON features (tenant, digest);
 
 -- Marks of active memories. mark: mixed with the place, which is tier, sensitivity and scope, apart by a blank.
 -- position: that of the memory's record.
