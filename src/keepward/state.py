@@ -11,13 +11,16 @@ Invariants
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
+
+from msgspec.structs import replace
 
 from keepward.errors import Conflict, InvalidInput, NotFound
 from keepward.memory import Memory
@@ -133,14 +136,14 @@ class Drafts:
             changes = (*draft.changes, *texts)
             if len(changes) > MOST_CHANGES or sum(map(len, changes)) > MOST_CHARACTERS:
                 raise TooLarge(f"a draft holds at most {MOST_CHANGES} changes and 4 MB; finish this one, begin another")
-            return replace(draft, changes=changes, ids=(*draft.ids, *(each.id for each in made)))
+            return dataclasses.replace(draft, changes=changes, ids=(*draft.ids, *(each.id for each in made)))
 
         return self.change(memory, name, more), made
 
     def finish(self, memory: Memory, name: str) -> Outcome:
         """Propose what was staged, together; after an error the draft is still there. See ``change``."""
-        draft = self.change(memory, name, lambda draft: replace(draft, by=self._state.me))
-        left: Draft | None = replace(draft, by=None)
+        draft = self.change(memory, name, lambda draft: dataclasses.replace(draft, by=self._state.me))
+        left: Draft | None = dataclasses.replace(draft, by=None)
         try:
             made = [
                 replace(staged(memory, json.loads(text)), id=each)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from keepward import InvalidInput, Memory, Policy, accepted
@@ -161,7 +161,7 @@ def found(text: str, tmp_path: Path):
 @pytest.mark.parametrize("text", LOOSENING)
 def test_what_loosens_waits(tmp_path, text):
     settings = found(text, tmp_path)
-    plain = dataclasses.replace(settings, file=None, digest="", loosens={}, withheld=())
+    plain = msgspec.structs.replace(settings, file=None, digest="", loosens={}, withheld=())
     default = load(store=tmp_path / "none" / "m.db", environ={"KEEPWARD_HOME": str(tmp_path / "home")})
     assert (len(settings.withheld), plain, plain.server) == (1, default, ServerSettings())
 
@@ -203,8 +203,8 @@ def test_every_setting_is_declared_as_tightening_or_not():
     known = {
         *ENVIRONMENT,
         "maintenance",
-        *(f"policy.{each.name}" for each in dataclasses.fields(Policy)),
-        *(f"server.{each.name}" for each in dataclasses.fields(ServerSettings)),
+        *(f"policy.{each}" for each in Policy.__struct_fields__),
+        *(f"server.{each}" for each in ServerSettings.__struct_fields__),
     }
     assert (known - MAY_TIGHTEN - NEEDS_ACCEPTANCE, MAY_TIGHTEN & NEEDS_ACCEPTANCE) == (set(), set())
     may = {

@@ -11,9 +11,11 @@ Invariants
 
 from __future__ import annotations
 
+import dataclasses
 import logging
-from dataclasses import replace
 from datetime import datetime
+
+from msgspec.structs import replace
 
 from keepward.engine.commit import Transaction
 from keepward.engine.session import Engine, Session
@@ -98,7 +100,7 @@ def revoke_again(session: Session) -> int:
     gone = _revoked(session.engine)
     ended = [token for token in session.store.tokens() if token.revoked_at is None and token.hash.hex() in gone]
     for token in ended:
-        at = replace(session, tenant=token.tenant)
+        at = dataclasses.replace(session, tenant=token.tenant)
         _keep(at, replace(token, revoked_at=session.clock.now()), "revoked again")
     return len(ended)
 

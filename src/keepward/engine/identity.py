@@ -14,9 +14,12 @@ Invariants
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from keepward.engine.commit import Steps, Transaction
 from keepward.engine.look import personal
@@ -286,7 +289,9 @@ def outdated(session: Session, item: Waiting) -> str | None:
     if _named(_standing(session.store, session.tenant)) != edition_of(now):
         return "the identity document was edited since this was proposed"
     # What was proposed is redacted already, and no model is asked once more.
-    proposer = replace(session, actor=item.proposer, engine=replace(session.engine, redactor=None))
+    proposer = dataclasses.replace(
+        session, actor=item.proposer, engine=dataclasses.replace(session.engine, redactor=None)
+    )
     asked = _Asked(_block(step.before or step.after, now), step.after.text, item.reason)
     again = _judge(proposer, asked, Draft(), {})
     if scrub_secret(step.after.text) != step.after.text:

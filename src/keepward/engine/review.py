@@ -23,10 +23,13 @@ Invariants
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
+
+from msgspec.structs import replace
 
 from keepward.engine import identity
 from keepward.engine.commit import Steps, Transaction, transact
@@ -210,9 +213,9 @@ def _rebased(session: Session, item: Waiting, version: int) -> Waiting:
         status = found[0].status.value
         raise Conflict(f"the memory is {status} by now; reject the proposal, or restore the memory first")
     asked = {
-        each.name: getattr(step.after, each.name)
-        for each in fields(step.after)
-        if getattr(step.after, each.name) != getattr(step.before, each.name)
+        each: getattr(step.after, each)
+        for each in Record.__struct_fields__
+        if getattr(step.after, each) != getattr(step.before, each)
     }
     after = replace(found[0], **{**asked, "version": version + 1})
     return replace(item, steps=(replace(step, before=found[0], after=after),), base={step.after.id: version})
@@ -321,7 +324,7 @@ def _judge_amended(
         return None, broken
     # The owner's words are judged as the owner's, a reviewer's as those that they take the place of (5).
     actor = session.actor if session.policy.decides(session.actor) else item.proposer
-    asked = replace(session, actor=actor, scope=after.scope)
+    asked = dataclasses.replace(session, actor=actor, scope=after.scope)
     said = judged(asked, made, step.before, after, reason=item.reason, known=found)
     reasons = tuple(said.reasons)
     if said.decision in {"refuse", "same"}:

@@ -14,9 +14,11 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+from msgspec.structs import replace
 
 from keepward.engine.read import search
 from keepward.engine.review import as_read, compared, proposal, within_reach

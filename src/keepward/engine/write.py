@@ -8,11 +8,14 @@ Invariants
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
+
+from msgspec.structs import replace
 
 from keepward import guesses
 from keepward.engine import blobs
@@ -353,7 +356,7 @@ def _judge(
     case, frame = folded
     change, before, after = case.change, case.before, case.after
     view = look(session, change, before, after, draft.overlay)
-    view = replace(view, personal=personal(session.engine, case, draft.personal))
+    view = dataclasses.replace(view, personal=personal(session.engine, case, draft.personal))
     judged = pipeline.judge(case, view, session.policy, meter=_Meter())
     if isinstance(change, Insert) and _put_elsewhere(after, judged.case.after):
         # It was compared with what says the same as the text that came and stands where that was to stand.
@@ -451,7 +454,7 @@ def _strengthen(
         consent=change.consent,
     )
     view = look(session, added, existing, stronger, draft.overlay)
-    asked = replace(case, change=added, before=existing, after=stronger)
+    asked = dataclasses.replace(case, change=added, before=existing, after=stronger)
     judged = pipeline.judge(asked, view, session.policy, meter=_Meter())
     if judged.decision not in {"allow", "quarantine"}:
         return
@@ -487,7 +490,7 @@ def _looked_again(
     """Return what the gates may see, with what lies near what they themselves put in place."""
     overlay.ahead.pop(after.id, None)
     again = look(session, change, before, after, overlay)
-    return replace(
+    return dataclasses.replace(
         view,
         neighbours=again.neighbours,
         echoes=again.echoes,

@@ -13,7 +13,6 @@ The format is written down in docs/journal.md and held by golden files.
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import re
 from collections.abc import Callable, Mapping
@@ -77,7 +76,7 @@ def safe_integer(number: int) -> int:
 
 
 def encode(value: Any) -> bytes:
-    """Return a value of the model as JSON with sorted keys: dataclasses by field, enums by value, instants as text.
+    """Return a value of the model as JSON with sorted keys: structs by field, enums by value, instants as text.
 
     Raises:
         InvalidInput: NUL or a lone surrogate.
@@ -148,10 +147,10 @@ _READ: list[tuple[str, Callable[[Any], Any]]] = [
     *((name, _share) for name in ("confidence", "importance")),
     *((name, {each.label: each for each in Trust}.__getitem__) for name in ("trust", "heard")),
 ]
-_FIELDS = [each for each in dataclasses.fields(Record) if each.name not in READ_FIELDS]
+_FIELDS = [each for each in msgspec.structs.fields(Record) if each.name not in READ_FIELDS]
 #: Names in a payload, each with the value that is left out; ``stability`` is written whatever it is.
 _WRITTEN = [
-    (each.name.removesuffix("_json"), dataclasses.MISSING if each.name == "stability" else each.default)
+    (each.name.removesuffix("_json"), msgspec.NODEFAULT if each.name == "stability" else each.default)
     for each in _FIELDS
 ]
 _values = attrgetter(
@@ -163,7 +162,7 @@ _Payload = msgspec.defstruct(
     [
         ("v", int),
         *(
-            (each.name, _TYPES[each.name], msgspec.field() if default is dataclasses.MISSING else default)
+            (each.name, _TYPES[each.name], msgspec.field(default=default))
             for each, (_, default) in zip(_FIELDS, _WRITTEN, strict=True)
         ),
     ],

@@ -23,11 +23,12 @@ import logging
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import replace
 from datetime import datetime
 from functools import cache, partial
 from itertools import chain, islice
 from typing import Any, NamedTuple, TypeVar
+
+from msgspec.structs import replace
 
 from keepward.errors import Conflict, InvalidInput, StoreUnavailable, Tampered
 from keepward.model.blob import Kept

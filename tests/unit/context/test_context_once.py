@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 
 import pytest
 from context_made import POLICY, alike, block, event, inputs, record
+from msgspec.structs import replace
 
 from keepward.context import compile_context, lines
 
