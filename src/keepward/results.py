@@ -190,17 +190,7 @@ def _data(kind: Any) -> Reader:
     """Return what reads a class: its fields, each under the key that has the whole of it."""
     hints = get_type_hints(kind)
     keys = {**_expanded(kind), **{field: key for key, field in WHOLE.get(kind, {}).items()}, **_RENAMED.get(kind, {})}
-    make: Reader = partial(msgspec.convert, type=kind)
-    try:
-        make(None)
-    except msgspec.ValidationError:
-        ours = {name for name, hint in hints.items() if _is_ours(hint)}
-    except TypeError:
-        # It holds outcomes, a union of classes that ``msgspec`` does not take.
-        make, ours = (lambda named: kind(**named)), set(hints)
-    known = [
-        (each, keys.get(each, each), _reader(hints[each]) if each in ours else None) for each in kind.__struct_fields__
-    ]
+    known = [(each, keys.get(each, each), _reader(hints[each])) for each in kind.__struct_fields__]
 
     def read_fields(value: Any) -> Any:
         given = _HIDDEN.get(kind, {}) | _object(value)
@@ -208,8 +198,8 @@ def _data(kind: Any) -> Reader:
         for name, whole, read in known:
             key = whole if whole in given else name
             if key in given:
-                named[name] = given[key] if read is None else read(given[key])
-        return make(named)
+                named[name] = read(given[key])
+        return kind(**named)
 
     special = _SPECIAL.get(kind)
     return read_fields if special is None else lambda value: special(read_fields, value)

@@ -93,7 +93,7 @@ class Commit(Value):
         return commitment(self.salt, self.payload)
 
 
-class CommitDetails(Data):
+class CommitDetails(Data, omit_defaults=True):
     """What a commit says about itself beyond its content-free header."""
 
     actor: str
@@ -114,8 +114,7 @@ class CommitDetails(Data):
 
     def encode(self) -> bytes:
         """Return the canonical payload."""
-        fields = {name: value for name in self.__struct_fields__ if (value := getattr(self, name)) not in (None, ())}
-        return encode({"v": 1, **fields})
+        return encode({"v": 1, **msgspec.to_builtins(self)})
 
 
 def decode_details(payload: bytes) -> CommitDetails:
@@ -223,7 +222,7 @@ class Reason(Value):
 
     def as_dict(self) -> dict[str, str]:
         """Return the reason as plain values."""
-        return {"gate": self.gate, "code": self.code, "detail": self.detail}
+        return msgspec.structs.asdict(self)
 
 
 class Receipt(Value):
