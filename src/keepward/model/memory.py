@@ -169,6 +169,10 @@ class Record(Value, eq=False):
         """Whether what is stored is the same, whenever it was read."""
         return isinstance(other, Record) and _stored(self) == _stored(other)
 
+    def __ne__(self, other: object) -> bool:
+        # A Struct answers this by itself, and not by the opposite of the above.
+        return not self == other
+
     def __hash__(self) -> int:
         return hash((self.id, self.version))
 
