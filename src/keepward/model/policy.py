@@ -21,7 +21,7 @@ from msgspec.structs import FieldInfo, asdict, force_setattr
 
 from keepward.errors import InvalidInput
 from keepward.model.job import SCHEDULES, parse_schedule
-from keepward.model.memory import Access, Kind, Tier
+from keepward.model.memory import CORE_BLOCKS, Access, Kind, Tier
 from keepward.model.trust import Actor, Trust, parse_scope
 from keepward.model.value import Data, unknown
 
@@ -99,7 +99,7 @@ class Policy(Data, dict=True):
     #: The same for named core blocks; stricter than the tier wins, and so does the block's own.
     block_access: Mapping[str, Access] = _frozen(persona=Access.READ_ONLY)
     #: Core keys that may be proposed; a key outside is refused.
-    core_keys: tuple[str, ...] = ("persona", "human", "operating_rules", "mission", "workspace_state")
+    core_keys: tuple[str, ...] = CORE_BLOCKS
 
     #: Most live memories per tier of a tenant; core is bounded by its token budgets instead.
     capacity: Mapping[Tier, int] = _frozen(
