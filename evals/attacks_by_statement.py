@@ -13,9 +13,10 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from msgspec.structs import replace
 
 from evals.attack_store import AttackStore, attack
 from keepward.drill.attacks import AttackResult, committed, note, refusal

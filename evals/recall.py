@@ -14,8 +14,9 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from evals import recall_baselines, recall_report, recall_sets
 from evals.recall_run import BUDGETS, LONGEST, POLICY, Answer, Run, differences, run

@@ -9,8 +9,9 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from evals.attack_store import attacked, attacks
 from evals.security_figure import Figure, all_of, kept, none_of, opened, recalled

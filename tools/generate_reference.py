@@ -10,7 +10,6 @@ files. So a page cannot tell of what is not there, nor leave out what is.
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 import json
 import re
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
 from keepward import config
 from keepward.cli.command import COMMON, EXIT_CODES
@@ -135,7 +135,7 @@ def settings_page() -> str:
     lines += [f"`{config.FILE_NAME}` beside the store, or the file named by `--config` or `KEEPWARD_CONFIG`. The"]
     lines += ["command line beats the environment, the environment beats the file, the file beats the default. An"]
     lines += ["unknown name or a wrong value is an error that names the key.", "", "## At the top of the file", ""]
-    defaults = {each.name: each.default for each in dataclasses.fields(Settings)}
+    defaults = {each.name: each.default for each in msgspec.structs.fields(Settings)}
     rows = [
         (f"`{name}`", f"`{variable}`", f"`{defaults[name]}`" if defaults[name] else "none", said[name])
         for name, variable in ENVIRONMENT.items()
@@ -156,11 +156,10 @@ def settings_page() -> str:
         **comments(inspect.getsource(policy_module.EthicsRule)),
         "action": "`quarantine`, the default, or `refuse`.",
     }
-    fields = [each.name for each in dataclasses.fields(EthicsRule)]
-    lines += _table(("name", "meaning"), ((f"`{name}`", rules[name]) for name in fields))
+    lines += _table(("name", "meaning"), ((f"`{name}`", rules[name]) for name in EthicsRule.__struct_fields__))
     lines += ["", "## Under `[server]`", "", "What `keepward serve` takes where its options name nothing else.", ""]
     about = comments(inspect.getsource(config.ServerSettings))
-    plain = {each.name: each.default for each in dataclasses.fields(config.ServerSettings)}
+    plain = {each.name: each.default for each in msgspec.structs.fields(config.ServerSettings)}
     lines += _table(
         ("name", "default", "meaning"), (_server_setting(name, value, about) for name, value in plain.items())
     )

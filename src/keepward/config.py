@@ -12,14 +12,12 @@ Invariants
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import os
 import re
 import stat
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import Enum
 from pathlib import Path
@@ -27,12 +25,14 @@ from types import MappingProxyType
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
+from msgspec import field
+from msgspec.structs import replace
 
 from keepward import folders
 from keepward.errors import InvalidInput, StoreUnavailable
 from keepward.model.policy import EthicsRule, Policy
 from keepward.model.query import PURPOSES
-from keepward.model.value import meant, parse_duration
+from keepward.model.value import Data, meant, parse_duration
 from keepward.place import Place
 
 #: Looked for in the folder of the store.
@@ -45,8 +45,7 @@ _YES = frozenset({"1", "true", "yes", "on"})
 _NO = frozenset({"0", "false", "no", "off"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerSettings:
+class ServerSettings(Data):
     """Where `keepward serve` listens, whom it lets in, and how much it takes."""
 
     #: Where to listen; other than loopback takes TLS or a proxy in front.
@@ -77,8 +76,7 @@ class ServerSettings:
     log_json: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class Settings(Data):
     """Everything that can be chosen outside a call."""
 
     #: Tenant of a command that names none.
@@ -167,7 +165,7 @@ def load(*, store: Place, file: Path | None = None, environ: Mapping[str, str] |
         if not is_accepted(home(env), path, raw or b""):
             settings, withheld = Settings(), tuple(names)
     chosen = _environment(env, settings.policy)
-    return dataclasses.replace(
+    return replace(
         settings,
         **chosen,
         origins={
@@ -183,8 +181,7 @@ def load(*, store: Place, file: Path | None = None, environ: Mapping[str, str] |
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InForce:
+class InForce(Data):
     """One setting as it holds, and where that comes from."""
 
     #: As `name`, or `table.name` as in the file.
@@ -203,8 +200,8 @@ def in_force(settings: Settings, policy: Policy, server: ServerSettings) -> list
     usual, found = Settings(), []
     tables: list[tuple[str, Any, Any, Any]] = [
         ("", [*ENVIRONMENT, "maintenance"], settings, usual),
-        ("policy.", [each.name for each in dataclasses.fields(Policy)], policy, usual.policy),
-        ("server.", [each.name for each in dataclasses.fields(ServerSettings)], server, usual.server),
+        ("policy.", Policy.__struct_fields__, policy, usual.policy),
+        ("server.", ServerSettings.__struct_fields__, server, usual.server),
     ]
     read = {"": settings, "policy.": settings.policy, "server.": settings.server}
     for prefix, names, held, default in tables:
@@ -363,7 +360,7 @@ def _environment(env: Mapping[str, str], policy: Policy) -> dict[str, Any]:
     turned: dict[str, Any] = {
         name: on for name, variable in SWITCHES.items() if (on := _switch(env, variable)) is not None
     }
-    return {**chosen, "policy": dataclasses.replace(policy, **turned)} if turned else chosen
+    return {**chosen, "policy": replace(policy, **turned)} if turned else chosen
 
 
 def idle(environ: Mapping[str, str]) -> list[str]:
@@ -393,8 +390,8 @@ def _made(kind: Any, table: Any, path: Path, *place: str) -> Any:
             raise _wrong((*place, name), "there is no such setting" + (f"; {guess}" if guess else ""))
         value = _read_as(hints[name], given, path, *place, name)
         changed[name] = MappingProxyType({**getattr(kind(), name), **value}) if isinstance(value, dict) else value
-    for each in dataclasses.fields(kind):
-        if each.name not in changed and each.default is each.default_factory is dataclasses.MISSING:
+    for each in msgspec.structs.fields(kind):
+        if each.required and each.name not in changed:
             raise _wrong((*place, each.name), "Field required")
     return kind(**changed)
 
@@ -427,7 +424,7 @@ def _read_as(hint: Any, value: Any, path: Path, *place: str) -> Any:
     if kind is tuple:
         items = enumerate(_typed(list[Any], value, place))
         return tuple(_read_as(inner[0], each, path, *place, str(number)) for number, each in items)
-    if dataclasses.is_dataclass(kind):
+    if isinstance(kind, type) and issubclass(kind, Data):
         made = _made(kind, value, path, *place)
         if isinstance(made, EthicsRule):
             _check_pattern(made.pattern, place)

@@ -11,13 +11,16 @@ Invariants
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from msgspec.structs import replace
 
 from keepward.calls.govern import Govern
 from keepward.calls.tools import Tools
@@ -211,7 +214,7 @@ class Memory(Use, Govern, Tools):
             )
         return type(self)(
             self._shared,
-            replace(
+            dataclasses.replace(
                 self._unconfirmed,
                 actor=actor,
                 via=(self.actor, *self._unconfirmed.via),
@@ -229,9 +232,9 @@ class Memory(Use, Govern, Tools):
         """
         session = self._unconfirmed
         if tenant is not None:
-            session = replace(session, tenant=tenant_named(tenant))
+            session = dataclasses.replace(session, tenant=tenant_named(tenant))
         if scope is not None:
-            session = replace(session, scope=scope_named(scope))
+            session = dataclasses.replace(session, scope=scope_named(scope))
         bound = session.actor.credential is not None and not session.actor.is_owner
         if bound and (session.tenant != self.tenant or self.scope not in visible_from(session.scope)):
             raise Unauthorised("this token does not reach that tenant or scope; ask the owner for another")
@@ -483,7 +486,7 @@ def queue_mark(memory: Memory) -> tuple[int, ...] | None:
 
 def inspecting(memory: Memory) -> Memory:
     """Return a handle of the same actor for a person who inspects the store: what it reads counts as no use."""
-    session = replace(memory._unconfirmed, inspects=True)  # noqa: SLF001  a handle's own
+    session = dataclasses.replace(memory._unconfirmed, inspects=True)  # noqa: SLF001  a handle's own
     return type(memory)(memory._shared, session)  # noqa: SLF001
 
 

@@ -13,7 +13,6 @@ Invariants
 
 from __future__ import annotations
 
-import dataclasses
 import types
 from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
@@ -21,6 +20,7 @@ from functools import cache, partial
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
+from msgspec.structs import replace
 
 from keepward import errors
 from keepward.errors import KeepwardError, StoreError, StoreUnavailable
@@ -32,6 +32,7 @@ from keepward.model.memory import Record
 from keepward.model.proposal import Committed, Decided, Duplicate, Quarantined, Refused, Waiting
 from keepward.model.query import Hit, Recall
 from keepward.model.trust import Token, Trust
+from keepward.model.value import Data
 
 T = TypeVar("T")
 Reader = Callable[[Any], Any]
@@ -86,19 +87,19 @@ def _answer(value: Any, *, without: Collection[str] = ()) -> Any:
         return plain.plain(value)
     found = {"id": value.id, "ok": value.ok} if kind is Decided else {}
     beside = _expanded(kind)
-    for each in dataclasses.fields(value):
-        item = getattr(value, each.name)
-        if each.name in beside:
-            found[each.name] = None if item is None else item.id
-            found[beside[each.name]] = plain.plain(item)
+    for each in value.__struct_fields__:
+        item = getattr(value, each)
+        if each in beside:
+            found[each] = None if item is None else item.id
+            found[beside[each]] = plain.plain(item)
         else:
-            found[each.name] = to_json(item)
+            found[each] = to_json(item)
     return found
 
 
 @cache
 def _expanded(kind: Any) -> dict[str, str]:
-    """Return the fields of a dataclass that stand by (2), each with what the whole is called."""
+    """Return the fields of a class that stand by (2), each with what the whole is called."""
     hints = get_type_hints(kind)
     parts = ((name, part) for name, hint in hints.items() for part in (hint, *get_args(hint)))
     return {name: name + BESIDE[part] for name, part in parts if part in BESIDE}
@@ -163,8 +164,8 @@ def _reader(hint: Any) -> Reader:
         return partial(msgspec.convert, type=hint)
     if hint in _LEAVES:
         return _LEAVES[hint]
-    if dataclasses.is_dataclass(hint):
-        return _dataclass(hint)
+    if _is_data(hint):
+        return _data(hint)
     origin = get_origin(hint)
     if origin in (Union, types.UnionType):
         return _union(parts)
@@ -178,25 +179,18 @@ def _reader(hint: Any) -> Reader:
 
 
 def _is_ours(hint: Any) -> bool:
-    return hint in _LEAVES or dataclasses.is_dataclass(hint) or any(map(_is_ours, get_args(hint)))
+    return hint in _LEAVES or _is_data(hint) or any(map(_is_ours, get_args(hint)))
 
 
-def _dataclass(kind: Any) -> Reader:
+def _is_data(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, Data)
+
+
+def _data(kind: Any) -> Reader:
     """Return what reads a class: its fields, each under the key that has the whole of it."""
     hints = get_type_hints(kind)
     keys = {**_expanded(kind), **{field: key for key, field in WHOLE.get(kind, {}).items()}, **_RENAMED.get(kind, {})}
-    make: Reader = partial(msgspec.convert, type=kind)
-    try:
-        make(None)
-    except msgspec.ValidationError:
-        ours = {name for name, hint in hints.items() if _is_ours(hint)}
-    except TypeError:
-        # It holds outcomes, a union of classes that ``msgspec`` does not take.
-        make, ours = (lambda named: kind(**named)), set(hints)
-    known = [
-        (each.name, keys.get(each.name, each.name), _reader(hints[each.name]) if each.name in ours else None)
-        for each in dataclasses.fields(kind)
-    ]
+    known = [(each, keys.get(each, each), _reader(hints[each])) for each in kind.__struct_fields__]
 
     def read_fields(value: Any) -> Any:
         given = _HIDDEN.get(kind, {}) | _object(value)
@@ -204,8 +198,8 @@ def _dataclass(kind: Any) -> Reader:
         for name, whole, read in known:
             key = whole if whole in given else name
             if key in given:
-                named[name] = given[key] if read is None else read(given[key])
-        return make(named)
+                named[name] = read(given[key])
+        return kind(**named)
 
     special = _SPECIAL.get(kind)
     return read_fields if special is None else lambda value: special(read_fields, value)
@@ -227,7 +221,7 @@ def _origin(plain_reader: Reader, value: Any) -> Any:
     """Read where a value comes from: the value itself has the type of the memory's field that it names."""
     origin = plain_reader(value)
     hint = get_type_hints(Record).get(origin.field, Any)
-    return dataclasses.replace(origin, value=_reader(hint)(origin.value))
+    return replace(origin, value=_reader(hint)(origin.value))
 
 
 #: Classes whose answers are no mapping of fields.
@@ -265,7 +259,7 @@ def _error(value: Any) -> KeepwardError:
 
 _list: Reader = partial(msgspec.convert, type=list)
 _object: Reader = partial(msgspec.convert, type=dict)
-#: Types that are no dataclass and that ``msgspec`` reads from another form.
+#: Types that are no ``Data`` and that ``msgspec`` reads from another form.
 _LEAVES: Mapping[Any, Reader] = {
     bytes: bytes.fromhex,
     datetime: _instant,

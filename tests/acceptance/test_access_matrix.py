@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from outcomes import kept
 
 from keepward import Access, Actor, Committed, KeepwardError, Memory, Outcome, Policy, Tier, Unauthorised

@@ -6,10 +6,10 @@ import hashlib
 import json
 import sqlite3
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from outcomes import brought_back, codes, held, kept, refused
 
 from keepward import Actor, Memory

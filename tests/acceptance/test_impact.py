@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 from outcomes import held, kept, refused
 
 from keepward import Actor, Conflict, InvalidInput, Memory, NotFound, Unauthorised

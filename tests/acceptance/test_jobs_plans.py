@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from outcomes import kept
 
 from keepward import Access, Actor, Memory, ModelUnavailable, Policy, Record, Sensitivity, Status, Tier, Trust

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pkgutil
 import re
+from datetime import timedelta
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 import keepward.engine
 import keepward.model
 from keepward import InvalidInput, Memory
-from keepward.model.value import Value
+from keepward.model.value import Told
 
 METADATA = {
     "n": 1,
@@ -77,7 +78,7 @@ def results(owner: Memory, folder: Path) -> list[Any]:
 
 def test_every_result_is_plain_json(owner: Memory, tmp_path: Path) -> None:
     for each in results(owner, tmp_path):
-        assert isinstance(each, Value), type(each)
+        assert isinstance(each, Told), type(each)
         told = each.to_dict()
         assert json.loads(json.dumps(told, allow_nan=False)) == told, type(each)
 
@@ -86,7 +87,7 @@ def test_every_verb_gives_what_can_be_made_plain() -> None:
     rooms = (keepward.engine, keepward.model)
     for module in (one for room in rooms for one in pkgutil.iter_modules(room.__path__, f"{room.__name__}.")):
         import_module(module.name)
-    known = {kind.__name__ for kind in _below(Value)} | {"Outcome"}
+    known = {kind.__name__ for kind in _below(Told)} | {"Outcome"}
     for name in dir(Memory):
         verb = getattr(Memory, name)
         if name.startswith("_") or not callable(verb):
@@ -127,3 +128,22 @@ def test_metadata_that_would_come_back_otherwise_is_an_error(owner: Memory, meta
     with pytest.raises(InvalidInput, match="JSON"):
         owner.remember("The crane is red", tier="archival", metadata=metadata)
     assert owner.find() == []
+
+
+def test_a_memory_that_faded_between_two_reads_is_the_same(owner: Memory, clock: Any) -> None:
+    made = owner.remember("Ana prefers tabs", tier="archival").id
+    first = owner.get(made)
+    clock.instant += timedelta(days=40)
+    second = owner.get(made)
+    assert second.confidence < first.confidence
+    assert first == second
+    assert not first != second  # noqa: SIM202  what is asked
+    assert len({first, second}) == 1
+
+
+def test_a_token_is_shown_without_its_secret(owner: Memory) -> None:
+    issued = owner.create_token("orion", expires=3600)
+    shown = repr(issued)
+    assert issued.secret not in shown
+    assert repr(issued.token.hash) not in shown
+    assert issued.token.id in shown

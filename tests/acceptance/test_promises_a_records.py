@@ -205,7 +205,7 @@ def test_an_update_changes_the_fields_it_names_and_no_other(mem: Memory) -> None
     fields = {"category": "hours", "tags": ("b", "a"), "subject": "harbour", "metadata": {"n": 1}, "tier": "archival"}
     made = kept(mem.remember("The harbour opens at six", **fields, importance=0.9, evidence=["chat:1"]))
     changed = kept(mem.revise(made.id, tags=("c",), reason="better label"))
-    differing = {name for name in made.__slots__ if getattr(made, name) != getattr(changed, name)}
+    differing = {name for name in made.__struct_fields__ if getattr(made, name) != getattr(changed, name)}
     assert (changed.id, changed.tags, differing) == (made.id, ("c",), {"tags", "version", "updated_at"})
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from outcomes import held, kept
 
 from keepward import Actor, Conflict, InvalidInput, KeepwardError, Memory, NotFound, Record, Status
@@ -229,7 +230,7 @@ def test_a_change_without_its_receipt_does_not_happen(
     def fails(writer: Writer, tenant: str, stage: Stage) -> Commit:
         assert stage.receipt is not None
         facts = {"not JSON": object()}
-        return real(writer, tenant, replace(stage, receipt=replace(stage.receipt, facts=facts)))
+        return real(writer, tenant, dataclasses.replace(stage, receipt=replace(stage.receipt, facts=facts)))
 
     monkeypatch.setattr(Writer, "append", fails)
     with pytest.raises(InvalidInput):

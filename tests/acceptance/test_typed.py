@@ -121,7 +121,7 @@ def test_the_names_that_a_checker_knows_are_those_that_there_are() -> None:
     ],
 )
 def test_the_fields_that_a_verb_takes_are_those_of_its_change(kind: Any, fields: Any, beside: set[str]) -> None:
-    assert set(fields.__annotations__) == set(kind.__dataclass_fields__) - beside
+    assert set(fields.__annotations__) == set(kind.__struct_fields__) - beside
 
 
 @pytest.mark.parametrize(

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from keepward.context import (
     Candidate,
@@ -166,13 +167,13 @@ def test_the_same_inputs_give_the_same_context(made: Inputs) -> None:
 def test_the_order_of_what_is_given_does_not_matter(made: Inputs, chance: Any) -> None:
     names = ("core", "pinned", "state", "working", "excluded")
     shuffled = {name: chance.sample(list(getattr(made, name)), len(getattr(made, name))) for name in names}
-    assert attempt(replace(made, **shuffled)) == attempt(made)
+    assert attempt(dataclasses.replace(made, **shuffled)) == attempt(made)
 
 
 @given(contexts())
 @settings(max_examples=25, deadline=None)
 def test_the_text_never_counts_more_than_the_budget(made: Inputs) -> None:
-    compiled = attempt(replace(made, format="markdown"))
+    compiled = attempt(dataclasses.replace(made, format="markdown"))
     assert compiled is None or made.count(compiled.text) == compiled.tokens <= made.budget_tokens
 
 
@@ -180,7 +181,7 @@ def test_the_text_never_counts_more_than_the_budget(made: Inputs) -> None:
 @settings(max_examples=20, deadline=None)
 def test_each_section_keeps_to_its_budget(made: Inputs) -> None:
     # The marks that close the other formats are the whole's affair.
-    made = replace(made, format="markdown")
+    made = dataclasses.replace(made, format="markdown")
     compiled = attempt(made)
     tokens = {section.name: section.tokens for section in compiled.sections} if compiled else {}
     assert tokens.get("pinned", 0) + tokens.get("state", 0) <= made.policy.pinned_budget
@@ -267,7 +268,7 @@ def test_the_stable_prefix_does_not_depend_on_what_follows(made: Inputs) -> None
     assume(not (people and notes))
     compiled = attempt(made)
     # What is recalled and pinned may come in by recall where pinning has no room; that is the tail's affair.
-    bare = attempt(replace(made, working=(), recalled=()))
+    bare = attempt(dataclasses.replace(made, working=(), recalled=()))
     if compiled is not None and bare is not None and bare.sections:
         assert bare.prefix_digest == compiled.prefix_digest
 

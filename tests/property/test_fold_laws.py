@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
 from datetime import timedelta
 
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from keepward.errors import Conflict, InvalidInput
 from keepward.model import change as ask
@@ -69,7 +69,7 @@ def applied(change: ask.Change, before: Record, actor: Actor) -> Record:
 
 
 def differing(one: Record, other: Record) -> set[str]:
-    return {each.name for each in fields(Record) if getattr(one, each.name) != getattr(other, each.name)}
+    return {each for each in Record.__struct_fields__ if getattr(one, each) != getattr(other, each)}
 
 
 @law

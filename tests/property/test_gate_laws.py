@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import dataclasses
 from datetime import timedelta
 
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from keepward.gates import content, pipeline, state
 from keepward.gates.shape import shape
@@ -140,7 +141,7 @@ def test_what_is_too_long_stays_too_long(after, size, more):
 def test_no_secret_that_a_gate_knows_is_in_what_goes_on(after, actor):
     judged = pipeline.judge(case_of(after, actor), VIEW, POLICY)
     assume(judged.decision != "refuse")
-    assert content.secrets(replace(judged.case), VIEW, POLICY) is None
+    assert content.secrets(dataclasses.replace(judged.case), VIEW, POLICY) is None
 
 
 @law

@@ -16,10 +16,10 @@ import socket
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from keepward import Actor, Memory

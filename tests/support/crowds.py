@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from keepward import Actor, Memory
 from keepward.adapters.world import RandomIds

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
+
+from msgspec.structs import replace
 
 from keepward.model.commit import CommitDetails, Reason, Receipt, Step
 from keepward.model.memory import Kind, Record, Tier

@@ -5,10 +5,11 @@ Only required behaviour is tested, one sentence and one claim each. Needs pytest
 
 from __future__ import annotations
 
-from dataclasses import replace
+import dataclasses
 from datetime import timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from keepward.errors import Conflict, InvalidInput, StaleVersion
 from keepward.model.commit import EMPTY_HASH, Head, recompute
@@ -47,7 +48,7 @@ class StoreSuite(ReadSuite, JobsSuite):
         assert recompute(commit, events) == commit.hash
 
     def test_nothing_of_a_failed_transaction_stays(self, store: Store, make: Maker) -> None:
-        unfit = replace(make.stage(make.record("two")), salts=())
+        unfit = dataclasses.replace(make.stage(make.record("two")), salts=())
         with pytest.raises(InvalidInput), store.write() as writer:
             self.both(writer, make.stage(make.record()), unfit)
         assert store.head(TENANT).seq == 0
@@ -90,7 +91,7 @@ class StoreSuite(ReadSuite, JobsSuite):
 
     def test_a_stage_without_salts_is_refused(self, store: Store, make: Maker) -> None:
         with pytest.raises(InvalidInput), store.write() as writer:
-            writer.append(TENANT, replace(make.stage(make.record()), salts=()))
+            writer.append(TENANT, dataclasses.replace(make.stage(make.record()), salts=()))
 
     def test_a_memory_may_change_twice_in_one_commit(self, store: Store, make: Maker) -> None:
         first = make.record()

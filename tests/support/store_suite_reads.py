@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from keepward.model.memory import Kind, Record, Sensitivity, Status, Tier
 from keepward.model.query import Filter
@@ -38,7 +39,7 @@ class Ground:
     @staticmethod
     def put(store: Store, make: Maker, *records: Record, tenant: str = TENANT, **fields: object) -> Stage:
         """Commit records with their receipt; return the stage."""
-        stage = replace(make.stage(*records), **fields)  # type: ignore[arg-type]
+        stage = dataclasses.replace(make.stage(*records), **fields)  # type: ignore[arg-type]
         with store.write() as writer:
             writer.append(tenant, stage)
             writer.put_receipt(make.receipt(tenant, stage.details.receipt))

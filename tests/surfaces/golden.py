@@ -19,6 +19,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, is_typeddict
 
+import msgspec
+
 FOLDER = Path(__file__).resolve().parents[1] / "golden"
 #: What imports frameworks and names nothing that a signature of the library names.
 _SURFACES = frozenset({"__main__", "cli", "http", "integrations", "mcp"})
@@ -109,7 +111,7 @@ def _described(value: Any) -> Any:
         return {"keys": {name: _plain(each) for name, each in value.__annotations__.items()}}
     ours = {name for each in value.__mro__ if each.__module__.startswith("keepward") for name in vars(each)}
     members = {name: _member(value, name) for name in sorted(ours) if not name.startswith("_")}
-    if not dataclasses.is_dataclass(value):
+    if not _has_fields(value):
         return {"methods": members}
     return {"fields": _fields(value), "methods": {name: text for name, text in members.items() if text}}
 
@@ -127,7 +129,7 @@ def _member(owner: type, name: str) -> str:
     if not callable(function):
         # What every instance has alike is read as a property is.
         constant = re.fullmatch(r"ClassVar\[(.*)\]", str(_annotation(owner, name)))
-        return f"property -> {_plain(constant[1])}" if constant and dataclasses.is_dataclass(owner) else ""
+        return f"property -> {_plain(constant[1])}" if constant and _has_fields(owner) else ""
     waits = "async " if inspect.iscoroutinefunction(function) else ""
     return f"{kind}{waits}{_plain(str(inspect.signature(function)))}"
 
@@ -139,12 +141,25 @@ def _annotation(owner: type, name: str) -> Any:
 
 
 def _fields(owner: Any) -> dict[str, str]:
-    def default(field: Any) -> str:
-        if field.default is not dataclasses.MISSING:
-            return f" = {field.default!r}"
-        return "" if field.default_factory is dataclasses.MISSING else f" = {field.default_factory()!r}"
+    if dataclasses.is_dataclass(owner):
+        found, missing = dataclasses.fields(owner), dataclasses.MISSING
+    else:
+        found, missing = msgspec.structs.fields(owner), msgspec.NODEFAULT
 
-    return {each.name: _plain(f"{each.type}{default(each)}") for each in dataclasses.fields(owner)}
+    def default(field: Any) -> str:
+        if field.default is not missing:
+            return f" = {field.default!r}"
+        return "" if field.default_factory is missing else f" = {field.default_factory()!r}"
+
+    return {each.name: _plain(f"{_annotation_of(owner, each.name)}{default(each)}") for each in found}
+
+
+def _annotation_of(owner: type, name: str) -> Any:
+    return next(found for each in owner.__mro__ if (found := vars(each).get("__annotations__", {}).get(name)))
+
+
+def _has_fields(value: type) -> bool:
+    return dataclasses.is_dataclass(value) or issubclass(value, msgspec.Struct)
 
 
 def _plain(text: Any) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from keepward import InvalidInput, Memory, accepted
 from keepward.config import load
@@ -125,7 +125,7 @@ def test_nothing_of_a_found_file_applies_before_it_is_accepted(tmp_path, text):
     (tmp_path / "keepward.toml").write_text(text)
     settings = load(store=tmp_path / "m.db", environ={"KEEPWARD_HOME": str(tmp_path / "home")})
     default = load(store=tmp_path / "none" / "m.db", environ={"KEEPWARD_HOME": str(tmp_path / "home")})
-    plain = dataclasses.replace(settings, file=None, digest="", loosens={}, withheld=())
+    plain = replace(settings, file=None, digest="", loosens={}, withheld=())
     assert (plain, settings.withheld != ()) == (default, True)
 
 
@@ -136,7 +136,7 @@ def test_all_of_an_accepted_file_applies(tmp_path, text):
     accepted.accept(home, file, file.read_bytes())
     settings = load(store=tmp_path / "m.db", environ={"KEEPWARD_HOME": str(home)})
     named = load(store=tmp_path / "m.db", file=file, environ={})
-    assert (dataclasses.replace(named, named=False), settings.withheld) == (settings, ())
+    assert (replace(named, named=False), settings.withheld) == (settings, ())
 
 
 def test_an_unaccepted_file_refuses_no_write_of_the_owner(run):

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import socket
 import threading
 from contextlib import suppress
-from dataclasses import replace
 
 import anyio
 import pytest
 from http_stage import BASE, JSON, Stage, router
 from http_world import World, _scope
+from msgspec.structs import replace
 from starlette.testclient import TestClient
 
 from keepward.engine import explain
@@ -268,7 +269,7 @@ def test_an_answer_is_not_kept_when_an_erasure_came_in_between():
 
 
 def test_what_is_kept_is_bounded_and_the_oldest_goes_first(monkeypatch):
-    monkeypatch.setattr(Answers, "KIND", replace(Answers.KIND, max_bytes=1500))
+    monkeypatch.setattr(Answers, "KIND", dataclasses.replace(Answers.KIND, max_bytes=1500))
     answers = Answers(ServerState(lambda: 0.0))
     for key in ("a", "b", "c"):
         answers.begin("one", key, b"call")
@@ -277,7 +278,7 @@ def test_what_is_kept_is_bounded_and_the_oldest_goes_first(monkeypatch):
 
 
 def test_keys_are_bounded_too(monkeypatch):
-    monkeypatch.setattr(Answers, "KIND", replace(Answers.KIND, max_entries=2))
+    monkeypatch.setattr(Answers, "KIND", dataclasses.replace(Answers.KIND, max_entries=2))
     answers = Answers(ServerState(lambda: 0.0))
     for key in ("a", "b", "c"):
         answers.begin("one", key, b"call")

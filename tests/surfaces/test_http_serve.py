@@ -11,13 +11,13 @@ import subprocess
 import sys
 import time
 from contextlib import closing, suppress
-from dataclasses import asdict, fields, replace
 from http.client import HTTPConnection
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from http_stage import BASE, Stage
+from msgspec.structs import asdict, replace
 from sse_starlette.sse import AppStatus
 from starlette.testclient import TestClient
 
@@ -122,7 +122,7 @@ SETTINGS = {
 
 
 def test_every_setting_of_the_server_is_covered_here():
-    assert SETTINGS.keys() == {each.name for each in fields(ServerSettings)}
+    assert SETTINGS.keys() == set(ServerSettings.__struct_fields__)
 
 
 @pytest.mark.promise("Z46")
@@ -135,7 +135,7 @@ def test_a_setting_of_the_file_reaches_the_server(tmp_path, name):
 
 
 def test_opened_reads_and_a_quiet_log_are_chosen_for_one_run_alone():
-    added = {each.name for each in fields(ServerOptions)} - {each.name for each in fields(ServerSettings)}
+    added = set(ServerOptions.__struct_fields__) - set(ServerSettings.__struct_fields__)
     assert added == {"open_reads", "quiet"}
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from keepward.errors import InvalidInput, KeepwardError
@@ -25,7 +24,6 @@ ToolProfile = Literal["default", "minimal", "readonly"]
 PROFILES: tuple[ToolProfile, ...] = ("default", "minimal", "readonly")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResult(Value):
     """What a tool gave back."""
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import shutil
 import sys
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from keepward.cli.call import Answer, Call, named_actor, owner_token
 from keepward.cli.command import argument, command, option
@@ -59,7 +61,7 @@ def serve(call: Call, demo: bool, no_mcp: bool, allow_host: tuple[str, ...], **g
         from keepward.http.serving import ServerOptions
         from keepward.mcp import installed
 
-        settings = asdict(call.settings.server)
+        settings = msgspec.structs.asdict(call.settings.server)
         settings["allow_hosts"] = (*settings["allow_hosts"], *allow_host)
         options = ServerOptions(**{**settings, **chosen}).checked()
     except ModuleNotFoundError as fault:

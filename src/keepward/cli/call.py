@@ -11,7 +11,6 @@ Invariants
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import sys
@@ -257,7 +256,7 @@ class Call:
 
 def data_of(result: Any, *without: str, **more: Any) -> dict[str, Any]:
     """Return a result as the object that `--json` prints: field by field, a commit or a receipt by its id."""
-    names = [each.name for each in dataclasses.fields(result) if each.name not in without]
+    names = [each for each in result.__struct_fields__ if each not in without]
     return {**{name: as_json(getattr(result, name)) for name in names}, **more}
 
 

@@ -12,7 +12,6 @@ Invariants
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -22,6 +21,8 @@ from functools import singledispatch
 from types import TracebackType
 from typing import Any, Unpack, get_args
 from urllib.parse import quote
+
+import msgspec
 
 from keepward.adapters.world import RandomIds, SystemClock
 from keepward.calls.draft import Draft as LocalDraft
@@ -354,7 +355,7 @@ def _change(item: Change) -> dict[str, Any]:
         raise InvalidInput("a change cannot be a Revert: use rollback")
     if not isinstance(item, get_args(Change)):
         raise InvalidInput("a proposal is made of changes, such as Insert(...) or Replace(...)")
-    given = {each.name: (getattr(item, each.name), each.default) for each in dataclasses.fields(item)}
+    given = {each.name: (getattr(item, each.name), each.default) for each in msgspec.structs.fields(item)}
     sent = {name: value for name, (value, usual) in given.items() if value is not usual and value != usual}
     if isinstance(item, Insert):
         # Where a memory goes is always said: the default of a handle is its own scope, that of an Insert is shared.

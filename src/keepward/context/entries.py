@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from operator import attrgetter
 from typing import TypeAlias
+
+from msgspec.structs import replace
 
 from keepward.context.lines import Line
 from keepward.context.sections import ORDER, Candidate, Inputs, is_turn, origin_order

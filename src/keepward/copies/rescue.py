@@ -14,9 +14,10 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterator
 from contextlib import closing, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from keepward.engine.blobs import put
 from keepward.engine.commit import store_steps

@@ -9,8 +9,9 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, NamedTuple
+
+from msgspec.structs import replace
 
 from keepward.drill.target import Target
 from keepward.errors import KeepwardError

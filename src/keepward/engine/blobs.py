@@ -16,9 +16,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
+
+from msgspec.structs import replace
 
 from keepward.engine.session import Engine, Session
 from keepward.engine.traces import stone_of

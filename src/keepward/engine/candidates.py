@@ -11,11 +11,11 @@ Invariants
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec.structs import replace
 
 from keepward.model.query import Filter
 from keepward.retrieval import vectors

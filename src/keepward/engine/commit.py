@@ -9,12 +9,15 @@ Invariants
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from operator import attrgetter
 from typing import Any, Protocol, TypeVar
+
+from msgspec.structs import replace
 
 from keepward.engine.features import embedded, questions, words
 from keepward.engine.look import SPOKEN, spoken
@@ -164,7 +167,9 @@ class Transaction:
         known = self.vectors.get(_searched(step.after)) if self.vectors else None
         if known is None:
             return found
-        return replace(found, model=known.model, recipe=known.recipe, vectors=known.vectors, units=known.units)
+        return dataclasses.replace(
+            found, model=known.model, recipe=known.recipe, vectors=known.vectors, units=known.units
+        )
 
 
 def transact(

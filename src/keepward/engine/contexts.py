@@ -9,11 +9,14 @@ Invariants
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Literal
+
+from msgspec.structs import replace
 
 from keepward.context.compiler import MOST_TOKENS, NO_ROOM, RULE_CAP, compile_context, memory_block, snapshot
 from keepward.context.entries import reason
@@ -152,7 +155,7 @@ def compiled(session: Session, objective: str, which: Which, asked: ContextReque
     if lost:
         named = ", ".join(lost[:NAMED])
         note = f"no room for {len(lost)} memories that a person wrote, raise the budget: {named}"
-        gathered = replace(gathered, notes=(*gathered.notes, note))
+        gathered = dataclasses.replace(gathered, notes=(*gathered.notes, note))
     return gathered, made
 
 

@@ -11,8 +11,10 @@ Invariants
 
 from __future__ import annotations
 
-from dataclasses import replace
+import dataclasses
 from datetime import datetime
+
+from msgspec.structs import replace
 
 from keepward.engine.commit import Transaction
 from keepward.engine.session import Engine, Session
@@ -100,7 +102,7 @@ def revoke_again(session: Session) -> int:
         if token.revoked_at is None and token.hash.hex() in gone
     ]
     for token in ended:
-        at = replace(session, tenant=token.tenant)
+        at = dataclasses.replace(session, tenant=token.tenant)
         _keep(at, replace(token, revoked_at=session.clock.now()), "revoked again")
     return len(ended)
 

@@ -18,8 +18,10 @@ Invariants
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec.structs import replace
 
 from keepward.engine.blobs import ref_in, refs_of
 from keepward.engine.commit import store_steps

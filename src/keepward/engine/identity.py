@@ -14,8 +14,11 @@ Invariants
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from keepward.engine.commit import Steps, Transaction
 from keepward.engine.look import personal
@@ -285,7 +288,7 @@ def _outdated(session: Session, item: Waiting, now: str) -> str | None:
     if _named(_standing(session.store, session.tenant)) != edition_of(now):
         return "the identity document was edited since this was proposed"
     # What was proposed is redacted already, and no model is asked once more.
-    proposer = replace(session, actor=item.proposer)
+    proposer = dataclasses.replace(session, actor=item.proposer)
     again = _judge(proposer, _block(step.before or step.after, now), step.after.text, item.reason)
     if scrub_secret(step.after.text) != step.after.text:
         return "it holds what looks like a secret"

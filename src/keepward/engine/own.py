@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from keepward.model.commit import Step
 from keepward.model.memory import ContentType, Kind, Record, Sensitivity, Stability, Status, Tier
@@ -38,7 +39,7 @@ def own_step(session: Session, before: Record | None, key: str, text: str, facts
     metadata = json.dumps(facts, sort_keys=True, separators=(",", ":"))
     if before is not None:
         held = {"text": text, "metadata_json": metadata, "status": Status.ARCHIVED, "updated_at": now}
-        after = replace(before, version=before.version + 1, **held)  # type: ignore[arg-type]
+        after = replace(before, version=before.version + 1, **held)
         return Step(op="replace", before=before, after=after)
     born = Record(
         id=session.ids.new_id(now),

@@ -8,12 +8,15 @@ Invariants
 
 from __future__ import annotations
 
+import dataclasses
 from bisect import bisect_right
 from collections.abc import Hashable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, cast
+
+from msgspec.structs import replace
 
 from keepward.engine.features import usual_request, vectors_of
 from keepward.engine.index import from_database, unembedded
@@ -327,7 +330,7 @@ def _query(engine: Engine, text: str, now: datetime) -> tuple[Query, list[str]]:
             vector = particular(vector, usual_request(cast("Hashable", engine.embedder)))
     except ModelUnavailable as fault:
         return asked, [f"the embedder is unavailable: found by words alone ({fault})"]
-    return replace(asked, vector=vector, vector_model=engine.embedder.id), []
+    return dataclasses.replace(asked, vector=vector, vector_model=engine.embedder.id), []
 
 
 def _allowed(engine: Engine, filters: Filter, purpose: str, now: datetime, *, gated: bool) -> Allowed:
@@ -375,7 +378,7 @@ def find(session: Session, filters: Filter, *, limit: int | None, include_ended:
     if seq is not None:
         past = still_shown(session, found.records)
         kept_back = kept_back or ((f"left out: {WITHHELD}",) if len(past) < len(found.records) else ())
-        found = replace(found, records=past)
+        found = dataclasses.replace(found, records=past)
     gone = withheld(session, filters, live_at=live_at, damaged=found.damaged) if seq is None else unsound(found.damaged)
     records = [as_read(record, now) for record in found.records]
     return Memories(records, withheld=ids_of(gone), notes=(*notes_of(gone), *kept_back))

@@ -8,10 +8,13 @@ the earlier weights back. Agents teach and people decide: only people's feedback
 from __future__ import annotations
 
 import base64
+import dataclasses
 import hashlib
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from keepward.engine.features import vectors_of
 from keepward.engine.own import RERANKER, own_records, own_step
@@ -97,10 +100,10 @@ def read_reranker(store: Reader, tenant: str, seq: int) -> ActiveReranker:
     try:
         text = store.artefact(tenant, RERANKER, name)
         if text == "":
-            return replace(active, facts={**active.facts, "why": WHY_ERASED})
-        return replace(active, weights=_loaded(name, text))
+            return dataclasses.replace(active, facts={**active.facts, "why": WHY_ERASED})
+        return dataclasses.replace(active, weights=_loaded(name, text))
     except (Tampered, ValueError) as exc:
-        return replace(active, fault=str(exc))
+        return dataclasses.replace(active, fault=str(exc))
 
 
 def _loaded(name: str, text: str | None) -> RerankerWeights:
@@ -158,9 +161,9 @@ def train_reranker(session: Session) -> Training:
     result = judge(weights, given)
     seen = session.store.feedback_count(session.tenant)
     if seen and not given:
-        result = replace(result, why=f"{result.why}; {_NO_PAIRS}")
+        result = dataclasses.replace(result, why=f"{result.why}; {_NO_PAIRS}")
     if given and all(example.from_agent for example in given):
-        result = replace(result, why=f"{result.why}; {_AGENTS_ALONE}")
+        result = dataclasses.replace(result, why=f"{result.why}; {_AGENTS_ALONE}")
     data = weights.dump()
     name = hashlib.sha256(data).hexdigest()
     facts = {
@@ -205,7 +208,11 @@ def train_reranker(session: Session) -> Training:
 
 
 def _training(active: ActiveReranker, result: Any, **more: Any) -> Training:
-    numbers = {name: value for name, value in asdict(result).items() if name in {"learned", "fused", "cosine", "gain"}}
+    numbers = {
+        name: value
+        for name, value in dataclasses.asdict(result).items()
+        if name in {"learned", "fused", "cosine", "gain"}
+    }
     return Training(
         version=active.version,
         serving=active.weights is not None,

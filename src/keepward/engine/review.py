@@ -23,10 +23,13 @@ Invariants
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
+
+from msgspec.structs import replace
 
 from keepward.engine import identity
 from keepward.engine.commit import Steps, Transaction, transact
@@ -229,9 +232,9 @@ def _rebased(session: Session, item: Waiting, version: int) -> Waiting:
         status = found[0].status.value
         raise Conflict(f"the memory is {status} by now; reject the proposal, or restore the memory first")
     asked = {
-        each.name: getattr(step.after, each.name)
-        for each in fields(step.after)
-        if getattr(step.after, each.name) != getattr(step.before, each.name)
+        each: getattr(step.after, each)
+        for each in Record.__struct_fields__
+        if getattr(step.after, each) != getattr(step.before, each)
     }
     after = replace(found[0], **{**asked, "version": version + 1})
     return replace(item, steps=(replace(step, before=found[0], after=after),), base={step.after.id: version})
@@ -349,7 +352,12 @@ def _judge_amended(
     # The owner's words are judged as the owner's, a reviewer's as those that they take the place of (5).
     actor = session.actor if session.policy.decides(session.actor) else item.proposer
     said = judged(
-        replace(session, actor=actor, scope=after.scope), made, step.before, after, reason=item.reason, known=found
+        dataclasses.replace(session, actor=actor, scope=after.scope),
+        made,
+        step.before,
+        after,
+        reason=item.reason,
+        known=found,
     )
     reasons = tuple(said.reasons)
     if said.decision in {"refuse", "same"}:
@@ -541,7 +549,7 @@ def _still_fits(session: Session, item: Waiting, steps: Sequence[Step]) -> None:
         # What a detector has learnt since must not slip in through an old proposal.
         if any(scrub_secret(text) != text for _, text in named(after)):
             raise _Ended(item, "stale", "it holds what looks like a secret")
-        proposer = replace(session, scope=after.scope, actor=item.proposer, via=(), consent=False)
+        proposer = dataclasses.replace(session, scope=after.scope, actor=item.proposer, via=(), consent=False)
         try:
             found = judged(proposer, _change_of(step), step.before, after, overlay=overlay, reason=item.reason)
         except Conflict as fault:

@@ -18,9 +18,11 @@ Invariants
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from operator import attrgetter, itemgetter
 from typing import Any
+
+from msgspec.structs import replace
 
 from keepward.engine import identity
 from keepward.engine.commit import Steps, Transaction, transact

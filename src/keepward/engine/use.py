@@ -11,7 +11,9 @@ Invariants
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from keepward.engine.commit import Steps, Transaction, keep_read, transact
 from keepward.engine.look import judged

@@ -12,7 +12,8 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from keepward.engine.read import search
 from keepward.engine.review import proposal, proposals, shown

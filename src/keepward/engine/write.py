@@ -8,9 +8,12 @@ Invariants
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec.structs import replace
 
 from keepward import guesses
 from keepward.engine import blobs
@@ -420,7 +423,7 @@ def _confirm(session: Session, judged: pipeline.Judged, existing: Record, draft:
         confidence=stronger.confidence,
         consent=change.consent,
     )
-    again = judge(session, replace(case, change=added, before=existing, after=stronger), draft.overlay)
+    again = judge(session, dataclasses.replace(case, change=added, before=existing, after=stronger), draft.overlay)
     if again.decision not in {"allow", "quarantine"}:
         return
     result.decision = again.decision

@@ -13,12 +13,14 @@ Invariants
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
+
+from msgspec.structs import replace
 
 from keepward.gates.detect import injection as orders
 from keepward.gates.detect import noise as journal
@@ -75,7 +77,7 @@ def secrets(case: Case, view: View, policy: Policy) -> Verdict | None:
     masked = case
     if found:
         after = mapped(case.after, lambda _, text: scrub_secret(text))
-        masked = replace(case, after=after, reason=scrub_secret(case.reason))
+        masked = dataclasses.replace(case, after=after, reason=scrub_secret(case.reason))
     if _spread(masked.aside):
         # The fields side by side make a secret that none of them holds: somebody has split one.
         return Refuse(reasons=(_secret("split_secret", "a secret is spread over several fields"),))

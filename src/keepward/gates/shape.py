@@ -9,15 +9,16 @@ Invariants
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import fields as fields_of
-from dataclasses import replace
 from datetime import timedelta
 from operator import attrgetter
 from typing import Any
+
+from msgspec.structs import replace
 
 from keepward.gates.detect.text import Text, invisible, odd_unicode
 from keepward.gates.verdict import Case, Quarantine, Refuse, Rewrite, Verdict, View, reasons_of, takes_back
@@ -130,7 +131,7 @@ def shape(case: Case, view: View, policy: Policy) -> Verdict | None:
     if clashing and case.after.source == "import":
         # A file's own id is an extra name here, which the memory can do without.
         aliases = tuple(each for each in case.after.aliases if each not in clashing)
-        kept = replace(case, after=replace(case.after, aliases=aliases))
+        kept = dataclasses.replace(case, after=replace(case.after, aliases=aliases))
     elif clashing:
         problems.append(_reason("taken_alias", _TAKEN))
     if case.after.key in view.taken:
@@ -334,9 +335,9 @@ def _strings(change: ask.Change) -> Iterator[tuple[str, str]]:
 
 
 @functools.cache
-def _fields(kind: type) -> tuple[tuple[str, ...], Callable[[ask.Change], tuple[Any, ...]]]:
+def _fields(kind: type[ask.Change]) -> tuple[tuple[str, ...], Callable[[ask.Change], tuple[Any, ...]]]:
     """Return the names of a change's fields, of which there are two at least, and how to get their values."""
-    names = tuple(field.name for field in fields_of(kind))
+    names = kind.__struct_fields__
     return names, attrgetter(*names)
 
 

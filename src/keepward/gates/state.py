@@ -12,7 +12,7 @@ Invariants
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from keepward.gates.detect.likeness import Form, alike, match, normalise
 from keepward.gates.verdict import Case, Quarantine, Refuse, Rewrite, Same, Verdict, View, reasons_of

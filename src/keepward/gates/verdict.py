@@ -11,10 +11,12 @@ Invariants
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from operator import attrgetter
 from typing import Any
+
+from msgspec.structs import replace
 
 from keepward.gates.detect.engine import Finding
 from keepward.gates.detect.likeness import Form

@@ -10,13 +10,13 @@ Invariants
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import types
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
+import msgspec
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, create_model, model_validator
 from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import PydanticCustomError
@@ -239,7 +239,7 @@ _KINDS: Mapping[Any, Mapping[str, Any]] = {
 
 def _operation(word: str) -> type[Body]:
     name, doc, makes = CHANGES[word]
-    asked = _of_memory() if makes is None else [_argument(each) for each in dataclasses.fields(makes)]
+    asked = _of_memory() if makes is None else [_argument(each) for each in msgspec.structs.fields(makes)]
     asked.insert(2 if word == "append" else 1, Argument("op", "op", Literal[word], MISSING, ""))
     if makes is None:
         told = "Id of the new memory, by which later changes name it; without one it is given one."
@@ -248,9 +248,8 @@ def _operation(word: str) -> type[Body]:
     return body_model(name, doc, asked, _KINDS.get(makes), **config)
 
 
-def _argument(field: dataclasses.Field[Any]) -> Argument:
-    missing = field.default is dataclasses.MISSING
-    return Argument(field.name, field.name, WIRE[field.name], MISSING if missing else field.default, "")
+def _argument(field: msgspec.structs.FieldInfo) -> Argument:
+    return Argument(field.name, field.name, WIRE[field.name], MISSING if field.required else field.default, "")
 
 
 Op: Any = Union[tuple(_operation(word) for word in CHANGES)]  # noqa: UP007  made when it runs

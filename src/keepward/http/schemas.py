@@ -3,7 +3,7 @@
 Answers are built by ``results`` and not passed through these models; a test holds each answer against its model.
 
 Invariants
-(1) A model of a dataclass is made from its fields by the rules of ``results``, so it cannot fall behind.
+(1) A model of a class is made from its fields by the rules of ``results``, so it cannot fall behind.
 (2) Models name what is there; they forbid nothing, for keys may be added.
 (3) A route that takes a token may always answer 400, 401, 403, 421 and 503; what more there is follows from what it
     takes.
@@ -11,7 +11,6 @@ Invariants
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 import types
 import typing
@@ -33,6 +32,7 @@ from keepward.model.proposal import Committed, Duplicate, Quarantined, Refused, 
 from keepward.model.query import Hit as FoundHit
 from keepward.model.query import Recall
 from keepward.model.trust import Actor, Token, Trust
+from keepward.model.value import Data
 from keepward.results import BESIDE, VERSION, WHOLE
 
 Instant = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
@@ -46,26 +46,26 @@ _PLAIN: dict[Any, Any] = {
 _models: dict[type, type[BaseModel]] = {}
 
 
-def mirror(kind: type, name: str | None = None, **more: Any) -> type[BaseModel]:
-    """Return the model of a dataclass as ``results.to_json`` gives it, and its ``more`` fields; see (1)."""
+def mirror(kind: type[Data], name: str | None = None, **more: Any) -> type[BaseModel]:
+    """Return the model of a class as ``results.to_json`` gives it, and its ``more`` fields; see (1)."""
     if kind in _models:
         return _models[kind]
     hints = typing.get_type_hints(kind)
     fields: dict[str, Any] = {}
-    for each in dataclasses.fields(kind):
-        if each.name == "metadata_json":
+    for each in kind.__struct_fields__:
+        if each == "metadata_json":
             # Kept as text, and given as the object that it is.
             fields["metadata"] = (dict[str, Any] | None, ...)
             continue
-        hint = hints[each.name]
+        hint = hints[each]
         whole = next((part for part in (hint, *typing.get_args(hint)) if part in (CommitHeader, Receipt)), None)
         if whole is not None:
             optional = type(None) in typing.get_args(hint)
             model = mirror(whole)
-            fields[each.name] = (str | None if optional else str, ...)
-            fields[each.name + BESIDE[whole]] = (model | None if optional else model, ...)
+            fields[each] = (str | None if optional else str, ...)
+            fields[each + BESIDE[whole]] = (model | None if optional else model, ...)
         else:
-            fields[each.name] = (_typed(hint), ...)
+            fields[each] = (_typed(hint), ...)
     fields |= {field: (hint, ...) for field, hint in more.items()}
     made: type[BaseModel] = create_model(name or kind.__name__, __doc__=inspect.getdoc(kind), **fields)
     _models[kind] = made
@@ -82,8 +82,8 @@ def _typed(hint: Any) -> Any:
         if hint not in _models:
             _models[hint] = model(hint.__name__, inspect.getdoc(hint) or "", typing.get_type_hints(hint))
         return _models[hint]
-    if dataclasses.is_dataclass(hint):
-        return mirror(typing.cast("type", hint))
+    if isinstance(hint, type) and issubclass(hint, Data):
+        return mirror(hint)
     if origin in (Union, types.UnionType):
         return Union[tuple(_typed(part) for part in parts)]  # noqa: UP007  parts are known when it runs
     if isinstance(origin, type) and issubclass(origin, tuple | list | frozenset):

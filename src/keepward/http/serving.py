@@ -50,7 +50,6 @@ LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _EVERYWHERE = frozenset({"", "0.0.0.0", "::"})  # noqa: S104  to be refused without TLS, not bound
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ServerOptions(ServerSettings):
     """What the settings say of a server, and what is chosen for one run of it."""
 

@@ -21,11 +21,13 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import Enum
 from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+
+import msgspec
 
 from keepward.engine.parts import Unusable
 from keepward.errors import InvalidInput
@@ -107,7 +109,6 @@ def _format_of(value: Any) -> Format | None:
     return next((name for name, importer in IMPORTERS.items() if importer.looks_like(value)), None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Imported(Value):
     """What came of an import: ``total`` is the sum of the counts and of ``failed``."""
 
@@ -135,7 +136,7 @@ class Imported(Value):
     dry_run: bool
 
     def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        return msgspec.structs.asdict(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import fields as fields_of
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from keepward.memory import Memory
 
 #: What a memory brings from one store to another as it is.
-CARRIED = {each.name for each in fields_of(Insert)} & {each.name for each in fields_of(Record)} - {
+CARRIED = set(Insert.__struct_fields__) & set(Record.__struct_fields__) - {
     *("id", "source", "derived_from"),
 }
 #: What is left out of another store's memories.

@@ -18,9 +18,10 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 from queue import Empty, SimpleQueue
+
+from msgspec.structs import replace
 
 from keepward.engine.session import Engine, Session
 from keepward.errors import KeepwardError

@@ -13,10 +13,12 @@ Invariants
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import datetime
+
+from msgspec.structs import replace
 
 from keepward.engine.commit import receipt_of
 from keepward.engine.index import unembedded
@@ -124,7 +126,7 @@ class _Running:
         self._halted = halted
         actor = Actor(kind=ActorKind.JOB, name=job.name, rights=Rights.AGENT)
         self._job, self._caller = job, caller
-        self._session = replace(caller, scope="/", actor=actor, via=(caller.actor, *caller.via))
+        self._session = dataclasses.replace(caller, scope="/", actor=actor, via=(caller.actor, *caller.via))
         self._began = self._until = caller.clock.now()
         self._holder = caller.ids.new_id(self._began)
         self._tally = Tally()
@@ -246,7 +248,7 @@ class _Running:
                 return
             # One of them met a change made meanwhile: the others stand on their own.
             for change in ask.changes:
-                self._ask(replace(ask, changes=(change,)))
+                self._ask(dataclasses.replace(ask, changes=(change,)))
 
     def _question(self, asks: Sequence[Ask], many: str) -> None:
         """Propose what would put too much away as one proposal that waits for a person."""

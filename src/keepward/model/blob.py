@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from keepward.errors import InvalidInput
 from keepward.model.codec import hidden
 from keepward.model.patterns import regex
 from keepward.model.trust import Actor, ActorKind, Rights
-from keepward.model.value import Value
+from keepward.model.value import Data, Value
 
 #: Most bytes of one blob.
 LIMIT = 32 * 1024 * 1024
@@ -32,7 +31,6 @@ _REF = regex(r"sha256:[0-9a-f]{64}", re.ASCII)
 _PLACE = regex(r"[0-9a-f]{16}/[0-9]{4}/[0-9]{2}/[0-9]{2}/[0-9a-f]{64}", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Blob(Value):
     """What can be told of a blob without reading it."""
 
@@ -48,8 +46,7 @@ class Blob(Value):
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Put:
+class Put(Data):
     """That a principal had the bytes and put them; it may read them as well."""
 
     kind: str
@@ -64,8 +61,7 @@ class Put:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class Kept(Data):
     """A blob as the store knows it."""
 
     tenant: str

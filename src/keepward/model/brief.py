@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from enum import Enum
@@ -11,6 +10,7 @@ from typing import Any
 from keepward.model.journal import Version
 from keepward.model.memory import Record
 from keepward.model.query import Hit
+from keepward.model.value import Data
 
 #: Most characters of a text and of a line, and most lines of one result.
 MAX_TEXT, MAX_LINE, MAX_LINES = 80, 160, 20
@@ -45,8 +45,8 @@ def _line(value: Any) -> str:
 
 def _fields(value: Any) -> Iterator[tuple[str, Any]]:
     """Yield the fields of a result and their values."""
-    if dataclasses.is_dataclass(value):
-        yield from ((each.name, getattr(value, each.name)) for each in dataclasses.fields(value))
+    if isinstance(value, Data):
+        yield from ((each, getattr(value, each)) for each in value.__struct_fields__)
 
 
 def _said(value: Any) -> str:
@@ -82,7 +82,7 @@ def _items(value: Any) -> Iterator[str]:
     listed = [("", value)] if isinstance(value, Sequence) else _fields(value)
     for _, each in listed:
         if isinstance(each, Sequence) and not isinstance(each, str | bytes):
-            yield from (f"  {_cut(_line(item), MAX_LINE)}" for item in each if dataclasses.is_dataclass(item))
+            yield from (f"  {_cut(_line(item), MAX_LINE)}" for item in each if isinstance(item, Data))
 
 
 def _size(value: Any) -> str:

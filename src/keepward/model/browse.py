@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 
-from keepward.model.value import Value
+from keepward.model.value import Data, Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Count:
+class Count(Data):
     """How many memories have a value."""
 
     value: str
     count: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Facets(Value):
     """How many memories there are, and how many of each sort."""
 
@@ -34,8 +31,7 @@ class Facets(Value):
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Series:
+class Series(Data):
     """What one of them wrote, day by day."""
 
     name: str
@@ -44,7 +40,6 @@ class Series:
     total: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Activity(Value):
     """How much was written on each day, and by whom."""
 
@@ -61,8 +56,7 @@ class Activity(Value):
     more: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Origins:
+class Origins(Data):
     """What one actor, source, reference or session wrote."""
 
     name: str
@@ -77,7 +71,6 @@ class Origins:
     last: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Sources(Value):
     """Who and what memories come from; in each list who wrote most first, ties by name."""
 
@@ -93,8 +86,7 @@ class Sources(Value):
     more: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Relative:
+class Relative(Data):
     """A memory that this one was made from, or that was made from it."""
 
     id: str
@@ -109,8 +101,7 @@ class Relative:
     depth: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bond:
+class Bond(Data):
     """That one memory was made from another, or took its place."""
 
     #: Id of what was there first.
@@ -121,7 +112,6 @@ class Bond:
     how: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Lineage(Value):
     """Where a memory comes from and what was made of it, over any number of steps."""
 

@@ -7,12 +7,13 @@ like are kept as given, so that the shape gate can refuse an unknown one with a 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Literal, TypedDict, get_args
 
+from msgspec.structs import replace
+
 from keepward.model.memory import Access, ContentType, Kind, Sensitivity, Stability, Tier
-from keepward.model.value import Duration, plain_name
+from keepward.model.value import Data, Duration, plain_name
 
 #: Stands for "leave this field as it is" where None already means "empty".
 KEEP: Any = type("Keep", (), {"__repr__": lambda _: "KEEP", "__slots__": ()})()
@@ -105,8 +106,7 @@ class InsertFields(KeyedFields, total=False):
     key: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Insert:
+class Insert(Data):
     """Remember something new. With a ``key`` that is taken, it is an upsert of the occupant."""
 
     #: Id of the new memory; assigned before judging, so that a draft can refer to it.
@@ -151,8 +151,7 @@ class Insert:
     if_version: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Replace:
+class Replace(Data):
     """Give a memory new text or new fields; what is ``KEEP`` stays."""
 
     id: str
@@ -189,8 +188,7 @@ def with_plain_names(change: Insert | Replace) -> Insert | Replace:
     return replace(change, **given) if given else change
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Append:
+class Append(Data):
     """Add text to a memory, after a line break."""
 
     id: str
@@ -202,8 +200,7 @@ class Append:
     if_version: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Supersede:
+class Supersede(Data):
     """Mark a memory as replaced by another."""
 
     id: str
@@ -211,8 +208,7 @@ class Supersede:
     if_version: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Move:
+class Move(Data):
     """Put a memory in another tier or scope, or under another key."""
 
     id: str
@@ -222,8 +218,7 @@ class Move:
     if_version: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Promote:
+class Promote(Data):
     """Raise a memory to lasting knowledge: permanent, core when keyed, with its canonical text."""
 
     id: str
@@ -231,32 +226,28 @@ class Promote:
     if_version: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Retire:
+class Retire(Data):
     """Stop a memory from holding; it can be restored."""
 
     id: str
     if_version: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Archive:
+class Archive(Data):
     """Put a memory away for lack of use or room; it can be restored. Automatic steps may do this."""
 
     id: str
     if_version: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Expire:
+class Expire(Data):
     """Note that a memory's term is over; it frees its key and can be restored. Automatic steps may do this."""
 
     id: str
     if_version: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Restore:
+class Restore(Data):
     """Bring back a retired, archived or expired memory; ``ttl`` gives an expired one a new term."""
 
     id: str
@@ -264,8 +255,7 @@ class Restore:
     if_version: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reinforce:
+class Reinforce(Data):
     """Confirm a memory: its confidence starts anew, and its importance may rise."""
 
     id: str
@@ -275,8 +265,7 @@ class Reinforce:
     confirms: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Revert:
+class Revert(Data):
     """Return a memory to the content of an earlier version; made by rollback alone."""
 
     id: str

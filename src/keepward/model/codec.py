@@ -13,14 +13,13 @@ The format is written down in docs/journal.md and held by golden files.
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import re
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import lru_cache
 from operator import attrgetter
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -77,7 +76,7 @@ def safe_integer(number: int) -> int:
 
 
 def encode(value: Any) -> bytes:
-    """Return a value of the model as JSON with sorted keys: dataclasses by field, enums by value, instants as text.
+    """Return a value of the model as JSON with sorted keys: structs by field, enums by value, instants as text.
 
     Raises:
         InvalidInput: NUL or a lone surrogate.
@@ -142,28 +141,31 @@ _WRITE: Mapping[type, Callable[[Any], Any]] = {
     float: _ten_thousandths,
     Trust: {each: each.label for each in Trust}.__getitem__,
 }
-#: How these fields of a payload are read; the others are read by their type.
-_READ: list[tuple[str, Callable[[Any], Any]]] = [
-    *((name, from_micros) for name in ("created_at", "reinforced_at", "updated_at", "occurred_at", "expires_at")),
-    *((name, _share) for name in ("confidence", "importance")),
-    *((name, {each.label: each for each in Trust}.__getitem__) for name in ("trust", "heard")),
+#: How these fields of a payload are read, and the type that they have there; the others are of their own type.
+_READ: list[tuple[str, Any, Callable[[Any], Any]]] = [
+    *((name, int, from_micros) for name in ("created_at", "reinforced_at", "updated_at", "occurred_at", "expires_at")),
+    *((name, int, _share) for name in ("confidence", "importance")),
+    *((name, str, {each.label: each for each in Trust}.__getitem__) for name in ("trust", "heard")),
 ]
-_FIELDS = [each for each in dataclasses.fields(Record) if each.name not in READ_FIELDS]
+_FIELDS = [each for each in msgspec.structs.fields(Record) if each.name not in READ_FIELDS]
 #: Names in a payload, each with the value that is left out; ``stability`` is written whatever it is.
 _WRITTEN = [
-    (each.name.removesuffix("_json"), dataclasses.MISSING if each.name == "stability" else each.default)
+    (each.name.removesuffix("_json"), msgspec.NODEFAULT if each.name == "stability" else each.default)
     for each in _FIELDS
 ]
 _values = attrgetter(
     *(f"stored_{each.name}" if each.name in {"confidence", "importance"} else each.name for each in _FIELDS)
 )
-_TYPES = get_type_hints(Record) | {name: Any for name, _ in _READ}
+_TYPES = {each.name: each.type for each in _FIELDS} | {
+    name: kind if name in {"created_at", "reinforced_at", "confidence", "importance", "trust"} else kind | None
+    for name, kind, _ in _READ
+}
 _Payload = msgspec.defstruct(
     "_Payload",
     [
         ("v", int),
         *(
-            (each.name, _TYPES[each.name], msgspec.field() if default is dataclasses.MISSING else default)
+            (each.name, _TYPES[each.name], msgspec.field(default=default))
             for each, (_, default) in zip(_FIELDS, _WRITTEN, strict=True)
         ),
     ],
@@ -192,14 +194,14 @@ def decode_record(payload: bytes) -> Record:
         Tampered: the payload is not one that ``encode_record`` wrote.
     """
     try:
-        fields = _payload(payload)
-        if fields.v != RECORD_SCHEMA:
+        fields = msgspec.structs.asdict(_payload(payload))
+        if fields.pop("v") != RECORD_SCHEMA:
             raise Tampered("a memory is written in an unknown schema; upgrade Keepward or run `keepward verify`")
         if payload[:1] != b"{" or payload[-1:] != b"}":
             raise ValueError("blanks around the object")
-        for name, read in _READ:
-            if (value := getattr(fields, name)) is not None:
-                setattr(fields, name, read(value))
-        return msgspec.convert(fields, Record, from_attributes=True)
+        for name, _, read in _READ:
+            if (value := fields[name]) is not None:
+                fields[name] = read(value)
+        return Record(**fields)
     except (KeyError, ValueError, TypeError, OverflowError) as exc:
         raise Tampered("a memory's payload is damaged; run `keepward verify`") from exc

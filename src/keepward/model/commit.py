@@ -17,24 +17,23 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from keepward.errors import Tampered
 from keepward.model.codec import canonical, commitment, digest, encode, hidden, safe_integer
 from keepward.model.memory import Record, Status
 from keepward.model.trust import Trust
-from keepward.model.value import Value, to_micros
+from keepward.model.value import Data, Value, to_micros
 
 #: What commit 1 names as the hash before it.
 EMPTY_HASH = bytes(32)
 _EVENT_LABEL = b"keepward/event/v1\0"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Event(Value):
     """One change as it happened to one memory."""
 
@@ -65,7 +64,6 @@ class Event(Value):
         return digest("event", self.header())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Commit(Value):
     """The atomic unit of the journal."""
 
@@ -95,8 +93,7 @@ class Commit(Value):
         return commitment(self.salt, self.payload)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommitDetails:
+class CommitDetails(Data, omit_defaults=True):
     """What a commit says about itself beyond its content-free header."""
 
     actor: str
@@ -117,8 +114,7 @@ class CommitDetails:
 
     def encode(self) -> bytes:
         """Return the canonical payload."""
-        fields = {name: value for name in self.__slots__ if (value := getattr(self, name)) not in (None, ())}
-        return encode({"v": 1, **fields})
+        return encode({"v": 1, **msgspec.to_builtins(self)})
 
 
 def decode_details(payload: bytes) -> CommitDetails:
@@ -136,7 +132,6 @@ def decode_details(payload: bytes) -> CommitDetails:
         raise Tampered("a commit's details are damaged; run `keepward verify`") from exc
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Step(Value):
     """One event to be: what changed, from what, to what."""
 
@@ -145,7 +140,6 @@ class Step(Value):
     after: Record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Head(Value):
     """The newest commit of a tenant; ``seq`` 0 and the empty hash before the first."""
 
@@ -216,7 +210,6 @@ ReceiptKind = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Reason(Value):
     """Why a gate decided as it did, or why an item stayed out of a context."""
 
@@ -229,10 +222,9 @@ class Reason(Value):
 
     def as_dict(self) -> dict[str, str]:
         """Return the reason as plain values."""
-        return {"gate": self.gate, "code": self.code, "detail": self.detail}
+        return msgspec.structs.asdict(self)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt(Value):
     """One decision."""
 
@@ -335,8 +327,7 @@ def parse_place(name: str) -> Place:
     return place
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReceiptLine:
+class ReceiptLine(Data):
     """A receipt in one line; what a field does not apply to is None."""
 
     id: str
@@ -359,7 +350,6 @@ class ReceiptLine:
     left_out: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ReceiptPage(Value):
     """Receipts, newest first."""
 

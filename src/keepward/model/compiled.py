@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeAlias
 
+from msgspec import field
+
 from keepward.model.commit import Reason, Receipt
-from keepward.model.value import Value
+from keepward.model.value import Data, Value
 
 #: A span of a text and the name put in its place: start, end, name; offsets in characters.
 Mask: TypeAlias = tuple[int, int, str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
+class Item(Data):
     """One memory in a context."""
 
     id: str
@@ -35,8 +35,7 @@ class Item:
     block: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
+class Section(Data):
     """A part of a context."""
 
     name: str
@@ -47,8 +46,7 @@ class Section:
     items: tuple[Item, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Excluded:
+class Excluded(Data):
     """A memory that was considered and left out."""
 
     id: str
@@ -56,7 +54,6 @@ class Excluded:
     reason: Reason
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledContext(Value):
     """What a model is given, and the proof of how it came about."""
 
@@ -89,7 +86,6 @@ class CompiledContext(Value):
         return format(self.text, spec)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed(Value):
     """A context rendered again from its receipt."""
 
@@ -104,8 +100,7 @@ class Replayed(Value):
     missing: tuple[tuple[str, int], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class Part(Data):
     """A line of a context, with the headings that it opens."""
 
     section: str
@@ -116,8 +111,7 @@ class Part:
     tokens: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Considered:
+class Considered(Data):
     """A memory that a context could have held, whether it does, and the one reason."""
 
     id: str
@@ -147,15 +141,13 @@ class Considered:
     parts: Mapping[str, float]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
+class Share(Data):
     """What one part of a context takes of its budget."""
 
     name: str
     tokens: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation(Value):
     """A context cut by memory, and every candidate for it with the one reason why it is in or out."""
 
@@ -185,7 +177,6 @@ class Explanation(Value):
     unlisted: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TokenCount(Value):
     """How much of a budget a text takes."""
 

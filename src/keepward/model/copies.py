@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import field
 
 from keepward.model.journal import Fault
-from keepward.model.value import Value
+from keepward.model.value import Data, Value
 
 WARNING = (
     "Accepting seals everything anew under a fresh key and forgets the heads that this machine had noted. From then "
@@ -18,7 +18,6 @@ WARNING = (
 NOT_CARRIED = "receipts, tokens, the review queue, feedback, learned weights and counts of use"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Backup(Value):
     """A copy that was made."""
 
@@ -33,7 +32,6 @@ class Backup(Value):
     faulty: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Restored(Value):
     """A backup that was brought back."""
 
@@ -53,7 +51,6 @@ class Restored(Value):
     warning: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MovedTenant(Value):
     """A tenant of a store that is moved."""
 
@@ -65,7 +62,6 @@ class MovedTenant(Value):
     carried: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Moved(Value):
     """A store that was moved, or that would be."""
 
@@ -77,7 +73,6 @@ class Moved(Value):
     blobs: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RescuedTenant(Value):
     """What came of one tenant."""
 
@@ -95,7 +90,6 @@ class RescuedTenant(Value):
     lost: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Rescued(Value):
     """A store that was made out of a damaged one."""
 
@@ -121,8 +115,7 @@ class Rescued(Value):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdoptedBlock:
+class AdoptedBlock(Data):
     """A core block: what a store would tell an agent in every context."""
 
     tenant: str
@@ -131,8 +124,7 @@ class AdoptedBlock:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdoptedToken:
+class AdoptedToken(Data):
     """A token that opens a store, without its secret."""
 
     id: str
@@ -142,7 +134,6 @@ class AdoptedToken:
     scope: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Adoption(Value):
     """What would be accepted."""
 
@@ -165,8 +156,7 @@ class Adoption(Value):
     warning: str = WARNING
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExportPlan:
+class ExportPlan(Data):
     """What bringing an export back would restore."""
 
     #: Names exactly this file and the tenant it goes to; 64 hex digits.
@@ -183,8 +173,7 @@ class ExportPlan:
     blobs: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RestoredExport:
+class RestoredExport(Data):
     """An export that was brought back."""
 
     tenant: str
@@ -194,7 +183,6 @@ class RestoredExport:
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CarriedKey(Value):
     """A key that was exported or imported."""
 

@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, TypeVar, assert_never
+
+from msgspec import field
+from msgspec.structs import replace
 
 from keepward.errors import Conflict, InvalidInput
 from keepward.model import change as ask
@@ -37,7 +39,7 @@ from keepward.model.memory import (
 )
 from keepward.model.policy import Policy, access_for
 from keepward.model.trust import SOURCES, Actor, ActorKind, Trust, default_source, in_task, trust_of, visible_from
-from keepward.model.value import unknown
+from keepward.model.value import Data, unknown
 
 _E = TypeVar("_E", bound=StrEnum)
 _ENDED = {ask.Retire: Status.RETIRED, ask.Archive: Status.ARCHIVED, ask.Expire: Status.EXPIRED}
@@ -47,16 +49,15 @@ _SHARES = ("confidence", "importance")
 #: Fields that a new memory takes from its change as they stand there; each other one is computed.
 _AS_GIVEN = tuple(
     sorted(
-        {each.name for each in fields(ask.Insert)}
-        & {each.name for each in fields(Record)}
+        set(ask.Insert.__struct_fields__)
+        & set(Record.__struct_fields__)
         - {"tier", "kind", "tags", "content_type", "source", "evidence", "derived_from", "confidence", "importance"}
         - {"sensitivity", "stability", "access"}
     )
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Frame:
+class Frame(Data):
     """What a fold needs to know besides the change."""
 
     now: datetime

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from datetime import datetime
 
 from keepward.model.value import Value
@@ -17,7 +16,6 @@ def edition_of(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Edition(Value):
     """One edition that the journal knows of, and how it came to hold."""
 
@@ -33,7 +31,6 @@ class Edition(Value):
     commit: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Identity(Value):
     """The identity document as it stands, or one of its editions."""
 

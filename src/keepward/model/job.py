@@ -10,14 +10,13 @@ Invariants
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from typing import Literal
 
 from keepward.errors import InvalidInput
 from keepward.model.commit import Reason, Receipt
 from keepward.model.memory import Record
-from keepward.model.value import Value, parse_duration
+from keepward.model.value import Data, Value, parse_duration
 
 RunOutcome = Literal["run", "failed", "skipped"]
 
@@ -45,8 +44,7 @@ SKEW = timedelta(minutes=2)
 _TIME = re.compile(r"([01]\d|2[0-3]):([0-5]\d)", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Every:
+class Every(Data):
     """At a fixed distance from the last run."""
 
     term: timedelta
@@ -64,8 +62,7 @@ class Every:
         return f"every {seconds} seconds"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Daily:
+class Daily(Data):
     """Once a day, at a time in UTC."""
 
     at: time
@@ -113,8 +110,7 @@ def due_at(schedule: Schedule | None, row: JobRow, now: datetime) -> datetime | 
     return min(following, row.last_at + RETRY) if row.outcome == "failed" else following
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobRow:
+class JobRow(Data):
     """What a store keeps of one job of a tenant: who may run it now, and its last run."""
 
     tenant: str
@@ -136,7 +132,6 @@ class JobRow:
         return bool(self.holder) and self.until is not None and now < self.until <= now + LEASE + SKEW
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Run(Value):
     """One execution of a job, or why there was none."""
 
@@ -157,7 +152,6 @@ class Run(Value):
     receipt: Receipt
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class JobState(Value):
     """How a job stands."""
 
@@ -179,7 +173,6 @@ class JobState(Value):
     paused: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Alike(Value):
     """Two live memories that resemble each other."""
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
 from keepward.model.commit import Commit, CommitDetails, Place, Reason, Receipt, Step
 from keepward.model.memory import Record
-from keepward.model.value import Value
+from keepward.model.value import Data, Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CommitView(Value):
     """A commit with its details and steps."""
 
@@ -21,8 +19,7 @@ class CommitView(Value):
     steps: tuple[Step, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
+class Fault(Data):
     """Something that does not hold."""
 
     #: Which check.
@@ -32,7 +29,6 @@ class Fault:
     detail: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Version(Value):
     """One version of a memory and the commit that made it."""
 
@@ -43,7 +39,6 @@ class Version(Value):
     details: CommitDetails
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Difference(Value):
     """One memory in two states; None where it does not hold."""
 
@@ -52,8 +47,7 @@ class Difference(Value):
     after: Record | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conflicting:
+class Conflicting(Data):
     """Why a target cannot be undone alone: a later commit touched it, or holds its key."""
 
     memory_id: str
@@ -61,7 +55,6 @@ class Conflicting:
     commit_id: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Rollback(Value):
     """What a rollback did, or would do."""
 
@@ -81,7 +74,6 @@ class Rollback(Value):
     reasons: tuple[Reason, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Verification(Value):
     """What was checked, and what does not hold."""
 
@@ -94,7 +86,6 @@ class Verification(Value):
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Check(Value):
     """One thing ``doctor`` looked at."""
 
@@ -107,7 +98,6 @@ class Check(Value):
     warning: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Erasure(Value):
     """One erasure that was carried out, as a list of them shows it."""
 
@@ -123,8 +113,7 @@ class Erasure(Value):
     memories: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
+class Selection(Data):
     """Which memories are to be erased; everything named, together."""
 
     ids: tuple[str, ...] = ()
@@ -135,8 +124,7 @@ class Selection:
     include_citing: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class Target(Data):
     """A memory that goes."""
 
     id: str
@@ -149,8 +137,7 @@ class Target:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class Candidate(Data):
     """A memory, or a proposal, that stays unless it is named, or taken along."""
 
     id: str
@@ -160,7 +147,6 @@ class Candidate:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ErasePlan(Value):
     """What an erasure would destroy, with the beginning of each text; the result of an erasure holds no text."""
 
@@ -189,7 +175,6 @@ class ErasePlan(Value):
     blobs: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Erased(Value):
     """An erasure that was carried out."""
 
@@ -198,7 +183,6 @@ class Erased(Value):
     receipt: Receipt
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Lifted(Value):
     """A lift that was carried out."""
 
@@ -208,8 +192,7 @@ class Lifted(Value):
     receipt: Receipt
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Selector:
+class Selector(Data):
     """What was asked: one of ``WAYS`` and its value."""
 
     way: str
@@ -219,8 +202,7 @@ class Selector:
         return f"{self.way} {self.value}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Delivery:
+class Delivery(Data):
     """A compiled context that held some of it."""
 
     receipt: str
@@ -233,7 +215,6 @@ class Delivery:
     items: tuple[tuple[str, int], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Impact(Value):
     """What was touched. Memories are shown at their newest version, whatever their status."""
 
@@ -250,7 +231,6 @@ class Impact(Value):
     damaged: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Containment(Value):
     """What was contained, or would be."""
 
@@ -264,8 +244,7 @@ class Containment(Value):
     receipt: Receipt | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
+class Origin(Data):
     """Where the present value of one field comes from."""
 
     field: str
@@ -280,7 +259,6 @@ class Origin:
     approved_by: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Blame(Value):
     """One memory as it stands, and where each of its values comes from, in the order of ``Record``."""
 
@@ -288,7 +266,6 @@ class Blame(Value):
     origins: tuple[Origin, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Contradiction(Value):
     """Two active memories that say nearly the same and differ in something; which one holds is not said."""
 
@@ -300,7 +277,6 @@ class Contradiction(Value):
     score: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Contradictions(Value):
     """Pairs of memories that may contradict each other, the closest first; nothing was changed by looking."""
 
@@ -315,7 +291,6 @@ class Contradictions(Value):
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Bisection(Value):
     """The commit with which a context changed its answer to a predicate."""
 
@@ -327,8 +302,7 @@ class Bisection(Value):
     after: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContextItem:
+class ContextItem(Data):
     """One memory that the two contexts do not share as it is."""
 
     id: str
@@ -345,7 +319,6 @@ class ContextItem:
     why: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ContextDifference(Value):
     """What differs between two contexts."""
 

@@ -12,14 +12,14 @@ Invariants
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from operator import attrgetter
 from typing import Any
+
+from msgspec.structs import replace
 
 from keepward.model.trust import Trust
 from keepward.model.value import Value
@@ -99,8 +99,7 @@ class ContentType(StrEnum):
 CORE_BLOCKS = ("persona", "human", "operating_rules", "mission", "workspace_state")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Record(Value):
+class Record(Value, eq=False):
     """One memory at one version."""
 
     id: str
@@ -170,6 +169,10 @@ class Record(Value):
         """Whether what is stored is the same, whenever it was read."""
         return isinstance(other, Record) and _stored(self) == _stored(other)
 
+    def __ne__(self, other: object) -> bool:
+        # A Struct answers this by itself, and not by the opposite of the above.
+        return not self == other
+
     def __hash__(self) -> int:
         return hash((self.id, self.version))
 
@@ -220,7 +223,7 @@ def is_textless(record: Record) -> bool:
 
 
 #: The fields of a memory by the names under which people meet them, in order.
-FIELDS = tuple(each.name.removesuffix("_json") for each in dataclasses.fields(Record))
+FIELDS = tuple(each.removesuffix("_json") for each in Record.__struct_fields__)
 #: Fields that a read fills in; no version has them.
 READ_FIELDS = ("base_confidence", "base_importance", "uses", "last_used", "children")
 #: Fields that say who wrote which version when; a diff is about the rest.
@@ -229,7 +232,7 @@ VERSION_FIELDS = frozenset({"id", "version", "created_at", "updated_at", "reinfo
 WORDS = ("key", "subject", "category", "session", "speaker", "job", "blob")
 WORD_LISTS = ("tags", "evidence", "aliases")
 _stored = attrgetter(
-    *(each.name for each in dataclasses.fields(Record) if each.name not in {*READ_FIELDS, "confidence", "importance"}),
+    *(each for each in Record.__struct_fields__ if each not in {*READ_FIELDS, "confidence", "importance"}),
     "stored_confidence",
     "stored_importance",
 )

@@ -11,7 +11,6 @@ Invariants
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from operator import attrgetter
@@ -23,6 +22,7 @@ from keepward.model.journal import CommitView, Difference
 from keepward.model.memory import FIELDS, READ_FIELDS, VERSION_FIELDS, Record
 from keepward.model.proposal import Committed, Duplicate, Outcome, Quarantined, Refused, Waiting
 from keepward.model.query import Hit, Recall
+from keepward.model.value import Data
 
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 
@@ -35,7 +35,7 @@ def instant(at: datetime | None) -> str | None:
 def plain(value: Any, of: Callable[[Any], Any] | None = None) -> Any:
     """Return any value of the model as JSON values: by its shape or its fields, enums by name, instants by (3).
 
-    ``of`` says what a dataclass is, where that is something else.
+    ``of`` says what a struct is, where that is something else.
     """
     match value:
         case None | bool() | int() | float():
@@ -57,7 +57,7 @@ def plain(value: Any, of: Callable[[Any], Any] | None = None) -> Any:
             return value.hex()
         case KeepwardError():
             return {"code": value.code, "detail": str(value)}
-    if not dataclasses.is_dataclass(value):
+    if not isinstance(value, Data):
         return str(value)
     return (of or _by_field)(value)
 
@@ -68,7 +68,7 @@ def _by_field(value: Any) -> Any:
     shape = SHAPES.get(type(value))
     if shape is not None:
         return shaped(value, shape)
-    return {each.name: plain(getattr(value, each.name)) for each in dataclasses.fields(value)}
+    return {each: plain(getattr(value, each)) for each in value.__struct_fields__}
 
 
 def record(item: Record) -> dict[str, Any]:

@@ -10,19 +10,20 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from functools import cache, cached_property, partial
 from types import MappingProxyType
-from typing import Any, Literal, get_type_hints
+from typing import Any, Literal
 
 import msgspec
+from msgspec import field
+from msgspec.structs import FieldInfo, asdict, force_setattr
 
 from keepward.errors import InvalidInput
 from keepward.model.job import SCHEDULES, parse_schedule
-from keepward.model.memory import Access, Kind, Tier
+from keepward.model.memory import CORE_BLOCKS, Access, Kind, Tier
 from keepward.model.trust import Actor, Trust, parse_scope
-from keepward.model.value import unknown
+from keepward.model.value import Data, unknown
 
 #: Where work is done, which governs nothing: receipts say it by themselves.
 _WHERE = frozenset({"candidates", "process_limit"})
@@ -34,8 +35,7 @@ def _frozen(**values: Any) -> Any:
     return field(default_factory=lambda: MappingProxyType(dict(values)))
 
 
-@dataclass(frozen=True, kw_only=True)
-class EthicsRule:
+class EthicsRule(Data):
     """A rule of the owner's own: texts that match a pattern are held or refused."""
 
     name: str
@@ -46,8 +46,7 @@ class EthicsRule:
     tiers: tuple[Tier, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Policy:
+class Policy(Data, dict=True):
     """All limits, floors, budgets and permissions of one store."""
 
     #: Off: nothing is written, every context is empty, the host runs on.
@@ -100,7 +99,7 @@ class Policy:
     #: The same for named core blocks; stricter than the tier wins, and so does the block's own.
     block_access: Mapping[str, Access] = _frozen(persona=Access.READ_ONLY)
     #: Core keys that may be proposed; a key outside is refused.
-    core_keys: tuple[str, ...] = ("persona", "human", "operating_rules", "mission", "workspace_state")
+    core_keys: tuple[str, ...] = CORE_BLOCKS
 
     #: Most live memories per tier of a tenant; core is bounded by its token budgets instead.
     capacity: Mapping[Tier, int] = _frozen(
@@ -195,25 +194,27 @@ class Policy:
         Raises:
             InvalidInput: a field has a value of another type.
         """
-        for each in fields(self):
+        for each in _fields():
             value = getattr(self, each.name)
             usual: Any = each.default_factory() if callable(each.default_factory) else each.default
             if value == usual and type(value) is type(usual):
                 continue
             try:
-                value = msgspec.convert(value, _hints()[each.name])
+                value = msgspec.convert(value, each.type)
                 numbers = value.values() if isinstance(value, dict) else (value,)
                 if any(isinstance(number, int | float) and not number >= 0 for number in numbers):
                     raise ValueError("a number below 0")
             except ValueError as exc:
-                raise InvalidInput(f"policy.{each.name} takes {each.type}, and no number below 0") from exc
+                raise InvalidInput(
+                    f"policy.{each.name} takes {Policy.__annotations__[each.name]}, and no number below 0"
+                ) from exc
             if isinstance(value, dict):
                 value = MappingProxyType({**usual, **value} if each.name in _WHOLE else value)
-            object.__setattr__(self, each.name, value)
+            force_setattr(self, each.name, value)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A mapping that cannot be changed cannot be copied or pickled either.
-        given = {each.name: getattr(self, each.name) for each in fields(self)}
+        given = asdict(self)
         plain: dict[str, Any] = {
             name: dict(value) if isinstance(value, MappingProxyType) else value for name, value in given.items()
         }
@@ -235,8 +236,8 @@ class Policy:
 
 
 @cache
-def _hints() -> dict[str, Any]:
-    return get_type_hints(Policy)
+def _fields() -> tuple[FieldInfo, ...]:
+    return msgspec.structs.fields(Policy)
 
 
 #: Strictest first; the strictest of tier, block and memory decides.

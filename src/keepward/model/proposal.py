@@ -9,7 +9,6 @@ Invariants
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar, Literal
 
@@ -28,7 +27,6 @@ ProposalState = Literal["pending", "approved", "rejected", "expired", "stale"]
 AGAINST: Mapping[str, str] = {"rejected": "rejected", "expired": "not decided in time", "stale": "set aside"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting(Value):
     """A proposal in the review queue, already redacted."""
 
@@ -71,7 +69,7 @@ def digest_of(steps: tuple[Step, ...], base: dict[str, int]) -> str:
 # ``reasons``, ``redacted``.
 
 
-class _Outcome(Value):
+class _Outcome:
     """What every outcome can say of its reasons."""
 
     __slots__ = ()
@@ -92,8 +90,7 @@ def _is_redaction(reason: Reason) -> bool:
     return reason.gate == "secrets"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Committed(_Outcome):
+class Committed(_Outcome, Value):
     """The changes are in the journal."""
 
     records: tuple[Record, ...]
@@ -115,8 +112,7 @@ class Committed(_Outcome):
         return self.records[0]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Quarantined(_Outcome):
+class Quarantined(_Outcome, Value):
     """The changes wait for a person; what held before still holds."""
 
     item: Waiting
@@ -134,8 +130,7 @@ class Quarantined(_Outcome):
         return self.item.steps[0].after.id
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refused(_Outcome):
+class Refused(_Outcome, Value):
     """Nothing was stored but the receipt."""
 
     #: None where memory is switched off: then it is not kept either.
@@ -155,8 +150,7 @@ class Refused(_Outcome):
         return ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Duplicate(_Outcome):
+class Duplicate(_Outcome, Value):
     """The same is already remembered, or a change changes nothing; ``commit`` is there where that confirmed it."""
 
     record: Record
@@ -213,7 +207,6 @@ def waiting_from_dict(fields: dict[str, Any]) -> Waiting:
         raise Tampered("a proposal in the queue is damaged; run `keepward verify`") from exc
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Decided(Value):
     """What became of one proposal of many."""
 
@@ -230,7 +223,6 @@ class Decided(Value):
         return self.error is None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Queue(Value):
     """One window of the review queue, oldest first."""
 
@@ -244,7 +236,6 @@ class Queue(Value):
     oldest_at: datetime | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence(Value):
     """One reference that a proposal rests on."""
 
@@ -253,7 +244,6 @@ class Evidence(Value):
     memory: Record | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Similar(Value):
     """A memory that is like what a proposal would store."""
 
@@ -263,7 +253,6 @@ class Similar(Value):
     why: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Reached(Value):
     """Which compiled contexts held what a proposal would change."""
 
@@ -272,7 +261,6 @@ class Reached(Value):
     last: Delivery | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Background(Value):
     """What bears on the decision about a proposal."""
 
@@ -286,7 +274,6 @@ class Background(Value):
     reached: Reached | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Shown(Value):
     """One step of a proposal."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, get_args
 
@@ -11,7 +10,7 @@ from keepward.errors import InvalidInput
 from keepward.model.commit import Commit, Receipt
 from keepward.model.memory import ContentType, Kind, Record, Tier
 from keepward.model.trust import Trust
-from keepward.model.value import Value, chosen
+from keepward.model.value import Data, Told, Value, chosen
 
 #: By what recall orders: the learned reranker where one serves, the fused score, or closeness in meaning alone.
 Order = Literal["learned", "fused", "cosine"]
@@ -54,8 +53,7 @@ def check_names(*, tiers: Sequence[str], kinds: Sequence[str], content_types: Se
             chosen(what, name, every)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Filter:
+class Filter(Data):
     """Which memories count; empty means all. Applied before any limit."""
 
     #: Scopes that are visible, as exact paths.
@@ -86,7 +84,7 @@ class Filter:
 EVERYTHING = Filter(scopes=(), include_sensitive=True)
 
 
-class Memories(list[Record], Value):
+class Memories(list[Record], Told):
     """The memories that passed a filter, and what could not be shown of them."""
 
     __slots__ = ("head", "notes", "total", "withheld")
@@ -115,7 +113,6 @@ class Memories(list[Record], Value):
         return {"memories": items, "withheld": list(self.withheld), "notes": list(self.notes)}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Hit(Value):
     """One recalled memory."""
 
@@ -132,7 +129,6 @@ class Hit(Value):
     weak: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Recall(Value):
     """The answer to a query: hits best first, and how they were found."""
 
@@ -169,8 +165,7 @@ class Recall(Value):
         return iter(self.hits)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ranked:
+class Ranked(Data):
     """What put one hit where it is."""
 
     id: str
@@ -180,7 +175,6 @@ class Ranked:
     ranks: Mapping[str, int | None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking(Value):
     """A recall, and for each of its hits what put it there."""
 
@@ -192,7 +186,6 @@ class Ranking(Value):
     why: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Feedback(Value):
     """What one principal said of one recall or context; what it names on neither side, it says nothing of."""
 
@@ -216,7 +209,6 @@ class Feedback(Value):
         return self.trust >= Trust.USER
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Reinforced(Value):
     """What learning from use did."""
 
@@ -229,7 +221,6 @@ class Reinforced(Value):
     receipt: Receipt | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Training(Value):
     """What a training found and did."""
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from keepward.errors import InvalidInput
 from keepward.model.proposal import Outcome
-from keepward.model.value import Value, from_micros, parse_instant
+from keepward.model.value import Data, Value, from_micros, parse_instant
 
 #: Who may speak, and the source that a memory of it names; None for instructions to the model, which are no memories.
 ROLES: Mapping[str, str | None] = {
@@ -23,8 +22,7 @@ ROLES: Mapping[str, str | None] = {
 _TIMES = ("timestamp", "created_at", "create_time", "time", "date", "ts")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class Message(Data):
     """One message as it was given."""
 
     role: str
@@ -114,8 +112,7 @@ def instant_of(value: Any) -> datetime:
         raise InvalidInput("not a time") from fault
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
+class Turn(Data):
     """One message of a talk, as it is stored."""
 
     role: str
@@ -126,8 +123,7 @@ class Turn:
     said_at: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
+class Fact(Data, kw_only=False):
     """One thing that a talk tells."""
 
     text: str
@@ -141,7 +137,6 @@ class Fact:
     confidence: float = 0.8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Added(Value):
     """What became of a talk: its messages, and the facts that they tell."""
 

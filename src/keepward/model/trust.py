@@ -18,13 +18,12 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum, StrEnum
 
 from keepward.errors import InvalidInput
 from keepward.model.letters import skeleton
-from keepward.model.value import Value, meant
+from keepward.model.value import Data, Value, meant, without
 
 
 class Trust(IntEnum):
@@ -94,8 +93,7 @@ def _named(name: str) -> str:
     return name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Actor:
+class Actor(Data):
     """One principal."""
 
     kind: ActorKind
@@ -183,8 +181,7 @@ def _plain(name: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class Source(Data):
     """What a writer may name as the source of a memory."""
 
     trust: Trust
@@ -329,7 +326,6 @@ _LENGTH = 43
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Token(Value):
     """What the store knows of a token."""
 
@@ -337,7 +333,7 @@ class Token(Value):
     #: Name of its bearer, as it stands in receipts.
     name: str
     #: SHA-256 of the token.
-    hash: bytes = field(repr=False)
+    hash: bytes
     rights: Rights
     #: Sorted; see ``trust.CAN``.
     can: tuple[str, ...]
@@ -350,6 +346,9 @@ class Token(Value):
     revoked_at: datetime | None = None
     #: Id of the token that it was made with, ``AT_MACHINE`` where it was made without one; None where nobody noted it.
     made_with: str | None = None
+
+    def __repr__(self) -> str:
+        return without(self, "hash")
 
     @property
     def actor(self) -> Actor:
@@ -364,12 +363,14 @@ class Token(Value):
         return "expired" if self.expires_at is not None and self.expires_at <= now else "valid"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Issued(Value):
     """A new token: the only moment at which its secret is known."""
 
     token: Token
-    secret: str = field(repr=False)
+    secret: str
+
+    def __repr__(self) -> str:
+        return without(self, "secret")
 
 
 def secret_of(random: bytes) -> str:

@@ -12,13 +12,42 @@ import unicodedata
 from collections.abc import Collection, Iterable
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, dataclass_transform
+
+import msgspec
 
 from keepward.errors import InvalidInput
 
 
-class Value:
-    """A result of a verb."""
+class _Frozen(msgspec.StructMeta):
+    """Makes each class a frozen Struct whose fields are named where one is made."""
+
+    def __new__(
+        mcls,
+        name: str,
+        bases: tuple[type, ...],
+        namespace: dict[str, Any],
+        *,
+        frozen: bool = True,
+        kw_only: bool = True,
+        **options: Any,
+    ) -> Any:
+        return super().__new__(mcls, name, bases, namespace, frozen=frozen, kw_only=kw_only, **options)
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
+class Data(msgspec.Struct, frozen=True, metaclass=_Frozen):
+    """What never changes: ``msgspec.structs.replace`` makes another."""
+
+
+def without(value: Data, name: str) -> str:
+    """Return what ``repr`` gives of a value, but for one field that nobody is to read in a log."""
+    shown = (f"{each}={getattr(value, each)!r}" for each in value.__struct_fields__ if each != name)
+    return f"{type(value).__name__}({', '.join(shown)})"
+
+
+class Told:
+    """What a verb returns, as a person and as a program read it."""
 
     __slots__ = ()
 
@@ -38,6 +67,10 @@ class Value:
 
         found: dict[str, Any] = plain(self)
         return found
+
+
+class Value(Told, Data):
+    """A result of a verb."""
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

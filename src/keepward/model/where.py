@@ -15,12 +15,11 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from operator import ge, gt, le, lt
 from typing import Any
 
 from keepward.errors import InvalidInput
-from keepward.model.value import unknown
+from keepward.model.value import Data, unknown
 
 #: Most conditions of one filter, and values of a list in one.
 MOST = 64
@@ -34,8 +33,7 @@ OPERATORS = ("$eq", "$ne", "$in", "$nin", *_ORDERS, "$exists")
 _WITHOUT = {"$ne": "$in", "$nin": "$in"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Condition:
+class Condition(Data):
     """What one field has to be."""
 
     path: str

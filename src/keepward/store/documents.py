@@ -24,11 +24,12 @@ import logging
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from itertools import chain, islice
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
+
+from msgspec.structs import replace
 
 from keepward.errors import Conflict, InvalidInput, StoreUnavailable, Tampered
 from keepward.model.blob import Kept

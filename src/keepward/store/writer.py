@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from keepward.errors import Conflict, InvalidInput, StaleVersion, Tampered
 from keepward.model.codec import commitment, digest, encode_record

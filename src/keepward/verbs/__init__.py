@@ -33,6 +33,8 @@ from typing import (
     is_typeddict,
 )
 
+import msgspec
+
 if TYPE_CHECKING:
     from keepward.engine.session import Session
     from keepward.verbs import browse, erase, inquiry, journal, read, review, upkeep, write
@@ -251,11 +253,10 @@ def arguments_of(request: type[Request[Any]]) -> Mapping[str, Argument]:
         hint = hints[name]
         bare = get_args(hint)[0] if get_origin(hint) is Annotated else hint
         if is_typeddict(bare):
-            defaults = request.makes.__dataclass_fields__  # type: ignore[attr-defined]  # every lifted field has one
+            makes = request.makes  # type: ignore[attr-defined]  # every lifted field has one
+            defaults = {each.name: each.default for each in msgspec.structs.fields(makes)}
             for each in get_type_hints(bare):
-                made = defaults[each].default_factory
-                usual = made() if callable(made) else defaults[each].default
-                found[each] = _argument(each, WIRE[each], usual, within=name)
+                found[each] = _argument(each, WIRE[each], defaults[each], within=name)
         else:
             default = getattr(request, name, MISSING)
             argument = _argument(name, hint, default)

@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields as fields_of
 from datetime import datetime, timedelta
 from functools import cache, lru_cache
 from numbers import Integral, Real
@@ -22,7 +21,7 @@ from keepward.errors import InvalidInput
 from keepward.model.change import KEEP, Append, Insert, Move, Replace
 from keepward.model.fold import metadata_text
 from keepward.model.trust import SHARED, parse_scope, parse_tenant
-from keepward.model.value import Duration, chosen, no_such, parse_duration, parse_instant
+from keepward.model.value import Data, Duration, chosen, no_such, parse_duration, parse_instant
 from keepward.verbs import LIFTED, Request
 from keepward.verbs.fields import CHOICES
 
@@ -165,8 +164,8 @@ def naming(change: Any) -> Any:
     return change
 
 
-def _fields(kind: type, what: str, given: Mapping[str, Any], readers: Mapping[str, Reader]) -> dict[str, Any]:
-    known = tuple(field.name for field in fields_of(kind) if field.name not in {"id", "text"})
+def _fields(kind: type[Data], what: str, given: Mapping[str, Any], readers: Mapping[str, Reader]) -> dict[str, Any]:
+    known = tuple(name for name in kind.__struct_fields__ if name not in {"id", "text"})
     for name in given:
         if name not in known:
             raise InvalidInput(f"{what}: {no_such('field', name, known)}")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+from msgspec.structs import replace
 
 from keepward.model.commit import ReceiptKind, ReceiptPage
 from keepward.model.compiled import CompiledContext, Explanation, Replayed, TokenCount

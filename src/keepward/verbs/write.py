@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypedDict, get_args
+
+from msgspec.structs import replace
 
 from keepward.errors import InvalidInput, NotFound, Unauthorised
 from keepward.model import change as changes_of

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from types import MappingProxyType
 
 import pytest
 from context_made import NOW, POLICY, alike, block, event, found, ids, inputs, record, rule, why, words, working
+from msgspec.structs import replace
 
 from keepward.context import Compiled, compile_context
 from keepward.context.sections import Candidate

@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 from context_made import NOW, again, block, event, found, ids, inputs, record, rule, why, working
+from msgspec.structs import replace
 
 from keepward.context import Inputs, Screened, compile_context
 from keepward.context.lines import guard, masked, tidy

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from context_made import NOW, POLICY, block, event, found, ids, inputs, record, rule, why, working
+from msgspec.structs import replace
 
 from keepward.context import compile_context, memory_block, snapshot
 from keepward.model.commit import Reason

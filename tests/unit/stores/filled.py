@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 import sqlite3
 from contextlib import closing, suppress
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from keepward.adapters.home import FileAnchor
 from keepward.errors import KeepwardError
@@ -57,7 +59,7 @@ def fill(folder: Path) -> None:
             make.stage(make.revised(third, status=Status.RETIRED)),
         ):
             with store.write() as writer:
-                writer.append(TENANT, replace(stage, receipt=make.receipt(TENANT, stage.commit_id)))
+                writer.append(TENANT, dataclasses.replace(stage, receipt=make.receipt(TENANT, stage.commit_id)))
                 writer.put_receipt(make.receipt(TENANT, stage.details.receipt))
         with store.write() as writer:
             writer.put(make.waiting(TENANT, [make.record("held")]))

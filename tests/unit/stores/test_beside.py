@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from filled import ANY, TENANT, TOKEN, opened
+from msgspec.structs import replace
 
 from keepward.errors import Tampered
 from keepward.model.proposal import Waiting

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from filled import TENANT, opened
+from msgspec.structs import replace
 
 from keepward.errors import Tampered
 from keepward.store.store import open_store
