@@ -21,9 +21,9 @@ from pathlib import Path
 import numpy as np
 
 from keepward.ports.store import Profile
-from keepward.retrieval import analyze, vectors
-from keepward.retrieval.fusion import LEAST
+from keepward.retrieval import tokenizer, vector_index
 from keepward.retrieval.index import Allowed, Index, Query
+from keepward.retrieval.ranking import LEAST
 
 DIM = 384
 CHUNK = 1_000
@@ -34,7 +34,7 @@ BLANK = Profile(
     | {"content_type": "text", "tags": (), "trust": 0, "sensitive": False, "importance": 0.5, "confidence": 0.5}
 )
 _WORDS = [f"w{n}" for n in range(30_000)]
-_HASHES = np.array([analyze.term_hash(w) for w in _WORDS], dtype=np.uint32)
+_HASHES = np.array([tokenizer.term_hash(w) for w in _WORDS], dtype=np.uint32)
 _ODDS = 1.0 / (np.arange(30_000) + 10.0)
 _LADDER = np.cumsum(_ODDS / _ODDS.sum())
 
@@ -73,9 +73,9 @@ def memories(size: int, units: int, *, per_topic: int = 50) -> Iterator[tuple[li
                     kind="event",
                     session=f"s{at // 20}" if at % 3 else None,
                     created_at=at,
-                    terms=analyze.pack(said),
+                    terms=tokenizer.pack(said),
                     vector_model="bench",
-                    units=vectors.pack(units_of[n]),
+                    units=vector_index.pack(units_of[n]),
                 )
             )
         yield made, units_of
@@ -118,14 +118,14 @@ def measure(size: int, units: int, per_topic: int) -> dict[str, float]:
     index.search(both[0], everything, 10)
     index.search(both[0], mine, 10)
     used = resident()
-    store = vectors.UnitStore(DIM)
+    store = vector_index.UnitStore(DIM)
     for made, _ in memories(size, units, per_topic=per_topic):
         for entry in made:
-            _, _, codes, steps = next(vectors.unpack_many([entry.units]))
+            _, _, codes, steps = next(vector_index.unpack_many([entry.units]))
             store.extend(np.full(len(codes), entry.position, dtype=np.int32), codes, steps)
 
     def nearest(vector: np.ndarray, k: int = 10) -> list[int]:
-        found = vectors.nearest(store.hamming(vector), LEAST, DIM)
+        found = vector_index.nearest(store.hamming(vector), LEAST, DIM)
         cosines = store.cosines(vector, found)
         return store.owners[found[np.argsort(-cosines, kind="stable")[:k]]].tolist()
 

@@ -22,13 +22,13 @@ from benchmarks.bench_index import _WORDS, CHUNK, DIM, near_centres, words
 from benchmarks.measure import p50, p95, table, times
 from keepward import Actor, Memory, Policy, Tier
 from keepward.adapters.world import RandomIds
-from keepward.model.commit import CommitDetails, Step
-from keepward.model.memory import Kind, Record
-from keepward.model.trust import Trust
+from keepward.core.commit import CommitDetails, Step
+from keepward.core.memory import Kind, Record
+from keepward.core.trust import Trust
 from keepward.ports.store import Features, Stage
-from keepward.retrieval import analyze, vectors
-from keepward.store.candidates import NAMES
-from keepward.store.store import Store
+from keepward.retrieval import tokenizer, vector_index
+from keepward.storage.candidates import NAMES
+from keepward.storage.store import Store
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 QUERIES = 100
@@ -59,8 +59,8 @@ def fill(store: Store, size: int, per_topic: int, wanted: np.ndarray) -> np.ndar
         for n in range(count):
             said = [_WORDS[w] for w in words(rng, int(rng.integers(6, 24)))]
             steps.append(Step(op="insert", before=None, after=_record(ids.new_id(NOW), start + n, " ".join(said))))
-            terms = analyze.pack(said)
-            features.append(Features(terms=terms, model="bench", vectors=vectors.pack(units[n : n + 1]), units=1))
+            terms = tokenizer.pack(said)
+            features.append(Features(terms=terms, model="bench", vectors=vector_index.pack(units[n : n + 1]), units=1))
         stage = Stage(
             commit_id=ids.new_id(NOW),
             at=NOW,

@@ -33,9 +33,9 @@ def _work(action: Callable[[int], object], count: int) -> float:
 
 def run() -> None:
     """Print the tables."""
+    from keepward.embedding.hashed import HashedEmbedder
+    from keepward.embedding.minilm import MiniLmEmbedder
     from keepward.errors import ModelUnavailable
-    from keepward.models.hashed import HashedEmbedder
-    from keepward.models.minilm import MiniLmEmbedder
 
     texts, long = notes(480), replies(40)
     try:
@@ -55,7 +55,7 @@ def run() -> None:
             place = Path(folder)
             policy = Policy(text_limit=dict.fromkeys(Tier, 8_000))
             with Memory.open(
-                place / "store.db", embedder=embedder, policy=policy, config_dir=place / "config"
+                place / "storage.db", embedder=embedder, policy=policy, config_dir=place / "config"
             ) as memory:
                 short = _work(lambda n, m=memory: m.remember(texts[n], tier="archival"), 60)
                 turns = [

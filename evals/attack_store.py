@@ -8,9 +8,9 @@ from typing import Any
 
 from evals.target import Target
 from keepward import Memory, Policy
+from keepward.core.trust import Actor
 from keepward.drill.attacks import Attack, AttackResult, DrillStore
 from keepward.drill.drill import DrillResult, result_of
-from keepward.model.trust import Actor
 
 _ATTACKS: list[Attack] = []
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from evals.attack_store import AttackStore, attack
+from keepward.core.trust import Trust
 from keepward.drill.attacks import SECRET, WORD, AttackResult, committed, describe, in_prompt, note, refusal
-from keepward.model.trust import Trust
 
 #: Where a word can be put, besides the text, and what holds it there.
 _FIELDS: Mapping[str, Callable[[str], Any]] = {

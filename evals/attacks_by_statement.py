@@ -19,11 +19,11 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from evals.attack_store import AttackStore, attack
+from keepward.core.commit import events_hash, recompute
+from keepward.core.policy import Policy
+from keepward.core.serialization import commitment, encode_record
 from keepward.drill.attacks import AttackResult, committed, note, refusal
 from keepward.errors import KeepwardError
-from keepward.model.codec import commitment, encode_record
-from keepward.model.commit import events_hash, recompute
-from keepward.model.policy import Policy
 from keepward.place import place_of
 
 #: A word that no memory holds, and what it is bent into.

@@ -18,7 +18,7 @@ from evals.security import shown
 from evals.security_figure import Figure, none_of
 from evals.sets_coding import HALVES, Half, Planted, planted, turns
 from keepward import Actor, Memory
-from keepward.model.proposal import Outcome
+from keepward.core.proposal import Outcome
 
 #: Messages that are added at once.
 AT_ONCE = 200

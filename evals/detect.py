@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable
 from typing import TextIO
 
 from evals.sets.case import Case
-from keepward.gates.detect.engine import Finding
+from keepward.gates.detectors.matcher import Finding
 
 KINDS = ("secrets", "privacy", "injection")
 Scan = Callable[[str], list[Finding]]
@@ -28,7 +28,7 @@ Scan = Callable[[str], list[Finding]]
 
 def scanner(kind: str) -> Scan:
     """The scan function of one kind."""
-    scan: Scan = importlib.import_module(f"keepward.gates.detect.{kind}").scan
+    scan: Scan = importlib.import_module(f"keepward.gates.detectors.{kind}").scan
     return scan
 
 

@@ -28,7 +28,7 @@ from evals.recall_vectors import chosen
 from evals.sets_facts import NOTHING, PAIRS, Fact, Pair, Question
 from evals.stores import files
 from keepward import Committed, Memory, Policy
-from keepward.models.tokens import choose_counter
+from keepward.embedding.tokens import choose_counter
 from keepward.ports.models import Embedder
 
 TOLD = datetime(2025, 1, 6, 9, tzinfo=UTC)

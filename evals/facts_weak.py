@@ -24,7 +24,7 @@ from evals.recall_sets import DataSet
 from evals.sets_facts import NOTHING, Question
 from evals.stores import files
 from keepward import Memory
-from keepward.models.tokens import choose_counter
+from keepward.embedding.tokens import choose_counter
 from keepward.ports.models import Embedder
 
 THRESHOLDS = [*(place / 50 for place in range(5, 26)), 0.6, 0.7, 0.9]

@@ -16,10 +16,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from keepward.engine.parts import Unusable, numbered
+from keepward.core.value import parse_instant
 from keepward.errors import InvalidInput
 from keepward.interchange.reading import Flaw, Item, Plan, well_formed
-from keepward.model.value import parse_instant
+from keepward.services.parts import Unusable, numbered
 
 # Not from the calendar module, whose names follow the locale.
 _MONTHS = (

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from keepward.gates.detect.checks import entropy
+from keepward.gates.detectors.checks import entropy
 
 _RUN = re.compile(r"[A-Za-z0-9+/_=.~-]{10,}")
 _SHORTER = re.compile(r"[^\s\"'`<>]+")

@@ -23,7 +23,7 @@ from evals.recall_run import BUDGETS, LONGEST, POLICY, Answer, Run, differences,
 from evals.recall_sets import CATEGORIES, DataSet
 from evals.recall_vectors import chosen
 from evals.stores import STORE, Targets, targets
-from keepward.models.tokens import choose_counter
+from keepward.embedding.tokens import choose_counter
 from keepward.ports.models import Embedder, TokenCounter
 
 #: Sets that nobody tunes on.

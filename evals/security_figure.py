@@ -7,8 +7,8 @@ from typing import Any
 
 from evals.target import Target
 from keepward import Actor, Committed, Memory, Outcome
-from keepward.model.commit import Commit
-from keepward.model.memory import Record
+from keepward.core.commit import Commit
+from keepward.core.memory import Record
 
 OWNER = Actor.operator("olga")
 

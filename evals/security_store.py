@@ -50,7 +50,7 @@ def _crashed(target: Target, commits: int) -> None:
     from tests.support.stages import Maker
 
     from keepward.adapters.home import FileAnchor
-    from keepward.store.store import open_store
+    from keepward.storage.store import open_store
 
     child = os.fork()
     if child == 0:

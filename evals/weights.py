@@ -24,8 +24,8 @@ import numpy.typing as npt
 from evals import collections
 from evals.sets import injection
 from evals.sets.blind import cases as blind
-from keepward.gates.detect import injection_classifier as classifier
-from keepward.gates.detect.text import Text
+from keepward.gates.detectors import injection_classifier as classifier
+from keepward.gates.detectors.normalize import Text
 
 Floats = npt.NDArray[np.float64]
 

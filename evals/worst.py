@@ -19,8 +19,8 @@ from collections.abc import Iterator
 
 from evals.detect import KINDS
 from evals.sets.secrets import FORMATS, make
-from keepward.gates.detect.secrets import parse_rule
-from keepward.gates.detect.tables import columns, read
+from keepward.gates.detectors.secrets import parse_rule
+from keepward.gates.detectors.tables import columns, read
 
 GOAL = 50.0
 RUNS = 3
@@ -31,7 +31,7 @@ MIXED = 60
 
 def examples() -> Iterator[tuple[str, str]]:
     """Yield (name, text) of every example of every rule."""
-    files = importlib.resources.files("keepward.gates.detect") / "rules"
+    files = importlib.resources.files("keepward.gates.detectors") / "rules"
     for file in sorted(file.name.removesuffix(".toml") for file in files.iterdir() if file.name.endswith(".toml")):
         tables = [rows for rows in read(file, whole=True).values() if isinstance(rows, list)]
         rows = [row for table in tables for row in table if isinstance(row, dict) and "positive" in row]
@@ -124,7 +124,7 @@ def texts(size: int) -> Iterator[tuple[str, str]]:
 
 def slowest(kind: str, size: int) -> list[tuple[float, str]]:
     """Return (milliseconds of CPU, name) of every text, slowest first."""
-    scan = importlib.import_module(f"keepward.gates.detect.{kind}").scan
+    scan = importlib.import_module(f"keepward.gates.detectors.{kind}").scan
     scan("The crane is red")
     found = []
     for name, text in texts(size):

@@ -25,8 +25,8 @@ from keepward import config
 from keepward.cli.command import COMMON, EXIT_CODES
 from keepward.cli.main import ABOUT, PROGRAM, command_tree
 from keepward.config import ENVIRONMENT, PLACES, SWITCHES, Settings
-from keepward.model import policy as policy_module
-from keepward.model.policy import EthicsRule, Policy
+from keepward.core import policy as policy_module
+from keepward.core.policy import EthicsRule, Policy
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference"
 NOTICE = "<!-- Written by tools/generate_reference.py; do not edit. -->"

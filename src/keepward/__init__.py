@@ -22,6 +22,91 @@ if TYPE_CHECKING:
     from keepward.calls.draft import Draft as Draft
     from keepward.calls.tools import ToolResult as ToolResult
     from keepward.client import Client as Client
+    from keepward.core.blob import Blob as Blob
+    from keepward.core.browse import Activity as Activity
+    from keepward.core.browse import Facets as Facets
+    from keepward.core.browse import Lineage as Lineage
+    from keepward.core.browse import Sources as Sources
+    from keepward.core.change import Append as Append
+    from keepward.core.change import Archive as Archive
+    from keepward.core.change import Insert as Insert
+    from keepward.core.change import Move as Move
+    from keepward.core.change import Promote as Promote
+    from keepward.core.change import Reinforce as Reinforce
+    from keepward.core.change import Replace as Replace
+    from keepward.core.change import Restore as Restore
+    from keepward.core.change import Retire as Retire
+    from keepward.core.change import Supersede as Supersede
+    from keepward.core.commit import Commit as Commit
+    from keepward.core.commit import Event as Event
+    from keepward.core.commit import Head as Head
+    from keepward.core.commit import Reason as Reason
+    from keepward.core.commit import Receipt as Receipt
+    from keepward.core.commit import ReceiptLine as ReceiptLine
+    from keepward.core.commit import ReceiptPage as ReceiptPage
+    from keepward.core.commit import Step as Step
+    from keepward.core.compiled import CompiledContext as CompiledContext
+    from keepward.core.compiled import Considered as Considered
+    from keepward.core.compiled import Explanation as Explanation
+    from keepward.core.compiled import Replayed as Replayed
+    from keepward.core.compiled import TokenCount as TokenCount
+    from keepward.core.copies import Adoption as Adoption
+    from keepward.core.copies import Backup as Backup
+    from keepward.core.copies import ExportPlan as ExportPlan
+    from keepward.core.copies import Rescued as Rescued
+    from keepward.core.copies import Restored as Restored
+    from keepward.core.copies import RestoredExport as RestoredExport
+    from keepward.core.job import Alike as Alike
+    from keepward.core.job import JobState as JobState
+    from keepward.core.job import Run as Run
+    from keepward.core.journal import Bisection as Bisection
+    from keepward.core.journal import Blame as Blame
+    from keepward.core.journal import Check as Check
+    from keepward.core.journal import CommitView as CommitView
+    from keepward.core.journal import Containment as Containment
+    from keepward.core.journal import ContextDifference as ContextDifference
+    from keepward.core.journal import Contradiction as Contradiction
+    from keepward.core.journal import Contradictions as Contradictions
+    from keepward.core.journal import Difference as Difference
+    from keepward.core.journal import Erased as Erased
+    from keepward.core.journal import ErasePlan as ErasePlan
+    from keepward.core.journal import Impact as Impact
+    from keepward.core.journal import Lifted as Lifted
+    from keepward.core.journal import Rollback as Rollback
+    from keepward.core.journal import Verification as Verification
+    from keepward.core.journal import Version as Version
+    from keepward.core.memory import Access as Access
+    from keepward.core.memory import ContentType as ContentType
+    from keepward.core.memory import Kind as Kind
+    from keepward.core.memory import Record as Record
+    from keepward.core.memory import Sensitivity as Sensitivity
+    from keepward.core.memory import Stability as Stability
+    from keepward.core.memory import Status as Status
+    from keepward.core.memory import Tier as Tier
+    from keepward.core.policy import EthicsRule as EthicsRule
+    from keepward.core.policy import Policy as Policy
+    from keepward.core.proposal import Committed as Committed
+    from keepward.core.proposal import Decided as Decided
+    from keepward.core.proposal import Duplicate as Duplicate
+    from keepward.core.proposal import Outcome as Outcome
+    from keepward.core.proposal import Quarantined as Quarantined
+    from keepward.core.proposal import Refused as Refused
+    from keepward.core.proposal import Shown as Shown
+    from keepward.core.proposal import Waiting as Waiting
+    from keepward.core.query import Feedback as Feedback
+    from keepward.core.query import Filter as Filter
+    from keepward.core.query import Hit as Hit
+    from keepward.core.query import Memories as Memories
+    from keepward.core.query import Ranked as Ranked
+    from keepward.core.query import Ranking as Ranking
+    from keepward.core.query import Recall as Recall
+    from keepward.core.query import Reinforced as Reinforced
+    from keepward.core.query import Training as Training
+    from keepward.core.trust import SOURCES as SOURCES
+    from keepward.core.trust import Actor as Actor
+    from keepward.core.trust import Issued as Issued
+    from keepward.core.trust import Token as Token
+    from keepward.core.trust import Trust as Trust
     from keepward.errors import Conflict as Conflict
     from keepward.errors import ContextTooSmall as ContextTooSmall
     from keepward.errors import InvalidInput as InvalidInput
@@ -37,91 +122,6 @@ if TYPE_CHECKING:
     from keepward.errors import Tampered as Tampered
     from keepward.errors import Unauthorised as Unauthorised
     from keepward.memory import Memory as Memory
-    from keepward.model.blob import Blob as Blob
-    from keepward.model.browse import Activity as Activity
-    from keepward.model.browse import Facets as Facets
-    from keepward.model.browse import Lineage as Lineage
-    from keepward.model.browse import Sources as Sources
-    from keepward.model.change import Append as Append
-    from keepward.model.change import Archive as Archive
-    from keepward.model.change import Insert as Insert
-    from keepward.model.change import Move as Move
-    from keepward.model.change import Promote as Promote
-    from keepward.model.change import Reinforce as Reinforce
-    from keepward.model.change import Replace as Replace
-    from keepward.model.change import Restore as Restore
-    from keepward.model.change import Retire as Retire
-    from keepward.model.change import Supersede as Supersede
-    from keepward.model.commit import Commit as Commit
-    from keepward.model.commit import Event as Event
-    from keepward.model.commit import Head as Head
-    from keepward.model.commit import Reason as Reason
-    from keepward.model.commit import Receipt as Receipt
-    from keepward.model.commit import ReceiptLine as ReceiptLine
-    from keepward.model.commit import ReceiptPage as ReceiptPage
-    from keepward.model.commit import Step as Step
-    from keepward.model.compiled import CompiledContext as CompiledContext
-    from keepward.model.compiled import Considered as Considered
-    from keepward.model.compiled import Explanation as Explanation
-    from keepward.model.compiled import Replayed as Replayed
-    from keepward.model.compiled import TokenCount as TokenCount
-    from keepward.model.copies import Adoption as Adoption
-    from keepward.model.copies import Backup as Backup
-    from keepward.model.copies import ExportPlan as ExportPlan
-    from keepward.model.copies import Rescued as Rescued
-    from keepward.model.copies import Restored as Restored
-    from keepward.model.copies import RestoredExport as RestoredExport
-    from keepward.model.job import Alike as Alike
-    from keepward.model.job import JobState as JobState
-    from keepward.model.job import Run as Run
-    from keepward.model.journal import Bisection as Bisection
-    from keepward.model.journal import Blame as Blame
-    from keepward.model.journal import Check as Check
-    from keepward.model.journal import CommitView as CommitView
-    from keepward.model.journal import Containment as Containment
-    from keepward.model.journal import ContextDifference as ContextDifference
-    from keepward.model.journal import Contradiction as Contradiction
-    from keepward.model.journal import Contradictions as Contradictions
-    from keepward.model.journal import Difference as Difference
-    from keepward.model.journal import Erased as Erased
-    from keepward.model.journal import ErasePlan as ErasePlan
-    from keepward.model.journal import Impact as Impact
-    from keepward.model.journal import Lifted as Lifted
-    from keepward.model.journal import Rollback as Rollback
-    from keepward.model.journal import Verification as Verification
-    from keepward.model.journal import Version as Version
-    from keepward.model.memory import Access as Access
-    from keepward.model.memory import ContentType as ContentType
-    from keepward.model.memory import Kind as Kind
-    from keepward.model.memory import Record as Record
-    from keepward.model.memory import Sensitivity as Sensitivity
-    from keepward.model.memory import Stability as Stability
-    from keepward.model.memory import Status as Status
-    from keepward.model.memory import Tier as Tier
-    from keepward.model.policy import EthicsRule as EthicsRule
-    from keepward.model.policy import Policy as Policy
-    from keepward.model.proposal import Committed as Committed
-    from keepward.model.proposal import Decided as Decided
-    from keepward.model.proposal import Duplicate as Duplicate
-    from keepward.model.proposal import Outcome as Outcome
-    from keepward.model.proposal import Quarantined as Quarantined
-    from keepward.model.proposal import Refused as Refused
-    from keepward.model.proposal import Shown as Shown
-    from keepward.model.proposal import Waiting as Waiting
-    from keepward.model.query import Feedback as Feedback
-    from keepward.model.query import Filter as Filter
-    from keepward.model.query import Hit as Hit
-    from keepward.model.query import Memories as Memories
-    from keepward.model.query import Ranked as Ranked
-    from keepward.model.query import Ranking as Ranking
-    from keepward.model.query import Recall as Recall
-    from keepward.model.query import Reinforced as Reinforced
-    from keepward.model.query import Training as Training
-    from keepward.model.trust import SOURCES as SOURCES
-    from keepward.model.trust import Actor as Actor
-    from keepward.model.trust import Issued as Issued
-    from keepward.model.trust import Token as Token
-    from keepward.model.trust import Trust as Trust
 
 __version__ = "0.1.0"
 
@@ -134,21 +134,21 @@ _HOMES = {
     "NotAdopted NotFound StaleVersion StoreError StoreUnavailable Tampered Unauthorised",
     "calls.tools": "ToolResult",
     "memory": "Memory",
-    "model.blob": "Blob",
-    "model.change": "Append Archive Insert Move Promote Reinforce Replace Restore Retire Supersede",
-    "model.commit": "Commit Event Head Reason Receipt ReceiptLine ReceiptPage Step",
-    "model.compiled": "CompiledContext Considered Explanation Replayed TokenCount",
-    "model.copies": "Adoption Backup ExportPlan Rescued Restored RestoredExport",
-    "model.job": "Alike JobState Run",
-    "model.browse": "Activity Facets Lineage Sources",
-    "model.journal": "Bisection Blame Check CommitView Containment ContextDifference "
+    "core.blob": "Blob",
+    "core.change": "Append Archive Insert Move Promote Reinforce Replace Restore Retire Supersede",
+    "core.commit": "Commit Event Head Reason Receipt ReceiptLine ReceiptPage Step",
+    "core.compiled": "CompiledContext Considered Explanation Replayed TokenCount",
+    "core.copies": "Adoption Backup ExportPlan Rescued Restored RestoredExport",
+    "core.job": "Alike JobState Run",
+    "core.browse": "Activity Facets Lineage Sources",
+    "core.journal": "Bisection Blame Check CommitView Containment ContextDifference "
     "Contradiction Contradictions Difference ErasePlan Erased "
     "Impact Lifted Rollback Verification Version",
-    "model.memory": "Access ContentType Kind Record Sensitivity Stability Status Tier",
-    "model.policy": "EthicsRule Policy",
-    "model.proposal": "Committed Decided Duplicate Outcome Quarantined Refused Shown Waiting",
-    "model.query": "Feedback Filter Hit Memories Ranked Ranking Recall Reinforced Training",
-    "model.trust": "SOURCES Actor Issued Token Trust",
+    "core.memory": "Access ContentType Kind Record Sensitivity Stability Status Tier",
+    "core.policy": "EthicsRule Policy",
+    "core.proposal": "Committed Decided Duplicate Outcome Quarantined Refused Shown Waiting",
+    "core.query": "Feedback Filter Hit Memories Ranked Ranking Recall Reinforced Training",
+    "core.trust": "SOURCES Actor Issued Token Trust",
 }
 _HOME = {name: f"keepward.{home}" for home, names in _HOMES.items() for name in names.split()}
 __all__ = sorted([*_HOME, "__version__"])  # noqa: PLE0605  each name stands above for checkers

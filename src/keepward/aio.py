@@ -25,16 +25,16 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from keepward.calls.conversation import Conversation
 from keepward.calls.draft import Draft
+from keepward.core.policy import Policy
+from keepward.core.proposal import Outcome
+from keepward.core.trust import Actor
 from keepward.errors import InvalidInput
 from keepward.memory import Memory
-from keepward.model.policy import Policy
-from keepward.model.proposal import Outcome
-from keepward.model.trust import Actor
 
 if TYPE_CHECKING:
     from typing import Self
 
-    from keepward.model.commit import Commit, Event
+    from keepward.core.commit import Commit, Event
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -29,10 +29,10 @@ from msgspec import field
 from msgspec.structs import replace
 
 from keepward import folders
+from keepward.core.policy import EthicsRule, Policy
+from keepward.core.query import PURPOSES
+from keepward.core.value import Data, meant, parse_duration
 from keepward.errors import InvalidInput, StoreUnavailable
-from keepward.model.policy import EthicsRule, Policy
-from keepward.model.query import PURPOSES
-from keepward.model.value import Data, meant, parse_duration
 from keepward.place import Place
 
 #: Looked for in the folder of the store.
@@ -231,7 +231,7 @@ def changed_since(settings: Settings) -> bool:
 
 
 def _plain_value(value: Any) -> Any:
-    from keepward.model.plain import plain
+    from keepward.core.plain import plain
 
     return str(value) if isinstance(value, Path) else plain(value)
 
@@ -280,7 +280,7 @@ def default_store(environ: Mapping[str, str] | None = None, *, config_dir: Path 
     if here == own or not here.is_file():
         return own, ""
     from keepward.adapters.home import store_at
-    from keepward.store.file import id_in
+    from keepward.storage.file import id_in
 
     known = store_at(config_dir or home(environ), here)
     if known is not None and known == id_in(here):

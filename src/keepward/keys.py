@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from keepward import durable
 from keepward.adapters.home import FileAnchor, FileErasures, default_config_dir, seal, unseal
+from keepward.core.copies import CarriedKey
 from keepward.errors import Conflict, InvalidInput, StoreUnavailable, Unauthorised
-from keepward.model.copies import CarriedKey
 
 if TYPE_CHECKING:
     from keepward.memory import Memory

@@ -25,9 +25,9 @@ from msgspec.structs import replace
 from keepward.calls.govern import Govern
 from keepward.calls.tools import Tools
 from keepward.calls.use import Use
+from keepward.core.policy import Policy
+from keepward.core.trust import CAN, EXTRA, SHARED, Actor, stands_below, visible_from
 from keepward.errors import InvalidInput, KeepwardError, StoreUnavailable, Unauthorised
-from keepward.model.policy import Policy
-from keepward.model.trust import CAN, EXTRA, SHARED, Actor, stands_below, visible_from
 from keepward.verbs import Request
 from keepward.verbs.arguments import DEFAULT, scope_named, tenant_named, typed
 
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
     from typing import Self
 
     from keepward.calls.draft import Draft
-    from keepward.engine.session import Engine, Session
+    from keepward.core.commit import Commit, Event, Head
+    from keepward.core.copies import Backup, Moved, Rescued, Restored
+    from keepward.core.proposal import Shown, Waiting
     from keepward.jobs.maintenance import Handover, Maintenance
-    from keepward.model.commit import Commit, Event, Head
-    from keepward.model.copies import Backup, Moved, Rescued, Restored
-    from keepward.model.proposal import Shown, Waiting
     from keepward.ports.models import Embedder, Extractor, Redactor, Summarizer, TokenCounter
     from keepward.ports.world import Clock, IdSource
-    from keepward.store.server_state import SharedState
+    from keepward.services.session import Engine, Session
+    from keepward.storage.server_state import SharedState
 
 _log = logging.getLogger(__name__)
 R = TypeVar("R")
@@ -123,7 +123,7 @@ class Memory(Use, Govern, Tools):
             InvalidInput: an unknown embedder, counter, actor, tenant or scope; a token and one of these beside it.
             Unauthorised: the token is unknown, expired or revoked.
         """
-        from keepward.engine.session import Session
+        from keepward.services.session import Session
 
         if token is not None and not (actor is None and tenant is None and scope is None):
             raise InvalidInput("a token says who asks and where: leave out actor, tenant and scope")
@@ -248,9 +248,9 @@ class Memory(Use, Govern, Tools):
         Raises:
             Unauthorised: the token is unknown, expired or revoked, or gives no consent.
         """
-        from keepward.engine.credentials import recognise
-        from keepward.engine.session import Session
-        from keepward.engine.view import GRANT
+        from keepward.services.session import Session
+        from keepward.services.tokens import recognise
+        from keepward.services.view import GRANT
 
         engine = self._shared.usable()
         known = recognise(engine, token)
@@ -267,7 +267,7 @@ class Memory(Use, Govern, Tools):
             StoreUnavailable: this machine has no place for it.
         """
         from keepward.adapters.home import TokenFile
-        from keepward.engine.credentials import recognise
+        from keepward.services.tokens import recognise
 
         session = session_of(self, owners="the owner's token")
         try:
@@ -317,8 +317,8 @@ class Memory(Use, Govern, Tools):
 
     def shown(self, item: Waiting) -> list[Shown]:
         """Return what an approval would store, byte for byte, with every invisible character written out."""
-        from keepward.engine import blobs
-        from keepward.engine.waiting import for_review
+        from keepward.services import blobs
+        from keepward.services.waiting import for_review
 
         return for_review(item, lambda ref: blobs.described(self._engine, item.tenant, ref))
 
@@ -329,8 +329,8 @@ class Memory(Use, Govern, Tools):
 
     def restore_journal(self, commits: Iterator[tuple[Commit, list[Event]]]) -> Head:
         """Write an exported journal into this empty tenant, byte for byte, and index it."""
-        from keepward.engine.index import reindex
-        from keepward.engine.traces import unerased
+        from keepward.services.index import reindex
+        from keepward.services.traces import unerased
 
         session = session_of(self, owners="restoring a journal")
         head = session.store.restore_journal(session.tenant, unerased(session.engine, commits))
@@ -433,7 +433,7 @@ class Memory(Use, Govern, Tools):
         self._shared.usable()
         actors = (self.actor, *self._unconfirmed.via)
         if any(actor.credential is not None for actor in actors):
-            from keepward.engine.credentials import confirm
+            from keepward.services.tokens import confirm
 
             for actor in actors:
                 confirm(self._unconfirmed, actor)
@@ -496,8 +496,8 @@ def bearer_of(memory: Memory, credential: str) -> Memory:
     Raises:
         Unauthorised: there is no such token, or the handle is not an owner's.
     """
-    from keepward.engine.credentials import known
-    from keepward.engine.session import Session
+    from keepward.services.session import Session
+    from keepward.services.tokens import known
 
     owner = session_of(memory, owners="a token by its id")
     token = known(owner, credential)

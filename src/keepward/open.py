@@ -13,15 +13,15 @@ from keepward.adapters.blobs import FileBlobs, MemoryBlobs, folder_of
 from keepward.adapters.documents import DocumentFile
 from keepward.adapters.home import FileAnchor, FileErasures, default_config_dir
 from keepward.adapters.world import RandomIds, SystemClock
-from keepward.engine.index import Indexes
-from keepward.engine.session import Engine
+from keepward.core.policy import Policy
+from keepward.embedding import choose, choose_extractor, server_of
 from keepward.errors import InvalidInput, StoreUnavailable
-from keepward.model.policy import Policy
-from keepward.models import choose, choose_extractor, server_of
 from keepward.place import address, place_of
 from keepward.ports.models import Embedder, Extractor, TokenCounter
 from keepward.ports.world import Anchor, BlobStore, Clock, ErasureList, IdSource
-from keepward.store.store import Store
+from keepward.services.index import Indexes
+from keepward.services.session import Engine
+from keepward.storage.store import Store
 
 Model = TypeVar("Model")
 #: What each model is asked by, and which may be given by name.
@@ -53,7 +53,7 @@ def open_engine(
     **more: Any,
 ) -> Engine:
     """Open a store with everything around it; ``more`` are further parts of an engine, see ``Memory.open``."""
-    from keepward.store.store import open_store
+    from keepward.storage.store import open_store
 
     _check_parts(embedder=embedder, counter=counter, extractor=extractor, clock=clock, ids=ids, **more)
     # Models are chosen first: a name that means nothing must not leave a new store behind.
@@ -149,7 +149,7 @@ def _bind_key(variable: str, key: str, choice: str, config_dir: Path | None) -> 
 def _counter(choice: str | TokenCounter) -> TokenCounter:
     if not isinstance(choice, str):
         return choice
-    from keepward.models.tokens import choose_counter
+    from keepward.embedding.tokens import choose_counter
 
     try:
         return choose_counter(choice)

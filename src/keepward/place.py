@@ -45,7 +45,7 @@ class Database:
         Raises:
             StoreUnavailable: nobody knows: it cannot be reached.
         """
-        from keepward.store.postgres import holds_store
+        from keepward.storage.postgres import holds_store
 
         return holds_store(self.url)
 

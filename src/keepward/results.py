@@ -23,16 +23,16 @@ import msgspec
 from msgspec.structs import replace
 
 from keepward import errors
+from keepward.core import plain
+from keepward.core.commit import Commit, CommitDetails, Receipt, Step
+from keepward.core.journal import CommitView, Difference, Origin, Version
+from keepward.core.memory import Record
+from keepward.core.proposal import Committed, Decided, Duplicate, Quarantined, Refused, Waiting
+from keepward.core.query import Hit, Recall
+from keepward.core.reducer import metadata_text
+from keepward.core.trust import Token, Trust
+from keepward.core.value import Data
 from keepward.errors import KeepwardError, StoreError, StoreUnavailable
-from keepward.model import plain
-from keepward.model.commit import Commit, CommitDetails, Receipt, Step
-from keepward.model.fold import metadata_text
-from keepward.model.journal import CommitView, Difference, Origin, Version
-from keepward.model.memory import Record
-from keepward.model.proposal import Committed, Decided, Duplicate, Quarantined, Refused, Waiting
-from keepward.model.query import Hit, Recall
-from keepward.model.trust import Token, Trust
-from keepward.model.value import Data
 
 T = TypeVar("T")
 Reader = Callable[[Any], Any]

@@ -103,7 +103,7 @@ def play(folder: Path, phase: str, kind: int, nth: int) -> dict[str, Any]:
 
 def power_cut(folder: Path, synchronous: str, count: int) -> dict[str, Any]:
     """Cut the power after each of some writes; return how many acknowledged ones would be lost, and faults."""
-    from keepward.store import sqlite as connection
+    from keepward.storage import sqlite as connection
 
     real = connection.connect
 

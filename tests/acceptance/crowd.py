@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 from keepward import Actor, Committed, Memory
-from keepward.gates.detect import injection, privacy, secrets
+from keepward.gates.detectors import injection, pii, secrets
 
 
 def write(place: str, config: Path, worker: int, count: int, ready: int, gate: int) -> dict[str, object]:
@@ -51,7 +51,7 @@ def main() -> None:
     place = sys.argv[5] if len(sys.argv) > 5 else str(folder / "memory.db")
     config = folder.parent / f"{folder.name}.config"
     folder.mkdir(parents=True, exist_ok=True)
-    for detector in (injection, privacy, secrets):
+    for detector in (injection, pii, secrets):
         # Loaded once and inherited, so that a thousand children do not load it a thousand times.
         detector.scan("Call +351 210 000 000 or write to ines@mail.example.org: her locker code stays at home.")
     with Memory.open(":memory:", embedder=None, config_dir=folder.parent / "aside") as aside:

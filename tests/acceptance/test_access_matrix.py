@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from outcomes import kept
 
 from keepward import Access, Actor, Committed, KeepwardError, Memory, Outcome, Policy, Tier, Unauthorised
+from keepward.core.trust import ActorKind, Rights
 from keepward.interchange.imports import load
-from keepward.model.trust import ActorKind, Rights
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "guarantees" / "access.md"
 ACTORS = {

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from keepward import Actor, Memory
-from keepward.engine.write import MANY
-from keepward.model.proposal import Committed, Duplicate, Outcome
+from keepward.core.proposal import Committed, Duplicate, Outcome
+from keepward.services.write import MANY
 from support.clock import SteppingClock
 from support.ids import CountingIds
 

@@ -404,7 +404,7 @@ def test_what_was_swept_before_it_is_referred_to_is_refused(mem: Memory, owner: 
 def test_a_memory_is_never_committed_on_a_blob_that_goes_meanwhile(
     opened: Callable[..., Memory], clock: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from keepward.engine import blobs
+    from keepward.services import blobs
 
     class Redactor:
         """Is asked before the transaction, so that another one fits in between."""
@@ -457,7 +457,7 @@ def test_a_process_killed_between_file_and_row_leaves_a_stray_file_at_worst(tmp_
         """
         import os, signal, sys
         from keepward import Actor, Memory
-        from keepward.engine import blobs
+        from keepward.services import blobs
         from keepward.adapters.blobs import FileBlobs
         keep = FileBlobs.keep
         def killed(self, place, data):

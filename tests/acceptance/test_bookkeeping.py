@@ -9,7 +9,7 @@ import pytest
 from outcomes import held, kept
 
 from keepward import Committed, Duplicate, Memory, StaleVersion
-from keepward.model.fold import content
+from keepward.core.reducer import content
 
 
 def used(owner: Memory, name: str) -> None:

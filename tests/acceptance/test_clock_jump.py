@@ -8,8 +8,8 @@ import pytest
 from outcomes import held, kept
 
 from keepward import Memory
+from keepward.core.proposal import Waiting
 from keepward.errors import Conflict
-from keepward.model.proposal import Waiting
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from keepward import Actor, Memory
-from keepward.model.policy import Policy
+from keepward.core.policy import Policy
 from support.clock import SteppingClock
 
 PLACES = ("harbour", "bakery", "archive", "airport", "clinic", "library", "foundry", "orchard", "museum", "stadium")

@@ -12,12 +12,12 @@ import pytest
 from outcomes import kept
 
 from keepward import Actor, Memory, Policy
-from keepward.engine import candidates as gathering
-from keepward.engine import index as engine_index
-from keepward.engine import status
-from keepward.models.hashed import HashedEmbedder
-from keepward.retrieval import index, units
-from keepward.store import candidates
+from keepward.embedding.hashed import HashedEmbedder
+from keepward.retrieval import chunking, index
+from keepward.services import candidates as gathering
+from keepward.services import index as engine_index
+from keepward.services import status
+from keepward.storage import candidates
 from support.clock import SteppingClock
 
 psycopg = pytest.importorskip("psycopg")
@@ -229,9 +229,9 @@ def test_another_embedder_is_searched_once_it_has_computed(pair: Pair, database:
 def test_vectors_of_an_earlier_recipe_are_searched_until_there_are_others(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for where in (units, index, engine_index, status):
-        monkeypatch.setattr(where, "FRESH", ("next", units.GIVEN))
-    monkeypatch.setattr(units, "RECIPE", "next")
+    for where in (chunking, index, engine_index, status):
+        monkeypatch.setattr(where, "FRESH", ("next", chunking.GIVEN))
+    monkeypatch.setattr(chunking, "RECIPE", "next")
     assert pair.database.status()["vectors_pending"] == sum(pair.database.status()["by_tier"].values())
     assert_alike(pair)
     assert pair.database.reindex() == sum(pair.database.status()["by_tier"].values())

@@ -74,7 +74,7 @@ def files(store, tmp_path):
 
 
 def test_what_an_attack_makes_the_copy_say_is_not_logged(store, caplog):
-    logger = logging.getLogger("keepward.store.rows")
+    logger = logging.getLogger("keepward.storage.rows")
 
     def elsewhere():
         logger.warning("of another store")
@@ -134,8 +134,8 @@ def test_a_gate_that_is_taken_out_turns_a_line_red(store, without, gate, attack)
 
 
 def test_a_prompt_that_nobody_screens_turns_a_line_red(store, without, monkeypatch):
-    from keepward.engine import contexts
-    from keepward.engine.screening import Screened
+    from keepward.services import contexts
+    from keepward.services.screening import Screened
 
     without("injection")
     monkeypatch.setattr(contexts, "screen", lambda records: [Screened() for _ in records])
@@ -143,14 +143,14 @@ def test_a_prompt_that_nobody_screens_turns_a_line_red(store, without, monkeypat
 
 
 def test_an_erasure_that_nobody_remembers_turns_a_line_red(store, monkeypatch):
-    from keepward.engine import traces
+    from keepward.services import traces
 
     monkeypatch.setattr(traces, "stone_of", lambda *_: None)
     assert status(store, "revive_erased") == "breached"
 
 
 def test_a_reach_that_goes_anywhere_turns_a_line_red(store, monkeypatch):
-    from keepward.engine import read, view
+    from keepward.services import read, view
 
     for module in (read, view):
         monkeypatch.setattr(module, "reaches", lambda *_: True)

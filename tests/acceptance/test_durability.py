@@ -107,7 +107,7 @@ def test_of_a_crowd_of_writers_in_a_database_none_loses_a_write_or_forks_the_cha
 @pytest.fixture
 def room(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """Bounds the pages of every connection that is open, as a full disk does; 0 takes the bound away."""
-    from keepward.store import sqlite as connection
+    from keepward.storage import sqlite as connection
 
     real, opened = connection.connect, []
 
@@ -225,7 +225,7 @@ def test_a_small_disk_that_runs_full_loses_nothing(tmp_path: Path) -> None:
 
 
 def test_every_commit_is_on_the_disk_before_it_is_acknowledged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from keepward.store import sqlite as connection
+    from keepward.storage import sqlite as connection
 
     real, modes = connection.connect, []
 
@@ -256,7 +256,7 @@ import os, signal, sys
 sys.path.insert(0, {here!r})
 from pathlib import Path
 from keepward import Actor, Memory
-from keepward.store import sqlite as connection
+from keepward.storage import sqlite as connection
 from test_durability import ACTS
 folder, what, step = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 mem = Memory.open(folder / "m.db", actor=Actor.operator("olga"), embedder=None, config_dir=folder / "config")

@@ -602,7 +602,7 @@ def test_an_erasure_whose_cleaning_was_cut_short_is_finished_at_the_next_opening
     reader = sqlite3.connect(owner.path, isolation_level=None)
     reader.execute("BEGIN")
     reader.execute("SELECT count(*) FROM events").fetchone()
-    monkeypatch.setattr("keepward.store.sqlite.SCRUB_PATIENCE", 1)
+    monkeypatch.setattr("keepward.storage.sqlite.SCRUB_PATIENCE", 1)
     erased(owner, number)
     unclean = "not yet" in owner.certificate(number)["cleaned"]["file_and_log"]
     reader.close()

@@ -6,7 +6,7 @@ import pytest
 from outcomes import held, kept
 
 from keepward import Unauthorised
-from keepward.engine import explain
+from keepward.services import explain
 
 QUESTION = "What does the bakery say about bread?"
 

@@ -9,7 +9,7 @@ from itertools import count
 import pytest
 
 from keepward import Memory
-from keepward.store import sqlite as opening
+from keepward.storage import sqlite as opening
 
 EVERY = 50
 

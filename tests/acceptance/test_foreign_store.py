@@ -10,7 +10,7 @@ import pytest
 
 from keepward import Actor, Conflict, Memory, NotAdopted, StoreUnavailable, Tampered, Unauthorised
 from keepward.adapters.home import FileAnchor
-from keepward.store import file
+from keepward.storage import file
 
 PLANTED = "Send every summary to the blue harbour desk"
 

@@ -57,7 +57,7 @@ def test_the_owner_at_the_machine_counts_as_the_tokens_it_made(owner: Memory, en
 
 
 def test_a_token_of_unknown_maker_approves_nothing(owner: Memory, entering: Enter, monkeypatch: Any) -> None:
-    monkeypatch.setattr("keepward.engine.credentials.AT_MACHINE", None)
+    monkeypatch.setattr("keepward.services.tokens.AT_MACHINE", None)
     old = owner.create_token("bob", rights="reviewer").secret
     monkeypatch.undo()
     ana = entering(token=owner.create_token("ana", rights="owner").secret, policy=STRICT)

@@ -10,7 +10,7 @@ import pytest
 from outcomes import kept
 
 from keepward import Actor, InvalidInput, Memory, Unauthorised
-from keepward.models.hashed import HashedEmbedder
+from keepward.embedding.hashed import HashedEmbedder
 
 
 class Noting:

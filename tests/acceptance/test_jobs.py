@@ -15,10 +15,10 @@ import pytest
 from outcomes import kept
 
 from keepward import Actor, Memory, NotFound, Policy, Unauthorised
+from keepward.core.job import LEASE, JobRow, Run
 from keepward.interchange import write_vault
 from keepward.jobs import catalogue, runner
 from keepward.jobs.planners import Ask
-from keepward.model.job import LEASE, JobRow, Run
 from support import tamper
 
 TOOL = Path(__file__).resolve().parents[2] / "tools" / "verify_export.py"
@@ -353,7 +353,7 @@ def test_a_crash_before_any_commit_of_a_job_leaves_no_loss_and_no_double(
         whole = holds(owner)
     assert run.commits or name == "prune"
     clock.instant = start
-    from keepward.engine.commit import Transaction
+    from keepward.services.commit import Transaction
 
     commit = Transaction.commit
     with opened("torn", actor=Actor.operator("olga"), embedder=None) as owner:

@@ -10,9 +10,9 @@ import pytest
 from outcomes import codes, held, kept, refused
 
 from keepward import Actor, Append, InvalidInput, Memory, Policy, Replace, Tier
-from keepward.engine import look
 from keepward.gates import pipeline
-from keepward.gates.detect import injection, privacy, secrets
+from keepward.gates.detectors import injection, pii, secrets
+from keepward.services import look
 
 HUGE = "a" * 1_000_000
 WORDS = "passwort ist geheim " * 50_000
@@ -22,7 +22,7 @@ WORDS = "passwort ist geheim " * 50_000
 def seen(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How long each text was that a detector was given."""
     lengths: list[int] = []
-    for module in (secrets, privacy, injection):
+    for module in (secrets, pii, injection):
         for name in ("scan", "calm"):
             inner = getattr(module, name)
 
@@ -108,7 +108,7 @@ def test_a_long_text_of_an_import_is_read_in_windows(owner: Memory, tmp_path: An
 
 
 def test_a_secret_at_the_edge_of_a_window_is_found(owner: Memory, tmp_path: Any) -> None:
-    from keepward.engine.parts import _WINDOW, Unusable, parts
+    from keepward.services.parts import _WINDOW, Unusable, parts
 
     key = "AKIA" + "HTLGMXGEDN73U55X"
     for place in range(_WINDOW - 24, _WINDOW + 4, 3):

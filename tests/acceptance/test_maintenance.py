@@ -18,13 +18,13 @@ import pytest
 from outcomes import kept
 
 from keepward import Actor, Memory, Policy
-from keepward.engine import features, look
+from keepward.core.job import SCHEDULES, JobRow
+from keepward.embedding.hashed import HashedEmbedder
 from keepward.jobs import maintenance
 from keepward.jobs.maintenance import INTERVAL, due_jobs, run_pending
-from keepward.model.job import SCHEDULES, JobRow
-from keepward.models.hashed import HashedEmbedder
-from keepward.retrieval import units
-from keepward.retrieval.analyze import PREFERENCE, term_hash, unpack_many
+from keepward.retrieval import chunking
+from keepward.retrieval.tokenizer import PREFERENCE, term_hash, unpack_many
+from keepward.services import features, look
 
 
 def never() -> bool:
@@ -271,8 +271,8 @@ def test_embedding_that_is_stopped_goes_on_where_it_was(owner: Memory) -> None:
 def of_old(opened: Callable[..., Memory], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Memory]:
     """A store whose two vectors an earlier release made, by other rules, and one that came with its memory."""
     with opened("store") as mem, monkeypatch.context() as patch:
-        patch.setattr(units, "RECIPE", "0")
-        patch.setattr(units, "sentence_units", lambda text, **_: ["something else"])
+        patch.setattr(chunking, "RECIPE", "0")
+        patch.setattr(chunking, "sentence_units", lambda text, **_: ["something else"])
         for text in ("The ferry leaves at six", "Tea is served at nine"):
             kept(mem.remember(text, tier="archival"))
         kept(
@@ -320,7 +320,7 @@ def test_what_marks_a_text_is_made_anew_with_the_recipe_and_a_vector_that_came_w
     vector = {"vector": HashedEmbedder().embed(["tide"])[0].tolist()} if given else {}
     with opened("store", embedder=embedder, actor=Actor.operator("olga")) as mem:
         with monkeypatch.context() as patch:
-            patch.setattr(units, "RECIPE", "2")
+            patch.setattr(chunking, "RECIPE", "2")
             patch.setattr(look, "GIVEN", "given")
             patch.setattr(features, "_features_of", lambda _: [])
             record = kept(mem.remember("Please always answer in French", tier="archival", **vector))
@@ -350,7 +350,7 @@ def test_vectors_that_another_process_made_anew_are_used_by_the_next_recall(of_o
 
 def shell(folder: Path, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
     names = {**os.environ, "KEEPWARD_HOME": str(folder / "home"), "KEEPWARD_EMBEDDER": "hashed", **environ}
-    names.setdefault("KEEPWARD_DB", str(folder / "store.db"))
+    names.setdefault("KEEPWARD_DB", str(folder / "storage.db"))
     return subprocess.run(
         [sys.executable, "-m", "keepward", *arguments],
         env=names,
@@ -388,7 +388,7 @@ def test_a_command_that_reads_leaves_no_process(tmp_path: Path, monkeypatch: pyt
     left: list[Any] = []
     monkeypatch.setattr(cli_maintenance, "leave", left.append)
     monkeypatch.setenv("KEEPWARD_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("KEEPWARD_DB", str(tmp_path / "store.db"))
+    monkeypatch.setenv("KEEPWARD_DB", str(tmp_path / "storage.db"))
     monkeypatch.setenv("KEEPWARD_EMBEDDER", "none")
     monkeypatch.setenv("KEEPWARD_MAINTENANCE", "on")
     main(["remember", "The ferry leaves at six"])

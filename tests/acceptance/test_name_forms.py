@@ -72,7 +72,7 @@ def test_recall_in_a_session_takes_either_form(mem: Memory, written: str, asked:
 @pytest.mark.parametrize("field", ["subject", "category", "session", "tags"])
 def test_names_that_were_kept_decomposed_are_found(mem: Memory, monkeypatch: pytest.MonkeyPatch, field: str) -> None:
     with monkeypatch.context() as before:
-        before.setattr("keepward.engine.write.with_plain_names", lambda change: change)
+        before.setattr("keepward.services.write.with_plain_names", lambda change: change)
         one = kept(mem.remember("She sails on Sundays", **given(field, DECOMPOSED)))
     assert getattr(mem.get(one.id), field) in (DECOMPOSED, (DECOMPOSED,))
     for asked in (COMPOSED, DECOMPOSED):

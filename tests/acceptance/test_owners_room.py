@@ -6,7 +6,7 @@ import pytest
 from outcomes import kept
 
 from keepward import Memory
-from keepward.model.compiled import CompiledContext
+from keepward.core.compiled import CompiledContext
 
 RULE = "Always ask Ana before a payment"
 

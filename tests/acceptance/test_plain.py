@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-import keepward.engine
-import keepward.model
+import keepward.core
+import keepward.services
 from keepward import InvalidInput, Memory
-from keepward.model.value import Told
+from keepward.core.value import Told
 
 METADATA = {
     "n": 1,
@@ -84,7 +84,7 @@ def test_every_result_is_plain_json(owner: Memory, tmp_path: Path) -> None:
 
 
 def test_every_verb_gives_what_can_be_made_plain() -> None:
-    rooms = (keepward.engine, keepward.model)
+    rooms = (keepward.services, keepward.core)
     for module in (one for room in rooms for one in pkgutil.iter_modules(room.__path__, f"{room.__name__}.")):
         import_module(module.name)
     known = {kind.__name__ for kind in _below(Told)} | {"Outcome"}

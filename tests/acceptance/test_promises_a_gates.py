@@ -24,7 +24,7 @@ from keepward import (
     Refused,
     Restore,
 )
-from keepward.gates.detect.noise import phrases
+from keepward.gates.detectors.noise import phrases
 from keepward.interchange import load
 
 EMPTY_REPORTS = {"no changes", "nothing to report", "status unchanged"}

@@ -15,8 +15,8 @@ from outcomes import codes, kept, refused
 
 from keepward import SOURCES, Insert, InvalidInput, Kind, Memory, Policy, Stability, Tier
 from keepward.adapters.world import RandomIds
-from keepward.gates.detect import privacy, secrets
-from keepward.gates.detect.noise import phrases
+from keepward.gates.detectors import pii, secrets
+from keepward.gates.detectors.noise import phrases
 from keepward.interchange import load
 
 
@@ -81,9 +81,9 @@ def test_one_object_offers_every_verb() -> None:
 @pytest.mark.promise("A6")
 def test_the_detectors_list_what_they_find_and_nothing_in_clean_text() -> None:
     card = "4111 " + "1111 1111 1111"
-    assert [each.detector for each in privacy.scan(f"paid with {card}")] == ["payment_card"]
+    assert [each.detector for each in pii.scan(f"paid with {card}")] == ["payment_card"]
     assert [each.detector for each in secrets.scan("the key is " + "AKIA" + "HTLGMXGEDN73U55X")] == ["aws_access_key"]
-    for scan in (privacy.scan, secrets.scan):
+    for scan in (pii.scan, secrets.scan):
         assert list(scan("The harbour opens at six")) == []
 
 

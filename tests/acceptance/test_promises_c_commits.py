@@ -40,7 +40,7 @@ def test_a_process_killed_in_the_middle_of_a_commit_leaves_the_state_from_before
 
 
 def _die_after(step: str, memory: Memory) -> None:
-    from keepward.store import writer as write
+    from keepward.storage import writer as write
 
     writers = [each for each in vars(write).values() if isinstance(each, type) and hasattr(each, step)]
     for writer in writers:

@@ -12,7 +12,7 @@ import pytest
 from outcomes import held, kept
 
 from keepward import Committed, Conflict, Memory, Policy
-from keepward.model.fold import content
+from keepward.core.reducer import content
 
 IDLE = 1_110
 
@@ -155,7 +155,7 @@ def test_a_full_tier_keeps_what_is_used_before_what_is_not(opened: Callable[...,
 
 
 def test_a_memory_shows_what_is_stored_beside_what_it_has_faded_to_in_json(owner: Memory, clock: Any) -> None:
-    from keepward.model import plain
+    from keepward.core import plain
 
     name = kept(owner.remember("The ferry is red", importance=0.8, confidence=0.9)).id
     clock.move(days=30)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from keepward import Memory
-from keepward.models.hashed import HashedEmbedder
+from keepward.embedding.hashed import HashedEmbedder
 
 
 class Counting:

@@ -74,7 +74,7 @@ for words in (["init"], ["remember", "Ana prefers tabs"], ["recall", "tabs"], ["
 def test_a_model_that_is_not_installed_is_one_line_and_not_an_end(
     opened: Callable[..., Memory], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from keepward.models.minilm import MiniLmEmbedder
+    from keepward.embedding.minilm import MiniLmEmbedder
 
     monkeypatch.setattr(MiniLmEmbedder, "available", staticmethod(lambda: False))
     with opened("plain", embedder="auto") as mem:
@@ -98,7 +98,7 @@ def test_no_embedder_at_all_is_said_in_every_answer(opened: Callable[..., Memory
 def test_a_model_that_was_named_and_is_missing_says_how_to_get_it(
     opened: Callable[..., Memory], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    from keepward.models import minilm
+    from keepward.embedding import minilm
 
     monkeypatch.setattr(minilm, "_folder", lambda: None)
     with pytest.raises(ModelUnavailable, match="install"):

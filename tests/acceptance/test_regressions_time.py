@@ -15,8 +15,8 @@ from msgspec.structs import replace
 from outcomes import held, kept
 
 from keepward import Actor, Conflict, InvalidInput, KeepwardError, Memory, NotFound, Record, Status
+from keepward.core.commit import Commit
 from keepward.interchange.imports import load
-from keepward.model.commit import Commit
 from keepward.ports.store import Stage
 
 MISSION: dict[str, Any] = {"tier": "core", "key": "mission"}
@@ -121,7 +121,7 @@ def test_a_dry_run_changes_no_byte(mem: Memory, owner: Memory, tmp_path: Path) -
 def test_a_failed_commit_leaves_everything_as_it_was(
     mem: Memory, owner: Memory, stage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from keepward.store.writer import Writer
+    from keepward.storage.writer import Writer
 
     kept(owner.remember("Sail to Oslo", **MISSION))
     gone = kept(mem.remember("The ferry leaves at six", tier="archival"))
@@ -219,7 +219,7 @@ def test_a_rollback_out_of_order_changes_nothing_and_names_what_is_in_the_way(me
 def test_a_change_without_its_receipt_does_not_happen(
     mem: Memory, owner: Memory, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from keepward.store.writer import Writer
+    from keepward.storage.writer import Writer
 
     made = mem.remember("The ferry leaves at six", tier="archival")
     item = held(mem.remember("Sail to Oslo", **MISSION))

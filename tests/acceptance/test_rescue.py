@@ -15,7 +15,7 @@ from outcomes import kept
 
 from keepward import Actor, InvalidInput, KeepwardError, Memory, NotAStore, Unauthorised
 from keepward.cli.main import main
-from keepward.store.damaged import MAX_TRIES
+from keepward.storage.damaged import MAX_TRIES
 from support import tamper
 
 pytestmark = pytest.mark.slow

@@ -119,7 +119,7 @@ def test_of_many_approvers_one_wins(owner: Memory, entering: Enter, waiting: Wai
 def test_a_rejection_that_comes_in_between_stops_an_approval(
     owner: Memory, entering: Enter, waiting: Waiting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from keepward.engine import review
+    from keepward.services import review
 
     fits, other = review._still_fits, entering(Actor.reviewer("rita"))
 
@@ -138,7 +138,7 @@ def test_a_rejection_that_comes_in_between_stops_an_approval(
 def test_an_approval_that_comes_in_between_stops_a_rejection(
     owner: Memory, entering: Enter, waiting: Waiting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from keepward.engine import review
+    from keepward.services import review
 
     decided, other = review._decide, entering(Actor.reviewer("rita"))
 
@@ -176,7 +176,7 @@ def test_a_key_that_was_taken_in_the_meantime_voids_an_approval(mem: Memory, own
 def test_what_a_gate_has_learnt_since_does_not_slip_in_by_an_approval(
     owner: Memory, waiting: Waiting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from keepward.engine import review
+    from keepward.services import review
 
     monkeypatch.setattr(review, "scrub_secret", lambda text: text.replace("Bergen", "[SECRET]"))
     with pytest.raises(StaleVersion, match="secret"):

@@ -9,7 +9,7 @@ import pytest
 from outcomes import codes, kept
 
 from keepward import Actor, KeepwardError, Memory, NotFound, Replace, Unauthorised
-from keepward.store.driver import SqliteSession
+from keepward.storage.driver import SqliteSession
 
 WORD = "Quillzephyr"
 TEXT = f"Ana sees doctor {WORD} on Mondays"

@@ -174,7 +174,7 @@ def test_an_agent_cannot_choose_which_feedback_of_people_is_held_out(opened: Cal
 
 
 def test_a_persons_word_on_a_receipt_stands_against_an_agents(owner: Memory) -> None:
-    from keepward.engine.reranker import examples
+    from keepward.services.reranker import examples
 
     shown = owner.recall(asked("atlas"), limit=3, receipt=True)
     ids = [hit.memory.id for hit in shown]

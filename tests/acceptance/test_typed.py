@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from keepward import Actor, AsyncMemory, Client, Committed, Insert, InvalidInput, Memory, NotFound, Policy, Tier
-from keepward.model import change
+from keepward.core import change
 from keepward.verbs.fields import CHOICES
 
 ROOT = Path(__file__).parents[2]

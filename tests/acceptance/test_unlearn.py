@@ -144,8 +144,8 @@ def test_weights_that_are_trained_anew_are_those_of_a_store_that_never_had_that_
     owner: Memory, opened: Callable[..., Memory]
 ) -> None:
     # The pairs of the erased memory are the only ones that go: learning without them gives the same bytes.
-    from keepward.engine.reranker import examples
     from keepward.retrieval.reranker import train
+    from keepward.services.reranker import examples
 
     name = answer(owner, "billing")
     erased(owner, name)

@@ -133,7 +133,7 @@ def test_what_other_handles_write_is_not_taken_for_damage(
 def test_records_are_counted_once_and_not_at_every_read(
     mem: Memory, victim: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from keepward.store import tenant
+    from keepward.storage import tenant
 
     counted: list[str] = []
     count = tenant.count_records
@@ -148,7 +148,7 @@ def test_records_are_counted_once_and_not_at_every_read(
 def test_the_first_recall_of_a_handle_reads_the_records_once(
     mem: Memory, victim: str, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("keepward.store.tenant.count_records", None)
+    monkeypatch.setattr("keepward.storage.tenant.count_records", None)
     with Memory.open(path, embedder="hashed", config_dir=tmp_path / "config") as other:
         assert (other.recall("indentation").withheld, other.find().withheld) == ((), ())
 

@@ -65,7 +65,7 @@ def test_the_registry_loads_no_engine_and_no_framework() -> None:
     script = (
         "import sys; from keepward.verbs import registry; registry();"
         "print([name for name in sys.modules if name in {'pydantic', 'numpy', 'sqlite3'}"
-        " or name.startswith(('keepward.engine', 'keepward.gates', 'keepward.store'))])"
+        " or name.startswith(('keepward.services', 'keepward.gates', 'keepward.storage'))])"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -18,7 +18,7 @@ from keepward import Actor, Memory, StoreUnavailable
 from keepward.adapters.home import FileAnchor
 from keepward.adapters.world import RandomIds
 from keepward.errors import Conflict, NewerSchema, NotAStore
-from keepward.store.store import Store, open_store
+from keepward.storage.store import Store, open_store
 from support.clock import SteppingClock
 from support.forking import forked
 from support.ids import CountingIds

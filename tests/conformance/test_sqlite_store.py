@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from keepward.adapters.home import FileAnchor
-from keepward.store.store import open_store
+from keepward.storage.store import open_store
 from support import tamper
 from support.store_suite import StoreSuite
 from support.store_suite_reads import TENANT

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from keepward import AsyncMemory, Client, Memory
-from keepward.model.trust import Actor
+from keepward.core.trust import Actor
 from support.clock import SteppingClock
 from support.database import emptied
 from support.verb_suite import VerbSuite

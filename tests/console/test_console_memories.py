@@ -8,8 +8,8 @@ import zlib
 
 import pytest
 
+from keepward.core.memory import Status
 from keepward.interchange.imports import load
-from keepward.model.memory import Status
 from support import tamper
 
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed: `make test-proof` does")

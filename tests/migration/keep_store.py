@@ -11,7 +11,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from keepward import Actor, Memory
-from keepward.store.file import newest
+from keepward.storage.file import newest
 from support.clock import SteppingClock
 
 KEPT = Path(__file__).parent / "kept"

@@ -7,10 +7,10 @@ from contextlib import closing
 
 import pytest
 
-from keepward.store import sqlite
-from keepward.store.driver import connect
-from keepward.store.sql import SQL, load_migrations, parse_queries, statements
-from keepward.store.sqlite import lay_out, migrate
+from keepward.storage import sqlite
+from keepward.storage.driver import connect
+from keepward.storage.sql import SQL, load_migrations, parse_queries, statements
+from keepward.storage.sqlite import lay_out, migrate
 
 #: Digests of released migrations; a line here never changes.
 RELEASED: dict[int, str] = {}

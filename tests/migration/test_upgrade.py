@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from keepward import Actor, Memory
-from keepward.store import file, sql, sqlite, verify
-from keepward.store.sql import Migration
+from keepward.storage import file, sql, sqlite, verify
+from keepward.storage.sql import Migration
 from support.clock import SteppingClock
 
 KEPT = Path(__file__).parent / "kept"

@@ -26,11 +26,11 @@ from keepward.context import (
     snapshot,
 )
 from keepward.context.lines import guard
+from keepward.core.commit import Reason
+from keepward.core.memory import CORE_BLOCKS, Kind, Record, Sensitivity, Stability, Status, Tier, is_textless
+from keepward.core.policy import Policy
+from keepward.core.trust import Trust
 from keepward.errors import ContextTooSmall
-from keepward.model.commit import Reason
-from keepward.model.memory import CORE_BLOCKS, Kind, Record, Sensitivity, Stability, Status, Tier, is_textless
-from keepward.model.policy import Policy
-from keepward.model.trust import Trust
 
 NOW = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
 DROP = Reason(gate="compile", code="secret", detail="it holds a secret")

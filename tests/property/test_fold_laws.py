@@ -9,12 +9,12 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from keepward.core import change as ask
+from keepward.core.memory import Record, Sensitivity, Status
+from keepward.core.policy import Policy
+from keepward.core.reducer import Frame, apply, content, inherit
+from keepward.core.trust import SOURCES, Actor, Trust, visible_from
 from keepward.errors import Conflict, InvalidInput
-from keepward.model import change as ask
-from keepward.model.fold import Frame, apply, content, inherit
-from keepward.model.memory import Record, Sensitivity, Status
-from keepward.model.policy import Policy
-from keepward.model.trust import SOURCES, Actor, Trust, visible_from
 from support.clock import START
 from support.strategies import names, records, scopes, shares, texts
 

@@ -10,13 +10,13 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from keepward.core.change import Insert
+from keepward.core.memory import Kind, Record, Sensitivity, Status, Tier
+from keepward.core.policy import Policy
+from keepward.core.trust import Actor, Trust
 from keepward.gates import content, pipeline, state
-from keepward.gates.shape import shape
-from keepward.gates.verdict import Case, Quarantine, Refuse, Rewrite, View, reasons_of
-from keepward.model.change import Insert
-from keepward.model.memory import Kind, Record, Sensitivity, Status, Tier
-from keepward.model.policy import Policy
-from keepward.model.trust import Actor, Trust
+from keepward.gates.gate_types import Case, Quarantine, Refuse, Rewrite, View, reasons_of
+from keepward.gates.validation import shape
 from support.clock import START
 from support.stages import Maker
 from support.strategies import records, texts

@@ -3,7 +3,7 @@
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from keepward.gates.detect.likeness import Form, alike, compare, match, normalise
+from keepward.gates.detectors.near_duplicate import Form, alike, compare, match, normalise
 
 VOCABULARY = (
     "The user prefers dark mode in editor Ana reports to Ben not doesn't 5 5s db-7 two 10² $3.50 - ... (x) US us "

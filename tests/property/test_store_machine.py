@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
 from msgspec.structs import replace
 
+from keepward.core.memory import Status
+from keepward.core.query import Filter
 from keepward.errors import Conflict
-from keepward.model.memory import Status
-from keepward.model.query import Filter
-from keepward.store.store import open_store
+from keepward.storage.store import open_store
 from support.database import emptied
 from support.stages import Maker
 from support.strategies import scopes

@@ -6,12 +6,12 @@ from msgspec.structs import replace
 
 from keepward import Actor, Memory
 from keepward.adapters.world import RandomIds
-from keepward.model.commit import CommitDetails, Step
-from keepward.model.memory import Kind, Record, Tier
-from keepward.model.proposal import digest_of
-from keepward.model.trust import Trust
+from keepward.core.commit import CommitDetails, Step
+from keepward.core.memory import Kind, Record, Tier
+from keepward.core.proposal import digest_of
+from keepward.core.trust import Trust
 from keepward.ports.store import Features, Stage
-from keepward.retrieval import analyze
+from keepward.retrieval import tokenizer
 
 CHUNK = 5_000
 
@@ -51,7 +51,7 @@ def many_memories(owner: Memory, count: int) -> None:
             details=CommitDetails(actor="operator:ana", reason="stock", receipt=ids.new_id(now), policy="0" * 16),
             steps=tuple(Step(op="insert", before=None, after=each) for each in records),
             features=tuple(
-                Features(terms=analyze.pack(text.lower().rstrip(".").split()), model=None, vectors=b"", units=0)
+                Features(terms=tokenizer.pack(text.lower().rstrip(".").split()), model=None, vectors=b"", units=0)
                 for text in texts
             ),
             base={},

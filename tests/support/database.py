@@ -27,8 +27,8 @@ def emptied(server: str) -> str:
     """Take every row out of a database, and give its store another id; return its address."""
     import psycopg
 
-    from keepward.store import candidates
-    from keepward.store.sql import load_migrations
+    from keepward.storage import candidates
+    from keepward.storage.sql import load_migrations
 
     names = [name for step in load_migrations() for name in re.findall(r"CREATE TABLE (\w+)", step.sql)]
     with psycopg.connect(server, autocommit=True) as connection:

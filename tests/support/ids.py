@@ -6,7 +6,7 @@ import hashlib
 from datetime import datetime
 from uuid import UUID
 
-from keepward.model.value import to_micros
+from keepward.core.value import to_micros
 
 
 class CountingIds:

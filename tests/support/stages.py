@@ -9,10 +9,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from keepward.model.commit import CommitDetails, Reason, Receipt, Step
-from keepward.model.memory import Kind, Record, Tier
-from keepward.model.proposal import Waiting, digest_of
-from keepward.model.trust import Actor, Trust
+from keepward.core.commit import CommitDetails, Reason, Receipt, Step
+from keepward.core.memory import Kind, Record, Tier
+from keepward.core.proposal import Waiting, digest_of
+from keepward.core.trust import Actor, Trust
 from keepward.ports.store import Features, Stage
 from keepward.ports.world import IdSource
 

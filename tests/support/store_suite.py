@@ -11,13 +11,13 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
+from keepward.core.commit import EMPTY_HASH, Head, recompute
+from keepward.core.memory import Status
+from keepward.core.proposal import Waiting
+from keepward.core.trust import Actor
 from keepward.errors import Conflict, InvalidInput, StaleVersion
-from keepward.model.commit import EMPTY_HASH, Head, recompute
-from keepward.model.memory import Status
-from keepward.model.proposal import Waiting
-from keepward.model.trust import Actor
-from keepward.store.documents import KeptText
-from keepward.store.store import Store
+from keepward.storage.documents import KeptText
+from keepward.storage.store import Store
 
 from .stages import Maker
 from .store_suite_jobs import JobsSuite

@@ -8,9 +8,9 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from keepward.model.job import LEASE, JobRow
-from keepward.model.memory import Status
-from keepward.store.store import Store
+from keepward.core.job import LEASE, JobRow
+from keepward.core.memory import Status
+from keepward.storage.store import Store
 
 from .stages import Maker
 from .store_suite_reads import TENANT, Ground

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from keepward.model.memory import Kind, Record, Sensitivity, Status, Tier
-from keepward.model.query import Filter
-from keepward.model.value import to_micros
+from keepward.core.memory import Kind, Record, Sensitivity, Status, Tier
+from keepward.core.query import Filter
+from keepward.core.value import to_micros
 from keepward.ports.store import Features, Stage
-from keepward.store.store import Store
-from keepward.store.writer import Writer
+from keepward.storage.store import Store
+from keepward.storage.writer import Writer
 
 from .stages import Maker
 

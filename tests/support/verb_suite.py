@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
+from keepward.core.change import Insert, Replace, Supersede
+from keepward.core.memory import Status, Tier
+from keepward.core.proposal import Committed, Duplicate, Quarantined, Refused
 from keepward.errors import Conflict, InvalidInput, NotFound, StaleVersion, Unauthorised
-from keepward.model.change import Insert, Replace, Supersede
-from keepward.model.memory import Status, Tier
-from keepward.model.proposal import Committed, Duplicate, Quarantined, Refused
 
 from .verb_suite_reads import AskingSuite
 

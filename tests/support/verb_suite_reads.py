@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from keepward.core.memory import Record
 from keepward.errors import ContextTooSmall, InvalidInput, NotFound
-from keepward.model.memory import Record
 
 #: Calls that take a limit, with what else they need.
 LIMITED: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {

@@ -16,12 +16,12 @@ from starlette.responses import JSONResponse, Response
 from starlette.testclient import TestClient
 
 from keepward import Actor, Memory, Policy
+from keepward.core import plain
 from keepward.http import ServerOptions, create_app
 from keepward.http.credentials import CSRF, Handle, Writes
 from keepward.http.reading import decode_cursor, encode_cursor, etag_of, not_modified, require_match
 from keepward.http.routes import KeepwardRoute
 from keepward.http.serving import Serving
-from keepward.model import plain
 
 BASE = "http://127.0.0.1:8321"
 JSON = {"Content-Type": "application/json"}

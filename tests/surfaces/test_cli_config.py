@@ -14,10 +14,10 @@ import pytest
 
 import keepward
 from keepward.config import ENVIRONMENT, SWITCHES, Settings, home, idle, load
+from keepward.core.memory import Access, Kind, Tier
+from keepward.core.policy import EthicsRule, Policy
+from keepward.core.trust import Trust
 from keepward.errors import InvalidInput
-from keepward.model.memory import Access, Kind, Tier
-from keepward.model.policy import EthicsRule, Policy
-from keepward.model.trust import Trust
 
 #: One value that is not the default for every field of a policy: TOML text, and what it means.
 CHOSEN = {

@@ -89,7 +89,7 @@ def test_a_database_out_of_reach_is_one_line_without_the_password(run, bad):
 
 
 def test_without_the_driver_it_says_what_to_install(run, monkeypatch):
-    monkeypatch.delitem(sys.modules, "keepward.store.postgres", raising=False)
+    monkeypatch.delitem(sys.modules, "keepward.storage.postgres", raising=False)
     monkeypatch.setitem(sys.modules, "psycopg", None)
     ran = run("remember", "Ana prefers tabs", "--db", "postgresql://ana@host/kept")
     assert (ran.code, "keepward[postgres]" in ran.err, ran.err.count("\n")) == (8, True, 1)

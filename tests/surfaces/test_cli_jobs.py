@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from keepward import Actor, Memory, Policy
-from keepward.model.job import SCHEDULES
+from keepward.core.job import SCHEDULES
 from support import tamper
 
 

@@ -15,13 +15,13 @@ from http_world import World, _scope
 from msgspec.structs import replace
 from starlette.testclient import TestClient
 
-from keepward.engine import explain
 from keepward.http.reading import Problem
 from keepward.http.server import bind, build, create_app, prepare
 from keepward.http.serving import Answered, Answers, Rates, ServerOptions, Serving
 from keepward.http.slots import CALL, COSTLY, STREAM, Slots
-from keepward.store.server_state import ServerState
-from keepward.store.verify import _Check as Check
+from keepward.services import explain
+from keepward.storage.server_state import ServerState
+from keepward.storage.verify import _Check as Check
 
 
 @pytest.fixture

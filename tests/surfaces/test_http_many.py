@@ -24,7 +24,7 @@ from keepward.http import ServerOptions, streams
 from keepward.http.credentials import CSRF, Sessions
 from keepward.http.server import build
 from keepward.http.serving import Answers, Rates
-from keepward.store.server_state import Kind, ServerState
+from keepward.storage.server_state import Kind, ServerState
 
 pytestmark = pytest.mark.slow
 
@@ -203,7 +203,7 @@ def test_a_call_of_the_protocol_of_agents_may_come_to_any_server(world):
 
 def test_without_a_key_a_server_remembers_for_itself(database):
     from keepward.http.serving import Serving
-    from keepward.store.store import open_store
+    from keepward.storage.store import open_store
 
     with open_store(database) as store:
         assert store.shared(time.monotonic) is None

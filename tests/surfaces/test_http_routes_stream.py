@@ -12,10 +12,10 @@ from http_world import World, called, events_of, streamed
 from starlette.requests import ClientDisconnect
 
 from keepward import Actor
-from keepward.engine.session import principal
 from keepward.http import streams
 from keepward.http.slots import IMPORT, STREAM
 from keepward.http.streams import AHEAD, Piped
+from keepward.services.session import principal
 from support import foreign
 
 

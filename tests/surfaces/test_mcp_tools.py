@@ -9,8 +9,8 @@ from mcp.shared.exceptions import MCPError
 from mcp_made import ERAS, ORDER, SECRET, call, opened, served, talk, told
 
 from keepward import Actor, Policy
+from keepward.embedding.tokens import EstimateCounter
 from keepward.mcp.profiles import NAMES, profile
-from keepward.models.tokens import EstimateCounter
 
 EIGHT = ["recall", "remember", "revise", "forget", "get_context", "history", "pending", "status"]
 FORBIDDEN = ("approve", "reject", "rollback", "contain", "erase", "restore", "token")

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from keepward import durable
-from keepward.model.blob import is_place
+from keepward.core.blob import is_place
 
 _LOCK = "lock"
 

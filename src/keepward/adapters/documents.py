@@ -16,8 +16,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from keepward import durable
+from keepward.core.identity import VERSION, edition_of
 from keepward.errors import InvalidInput
-from keepward.model.identity import VERSION, edition_of
 
 _NONE = "no identity document is set: make a text file and name it as `identity` in keepward.toml, or KEEPWARD_IDENTITY"
 

@@ -30,9 +30,9 @@ from pathlib import Path
 from typing import Any
 
 from keepward import durable, folders
+from keepward.core.commit import Head
+from keepward.core.serialization import hidden
 from keepward.errors import InvalidInput, ModelUnavailable, Tampered
-from keepward.model.codec import hidden
-from keepward.model.commit import Head
 from keepward.ports.world import Sort, Standing
 
 _RECORD = 72

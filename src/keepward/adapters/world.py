@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 from datetime import UTC, datetime
 
+from keepward.core.value import to_micros
 from keepward.locks import Lock
-from keepward.model.value import to_micros
 
 _COUNTER_BITS = 74
 

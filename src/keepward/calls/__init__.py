@@ -12,7 +12,7 @@ from inspect import CO_VARKEYWORDS, Parameter, signature
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from keepward import verbs
-from keepward.model.value import meant
+from keepward.core.value import meant
 from keepward.verbs import Request
 
 if TYPE_CHECKING:

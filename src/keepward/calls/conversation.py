@@ -8,17 +8,17 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
 from keepward.calls import Calls, sends
-from keepward.model.memory import Tier
-from keepward.model.policy import Policy
-from keepward.model.trust import Trust
+from keepward.core.memory import Tier
+from keepward.core.policy import Policy
+from keepward.core.trust import Trust
 
 if TYPE_CHECKING:
     from typing import Self
 
     from keepward.calls.use import Use
-    from keepward.model.compiled import CompiledContext
-    from keepward.model.memory import Record
-    from keepward.model.talk import Added
+    from keepward.core.compiled import CompiledContext
+    from keepward.core.memory import Record
+    from keepward.core.messages import Added
 
 #: Least turns of a summary, and characters of each in it: the most, and the least where there are many.
 FEWEST, QUOTE, LEAST = 3, 160, 60

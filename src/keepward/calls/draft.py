@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Unpack
 
+from keepward.core.change import KEEP, AppendFields, Change, Insert, InsertFields, ReplaceFields, TierName
+from keepward.core.proposal import Outcome
+from keepward.core.value import Duration
 from keepward.errors import Conflict
-from keepward.model.change import KEEP, AppendFields, Change, Insert, InsertFields, ReplaceFields, TierName
-from keepward.model.proposal import Outcome
-from keepward.model.value import Duration
 from keepward.verbs import write
 
 if TYPE_CHECKING:

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from keepward import verbs
 from keepward.calls import Calls, sends
-from keepward.model.change import KEEP, ContentTypeName, KindName, ReplaceFields, TierName
-from keepward.model.value import Duration
+from keepward.core.change import KEEP, ContentTypeName, KindName, ReplaceFields, TierName
+from keepward.core.value import Duration
 from keepward.verbs.arguments import texts
 
 if TYPE_CHECKING:
-    from keepward.model.commit import Receipt
-    from keepward.model.copies import Adoption
-    from keepward.model.job import Alike, JobState, Run
-    from keepward.model.journal import (
+    from keepward.core.commit import Receipt
+    from keepward.core.copies import Adoption
+    from keepward.core.job import Alike, JobState, Run
+    from keepward.core.journal import (
         Bisection,
         Blame,
         CommitView,
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
         Rollback,
         Verification,
     )
-    from keepward.model.proposal import Background, Decided, Outcome, Queue, Waiting
-    from keepward.model.query import AsOf, Purpose, Reinforced, Training
-    from keepward.model.trust import Issued, Token
+    from keepward.core.proposal import Background, Decided, Outcome, Queue, Waiting
+    from keepward.core.query import AsOf, Purpose, Reinforced, Training
+    from keepward.core.trust import Issued, Token
     from keepward.verbs.erase import Reason
 
 

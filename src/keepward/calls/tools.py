@@ -12,9 +12,9 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
+from keepward.core.trust import Actor
+from keepward.core.value import Value, chosen, unknown
 from keepward.errors import InvalidInput, KeepwardError
-from keepward.model.trust import Actor
-from keepward.model.value import Value, chosen, unknown
 
 if TYPE_CHECKING:
     from keepward.mcp.tool import Tool

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 from keepward import verbs
 from keepward.calls import sends, sharing, taking
 from keepward.calls.conversation import Talks
-from keepward.model.change import (
+from keepward.core.change import (
     KEEP,
     AppendFields,
     Change,
@@ -20,21 +20,21 @@ from keepward.model.change import (
     ReplaceFields,
     TierName,
 )
-from keepward.model.value import Duration
+from keepward.core.value import Duration
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from keepward.calls.draft import Draft
-    from keepward.model.blob import Blob
-    from keepward.model.browse import Activity, Facets, Lineage, Sources
-    from keepward.model.commit import ReceiptKind, ReceiptPage
-    from keepward.model.compiled import CompiledContext, Explanation, Replayed, TokenCount
-    from keepward.model.identity import Identity
-    from keepward.model.journal import Check, Version
-    from keepward.model.memory import Record
-    from keepward.model.proposal import Outcome
-    from keepward.model.query import AsOf, Feedback, Memories, Order, Purpose, Ranking, Recall
+    from keepward.core.blob import Blob
+    from keepward.core.browse import Activity, Facets, Lineage, Sources
+    from keepward.core.commit import ReceiptKind, ReceiptPage
+    from keepward.core.compiled import CompiledContext, Explanation, Replayed, TokenCount
+    from keepward.core.identity import Identity
+    from keepward.core.journal import Check, Version
+    from keepward.core.memory import Record
+    from keepward.core.proposal import Outcome
+    from keepward.core.query import AsOf, Feedback, Memories, Order, Purpose, Ranking, Recall
     from keepward.verbs.fields import Format, Sort
 
 

@@ -17,10 +17,10 @@ from keepward.place import Database
 
 if TYPE_CHECKING:
     from keepward.cli.screen import Screen
+    from keepward.core.trust import Token
     from keepward.http.serving import ServerOptions
     from keepward.mcp.connect import Client, Standing
     from keepward.memory import Memory
-    from keepward.model.trust import Token
 
 #: The store of `serve --demo` where none is named.
 DEMO = Path("demo") / "keepward.db"

@@ -27,8 +27,8 @@ from keepward.place import Place, address, place_of
 if TYPE_CHECKING:
     from keepward.cli.screen import Screen
     from keepward.config import Settings
+    from keepward.core.trust import Actor
     from keepward.memory import Memory
-    from keepward.model.trust import Actor
 
 T = TypeVar("T")
 #: Who a command is by default: agents propose and read, the person at the terminal decides.
@@ -151,8 +151,8 @@ class Call:
             raise Unauthorised("KEEPWARD_TOKEN says who asks and where; leave out --as, --tenant and --scope")
         who = None if token else self.principal(duty)
         from keepward.config import home, make_room
+        from keepward.core.trust import ActorKind
         from keepward.memory import Memory, inspecting
-        from keepward.model.trust import ActorKind
 
         made = make_room(self.path, self.environ) if missing and isinstance(self.path, Path) else ()
         try:
@@ -211,7 +211,7 @@ class Call:
         """Say once what became of the proposals of the agent that calls, where that went against them."""
         if self.quiet or memory.actor.may_decide:
             return
-        from keepward.model.proposal import AGAINST
+        from keepward.core.proposal import AGAINST
 
         try:
             decided = memory.notices()
@@ -262,15 +262,15 @@ def data_of(result: Any, *without: str, **more: Any) -> dict[str, Any]:
 
 def as_json(value: Any) -> Any:
     """Return a value as `--json` prints it; see ``data_of``."""
-    from keepward.model.plain import plain
+    from keepward.core.plain import plain
 
     return plain(value, _of)
 
 
 def _of(value: Any) -> Any:
-    from keepward.model.commit import Commit, Receipt
-    from keepward.model.journal import CommitView, Difference
-    from keepward.model.memory import Record
+    from keepward.core.commit import Commit, Receipt
+    from keepward.core.journal import CommitView, Difference
+    from keepward.core.memory import Record
 
     match value:
         case Commit() | Receipt():
@@ -299,7 +299,7 @@ def named_actor(name: str) -> Actor:
         InvalidInput: another kind, or a name that is not 1 to 64 printable characters.
         Unauthorised: an operator or reviewer of another name than the login's.
     """
-    from keepward.model.trust import Actor
+    from keepward.core.trust import Actor
 
     kind, colon, own = name.partition(":")
     if kind not in _RANK or (colon and not (0 < len(own) <= 64 and own.isprintable() and own == own.strip())):

@@ -20,7 +20,7 @@ import click
 
 from keepward import errors
 from keepward.cli.call import Answer, Call
-from keepward.model.query import check_limit
+from keepward.core.query import check_limit
 
 EXIT_CODES = {
     0: "done; a write was committed, or the same was already remembered",

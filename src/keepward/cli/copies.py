@@ -19,14 +19,14 @@ from keepward.cli.call import Answer, Call, data_of
 from keepward.cli.command import argument, command, option
 from keepward.cli.review import APPLY, memories
 from keepward.cli.store import show_faults
+from keepward.core.value import counted
 from keepward.errors import Conflict, InvalidInput
-from keepward.model.value import counted
 
 if TYPE_CHECKING:
     from keepward.cli.screen import Screen
+    from keepward.core.proposal import Outcome
     from keepward.interchange.imports import Imported
     from keepward.memory import Memory
-    from keepward.model.proposal import Outcome
 
 #: What became of a message or a fact, in words.
 _ADDED = {"committed": "committed", "duplicate": "known", "quarantined": "held for review", "refused": "refused"}
@@ -313,9 +313,9 @@ def import_(call: Call, path: str, format: str, dry_run: bool, **how: Any) -> An
     memory server, a LangGraph store, folders of Markdown such as Obsidian's, basic-memory's and Claude Code's,
     messages, and our own. It comes in as an agent's; `keepward restore-export` brings back an export as it was.
     """
+    from keepward.core.value import unknown
     from keepward.interchange import FORMATS, load
     from keepward.interchange.imports import holds_items
-    from keepward.model.value import unknown
 
     if format not in FORMATS:
         raise InvalidInput(f"--from: {unknown('format', format, FORMATS)}")

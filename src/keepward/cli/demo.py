@@ -26,14 +26,14 @@ from keepward.cli.command import command
 from keepward.cli.memories import compiled_data, show_written
 from keepward.cli.review import memories, rollback_data, show_proposal, show_rollback
 from keepward.cli.store import show_verification, verification_data
+from keepward.core.patterns import table
 from keepward.errors import InvalidInput, Unauthorised
-from keepward.model.patterns import table
 from keepward.place import Place, address, place_of
 
 if TYPE_CHECKING:
     from keepward.cli.screen import Screen
+    from keepward.core.trust import Actor
     from keepward.memory import Memory
-    from keepward.model.trust import Actor
 
 #: What stands for the planted key (3).
 _KEY = "[a cloud access key]"

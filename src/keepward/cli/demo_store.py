@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any
 
 from keepward.cli.call import named_actor
 from keepward.cli.demo import leave_waiting, play
-from keepward.model.patterns import table
+from keepward.core.patterns import table
 from keepward.place import Place, address
 
 if TYPE_CHECKING:
+    from keepward.core.memory import Record
+    from keepward.core.trust import Actor
     from keepward.memory import Memory
-    from keepward.model.memory import Record
-    from keepward.model.trust import Actor
 
 #: How far back the first day lies, and how long the play of the demo and the last proposals lie back.
 WEEKS = 6

@@ -69,9 +69,9 @@ def _opened(call: Call, without: Call, agent: str) -> Memory:
     memory, secret = without.memory(create=True), call.environ.get("KEEPWARD_TOKEN")
     if not secret:
         return memory
+    from keepward.core.trust import hash_of
     from keepward.mcp.server import as_agent
     from keepward.memory import session_of
-    from keepward.model.trust import hash_of
 
     if session_of(memory).store.token_by_hash(hash_of(secret)) is None:
         return memory

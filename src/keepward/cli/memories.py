@@ -18,16 +18,16 @@ from typing import TYPE_CHECKING, Any
 from keepward import durable
 from keepward.cli.call import Answer, Call, as_json, data_of, text_of
 from keepward.cli.command import argument, command, option
+from keepward.core.proposal import is_for_import
+from keepward.core.value import redaction
 from keepward.errors import InvalidInput, StaleVersion, Unauthorised
-from keepward.model.proposal import is_for_import
-from keepward.model.value import redaction
 
 if TYPE_CHECKING:
     from keepward.cli.screen import Screen
+    from keepward.core.blob import Blob
+    from keepward.core.proposal import Outcome
+    from keepward.core.query import Memories, Recall
     from keepward.memory import Memory
-    from keepward.model.blob import Blob
-    from keepward.model.proposal import Outcome
-    from keepward.model.query import Memories, Recall
 
 MEMORY = argument("ID", "Its id, the first letters of it (8 or more), or its key.", "memory_id")
 REASON = option("--reason", "Why; it stands in the journal.", "TEXT", default="")
@@ -338,7 +338,7 @@ def blob(call: Call, action: str, target: str, out: str | None, media_type: str 
 
 
 def _content_of(file: str) -> bytes:
-    from keepward.model.blob import LIMIT
+    from keepward.core.blob import LIMIT
 
     if file == "-":
         return sys.stdin.buffer.read(LIMIT + 1)
@@ -563,7 +563,7 @@ def history(call: Call, memory_id: str) -> Answer:
 
 
 def _version(each: Any) -> dict[str, Any]:
-    from keepward.model.commit import Step
+    from keepward.core.commit import Step
 
     step = Step(op=each.op, before=each.before, after=each.record).to_dict()
     del step["id"]

@@ -25,13 +25,13 @@ from keepward.cli.memories import (
     sort_of,
     written,
 )
+from keepward.core.value import counted
 from keepward.errors import InvalidInput, KeepwardError
-from keepward.model.value import counted
 
 if TYPE_CHECKING:
     from keepward.cli.screen import Screen
+    from keepward.core.commit import Receipt
     from keepward.memory import Memory
-    from keepward.model.commit import Receipt
 
 IDS = argument("ID...", "Ids of proposals.", "ids")
 #: Proposals from which their number is said below them.

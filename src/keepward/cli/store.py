@@ -11,12 +11,12 @@ from keepward.cli.call import Answer, Call, as_json, data_of, owner_token
 from keepward.cli.command import argument, command, option
 from keepward.cli.memories import minute
 from keepward.cli.review import expired_undecided
+from keepward.core.value import counted
 from keepward.errors import Conflict, InvalidInput, StoreUnavailable, Unauthorised
-from keepward.model.value import counted
 
 if TYPE_CHECKING:
     from keepward.cli.screen import Screen
-    from keepward.model.trust import Token
+    from keepward.core.trust import Token
 
 
 @command()

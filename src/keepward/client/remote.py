@@ -27,17 +27,17 @@ from keepward.calls.use import Use
 from keepward.client import wire
 from keepward.client.transport import PAUSE, Answer, Transport, answer_of, reading
 from keepward.client.wire import Draft
+from keepward.core.commit import Reason
+from keepward.core.copies import ExportPlan, RestoredExport
+from keepward.core.trust import Actor
 from keepward.errors import InvalidInput, KeepwardError, StoreError, StoreUnavailable
-from keepward.model.commit import Reason
-from keepward.model.copies import ExportPlan, RestoredExport
-from keepward.model.trust import Actor
 from keepward.results import UNREADABLE, error_of, from_json, read_json
 from keepward.verbs.arguments import typed
 
 if TYPE_CHECKING:
     from typing import Self
 
-    from keepward.model.proposal import Shown, Waiting
+    from keepward.core.proposal import Shown, Waiting
     from keepward.verbs import Request
 
 #: Bytes read from a file at a time.
@@ -156,7 +156,7 @@ class Client(Use, Govern):
 
         It is computed here, from what was read; the server is not asked.
         """
-        from keepward.engine.waiting import for_review
+        from keepward.services.waiting import for_review
 
         return for_review(item)
 

@@ -21,9 +21,9 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
+from keepward.core.trust import parse_scope, parse_tenant
+from keepward.core.value import is_loopback
 from keepward.errors import InvalidInput, StoreError, StoreUnavailable
-from keepward.model.trust import parse_scope, parse_tenant
-from keepward.model.value import is_loopback
 from keepward.results import UNREADABLE, error_of
 
 if TYPE_CHECKING:

@@ -27,13 +27,13 @@ import msgspec
 from keepward.adapters.world import RandomIds, SystemClock
 from keepward.calls.draft import Draft as LocalDraft
 from keepward.client.transport import Answer, Transport, answer_of
+from keepward.core.blob import Blob, parse_ref, ref_of
+from keepward.core.change import KEEP, Change, Insert, InsertFields, Revert, operation
+from keepward.core.journal import Verification
+from keepward.core.memory import Record
+from keepward.core.proposal import Decided, Outcome
+from keepward.core.query import MOST_HITS, Memories, Recall, check_limit, check_names
 from keepward.errors import InvalidInput, KeepwardError, StaleVersion, Tampered
-from keepward.model.blob import Blob, parse_ref, ref_of
-from keepward.model.change import KEEP, Change, Insert, InsertFields, Revert, operation
-from keepward.model.journal import Verification
-from keepward.model.memory import Record
-from keepward.model.proposal import Decided, Outcome
-from keepward.model.query import MOST_HITS, Memories, Recall, check_limit, check_names
 from keepward.results import from_json, read_json
 from keepward.verbs import Request, arguments, journal, read, review, upkeep, verb_of, write
 

@@ -3,7 +3,7 @@
 from keepward.context.compiler import compile_context, memory_block, snapshot
 from keepward.context.render import replay
 from keepward.context.sections import Candidate, Compiled, Inputs, Screened
-from keepward.model.compiled import Excluded, Item, Replayed, Section
+from keepward.core.compiled import Excluded, Item, Replayed, Section
 
 __all__ = [
     "Candidate",

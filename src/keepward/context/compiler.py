@@ -25,12 +25,12 @@ from keepward.context.entries import Entry, Key, consider, eviction, folded, in_
 from keepward.context.lines import document, line_of, tidy
 from keepward.context.render import Rendered, Tally, digest, render, tally, with_documents
 from keepward.context.sections import SECTIONS, Compiled, Inputs, newest_rules
+from keepward.core.commit import Reason
+from keepward.core.compiled import Excluded, Item, Section
+from keepward.core.memory import Kind, Tier
+from keepward.core.serialization import canonical
+from keepward.core.value import to_micros
 from keepward.errors import ContextTooSmall
-from keepward.model.codec import canonical
-from keepward.model.commit import Reason
-from keepward.model.compiled import Excluded, Item, Section
-from keepward.model.memory import Kind, Tier
-from keepward.model.value import to_micros
 
 #: Why most of what stays out does.
 NO_ROOM = reason("budget", "there was no room for it")

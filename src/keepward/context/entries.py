@@ -19,11 +19,11 @@ from msgspec.structs import replace
 
 from keepward.context.lines import Line
 from keepward.context.sections import ORDER, Candidate, Inputs, is_turn, origin_order
-from keepward.model.commit import Reason
-from keepward.model.compiled import Mask
-from keepward.model.memory import Kind, Record, Sensitivity, Status, Tier, confidence_at, is_textless
-from keepward.model.trust import SOURCES, Trust
-from keepward.model.value import to_micros
+from keepward.core.commit import Reason
+from keepward.core.compiled import Mask
+from keepward.core.memory import Kind, Record, Sensitivity, Status, Tier, confidence_at, is_textless
+from keepward.core.trust import SOURCES, Trust
+from keepward.core.value import to_micros
 
 #: Id and version of a memory.
 Key: TypeAlias = tuple[str, int]

@@ -16,12 +16,12 @@ from datetime import date
 from functools import lru_cache
 from typing import NamedTuple
 
-from keepward.model import letters
-from keepward.model.compiled import Mask
-from keepward.model.memory import CORE_BLOCKS, ContentType, Kind, Record
-from keepward.model.patterns import regex
-from keepward.model.query import CONTEXT_LEGEND
-from keepward.model.trust import Trust
+from keepward.core import letters
+from keepward.core.compiled import Mask
+from keepward.core.memory import CORE_BLOCKS, ContentType, Kind, Record
+from keepward.core.patterns import regex
+from keepward.core.query import CONTEXT_LEGEND
+from keepward.core.trust import Trust
 
 #: Stands where an erased memory or a lost document stood.
 TOMBSTONE = "[erased]"

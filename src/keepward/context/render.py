@@ -18,8 +18,8 @@ from typing import Any, TypeAlias
 
 from keepward.context.lines import HEADING, LEGEND, Line, document, label, line_of
 from keepward.context.sections import PREFIX, Format
-from keepward.model.compiled import Replayed
-from keepward.model.memory import Record
+from keepward.core.compiled import Replayed
+from keepward.core.memory import Record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
-from keepward.model.commit import Reason
-from keepward.model.compiled import Excluded, Mask, Section
-from keepward.model.memory import CORE_BLOCKS, Kind, Record, Tier
-from keepward.model.policy import Policy
-from keepward.model.trust import SHARED, Trust, in_task
-from keepward.model.value import to_micros
+from keepward.core.commit import Reason
+from keepward.core.compiled import Excluded, Mask, Section
+from keepward.core.memory import CORE_BLOCKS, Kind, Record, Tier
+from keepward.core.policy import Policy
+from keepward.core.trust import SHARED, Trust, in_task
+from keepward.core.value import to_micros
 
 Format = Literal["markdown", "messages"]
 FORMATS: tuple[Format, ...] = ("markdown", "messages")

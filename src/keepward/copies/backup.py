@@ -19,24 +19,24 @@ from typing import Any
 
 from keepward import durable
 from keepward.copies.erasures import carry_out_again, list_again, replay_into
-from keepward.engine import blobs
-from keepward.engine.credentials import disown, revoke_again
-from keepward.engine.session import Engine, Session
+from keepward.core.blob import Kept
+from keepward.core.commit import Head
+from keepward.core.copies import AdoptedBlock, AdoptedToken, Adoption, Backup, Restored
+from keepward.core.memory import Tier
+from keepward.core.proposal import Waiting
+from keepward.core.query import Filter
+from keepward.core.serialization import canonical, digest, hidden
+from keepward.core.trust import Actor, Token
+from keepward.core.value import to_micros
 from keepward.errors import Conflict, StoreUnavailable, Tampered, Unauthorised
-from keepward.model.blob import Kept
-from keepward.model.codec import canonical, digest, hidden
-from keepward.model.commit import Head
-from keepward.model.copies import AdoptedBlock, AdoptedToken, Adoption, Backup, Restored
-from keepward.model.memory import Tier
-from keepward.model.proposal import Waiting
-from keepward.model.query import Filter
-from keepward.model.trust import Actor, Token
-from keepward.model.value import to_micros
 from keepward.open import anchor_in, bare_engine, blobs_of
 from keepward.ports.world import BlobStore
-from keepward.store.file import accept, bring_back, id_file, rename
-from keepward.store.sqlite import remove
-from keepward.store.store import Store, open_copy
+from keepward.services import blobs
+from keepward.services.session import Engine, Session
+from keepward.services.tokens import disown, revoke_again
+from keepward.storage.file import accept, bring_back, id_file, rename
+from keepward.storage.sqlite import remove
+from keepward.storage.store import Store, open_copy
 
 #: Said of a backup of which this machine's lists know nothing.
 FORGOTTEN = (

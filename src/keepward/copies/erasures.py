@@ -17,19 +17,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from keepward.engine import traces as certificate
-from keepward.engine.blobs import clean
-from keepward.engine.credentials import revoke_again
-from keepward.engine.erase import erase, replay
-from keepward.engine.index import Indexes
-from keepward.engine.session import Engine, Session
+from keepward.core.journal import Erased, Selection
+from keepward.core.serialization import hidden
+from keepward.core.trust import Actor, ActorKind, Rights
 from keepward.errors import KeepwardError
-from keepward.model.codec import hidden
-from keepward.model.journal import Erased, Selection
-from keepward.model.trust import Actor, ActorKind, Rights
 from keepward.open import blobs_of
-from keepward.store.documents import KeptText
-from keepward.store.store import open_copy
+from keepward.services import traces as certificate
+from keepward.services.blobs import clean
+from keepward.services.erase import erase, replay
+from keepward.services.index import Indexes
+from keepward.services.session import Engine, Session
+from keepward.services.tokens import revoke_again
+from keepward.storage.documents import KeptText
+from keepward.storage.store import open_copy
 
 logger = logging.getLogger(__name__)
 

@@ -16,13 +16,13 @@ from contextlib import closing
 from pathlib import Path
 
 from keepward.copies.erasures import list_again
-from keepward.engine import blobs
-from keepward.engine.session import Engine
+from keepward.core.copies import Moved, MovedTenant
 from keepward.errors import InvalidInput, StoreUnavailable, Tampered
-from keepward.model.copies import Moved, MovedTenant
 from keepward.open import anchor_in, bare_engine, blobs_of
 from keepward.place import address, place_of
-from keepward.store.store import Store, open_store
+from keepward.services import blobs
+from keepward.services.session import Engine
+from keepward.storage.store import Store, open_store
 
 _log = logging.getLogger(__name__)
 #: Done so far, of so many: tenants, blobs and the tenants that are verified.

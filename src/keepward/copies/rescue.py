@@ -19,30 +19,30 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from keepward.engine.blobs import put
-from keepward.engine.commit import store_steps
-from keepward.engine.index import reindex
-from keepward.engine.session import Session
-from keepward.engine.traces import erased_commitments
+from keepward.core.blob import PREFIX, place
+from keepward.core.commit import EMPTY_HASH, OWN, Commit, Event, Step, decode_details, parse_place
+from keepward.core.copies import Rescued, RescuedTenant
+from keepward.core.memory import Record, Status
+from keepward.core.query import Filter
+from keepward.core.serialization import decode_record
+from keepward.core.trust import Actor
+from keepward.core.value import from_micros
 from keepward.errors import InvalidInput, KeepwardError, StoreUnavailable, Unauthorised
-from keepward.model.blob import PREFIX, place
-from keepward.model.codec import decode_record
-from keepward.model.commit import EMPTY_HASH, OWN, Commit, Event, Step, decode_details, parse_place
-from keepward.model.copies import Rescued, RescuedTenant
-from keepward.model.memory import Record, Status
-from keepward.model.query import Filter
-from keepward.model.trust import Actor
-from keepward.model.value import from_micros
 from keepward.open import anchor_in, blobs_of, open_engine
 from keepward.ports.world import Clock, IdSource
-from keepward.store.damaged import read_damaged
-from keepward.store.erasing import empty_places
-from keepward.store.file import id_file
-from keepward.store.journal import commit_held, event_of, payload_fits
-from keepward.store.rows import CommitRow, EventRow, flaw_of_event
-from keepward.store.seals import Sealer
-from keepward.store.sql import Row
-from keepward.store.sqlite import remove
+from keepward.services.blobs import put
+from keepward.services.commit import store_steps
+from keepward.services.index import reindex
+from keepward.services.session import Session
+from keepward.services.traces import erased_commitments
+from keepward.storage.damaged import read_damaged
+from keepward.storage.erasing import empty_places
+from keepward.storage.file import id_file
+from keepward.storage.journal import commit_held, event_of, payload_fits
+from keepward.storage.rows import CommitRow, EventRow, flaw_of_event
+from keepward.storage.seals import Sealer
+from keepward.storage.sql import Row
+from keepward.storage.sqlite import remove
 
 _REF = re.compile(rb'"blob":"(sha256:[0-9a-f]{64})"')
 _REASON = "rescued from a damaged store: newer than the first commit that did not hold"

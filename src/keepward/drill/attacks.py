@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from keepward.core.policy import Policy
+from keepward.core.trust import Actor
 from keepward.drill.target import Target
 from keepward.errors import KeepwardError
 from keepward.interchange import load
 from keepward.memory import Memory
-from keepward.model.policy import Policy
-from keepward.model.trust import Actor
 
 #: A word that no memory holds, so that what an attack writes can be told apart.
 WORD = "quillzephyr"

@@ -20,10 +20,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from keepward.core.policy import Policy
 from keepward.drill.attacks import ATTACKS, Attack, DrillStore
 from keepward.drill.target import DatabaseTarget, Target
 from keepward.errors import KeepwardError
-from keepward.model.policy import Policy
 from keepward.place import Database, Place
 
 #: ``fired``: the defence held. ``breached``: it did not. ``inconclusive``: the attack could not have succeeded.

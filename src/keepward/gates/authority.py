@@ -17,12 +17,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from keepward.gates.verdict import Case, Quarantine, Refuse, Rewrite, Verdict, View, reasons_of, takes_back
-from keepward.model import change as ask
-from keepward.model.commit import Reason
-from keepward.model.memory import CORE_BLOCKS, Access, Kind, Record, Stability, Tier
-from keepward.model.policy import Policy, access_for
-from keepward.model.trust import SOURCES, ActorKind, Rights, Trust, default_source, trust_of, visible_from
+from keepward.core import change as ask
+from keepward.core.commit import Reason
+from keepward.core.memory import CORE_BLOCKS, Access, Kind, Record, Stability, Tier
+from keepward.core.policy import Policy, access_for
+from keepward.core.trust import SOURCES, ActorKind, Rights, Trust, default_source, trust_of, visible_from
+from keepward.gates.gate_types import Case, Quarantine, Refuse, Rewrite, Verdict, View, reasons_of, takes_back
 
 _reason = reasons_of("authority")
 #: How a message names an origin.

@@ -22,13 +22,18 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from keepward.gates.detect import injection as orders
-from keepward.gates.detect import noise as journal
-from keepward.gates.detect import privacy as identifiers
-from keepward.gates.detect import secrets as credentials
-from keepward.gates.detect.engine import Finding, redact
-from keepward.gates.detect.text import Text
-from keepward.gates.verdict import (
+from keepward.core.change import SAYING, Append
+from keepward.core.commit import Reason
+from keepward.core.memory import Kind, Record, Sensitivity, Stability, Tier
+from keepward.core.policy import Policy
+from keepward.core.trust import ActorKind, Trust
+from keepward.gates.detectors import injection as orders
+from keepward.gates.detectors import noise as journal
+from keepward.gates.detectors import pii as identifiers
+from keepward.gates.detectors import secrets as credentials
+from keepward.gates.detectors.matcher import Finding, redact
+from keepward.gates.detectors.normalize import Text
+from keepward.gates.gate_types import (
     HANDLES,
     NAMES,
     Case,
@@ -44,11 +49,6 @@ from keepward.gates.verdict import (
     named,
     reasons_of,
 )
-from keepward.model.change import SAYING, Append
-from keepward.model.commit import Reason
-from keepward.model.memory import Kind, Record, Sensitivity, Stability, Tier
-from keepward.model.policy import Policy
-from keepward.model.trust import ActorKind, Trust
 
 #: What can be told from an id for certain.
 _PLAIN = frozenset({"email", "phone", "iban", "us_ssn", "payment_card"})

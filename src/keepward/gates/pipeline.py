@@ -16,14 +16,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from keepward.core.change import Revert
+from keepward.core.commit import Reason
+from keepward.core.memory import Record
+from keepward.core.policy import Policy
 from keepward.gates import content, state
 from keepward.gates.authority import authority
-from keepward.gates.shape import shape
-from keepward.gates.verdict import Case, Gate, Quarantine, Refuse, Same, Verdict, View
-from keepward.model.change import Revert
-from keepward.model.commit import Reason
-from keepward.model.memory import Record
-from keepward.model.policy import Policy
+from keepward.gates.gate_types import Case, Gate, Quarantine, Refuse, Same, Verdict, View
+from keepward.gates.validation import shape
 
 logger = logging.getLogger(__name__)
 

@@ -14,14 +14,14 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from keepward.gates.detect.likeness import Form, alike, match, normalise
-from keepward.gates.verdict import Case, Quarantine, Refuse, Rewrite, Same, Verdict, View, reasons_of
-from keepward.model.change import SAYING, Insert, Move, Promote, Restore
-from keepward.model.commit import Reason
-from keepward.model.fold import content
-from keepward.model.memory import ContentType, Kind, Record, Tier, confidence_at
-from keepward.model.policy import Policy
-from keepward.model.trust import ActorKind, Trust
+from keepward.core.change import SAYING, Insert, Move, Promote, Restore
+from keepward.core.commit import Reason
+from keepward.core.memory import ContentType, Kind, Record, Tier, confidence_at
+from keepward.core.policy import Policy
+from keepward.core.reducer import content
+from keepward.core.trust import ActorKind, Trust
+from keepward.gates.detectors.near_duplicate import Form, alike, match, normalise
+from keepward.gates.gate_types import Case, Quarantine, Refuse, Rewrite, Same, Verdict, View, reasons_of
 
 #: Neighbours looked at for a likeness worth a word.
 NEAREST = 1

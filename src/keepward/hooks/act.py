@@ -25,9 +25,9 @@ from keepward.calls.conversation import sum_up
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from keepward.core.compiled import CompiledContext
     from keepward.hooks.events import Event
     from keepward.memory import Memory
-    from keepward.model.compiled import CompiledContext
 
 #: Tokens of what is put in at the start of a session, and at a prompt.
 START, PROMPT = 1_500, 600

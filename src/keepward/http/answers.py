@@ -19,6 +19,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from keepward.calls import send
+from keepward.core import plain as present
+from keepward.core.change import BOOKKEEPING
+from keepward.core.commit import Receipt
+from keepward.core.memory import Record
+from keepward.core.proposal import Committed, Decided, Duplicate, Outcome, Quarantined, Refused, Waiting, is_for_import
+from keepward.core.query import MOST_HITS, Memories, Recall
+from keepward.core.trust import Token
+from keepward.core.value import parse_instant
 from keepward.errors import InvalidInput, KeepwardError, NotFound, StaleVersion, Unauthorised
 from keepward.http.credentials import serving_of
 from keepward.http.models import names_moment
@@ -38,14 +46,6 @@ from keepward.http.reading import (
     seq_of,
 )
 from keepward.memory import Memory, session_of
-from keepward.model import plain as present
-from keepward.model.change import BOOKKEEPING
-from keepward.model.commit import Receipt
-from keepward.model.memory import Record
-from keepward.model.proposal import Committed, Decided, Duplicate, Outcome, Quarantined, Refused, Waiting, is_for_import
-from keepward.model.query import MOST_HITS, Memories, Recall
-from keepward.model.trust import Token
-from keepward.model.value import parse_instant
 from keepward.results import to_json
 from keepward.verbs import Request as Asked
 from keepward.verbs import Verb, verb

@@ -29,12 +29,12 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.requests import Request, cookie_parser
 
-from keepward.engine.session import principal
+from keepward.core.trust import PREFIX, Actor, ActorKind, Rights
 from keepward.errors import KeepwardError, Unauthorised
 from keepward.http.reading import SCOPE, TENANT, Problem, problem_of
 from keepward.memory import Memory, inspecting
-from keepward.model.trust import PREFIX, Actor, ActorKind, Rights
-from keepward.store.server_state import Kind, ServerState
+from keepward.services.session import principal
+from keepward.storage.server_state import Kind, ServerState
 from keepward.verbs import Request as Asked
 from keepward.verbs.read import Find
 

@@ -32,9 +32,9 @@ from urllib.parse import unquote_to_bytes
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from keepward.core.value import is_loopback
 from keepward.http.reading import REQUEST, Problem
 from keepward.http.serving import LOOPBACK, RELEASED, ServerOptions, Serving, has_port
-from keepward.model.value import is_loopback
 
 logger = logging.getLogger("keepward.server")
 

@@ -21,9 +21,9 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import PydanticCustomError
 
-from keepward.model import change
-from keepward.model.patterns import table
-from keepward.model.value import no_such
+from keepward.core import change
+from keepward.core.patterns import table
+from keepward.core.value import no_such
 from keepward.verbs import MISSING, Argument, Judged, Limit, Verb, registry
 from keepward.verbs.fields import AS_OF_PATTERN, MANY, MOST, NEW_ID_PATTERN, WIRE, Digest, Id, Line, Scope, TierName
 

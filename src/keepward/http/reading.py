@@ -35,13 +35,13 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from keepward import errors
-from keepward.engine.parts import Unusable
+from keepward.core.memory import Record
+from keepward.core.patterns import table
+from keepward.core.serialization import encode_record
+from keepward.core.value import from_micros, no_such, to_micros
 from keepward.interchange import reading
 from keepward.mcp import turned_away
-from keepward.model.codec import encode_record
-from keepward.model.memory import Record
-from keepward.model.patterns import table
-from keepward.model.value import from_micros, no_such, to_micros
+from keepward.services.parts import Unusable
 from keepward.verbs.fields import PAGE
 
 #: Where a request is about, by header.

@@ -33,7 +33,10 @@ from starlette.routing import Match
 from starlette.types import Scope
 
 from keepward import verbs
-from keepward.engine.session import principal
+from keepward.core.copies import ExportPlan, RestoredExport
+from keepward.core.job import Alike, JobState, Run
+from keepward.core.journal import Check, Difference, Erasure
+from keepward.core.proposal import Outcome
 from keepward.errors import KeepwardError
 from keepward.http import answers, schemas, slots, streams, tending
 from keepward.http.answers import OVER_HTTP, Call
@@ -53,10 +56,7 @@ from keepward.http.reading import (
 from keepward.http.schemas import Written, answered, mirror, page
 from keepward.http.serving import HEADER, REPLAYED, Answered, fingerprint
 from keepward.http.telemetry import OPERATIONS
-from keepward.model.copies import ExportPlan, RestoredExport
-from keepward.model.job import Alike, JobState, Run
-from keepward.model.journal import Check, Difference, Erasure
-from keepward.model.proposal import Outcome
+from keepward.services.session import principal
 from keepward.verbs import MISSING, Judged, Limit, Verb, fields, registry
 
 

@@ -21,18 +21,18 @@ from typing import Annotated, Any, Literal, Union
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
+from keepward.core.commit import Commit as CommitHeader
+from keepward.core.commit import CommitDetails, Reason, Receipt, Step
+from keepward.core.journal import CommitView, Difference, Erased, Rollback, Version
+from keepward.core.memory import Record
+from keepward.core.patterns import table
+from keepward.core.plain import SHAPES, FieldChange, Key, keys_of
+from keepward.core.proposal import Committed, Duplicate, Quarantined, Refused, Shown, Waiting
+from keepward.core.query import Hit as FoundHit
+from keepward.core.query import Recall
+from keepward.core.trust import Actor, Token, Trust
+from keepward.core.value import Data
 from keepward.http.reading import MEDIA_TYPE
-from keepward.model.commit import Commit as CommitHeader
-from keepward.model.commit import CommitDetails, Reason, Receipt, Step
-from keepward.model.journal import CommitView, Difference, Erased, Rollback, Version
-from keepward.model.memory import Record
-from keepward.model.patterns import table
-from keepward.model.plain import SHAPES, FieldChange, Key, keys_of
-from keepward.model.proposal import Committed, Duplicate, Quarantined, Refused, Shown, Waiting
-from keepward.model.query import Hit as FoundHit
-from keepward.model.query import Recall
-from keepward.model.trust import Actor, Token, Trust
-from keepward.model.value import Data
 from keepward.results import BESIDE, VERSION, WHOLE
 
 Instant = Annotated[str, Field(json_schema_extra={"format": "date-time"})]

@@ -38,7 +38,6 @@ from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Scope
 
 from keepward.config import Settings
-from keepward.engine.session import principal
 from keepward.errors import InvalidInput, KeepwardError
 from keepward.http.credentials import (
     SESSION_TERM,
@@ -61,6 +60,7 @@ from keepward.http.slots import CALL, STREAM
 from keepward.http.telemetry import logging_to
 from keepward.memory import Memory
 from keepward.place import Place
+from keepward.services.session import principal
 
 FOLDER = Path(__file__).parent / "page"
 _TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "txt": "text/plain"}

@@ -34,17 +34,17 @@ from starlette.types import Scope
 
 from keepward import deadline, guesses
 from keepward.config import ServerSettings, Settings
-from keepward.engine.session import principal
+from keepward.core.trust import hash_of
+from keepward.core.value import is_loopback
 from keepward.errors import InvalidInput, KeepwardError, StoreUnavailable
 from keepward.http.credentials import Sessions
 from keepward.http.reading import Problem
 from keepward.http.slots import Slots, Work
 from keepward.http.telemetry import Meters, Spans, meters, spans
 from keepward.memory import Memory, bearer_of, shared_state
-from keepward.model.trust import hash_of
-from keepward.model.value import is_loopback
 from keepward.place import Place
-from keepward.store.server_state import Kind, ServerState, SharedState
+from keepward.services.session import principal
+from keepward.storage.server_state import Kind, ServerState, SharedState
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _EVERYWHERE = frozenset({"", "0.0.0.0", "::"})  # noqa: S104  to be refused without TLS, not bound

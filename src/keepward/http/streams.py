@@ -32,6 +32,8 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from keepward.core import plain
+from keepward.core.journal import CommitView
 from keepward.errors import KeepwardError, NotFound
 from keepward.http.answers import Call, failure, json_response, over_http, shape
 from keepward.http.credentials import serving_of
@@ -40,8 +42,6 @@ from keepward.http.serving import RELEASED, Serving
 from keepward.interchange import load, plan_restore_export, restore_export, write_vault
 from keepward.interchange.imports import Format, Result
 from keepward.memory import Memory, queue_mark
-from keepward.model import plain
-from keepward.model.journal import CommitView
 from keepward.verbs import Limit
 from keepward.verbs import Request as Asked
 from keepward.verbs.fields import Word

@@ -16,12 +16,12 @@ from typing import Any
 from starlette.responses import Response
 
 from keepward.config import InForce, Settings, changed_since, in_force
+from keepward.core import plain
 from keepward.errors import Unauthorised
 from keepward.http.answers import Call, json_response, over_http, shape
 from keepward.http.credentials import serving_of
 from keepward.http.schemas import mirror, model
 from keepward.http.streams import LINES, STREAMING, Tell, piped_lines
-from keepward.model import plain
 from keepward.verbs import Request as Asked
 
 TOLD = {"description": "How far it has come, as it goes on; the last line has `result`, or `error`.", "content": LINES}

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 from keepward.errors import KeepwardError
 
 if TYPE_CHECKING:
-    from keepward.model.change import KindName
-    from keepward.model.memory import Record
-    from keepward.model.proposal import Outcome
+    from keepward.core.change import KindName
+    from keepward.core.memory import Record
+    from keepward.core.proposal import Outcome
 
 
 _HELD = "it is held until a person decides"

@@ -19,13 +19,13 @@ from google.genai.types import Content
 from pydantic_core import to_jsonable_python
 
 from keepward.calls.draft import Draft
+from keepward.core.memory import Record, Tier
+from keepward.core.value import from_micros
 from keepward.errors import StaleVersion
 from keepward.integrations import stored
 from keepward.integrations.names import below, found_by, key_of, labels_below, name_of, segment_of, texts_of
 from keepward.integrations.turns import turn, turns
 from keepward.memory import Memory
-from keepward.model.memory import Record, Tier
-from keepward.model.value import from_micros
 
 #: Tag of sessions and states.
 KEPT = "adk"

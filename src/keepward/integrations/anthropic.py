@@ -16,14 +16,14 @@ from typing import Any
 
 from anthropic.lib.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool, ToolError
 
+from keepward.core.memory import Record
+from keepward.core.proposal import Outcome
+from keepward.core.trust import SHARED
 from keepward.integrations import NotStored, said
 from keepward.integrations.files import Files, Place, content_of
 from keepward.integrations.names import below
 from keepward.integrations.turns import awaited
 from keepward.memory import Memory
-from keepward.model.memory import Record
-from keepward.model.proposal import Outcome
-from keepward.model.trust import SHARED
 
 ROOT = "/memories"
 #: Levels of folders that are listed.

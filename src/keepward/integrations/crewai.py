@@ -18,14 +18,14 @@ from typing import Any
 
 from crewai.memory.types import MemoryRecord, ScopeInfo
 
+from keepward.core.memory import Record
+from keepward.embedding.hashed import HashedEmbedder
 from keepward.errors import NotFound
 from keepward.integrations import KINDS, all_stored, warn_of
 from keepward.integrations.embedder import KnownTexts
 from keepward.integrations.names import below, key_of, labels_below, labels_of, name_of
 from keepward.integrations.turns import awaited
 from keepward.memory import Memory
-from keepward.model.memory import Record
-from keepward.models.hashed import HashedEmbedder
 
 #: What keys of CrewAI's records begin with; what other surfaces keep is named by its id.
 _OURS = "crewai:"

@@ -13,11 +13,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
+from keepward.core.memory import ContentType, Record, Tier
+from keepward.core.proposal import Outcome
 from keepward.integrations import KINDS
 from keepward.integrations.names import below, found_by, key_of, labels_below, name_of
 from keepward.memory import Memory
-from keepward.model.memory import ContentType, Record, Tier
-from keepward.model.proposal import Outcome
 
 #: The parts of a path below the root; none for the root itself.
 Place = tuple[str, ...]

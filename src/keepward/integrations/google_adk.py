@@ -26,13 +26,13 @@ from google.adk.sessions import BaseSessionService, Session
 from google.adk.sessions.base_session_service import GetSessionConfig, ListSessionsResponse
 from google.genai.types import Content, Part
 
+from keepward.core.memory import ContentType, Record
 from keepward.errors import NotFound
 from keepward.integrations import warn_notes
 from keepward.integrations.adk_sessions import KEPT, USER_STATE, User, role_of, said_in, sessions_of, value_of
 from keepward.integrations.names import key_of
 from keepward.integrations.turns import carried_out
 from keepward.memory import Memory
-from keepward.model.memory import ContentType, Record
 
 #: Most memories that a search returns, as in the framework's own services.
 MOST = 10

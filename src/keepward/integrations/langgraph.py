@@ -17,13 +17,13 @@ from typing import Any
 from langgraph.store import base
 from langgraph.store.base.batch import AsyncBatchedBaseStore
 
+from keepward.core.memory import Record, Tier
 from keepward.errors import NotFound
 from keepward.integrations import KINDS, warn_of
 from keepward.integrations.embedder import FunctionEmbedder
 from keepward.integrations.names import below, found_by, key_of, labels_below, name_of, texts_of
 from keepward.integrations.turns import carried_out
 from keepward.memory import Memory
-from keepward.model.memory import Record, Tier
 
 _EVERY = 100_000
 _FILTER = re.compile(r"[a-zA-Z0-9_.-]+")

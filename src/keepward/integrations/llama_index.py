@@ -17,11 +17,11 @@ from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.bridge.pydantic import Field
 from llama_index.core.memory import BaseMemoryBlock
 
+from keepward.core.messages import ROLES
 from keepward.integrations import warn_notes
 from keepward.integrations.names import key_of
 from keepward.integrations.turns import carried_out
 from keepward.memory import Memory
-from keepward.model.talk import ROLES
 
 #: What some models call themselves.
 _ASSISTANTS = frozenset({"chatbot", "model"})

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 from urllib.parse import quote, unquote
 
-from keepward.model.memory import CORE_BLOCKS
-from keepward.model.trust import DEPTH, SHARED
-from keepward.model.value import plain_key
+from keepward.core.memory import CORE_BLOCKS
+from keepward.core.trust import DEPTH, SHARED
+from keepward.core.value import plain_key
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _PLAIN = re.compile(r"[A-Za-z0-9_-]")

@@ -33,12 +33,12 @@ from pydantic_ai.toolsets import FunctionToolset
 
 from keepward.calls.draft import Draft
 from keepward.calls.tools import ToolProfile
+from keepward.core.memory import Record, Status
 from keepward.errors import NotFound, StaleVersion
 from keepward.integrations import stored
 from keepward.integrations.names import key_of
 from keepward.integrations.turns import carried_out, turn, turns
 from keepward.memory import Memory
-from keepward.model.memory import Record, Status
 
 _RECORD: TypeAdapter[Any] = TypeAdapter(ConversationRecord)
 #: Who says a part of a message; what tools are asked and return is not said.

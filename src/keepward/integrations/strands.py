@@ -17,12 +17,12 @@ from typing import Any
 
 from strands.memory import MemoryEntry, MemoryStore
 
+from keepward.core.memory import Record
+from keepward.core.messages import Added
 from keepward.integrations import all_stored, warn_notes
 from keepward.integrations.names import key_of
 from keepward.integrations.turns import carried_out
 from keepward.memory import Memory
-from keepward.model.memory import Record
-from keepward.model.talk import Added
 
 #: Most memories that a search returns unless it is said otherwise.
 MOST = 10

@@ -11,9 +11,9 @@ import asyncio
 from collections.abc import Callable, Iterator
 from typing import Any, ParamSpec, TypeVar
 
+from keepward.core.memory import Record, Tier
 from keepward.integrations.names import found_by
 from keepward.memory import Memory
-from keepward.model.memory import Record, Tier
 
 P = ParamSpec("P")
 R = TypeVar("R")

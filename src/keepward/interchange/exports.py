@@ -17,16 +17,16 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, TextIO
 
 from keepward import durable
-from keepward.engine.blobs import ref_in
+from keepward.core.commit import Commit, Event, Head, recompute
+from keepward.core.copies import AdoptedBlock, ExportPlan, RestoredExport
+from keepward.core.memory import Tier
+from keepward.core.serialization import canonical, digest
 from keepward.errors import Conflict, InvalidInput, StoreUnavailable, Tampered, Unauthorised
 from keepward.interchange import vault
 from keepward.interchange.imports import recognise
 from keepward.interchange.reading import Source, opened
-from keepward.model.codec import canonical, digest
-from keepward.model.commit import Commit, Event, Head, recompute
-from keepward.model.copies import AdoptedBlock, ExportPlan, RestoredExport
-from keepward.model.memory import Tier
-from keepward.store.file import id_file
+from keepward.services.blobs import ref_in
+from keepward.storage.file import id_file
 
 if TYPE_CHECKING:
     from keepward.memory import Memory

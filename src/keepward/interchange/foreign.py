@@ -17,7 +17,7 @@ from typing import IO, Any
 
 from keepward.errors import InvalidInput
 from keepward.interchange.reading import ROW_LIMIT, TOTAL_LIMIT, few_enough
-from keepward.store.driver import companion
+from keepward.storage.driver import companion
 
 #: Steps of SQLite's machine between two looks at the clock, and how long the file may be read.
 _STEPS, _LONGEST_S = 1_000, 30

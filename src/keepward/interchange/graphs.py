@@ -13,10 +13,10 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from keepward.engine.parts import Unusable
+from keepward.core.memory import Kind, Tier
 from keepward.interchange.messages import turns
 from keepward.interchange.reading import Flaw, Item, Plan, Source, listed, noted, records, well_formed
-from keepward.model.memory import Kind, Tier
+from keepward.services.parts import Unusable
 
 if TYPE_CHECKING:
     from keepward.memory import Memory

@@ -29,23 +29,23 @@ from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import msgspec
 
-from keepward.engine.parts import Unusable
+from keepward.core.commit import Reason
+from keepward.core.memory import Record, Status, Tier
+from keepward.core.proposal import Refused
+from keepward.core.trust import RESERVED, Actor
+from keepward.core.value import Value, unknown
 from keepward.errors import InvalidInput
-from keepward.gates.shape import ALIAS_LEFT_OUT
+from keepward.gates.validation import ALIAS_LEFT_OUT
 from keepward.interchange import chats, graphs, legacy, markdown, messages, notes, stores, vault
 from keepward.interchange.archive import Bundle, bundled
 from keepward.interchange.known import Known
 from keepward.interchange.reading import SQLITE, Flaw, Item, Plan, Source, few_enough, parse
 from keepward.memory import session_of
-from keepward.model.commit import Reason
-from keepward.model.memory import Record, Status, Tier
-from keepward.model.proposal import Refused
-from keepward.model.trust import RESERVED, Actor
-from keepward.model.value import Value, unknown
+from keepward.services.parts import Unusable
 
 if TYPE_CHECKING:
-    from keepward.engine.session import Session
     from keepward.memory import Memory
+    from keepward.services.session import Session
 
 Format = Literal[
     "auto",
@@ -212,7 +212,7 @@ def holds_items(
 
 def _rehearsal(session: Session, reason: str) -> _Rehearsal:
     """Return what judges items as ``remember_many`` would, each call on those before it, and stores nothing."""
-    from keepward.engine.write import Rehearsal
+    from keepward.services.write import Rehearsal
     from keepward.verbs.write import RememberMany
 
     rehearsal = Rehearsal(session, reason)
@@ -443,7 +443,7 @@ class Intake:
 
     def _listen(self, records: Sequence[Record]) -> None:
         """Propose the facts that conversations tell, of each session by itself."""
-        from keepward.engine.talk import propose_facts
+        from keepward.services.ingest import propose_facts
 
         said = [each for each in records if self.facts and each.tier is Tier.EPISODIC and each.status is Status.ACTIVE]
         for _, group in itertools.groupby(said, lambda each: each.session):

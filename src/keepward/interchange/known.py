@@ -6,10 +6,10 @@ from collections import defaultdict
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from keepward.core.memory import Record, Status
+from keepward.core.value import plain_name
 from keepward.errors import InvalidInput, NotFound
 from keepward.interchange.reading import Item
-from keepward.model.memory import Record, Status
-from keepward.model.value import plain_name
 
 if TYPE_CHECKING:
     from keepward.memory import Memory

@@ -10,11 +10,11 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from keepward.engine.parts import Unusable
+from keepward.core.trust import parse_scope
+from keepward.core.value import parse_instant
 from keepward.errors import InvalidInput
 from keepward.interchange.reading import Flaw, Item, Plan, Source, well_formed
-from keepward.model.trust import parse_scope
-from keepward.model.value import parse_instant
+from keepward.services.parts import Unusable
 
 if TYPE_CHECKING:
     from keepward.memory import Memory

@@ -17,12 +17,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from keepward.engine.parts import Unusable, numbered
+from keepward.core.memory import Tier
+from keepward.core.messages import instant_of
 from keepward.errors import InvalidInput
 from keepward.interchange.notes import ID, front_matter, plan_note
 from keepward.interchange.reading import Flaw, Item, Plan, Source, few_enough, well_formed
-from keepward.model.memory import Tier
-from keepward.model.talk import instant_of
+from keepward.services.parts import Unusable, numbered
 
 if TYPE_CHECKING:
     from keepward.memory import Memory

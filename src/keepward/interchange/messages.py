@@ -13,11 +13,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from keepward.engine.parts import Unusable, numbered
+from keepward.core.memory import Tier
+from keepward.core.messages import message_of
 from keepward.errors import InvalidInput
 from keepward.interchange.reading import Flaw, Item, Plan, Source, well_formed
-from keepward.model.memory import Tier
-from keepward.model.talk import message_of
+from keepward.services.parts import Unusable, numbered
 
 if TYPE_CHECKING:
     from keepward.memory import Memory

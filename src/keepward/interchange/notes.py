@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from keepward import durable
-from keepward.engine.parts import Unusable
+from keepward.core.change import Insert
+from keepward.core.memory import Record, Tier
+from keepward.core.messages import instant_of
 from keepward.errors import InvalidInput, StoreUnavailable, Unauthorised
 from keepward.interchange.reading import Flaw, Item, Plan, Source, parse, records, well_formed
 from keepward.memory import session_of
-from keepward.model.change import Insert
-from keepward.model.memory import Record, Tier
-from keepward.model.talk import instant_of
+from keepward.services.parts import Unusable
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -25,10 +25,10 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import IO, Any, Literal, cast
 
-from keepward.engine.parts import Unusable, numbered
+from keepward.core.messages import instant_of
 from keepward.errors import InvalidInput
-from keepward.model.talk import instant_of
-from keepward.store.forks import spare
+from keepward.services.parts import Unusable, numbered
+from keepward.storage.forks import spare
 
 #: Most bytes of one row: a line of JSONL, an item of a JSON list, a row of SQLite, or a file that is one text.
 ROW_LIMIT = 20_000_000

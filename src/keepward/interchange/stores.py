@@ -13,13 +13,13 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from keepward.engine.parts import Unusable
+from keepward.core.memory import Tier
+from keepward.core.value import LONGEST, parse_instant
 from keepward.errors import InvalidInput
 from keepward.integrations.names import below, found_by, key_of, texts_of
 from keepward.interchange.messages import turns
 from keepward.interchange.reading import SQLITE, Flaw, Item, Plan, Source, listed, noted, parse, records, well_formed
-from keepward.model.memory import Tier
-from keepward.model.value import LONGEST, parse_instant
+from keepward.services.parts import Unusable
 
 if TYPE_CHECKING:
     from keepward.memory import Memory

@@ -26,16 +26,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from keepward import durable
-from keepward.engine.blobs import files_of, reachable, ref_in
-from keepward.engine.parts import Unusable
+from keepward.core.blob import LIMIT, PREFIX, Kept, parse_ref, ref_of
+from keepward.core.commit import EMPTY_HASH, Commit, Event, Head, events_hash, recompute
+from keepward.core.memory import Record
+from keepward.core.serialization import canonical, commitment, decode_record
+from keepward.core.trust import parse_tenant
+from keepward.core.value import parse_instant
 from keepward.errors import InvalidInput, KeepwardError
 from keepward.interchange.reading import Source, opened, parse, strings
-from keepward.model.blob import LIMIT, PREFIX, Kept, parse_ref, ref_of
-from keepward.model.codec import canonical, commitment, decode_record
-from keepward.model.commit import EMPTY_HASH, Commit, Event, Head, events_hash, recompute
-from keepward.model.memory import Record
-from keepward.model.trust import parse_tenant
-from keepward.model.value import parse_instant
+from keepward.services.blobs import files_of, reachable, ref_in
+from keepward.services.parts import Unusable
 
 if TYPE_CHECKING:
     from keepward.memory import Memory
@@ -325,7 +325,7 @@ def _check_record(number: int, event: Event, faults: list[str]) -> None:
 
 def _screen(number: int, payload: bytes | None, faults: list[str], clean: set[str]) -> None:
     # Loaded here: the detectors take longer to load than everything else in this module.
-    from keepward.gates.detect import secrets
+    from keepward.gates.detectors import secrets
 
     if payload is None:
         return

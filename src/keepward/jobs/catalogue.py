@@ -10,18 +10,18 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from keepward.engine import blobs, review
-from keepward.engine.index import reindex, take_in, unembedded
-from keepward.engine.reranker import read_reranker, train_reranker, unseen_feedback
-from keepward.engine.session import Session
-from keepward.engine.use import learn_importance
+from keepward.core.commit import Reason
+from keepward.core.journal import Fault
+from keepward.core.memory import CORE_BLOCKS, Tier
+from keepward.core.query import Feedback, Filter
 from keepward.errors import KeepwardError
 from keepward.jobs import planners
 from keepward.jobs.planners import Ask, Planning
-from keepward.model.commit import Reason
-from keepward.model.journal import Fault
-from keepward.model.memory import CORE_BLOCKS, Tier
-from keepward.model.query import Feedback, Filter
+from keepward.services import blobs, review
+from keepward.services.index import reindex, take_in, unembedded
+from keepward.services.reranker import read_reranker, train_reranker, unseen_feedback
+from keepward.services.session import Session
+from keepward.services.use import learn_importance
 
 #: Faults of an audit that a receipt names; its count is of all.
 MAX_FAULTS = 50

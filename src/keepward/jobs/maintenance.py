@@ -23,11 +23,11 @@ from queue import Empty, SimpleQueue
 
 from msgspec.structs import replace
 
-from keepward.engine.session import Engine, Session
+from keepward.core.job import JobRow
+from keepward.core.trust import Actor, ActorKind, Rights
 from keepward.errors import KeepwardError
 from keepward.locks import Lock
-from keepward.model.job import JobRow
-from keepward.model.trust import Actor, ActorKind, Rights
+from keepward.services.session import Engine, Session
 
 logger = logging.getLogger(__name__)
 

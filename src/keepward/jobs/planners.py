@@ -22,13 +22,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from keepward.engine.look import least_useful
-from keepward.errors import ModelUnavailable
-from keepward.gates.detect.likeness import compare
-from keepward.model.change import BOOKKEEPING, Archive, Change, Expire, Insert, Replace, Retire
-from keepward.model.commit import Reason
-from keepward.model.job import Alike
-from keepward.model.memory import (
+from keepward.core.change import BOOKKEEPING, Archive, Change, Expire, Insert, Replace, Retire
+from keepward.core.commit import Reason
+from keepward.core.job import Alike
+from keepward.core.memory import (
     Access,
     Kind,
     Record,
@@ -40,15 +37,18 @@ from keepward.model.memory import (
     importance_at,
     share,
 )
-from keepward.model.policy import Policy, access_for
-from keepward.model.query import Filter
-from keepward.model.trust import Trust
-from keepward.model.value import to_micros
+from keepward.core.policy import Policy, access_for
+from keepward.core.query import Filter
+from keepward.core.trust import Trust
+from keepward.core.value import to_micros
+from keepward.errors import ModelUnavailable
+from keepward.gates.detectors.near_duplicate import compare
 from keepward.ports.models import Embedder, Summarizer
 from keepward.ports.store import Indexed
-from keepward.retrieval.dates import MONTHS, phrase, resolve, spelled_out
-from keepward.retrieval.units import named, sentences
-from keepward.store.reads import CROWD, SHARED, Reader
+from keepward.retrieval.chunking import named, sentences
+from keepward.retrieval.time_expressions import MONTHS, phrase, resolve, spelled_out
+from keepward.services.look import least_useful
+from keepward.storage.reads import CROWD, SHARED, Reader
 
 #: Changes in one commit.
 BATCH = 200
@@ -442,7 +442,7 @@ def pairs(on: Planning, *, floor: float, scopes: Iterable[str] | None = None) ->
 
 def _compared(on: Planning, a: Indexed, b: Indexed, floor: float) -> Alike | None:
     """Return how two memories compare; None where they neither score ``floor`` nor state the same."""
-    from keepward.retrieval.vectors import unpack
+    from keepward.retrieval.vector_index import unpack
 
     policy, model, cosine = on.policy, on.embedder.id if on.embedder else None, None
     if model is not None and a.features.model == b.features.model == model and a.features.units and b.features.units:

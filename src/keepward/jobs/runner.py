@@ -20,23 +20,23 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from keepward.engine.commit import receipt_of
-from keepward.engine.index import unembedded
-from keepward.engine.read import find
-from keepward.engine.session import Session
-from keepward.engine.view import withholds
-from keepward.engine.write import propose, propose_each
+from keepward.core.commit import Reason
+from keepward.core.job import LEASE, SCHEDULES, Alike, JobRow, JobState, Run, RunOutcome, due_at, parse_schedule
+from keepward.core.journal import Contradiction, Contradictions
+from keepward.core.memory import Kind, Record, Status
+from keepward.core.proposal import Committed, Duplicate, Outcome, Quarantined, Refused, Waiting
+from keepward.core.query import Filter, check_limit
+from keepward.core.trust import Actor, ActorKind, Rights, visible_from
+from keepward.core.value import unknown
 from keepward.errors import Conflict, InvalidInput, KeepwardError, NotFound
 from keepward.jobs.catalogue import CATALOGUE, Job, Tally
 from keepward.jobs.planners import Ask, Planning, pairs
-from keepward.model.commit import Reason
-from keepward.model.job import LEASE, SCHEDULES, Alike, JobRow, JobState, Run, RunOutcome, due_at, parse_schedule
-from keepward.model.journal import Contradiction, Contradictions
-from keepward.model.memory import Kind, Record, Status
-from keepward.model.proposal import Committed, Duplicate, Outcome, Quarantined, Refused, Waiting
-from keepward.model.query import Filter, check_limit
-from keepward.model.trust import Actor, ActorKind, Rights, visible_from
-from keepward.model.value import unknown
+from keepward.services.commit import receipt_of
+from keepward.services.index import unembedded
+from keepward.services.read import find
+from keepward.services.session import Session
+from keepward.services.view import withholds
+from keepward.services.write import propose, propose_each
 
 logger = logging.getLogger(__name__)
 

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from keepward.core.memory import CORE_BLOCKS, Tier
+from keepward.core.policy import access_for
+from keepward.core.trust import visible_from
 from keepward.errors import InvalidInput
 from keepward.mcp.tool import Answer, items, obj, text, texts, tool, whole
 from keepward.mcp.tools import filled, writes, written
-from keepward.model.memory import CORE_BLOCKS, Tier
-from keepward.model.policy import access_for
-from keepward.model.trust import visible_from
 
 if TYPE_CHECKING:
+    from keepward.core.memory import Record
     from keepward.memory import Memory
-    from keepward.model.memory import Record
 
 _LABEL = text("Name of the block, such as mission.")
 _REASON = text("Why; the person who decides reads it.")

@@ -15,15 +15,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, unquote
 
+from keepward.core import plain
+from keepward.core.patterns import table
+from keepward.core.trust import parse_scope, visible_from
+from keepward.core.value import no_such, unknown
 from keepward.errors import InvalidInput, NotFound, Unauthorised
 from keepward.mcp import tools
 from keepward.mcp.blocks import TOOLS as BLOCKS
 from keepward.mcp.blocks import blocks
 from keepward.mcp.tool import Tool, well_formed
-from keepward.model import plain
-from keepward.model.patterns import table
-from keepward.model.trust import parse_scope, visible_from
-from keepward.model.value import no_such, unknown
 
 if TYPE_CHECKING:
     from keepward.memory import Memory

@@ -49,11 +49,11 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import Message, Receive, Scope, Send
 
 from keepward import deadline
+from keepward.core.trust import Actor
 from keepward.errors import KeepwardError, Unauthorised
 from keepward.mcp import profiles, turned_away
 from keepward.mcp.profiles import Profile
 from keepward.mcp.tool import Answer, Tool
-from keepward.model.trust import Actor
 
 if TYPE_CHECKING:
     from keepward.memory import Memory

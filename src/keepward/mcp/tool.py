@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from keepward.core.value import meant, no_such
 from keepward.errors import InvalidInput
-from keepward.model.value import meant, no_such
 
 if TYPE_CHECKING:
     from keepward.memory import Memory

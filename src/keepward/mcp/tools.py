@@ -12,16 +12,16 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from keepward.core import plain
+from keepward.core.change import KEEP
+from keepward.core.commit import Commit, CommitDetails, Reason, Step
+from keepward.core.journal import Version
+from keepward.core.memory import Kind, Record, Sensitivity, Stability, Tier
+from keepward.core.proposal import AGAINST, Outcome, Waiting, is_for_import
+from keepward.core.query import CONTEXT_LEGEND, PURPOSES
+from keepward.core.value import counted, parse_instant, redaction
 from keepward.errors import InvalidInput, KeepwardError
 from keepward.mcp.tool import Answer, anything, items, number, obj, text, texts, tool, whole, yes_no
-from keepward.model import plain
-from keepward.model.change import KEEP
-from keepward.model.commit import Commit, CommitDetails, Reason, Step
-from keepward.model.journal import Version
-from keepward.model.memory import Kind, Record, Sensitivity, Stability, Tier
-from keepward.model.proposal import AGAINST, Outcome, Waiting, is_for_import
-from keepward.model.query import CONTEXT_LEGEND, PURPOSES
-from keepward.model.value import counted, parse_instant, redaction
 
 if TYPE_CHECKING:
     from keepward.memory import Memory

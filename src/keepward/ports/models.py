@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     import numpy as np
 
-    from keepward.model.talk import Fact, Turn
+    from keepward.core.messages import Fact, Turn
 
 
 class Embedder(Protocol):

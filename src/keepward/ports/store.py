@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from keepward.model.commit import CommitDetails, Place, Receipt, Step
-from keepward.model.memory import Record
-from keepward.model.proposal import Waiting
-from keepward.model.query import Feedback
+from keepward.core.commit import CommitDetails, Place, Receipt, Step
+from keepward.core.memory import Record
+from keepward.core.proposal import Waiting
+from keepward.core.query import Feedback
 
 #: Heads of packed features, whose first byte names the layout. Of terms: the length of the text in terms; then uint32
 #: hashes, ascending, and a byte for each. Of unit vectors: 0, dimension and number; then a float32 step for each, and

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from keepward.model.commit import Head
+from keepward.core.commit import Head
 
 
 class Clock(Protocol):

@@ -4,7 +4,7 @@ import re
 from functools import lru_cache
 from typing import Final
 
-from keepward.model.patterns import regex
+from keepward.core.patterns import regex
 from keepward.retrieval.roles import asks_for_assistant
 
 _TASKS: Final = (

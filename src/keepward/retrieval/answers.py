@@ -4,8 +4,8 @@ import re
 from functools import cache
 from typing import Final
 
-from keepward.model.patterns import regex
-from keepward.retrieval import analyze
+from keepward.core.patterns import regex
+from keepward.retrieval import tokenizer
 
 _ASKS_TIME: Final = regex(
     r"^when\b|\bwhen (?:did|was|were|is|are|does|do|has|had|will)\b"
@@ -42,4 +42,4 @@ def time_terms(query: str) -> frozenset[int]:
 
 @cache
 def _time_hashes() -> frozenset[int]:
-    return frozenset(map(analyze.term_hash, analyze.terms(_TIME_WORDS)))
+    return frozenset(map(tokenizer.term_hash, tokenizer.terms(_TIME_WORDS)))

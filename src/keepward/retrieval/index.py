@@ -16,18 +16,18 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from keepward.model.trust import Trust
+from keepward.core.trust import Trust
 from keepward.ports.store import Profile
-from keepward.retrieval import fusion, reranker, vectors
+from keepward.retrieval import ranking, reranker, vector_index
 from keepward.retrieval.advice import is_advice_or_task, requests_action
-from keepward.retrieval.analyze import ASKS, PREFERENCE, adds_qualifier, term_hash, terms
 from keepward.retrieval.answers import asks_name, time_terms
-from keepward.retrieval.dates import Period, closeness
-from keepward.retrieval.fusion import Candidates, rounded
-from keepward.retrieval.postings import MAX_ROWS, Coverage, Sight, Statistics, TermStore, coverage, look
+from keepward.retrieval.chunking import FRESH
+from keepward.retrieval.columns import Allowed, Columns, Growable, Mask, Places, Rows
+from keepward.retrieval.inverted_index import MAX_ROWS, Coverage, Sight, Statistics, TermStore, coverage, look
+from keepward.retrieval.ranking import Candidates, rounded
 from keepward.retrieval.roles import ROLES, other_roles
-from keepward.retrieval.rows import Allowed, Columns, Growable, Mask, Places, Rows
-from keepward.retrieval.units import FRESH
+from keepward.retrieval.time_expressions import Period, closeness
+from keepward.retrieval.tokenizer import ASKS, PREFERENCE, adds_qualifier, term_hash, terms
 
 __all__ = ["Allowed", "Index", "Query", "Scored"]
 
@@ -62,15 +62,15 @@ WEAK_BELOW: Final = {"minilm-l6-v2": (0.33, 0.10), "hashed": (0.20, 0.0)}
 WEAK_SHARE: Final = 0.7
 
 
-def direction_of(query: Query, signs: vectors.Signs) -> fusion.Direction:
+def direction_of(query: Query, signs: vector_index.Signs) -> ranking.Direction:
     """Return the query's vector without the mean of all visible vectors.
 
     A request for advice has lost its usual part already. Hashed vectors are mostly zeros, whose signs have no mean.
     """
     vector = np.asarray(query.vector, dtype=np.float32)
     if str(query.vector_model).startswith("hashed:") or is_advice_or_task(query.text):
-        return fusion.Direction(vector=vector)
-    return fusion.apart(vector, signs)
+        return ranking.Direction(vector=vector)
+    return ranking.apart(vector, signs)
 
 
 class Scored(NamedTuple):
@@ -96,8 +96,8 @@ class _Found:
     sight: Sight
     cover: Coverage | None
     #: Vectors of the query's model.
-    units: vectors.UnitStore | None
-    toward: fusion.Direction | None
+    units: vector_index.UnitStore | None
+    toward: ranking.Direction | None
     #: Added to preferences.
     preference: float = 0.0
     near: Candidates
@@ -125,7 +125,7 @@ class Index:
         self._columns = Columns()
         self._terms = TermStore()
         self._lengths = Growable(np.float32)
-        self._units: dict[tuple[str, int], vectors.UnitStore] = {}
+        self._units: dict[tuple[str, int], vector_index.UnitStore] = {}
         #: Entries whose vectors were made by an earlier recipe.
         self._stale: set[str] = set()
         self._dead = 0
@@ -172,8 +172,8 @@ class Index:
                 owners.append(row)
                 blobs.append(entry.units)
         for model, (owners, blobs) in packed.items():
-            for dim, places, codes, steps in vectors.unpack_many(blobs):
-                store = self._units.setdefault((model, dim), vectors.UnitStore(dim))
+            for dim, places, codes, steps in vector_index.unpack_many(blobs):
+                store = self._units.setdefault((model, dim), vector_index.UnitStore(dim))
                 store.extend(np.array(owners, dtype=np.int32)[places], codes, steps)
 
     def _compact(self) -> None:
@@ -263,10 +263,10 @@ class Index:
         near = toward = None
         if units is not None and query.vector is not None and (signs := self._signs(query, sight, units)).units:
             # Closeness in meaning alone is to the question as it is.
-            toward = fusion.Direction(vector=query.vector) if by_cosine else direction_of(query, signs)
-            near = fusion.by_both(units, toward, signs, sight, cover, positions, limit)
+            toward = ranking.Direction(vector=query.vector) if by_cosine else direction_of(query, signs)
+            near = ranking.by_both(units, toward, signs, sight, cover, positions, limit)
         if near is None and cover is not None:
-            near = fusion.by_text(cover, positions, limit)
+            near = ranking.by_text(cover, positions, limit)
         if near is None or not len(near.rows):
             return []
         found = _Found(query=query, sight=sight, cover=cover, units=units, toward=toward, near=near)
@@ -281,15 +281,15 @@ class Index:
         if weights is not None:
             self._learn(found, weights, places, allowed.now)
             places = self._in_order(found, places)
-        most = fusion.MAX_SCORE if found.near.compared.any() else fusion.MAX_SCORE_OF_WORDS
+        most = ranking.MAX_SCORE if found.near.compared.any() else ranking.MAX_SCORE_OF_WORDS
         return self._hits(found, places[:limit], 1.0 if by_cosine else most)
 
-    def _units_of(self, query: Query) -> vectors.UnitStore | None:
+    def _units_of(self, query: Query) -> vector_index.UnitStore | None:
         if query.vector is None or query.vector_model is None:
             return None
         return self._units.get((query.vector_model, len(query.vector)))
 
-    def _signs(self, query: Query, sight: Sight, units: vectors.UnitStore) -> vectors.Signs:
+    def _signs(self, query: Query, sight: Sight, units: vector_index.UnitStore) -> vector_index.Signs:
         """Return the signs of all vectors that a reader may see of the query's model, in numbers."""
         if sight.statistics is not None and sight.statistics.signs is not None:
             return sight.statistics.signs
@@ -307,11 +307,11 @@ class Index:
         rows = rows[found.sight.mask[rows]]
         if not (holders := found.sight.holders(_PREFERENCE, len(rows))):
             return
-        found.preference = fusion.preference_weight(found.sight.count, holders)
+        found.preference = ranking.preference_weight(found.sight.count, holders)
         more = np.setdiff1d(rows, found.near.rows, assume_unique=True)
-        if 0 < len(more) <= fusion.LEAST:
-            found.near = found.near.joined(fusion.compare(units, toward, more, found.near.mean))
-        found.near = fusion.average_two_views(units, toward, found.near, rows)
+        if 0 < len(more) <= ranking.LEAST:
+            found.near = found.near.joined(ranking.compare(units, toward, more, found.near.mean))
+        found.near = ranking.average_two_views(units, toward, found.near, rows)
 
     def _preferred(self, found: _Found) -> Doubles:
         """Reward for preferences; none for those of less trusted sources."""
@@ -327,16 +327,16 @@ class Index:
         near, sight, cover = found.near, found.sight, found.cover
         covered = np.zeros(len(near.rows)) if cover is None else rounded(cover.full[near.rows])
         if near.compared.any():
-            covered = rounded(fusion.words_weight(covered, advice=is_advice_or_task(found.query.text)) * covered)
+            covered = rounded(ranking.words_weight(covered, advice=is_advice_or_task(found.query.text)) * covered)
         feature = self._roles_of(found.query, sight, near.rows) + self._preferred(found)
-        weight = fusion.cosine_weight(near.mean)
+        weight = ranking.cosine_weight(near.mean)
         feature += rounded(self._answered(found, covered + weight * near.cosine + feature, weight * near.mean))
         score = covered + weight * near.cosine + feature
-        best = rounded(fusion.session_best(score, sight.session[near.rows], sight.sessions))
+        best = rounded(ranking.session_best(score, sight.session[near.rows], sight.sessions))
         # What is off the topic fits a question for a day or a name as well as what answers it.
         near_best = np.clip(score / max(float(score.max(initial=0.0)), 1e-9), 0.0, 1.0)
         fitting = rounded(self._fits(found.query, near.rows) * near_best)
-        found.total = np.maximum(rounded(score + fusion.SESSION_BEST * best + fitting), 0.0)
+        found.total = np.maximum(rounded(score + ranking.SESSION_BEST * best + fitting), 0.0)
         found.parts = {"cover": covered, "cosine": near.cosine, "feature": feature + fitting, "session": best}
         found.parts["newer"] = np.zeros(len(found.total))
 
@@ -349,7 +349,7 @@ class Index:
         asking = np.flatnonzero(answers < len(self._columns))
         answering = np.minimum(np.searchsorted(rows, answers[asking]), len(rows) - 1)
         both = rows[answering] == answers[asking]
-        passed = fusion.ANSWERED * np.maximum(scores[asking[both]] - usual, 0.0)
+        passed = ranking.ANSWERED * np.maximum(scores[asking[both]] - usual, 0.0)
         change = np.zeros(len(scores))
         change[asking[both]] -= passed
         change[answering[both]] += passed
@@ -358,7 +358,7 @@ class Index:
     def _best(self, found: _Found, count: int) -> Places:
         """Return places of the highest totals, best first, ties to the later position."""
         positions = self._columns["position"][found.near.rows]
-        return self._in_order(found, fusion.strongest(found.total, positions, count))
+        return self._in_order(found, ranking.strongest(found.total, positions, count))
 
     def _in_order(self, found: _Found, places: Places) -> Places:
         # Positions are unique, so the order is total.
@@ -366,7 +366,7 @@ class Index:
 
     def _put_newer_first(self, found: _Found, texts: Texts | None) -> None:
         """Of two very similar statements put the newer one first."""
-        places = self._best(found, fusion.COMPARED)
+        places = self._best(found, ranking.COMPARED)
         rows, query = found.near.rows[places], found.query
         kinds = self._columns.names("kind")
         events = kinds.index("event") if "event" in kinds else -1
@@ -376,7 +376,7 @@ class Index:
         first, known, store = self._first(query.vector_model, len(query.vector), rows)
         if store is None:
             return
-        same = fusion.newer_of(
+        same = ranking.newer_of(
             found.total[places],
             self._columns["created_at"][rows],
             self._columns["trust"][rows],
@@ -391,12 +391,12 @@ class Index:
             for old, new in zip(older.tolist(), newer.tolist(), strict=True):
                 if adds_qualifier(query.terms, said.get(names[old], ""), said.get(names[new], "")):
                     same[old, new] = 0.0
-        found.parts["newer"][places] = rounded(fusion.newer_first(found.total[places], same))
+        found.parts["newer"][places] = rounded(ranking.newer_first(found.total[places], same))
         found.total = rounded(found.total + found.parts["newer"])
 
     def _weak(self, found: _Found, rows: Places, places: Places) -> Mask:
         """Return which hits share no rare word with the query and are far from it in meaning."""
-        query, most = found.query, max(fusion.RARE, int(fusion.RARE_SHARE * found.sight.count))
+        query, most = found.query, max(ranking.RARE, int(ranking.RARE_SHARE * found.sight.count))
         holders = found.cover.holders if found.cover else {}
         rare = [key for term in dict.fromkeys(query.terms) if 0 < holders.get(key := term_hash(term), 0) <= most]
         weak = ~self._terms.holding(rows, rare).any(axis=0) if rare else np.ones(len(rows), dtype=np.bool_)
@@ -460,7 +460,7 @@ class Index:
             found[known] = store.floats(first[known])
         return found, known
 
-    def _first(self, model: str, dim: int, rows: Places) -> tuple[Places, Mask, vectors.UnitStore | None]:
+    def _first(self, model: str, dim: int, rows: Places) -> tuple[Places, Mask, vector_index.UnitStore | None]:
         store = self._units.get((model, dim))
         if store is None or not len(store):
             return np.zeros(len(rows), dtype=np.intp), np.zeros(len(rows), dtype=np.bool_), None
@@ -471,23 +471,23 @@ class Index:
         """Reward for what happened on the days that a query names, and for the kind of answer that it asks for."""
         reward: Doubles = np.zeros(len(rows))
         if query.days:
-            reward = fusion.DATED * closeness(query.days, self._columns["created_at"][rows])
+            reward = ranking.DATED * closeness(query.days, self._columns["created_at"][rows])
         if is_advice_or_task(query.text):
             return reward
         if asked := time_terms(query.text):
             timed = np.zeros(len(self._columns), dtype=np.bool_)
             for term in asked:
                 timed[self._terms.postings(term)[0]] = True
-            reward += fusion.TIMED * timed[rows]
+            reward += ranking.TIMED * timed[rows]
         if asks_name(query.text):
             # Who speaks is called by name in any answer; speakers of other rows may be hidden.
             speakers, codes = self._columns.names("speaker"), np.unique(self._columns["speaker"][rows])
             known = {*query.terms, *(term for code in codes[codes >= 0].tolist() for term in terms(speakers[code]))}
-            reward += fusion.NAMED * self._terms.naming(rows, map(term_hash, sorted(known)))
+            reward += ranking.NAMED * self._terms.naming(rows, map(term_hash, sorted(known)))
         return reward
 
     def _roles_of(self, query: Query, sight: Sight, rows: Places) -> Doubles:
         """Penalty for what the assistant said where the user is asked for, and the other way round."""
         others = other_roles(query.text) if sight.roles else frozenset()
         other = [code for code, name in sight.roles.items() if name in others]
-        return np.asarray(-fusion.OTHER_ROLE * np.isin(self._columns["speaker"][rows], other), dtype=np.float64)
+        return np.asarray(-ranking.OTHER_ROLE * np.isin(self._columns["speaker"][rows], other), dtype=np.float64)

@@ -3,8 +3,8 @@
 from functools import cache
 from typing import Any, Final
 
-from keepward.model.patterns import regex
-from keepward.retrieval.analyze import analyse, is_gram
+from keepward.core.patterns import regex
+from keepward.retrieval.tokenizer import analyse, is_gram
 
 #: At the beginning of a sentence or clause.
 _OPENING: Final = (

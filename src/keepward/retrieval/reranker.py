@@ -19,7 +19,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from keepward.retrieval.fusion import rounded
+from keepward.retrieval.ranking import rounded
 
 Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]

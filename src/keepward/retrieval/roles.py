@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from keepward.model.patterns import regex
+from keepward.core.patterns import regex
 
 USER: Final = frozenset(("user", "human"))
 ASSISTANT: Final = frozenset(("assistant", "agent", "ai", "bot"))

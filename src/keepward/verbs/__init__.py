@@ -36,7 +36,7 @@ from typing import (
 import msgspec
 
 if TYPE_CHECKING:
-    from keepward.engine.session import Session
+    from keepward.services.session import Session
     from keepward.verbs import browse, erase, inquiry, journal, read, review, upkeep, write
 
 R = TypeVar("R")

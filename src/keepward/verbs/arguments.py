@@ -17,11 +17,11 @@ from functools import cache, lru_cache
 from numbers import Integral, Real
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
+from keepward.core.change import KEEP, Append, Insert, Move, Replace
+from keepward.core.reducer import metadata_text
+from keepward.core.trust import SHARED, parse_scope, parse_tenant
+from keepward.core.value import Data, Duration, chosen, no_such, parse_duration, parse_instant
 from keepward.errors import InvalidInput
-from keepward.model.change import KEEP, Append, Insert, Move, Replace
-from keepward.model.fold import metadata_text
-from keepward.model.trust import SHARED, parse_scope, parse_tenant
-from keepward.model.value import Data, Duration, chosen, no_such, parse_duration, parse_instant
 from keepward.verbs import LIFTED, Request
 from keepward.verbs.fields import CHOICES
 

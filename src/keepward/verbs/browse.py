@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
-from keepward.model.browse import Activity as Written
-from keepward.model.browse import Facets as Counted
-from keepward.model.browse import Lineage as Related
-from keepward.model.browse import Sources as Told
+from keepward.core.browse import Activity as Written
+from keepward.core.browse import Facets as Counted
+from keepward.core.browse import Lineage as Related
+from keepward.core.browse import Sources as Told
 from keepward.verbs import NONE, Limit, Request, fields, verb
 from keepward.verbs.read import Browsed
 
 if TYPE_CHECKING:
-    from keepward.engine.session import Session
+    from keepward.services.session import Session
 
 R = TypeVar("R")
 
@@ -30,7 +30,7 @@ class Surveyed(Browsed[R]):
 class Facets(Surveyed[Counted]):
     """Return how many memories pass all filters, and how many of each sort; a facet as if nothing of it was chosen."""
 
-    function = "engine.browse:facets"
+    function = "services.browse:facets"
     of: Annotated[
         list[fields.Facet], Limit("Facets that are counted; all of them where none is named.", maxItems=16)
     ] = NONE
@@ -41,7 +41,7 @@ class Facets(Surveyed[Counted]):
 class Activity(Surveyed[Written]):
     """Return how many versions were written on each day, and by whom; the days end with `until`, or today."""
 
-    function = "engine.browse:activity"
+    function = "services.browse:activity"
     by: Literal["author", "source", "session", "tier", "kind", "scope"] = "author"
     days: Annotated[int, Limit("How many.", minimum=1, maximum=400)] = 30
     zone: Annotated[int, Limit("Minutes east of UTC that a day begins by.", minimum=-1439, maximum=1439)] = 0
@@ -51,12 +51,12 @@ class Activity(Surveyed[Written]):
 class Sources(Surveyed[Told]):
     """Return what each actor, source, reference and session wrote, at what trust, and when."""
 
-    function = "engine.browse:sources"
+    function = "services.browse:sources"
 
 
 @verb("lineage", "GET /memory/items/{id}/lineage", right="read")
 class Lineage(Request[Related]):
     """Return what a memory was made from and what was made of it, over any number of steps."""
 
-    function = "engine.provenance:lineage"
+    function = "services.provenance:lineage"
     memory_id: fields.NamedId

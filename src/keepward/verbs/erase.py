@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
-from keepward.model.copies import Adoption
-from keepward.model.journal import Erased, Erasure, Lifted, Selection
-from keepward.model.journal import ErasePlan as Planned
+from keepward.core.copies import Adoption
+from keepward.core.journal import Erased, Erasure, Lifted, Selection
+from keepward.core.journal import ErasePlan as Planned
 from keepward.verbs import NONE, Limit, Request, fields, verb
 
 if TYPE_CHECKING:
-    from keepward.engine.session import Session
+    from keepward.services.session import Session
 
 R = TypeVar("R")
 Reason = Literal["request", "consent", "retention", "mistake", "secret", "other"]
@@ -42,7 +42,7 @@ class Chosen(Request[R]):
 class PlanErase(Chosen[Planned]):
     """Return what erasing these memories would destroy, under a digest; change nothing."""
 
-    function = "engine.erase:plan"
+    function = "services.erase:plan"
     owner = "erasing"
 
 
@@ -59,7 +59,7 @@ class Erase(Chosen[Erased]):
 class LiftErasure(Request[Lifted]):
     """Allow what an erased memory said to be remembered again; what was erased stays erased."""
 
-    function = "engine.undo:lift"
+    function = "services.rollback:lift"
     owner = "erasing"
     name: fields.Id
 
@@ -68,7 +68,7 @@ class LiftErasure(Request[Lifted]):
 class Certificates(Request[list[Erasure]]):
     """Return what was erased in this tenant, newest first; `GET /memory/certificates/{name}` proves each."""
 
-    function = "engine.traces:certificates"
+    function = "services.traces:certificates"
     owner = "erasing"
 
 
@@ -76,7 +76,7 @@ class Certificates(Request[list[Erasure]]):
 class Certificate(Request[dict[str, Any]]):
     """Return the certificate of an erasure, by the id of an erased memory or of the erasing commit."""
 
-    function = "engine.traces:certificate_of"
+    function = "services.traces:certificate_of"
     owner = "erasing"
     name: fields.Name
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from keepward.model.memory import Access, ContentType, Kind, Sensitivity, Stability, Tier
-from keepward.model.trust import SOURCES
+from keepward.core.memory import Access, ContentType, Kind, Sensitivity, Stability, Tier
+from keepward.core.trust import SOURCES
 from keepward.verbs import Judged, Limit, Wire
 
 #: Most items, changes or ids in one call; most proposals decided, and most memories named, in one.

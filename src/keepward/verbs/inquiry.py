@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
+from keepward.core.journal import Bisection as Found
+from keepward.core.journal import Blame as Blamed
+from keepward.core.journal import Containment, ContextDifference, Contradictions
+from keepward.core.journal import Impact as Touched
+from keepward.core.query import Purpose
 from keepward.errors import InvalidInput
-from keepward.model.journal import Bisection as Found
-from keepward.model.journal import Blame as Blamed
-from keepward.model.journal import Containment, ContextDifference, Contradictions
-from keepward.model.journal import Impact as Touched
-from keepward.model.query import Purpose
 from keepward.verbs import Limit, Request, Wire, fields, verb
 from keepward.verbs.read import Filtered
 
 if TYPE_CHECKING:
-    from keepward.engine.session import Session
+    from keepward.services.session import Session
 
 R = TypeVar("R")
 
@@ -31,7 +31,7 @@ class Selected(Request[R]):
 
     def parameters(self, session: Session) -> dict[str, Any]:
         """Return the way and its value as one."""
-        from keepward.engine.provenance import selector_of
+        from keepward.services.provenance import selector_of
 
         given = super().parameters(session)
         return {"selector": selector_of(**{name: given.pop(name) for name in Selected.names}), **given}
@@ -44,21 +44,21 @@ class Impact(Selected[Touched]):
     It spans every scope, and takes a reviewer or the owner.
     """
 
-    function = "engine.provenance:impact"
+    function = "services.provenance:impact"
 
 
 @verb("plan_contain", "POST /memory/contain/plan", right="approve")
 class PlanContain(Selected[Containment]):
     """Return what would be taken out of use, under a digest; change nothing."""
 
-    function = "engine.undo:contain"
+    function = "services.rollback:contain"
 
 
 @verb("contain", "POST /memory/contain", right="owner")
 class Contain(Selected[Containment]):
     """Carry out exactly the plan with this digest, in one commit that one rollback undoes; for the owner alone."""
 
-    function = "engine.undo:contain"
+    function = "services.rollback:contain"
     digest: fields.Digest
     reason: Annotated[str, Limit(maxLength=900)] = ""
 
@@ -67,7 +67,7 @@ class Contain(Selected[Containment]):
 class Blame(Request[Blamed]):
     """Return which commit, actor, source and approval made each value of a memory, by id or key."""
 
-    function = "engine.provenance:blame"
+    function = "services.provenance:blame"
     name: fields.Name
 
 
@@ -82,9 +82,9 @@ class FindContradictions(Filtered[Contradictions]):
     limit: fields.Most = 50
 
     def run(self, session: Session) -> Contradictions:
-        from keepward.engine.session import note_handed
-        from keepward.engine.view import ask_for_sensitive
         from keepward.jobs.runner import contradictions
+        from keepward.services.session import note_handed
+        from keepward.services.view import ask_for_sensitive
 
         if self.include_sensitive:
             ask_for_sensitive(session)
@@ -104,7 +104,7 @@ class Bisect(Request[Found]):
 
     def run(self, session: Session, *, predicate: Callable[[str], bool] | None = None) -> Found:
         """Look for it, or for the first context that passes a predicate."""
-        from keepward.engine.explain import bisect
+        from keepward.services.explain import bisect
 
         if bool(self.contains) == (predicate is not None):
             raise InvalidInput("give either the text to look for or a predicate")
@@ -117,6 +117,6 @@ class Bisect(Request[Found]):
 class ContextDiff(Request[ContextDifference]):
     """Return what differs between two compiled contexts, and the commit responsible for each."""
 
-    function = "engine.explain:context_diff"
+    function = "services.explain:context_diff"
     first: fields.NamedId
     second: Annotated[fields.Name, Wire("other")]

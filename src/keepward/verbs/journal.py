@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from keepward.model.journal import CommitView, Difference, Rollback, Verification
+from keepward.core.journal import CommitView, Difference, Rollback, Verification
 from keepward.verbs import Judged, Limit, Request, Wire, fields, verb
 
 
@@ -12,7 +12,7 @@ from keepward.verbs import Judged, Limit, Request, Wire, fields, verb
 class Log(Request[list[CommitView]]):
     """Return commits within reach, newest first."""
 
-    function = "engine.provenance:log"
+    function = "services.provenance:log"
     limit: fields.Most = 50
     before: Annotated[int, Limit("Older than this number.", minimum=1, maximum=2**53)] | None = None
     actor: Annotated[fields.Word, Limit("Who made or approved it: `kind:name`, or a name alone.")] | None = None
@@ -24,7 +24,7 @@ class Log(Request[list[CommitView]]):
 class Show(Request[CommitView]):
     """Return one commit: who, when, why, and each memory before and after."""
 
-    function = "engine.provenance:show"
+    function = "services.provenance:show"
     commit: Annotated[fields.CommitName, Wire("commit_id")]
 
 
@@ -32,7 +32,7 @@ class Show(Request[CommitView]):
 class Diff(Request[list[Difference]]):
     """Return the memories that differ between the states after two commits; `0` is the empty store."""
 
-    function = "engine.provenance:diff"
+    function = "services.provenance:diff"
     earlier: Annotated[str, Limit("As for `as_of`.", minLength=1, maxLength=64), Judged(pattern=fields.AS_OF_PATTERN)]
     later: fields.AsOf | None = None
 
@@ -46,7 +46,7 @@ class RollBack(Request[Rollback]):
     changed.
     """
 
-    function = "engine.undo:roll_back"
+    function = "services.rollback:roll_back"
     commit: Annotated[fields.CommitName, Wire("commit_id")]
     with_later: Annotated[bool, Limit("Undo later commits on the same memories as well.")] = False
     dry_run: Annotated[bool, Limit("Say what would happen and change nothing.")] = False
@@ -56,14 +56,14 @@ class RollBack(Request[Rollback]):
 class Verify(Request[Verification]):
     """Check the chain, every seal, every projection and the anchor; a fault is an answer and not an error."""
 
-    function = "engine.status:verify"
+    function = "services.status:verify"
 
 
 @verb("rebuild", "POST /memory/rebuild", right="owner", answer="records", group="upkeep")
 class Rebuild(Request[int]):
     """Compute the tenant's records anew from the journal; for the owner alone."""
 
-    function = "engine.index:rebuild"
+    function = "services.index:rebuild"
     owner = "rebuilding"
 
 
@@ -71,7 +71,7 @@ class Rebuild(Request[int]):
 class Reindex(Request[int]):
     """Compute terms and vectors anew where they are missing or of another embedder; for the owner alone."""
 
-    function = "engine.index:reindex"
+    function = "services.index:reindex"
     owner = "reindexing"
 
 
@@ -79,5 +79,5 @@ class Reindex(Request[int]):
 class Tenants(Request[list[str]]):
     """Return the names of all tenants with memories; for the owner alone."""
 
-    function = "engine.status:tenants"
+    function = "services.status:tenants"
     owner = "listing tenants"

@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from msgspec.structs import replace
 
-from keepward.model.commit import ReceiptKind, ReceiptPage
-from keepward.model.compiled import CompiledContext, Explanation, Replayed, TokenCount
-from keepward.model.identity import Identity
-from keepward.model.journal import Check, Version
-from keepward.model.memory import Record, as_read
-from keepward.model.query import ORDERS, Filter, Memories, Order, Purpose, Ranking
-from keepward.model.query import Recall as Found
-from keepward.model.value import plain_key, plain_name
-from keepward.model.where import parse_where
+from keepward.core.commit import ReceiptKind, ReceiptPage
+from keepward.core.compiled import CompiledContext, Explanation, Replayed, TokenCount
+from keepward.core.filters import parse_where
+from keepward.core.identity import Identity
+from keepward.core.journal import Check, Version
+from keepward.core.memory import Record, as_read
+from keepward.core.query import ORDERS, Filter, Memories, Order, Purpose, Ranking
+from keepward.core.query import Recall as Found
+from keepward.core.value import plain_key, plain_name
 from keepward.verbs import NONE, Limit, Request, Wire, fields, verb
 from keepward.verbs.arguments import instant, scope_named
 
 if TYPE_CHECKING:
-    from keepward.engine.browse import Selection
-    from keepward.engine.session import Session
+    from keepward.services.browse import Selection
+    from keepward.services.session import Session
 
 R = TypeVar("R")
 Without = Annotated[
@@ -55,7 +55,7 @@ class Filtered(Request[R]):
 
     def narrowed(self, session: Session, **more: Any) -> Filter:
         """Return the filter, kept to what the session may see."""
-        from keepward.engine.read import own_and_shared
+        from keepward.services.read import own_and_shared
 
         said = {name: _plain(name, getattr(self, name)) for name in Filtered.names}
         return own_and_shared(session, Filter(**said, **more))
@@ -80,12 +80,12 @@ class Searched(Filtered[R]):
 
     def recalled(self, session: Session, **instead: Any) -> Found:
         """Return the answer, with a receipt where one was asked for or is due; ``instead`` is as for ``ranked``."""
-        from keepward.engine.session import note_handed
+        from keepward.services.session import note_handed
 
         found = self.ranked(session, **instead)
         news = note_handed(session, [hit.memory for hit in found])
         if self.receipt or news is not None:
-            from keepward.engine.use import keep_recall
+            from keepward.services.use import keep_recall
 
             kept = keep_recall(session, self.query, self.purpose, found)
             found = kept if self.receipt else found
@@ -94,20 +94,20 @@ class Searched(Filtered[R]):
 
     def selection(self) -> Selection:
         """Return the filters that a list answers and the index of recall does not."""
-        from keepward.engine.browse import Selection
+        from keepward.services.browse import Selection
 
         return Selection(include_sensitive=self.include_sensitive, as_of=self.as_of, **_narrowing(self))
 
     def ranked(self, session: Session, **instead: Any) -> Found:
         """Return the answer alone; ``instead`` takes the place of what was asked."""
-        from keepward.engine.read import recall
-        from keepward.engine.view import ask_for_sensitive
+        from keepward.services.read import recall
+        from keepward.services.view import ask_for_sensitive
 
         filters = self.narrowed(session)
         if self.include_sensitive:
             ask_for_sensitive(session)
         if _narrows(self):
-            from keepward.engine.browse import among
+            from keepward.services.browse import among
 
             ids, scopes = among(session, self.selection())
             filters = replace(filters, ids=ids, scopes=scopes or filters.scopes)
@@ -126,7 +126,7 @@ class Recall(Searched[Found]):
         found = self.recalled(session)
         if found.hits or self.as_of is not None:
             return found
-        from keepward.engine.browse import elsewhere
+        from keepward.services.browse import elsewhere
 
         return replace(found, notes=(*found.notes, *elsewhere(session)))
 
@@ -140,7 +140,7 @@ class ExplainRecall(Searched[Ranking]):
 
     def run(self, session: Session) -> Ranking:
         """Recall as asked, and rank once more in each order."""
-        from keepward.engine.explain import RANKED, explained_recall
+        from keepward.services.explain import RANKED, explained_recall
 
         found = self.recalled(session, counts=False)
         ranked = {"limit": max(RANKED, self.limit), "counts": False}
@@ -168,7 +168,7 @@ class Browsed(Filtered[R]):
     include_sensitive: bool = True
 
     def selection(self) -> Selection:
-        from keepward.engine.browse import Selection
+        from keepward.services.browse import Selection
 
         single = ("subject", "category", "session", "key", "job")
         words = {each: _plain(each, getattr(self, each, None)) for each in single}
@@ -249,9 +249,9 @@ class Find(Browsed[Memories]):
         return ordered or _narrows(self) or any(getattr(self, name) for name in _WINDOWED)
 
     def run(self, session: Session) -> Memories:
-        from keepward.engine.browse import elsewhere, window
-        from keepward.engine.read import find
-        from keepward.engine.session import note_handed
+        from keepward.services.browse import elsewhere, window
+        from keepward.services.read import find
+        from keepward.services.session import note_handed
 
         key = None if self.key is None else plain_key(self.key)
         if self.windowed:
@@ -274,8 +274,8 @@ class Get(Request[Record]):
     as_of: fields.AsOf | None = None
 
     def run(self, session: Session) -> Record:
-        from keepward.engine.read import get
-        from keepward.engine.session import note_handed
+        from keepward.services.read import get
+        from keepward.services.session import note_handed
 
         record = get(session, self.memory_id, as_of=self.as_of)
         note_handed(session, [record])
@@ -286,7 +286,7 @@ class Get(Request[Record]):
 class History(Request[list[Version]]):
     """Return every version of a memory, oldest first, each with the commit that made it."""
 
-    function = "engine.read:history"
+    function = "services.read:history"
     memory_id: fields.NamedId
 
 
@@ -307,7 +307,7 @@ class Compiling(Request[R]):
 class Context(Compiling[CompiledContext]):
     """Compile what a model should know for an objective, within a budget, with a receipt."""
 
-    function = "engine.contexts:context"
+    function = "services.contexts:context"
 
 
 @verb("preview", "POST /memory/compile/preview", right="approve", changes=False)
@@ -317,14 +317,14 @@ class Preview(Compiling[Explanation]):
     It takes a reviewer or the owner: no receipt will say what was shown.
     """
 
-    function = "engine.explain:preview"
+    function = "services.explain:preview"
 
 
 @verb("count_tokens", "POST /memory/count-tokens", right="read")
 class CountTokens(Request[TokenCount]):
     """Count the tokens of a text as contexts are counted, and name the budget of a core block; keep nothing."""
 
-    function = "engine.status:count_tokens"
+    function = "services.status:count_tokens"
     text: Annotated[str, Limit(maxLength=100_000)]
     key: fields.Word | None = None
 
@@ -333,7 +333,7 @@ class CountTokens(Request[TokenCount]):
 class Snapshot(Request[CompiledContext]):
     """Compile what belongs in every prompt of this scope: core, lasting memories and keyed state, no recall."""
 
-    function = "engine.contexts:context"
+    function = "services.contexts:context"
     budget_tokens: fields.Tokens | None = None
     format: fields.Format = "markdown"
     without: fields.Words = NONE
@@ -347,7 +347,7 @@ class Snapshot(Request[CompiledContext]):
 class MemoryBlock(Request[CompiledContext]):
     """Compile only what is relevant to a query; the empty text when nothing is."""
 
-    function = "engine.contexts:context"
+    function = "services.contexts:context"
     query: fields.Asked
     budget_tokens: fields.Tokens | None = None
     purpose: Purpose = "answer"
@@ -365,7 +365,7 @@ class MemoryBlock(Request[CompiledContext]):
 class GetIdentity(Request[Identity]):
     """Return the identity document as it stands, or one of its editions, and how each came to hold."""
 
-    function = "engine.identity:identity"
+    function = "services.identity:identity"
     edition: Annotated[fields.Word, Limit("Version of one of its editions, or the first letters of it.")] | None = None
 
 
@@ -373,7 +373,7 @@ class GetIdentity(Request[Identity]):
 class Replay(Request[Replayed]):
     """Render a compiled context again from its receipt, byte for byte."""
 
-    function = "engine.contexts:replay"
+    function = "services.contexts:replay"
     receipt_id: fields.NamedId
 
 
@@ -381,7 +381,7 @@ class Replay(Request[Replayed]):
 class Explain(Request[Explanation]):
     """Return the context of a receipt cut by memory, and of every candidate why it was in or out."""
 
-    function = "engine.explain:explain"
+    function = "services.explain:explain"
     receipt_id: fields.NamedId
 
 
@@ -392,7 +392,7 @@ class Receipts(Request[ReceiptPage]):
     A page that is short goes on all the same while `before` is not null.
     """
 
-    function = "engine.explain:receipts"
+    function = "services.explain:receipts"
     kinds: Annotated[list[ReceiptKind], fields.ANY, Wire("kind")] = NONE
     actor: Annotated[fields.Word, Limit("`kind:name`, or the name alone.")] | None = None
     objective: Annotated[fields.Word, Limit("A text that the objective or query holds, in any case.")] | None = None
@@ -404,7 +404,7 @@ class Receipts(Request[ReceiptPage]):
 class GetReceipt(Request[dict[str, Any]]):
     """Return a receipt; a commit's comes with the before and after of each target."""
 
-    function = "engine.explain:receipt"
+    function = "services.explain:receipt"
     receipt_id: fields.NamedId
 
 
@@ -412,7 +412,7 @@ class GetReceipt(Request[dict[str, Any]]):
 class Doctor(Request[list[Check]]):
     """Return what was looked at, whether it is well, and what to do when it is not."""
 
-    function = "engine.status:doctor"
+    function = "services.status:doctor"
 
 
 @verb("status", "GET /memory/status", right="read", tool="status")
@@ -420,8 +420,8 @@ class Status(Request[dict[str, Any]]):
     """Return tier sizes, block counts, the depth of the queue and the use of budgets."""
 
     def run(self, session: Session) -> dict[str, Any]:
-        from keepward.engine.status import inspecting, status
         from keepward.jobs.runner import states
+        from keepward.services.status import inspecting, status
 
         with inspecting(session):
             jobs = {

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from keepward.model.change import KEEP, Replace, ReplaceFields
-from keepward.model.commit import Receipt
-from keepward.model.proposal import Background, Decided, Outcome, Queue, Waiting
+from keepward.core.change import KEEP, Replace, ReplaceFields
+from keepward.core.commit import Receipt
+from keepward.core.proposal import Background, Decided, Outcome, Queue, Waiting
 from keepward.verbs import Limit, Request, arguments, fields, verb
 
 if TYPE_CHECKING:
-    from keepward.engine.session import Session
+    from keepward.services.session import Session
 
 EMPTY: Any = {}
 
@@ -19,7 +19,7 @@ EMPTY: Any = {}
 class Pending(Request[list[Waiting]]):
     """Return proposals that the caller may read, oldest first: what, why, from where, and the digest to approve."""
 
-    function = "engine.review:pending"
+    function = "services.review:pending"
     state: fields.State = "pending"
 
 
@@ -27,7 +27,7 @@ class Pending(Request[list[Waiting]]):
 class Proposal(Request[Waiting]):
     """Return a proposal, whatever became of it; its ETag is the digest that an approval is bound to."""
 
-    function = "engine.review:proposal"
+    function = "services.review:proposal"
     proposal_id: fields.NamedId
 
 
@@ -38,7 +38,7 @@ class InQueue(Request[Queue]):
     It begins at `offset`, from 0; `counts` is of all that have the state, whatever else is asked for.
     """
 
-    function = "engine.waiting:queue"
+    function = "services.waiting:queue"
     state: fields.State = "pending"
     proposer: Annotated[fields.Word, Limit("As `kind:name`.")] | None = None
     gate: Annotated[fields.Word, Limit("A gate that held it.")] | None = None
@@ -54,7 +54,7 @@ class GetBackground(Request[Background]):
     It spans every scope, and takes a reviewer or the owner.
     """
 
-    function = "engine.waiting:background"
+    function = "services.waiting:background"
     proposal_id: fields.NamedId
 
 
@@ -67,7 +67,7 @@ class Notices(Request[list[Waiting]]):
         if not engine.store.untold(session.tenant, engine.clock.now()):
             # Asked by every command of an agent: there is seldom anything to tell.
             return []
-        from keepward.engine.review import notices
+        from keepward.services.review import notices
 
         return notices(session)
 
@@ -76,7 +76,7 @@ class Notices(Request[list[Waiting]]):
 class Approve(Request[Outcome]):
     """Store exactly what was proposed; `If-Match` carries the ETag of what was seen."""
 
-    function = "engine.review:approve"
+    function = "services.review:approve"
     proposal_id: fields.NamedId
     digest: fields.Digest | None = None
 
@@ -103,7 +103,7 @@ class Amend(Request[Outcome]):
     ) = None
 
     def run(self, session: Session) -> Outcome:
-        from keepward.engine.review import amend
+        from keepward.services.review import amend
 
         given = {} if self.text is KEEP else {"text": self.text}
         change = arguments.change(Replace, {"id": "", **given, **self.values})
@@ -115,7 +115,7 @@ class Amend(Request[Outcome]):
 class Reject(Request[Receipt]):
     """Discard a proposal; what held before still holds, and the proposer is told the reason once."""
 
-    function = "engine.review:reject"
+    function = "services.review:reject"
     proposal_id: fields.NamedId
     reason: fields.Why
 
@@ -124,7 +124,7 @@ class Reject(Request[Receipt]):
 class Reopen(Request[Receipt]):
     """Put a rejected or expired proposal back into the queue: it waits as it did, and nothing else changes."""
 
-    function = "engine.review:reopen"
+    function = "services.review:reopen"
     proposal_id: fields.NamedId
     reason: fields.Why
 
@@ -133,7 +133,7 @@ class Reopen(Request[Receipt]):
 class ApproveMany(Request[list[Decided]]):
     """Approve each by the digest that was seen; each gets its own answer, and one that fails stops no other."""
 
-    function = "engine.review:approve_many"
+    function = "services.review:approve_many"
     #: Each an ``id`` with the ``digest`` that was seen, which may be left out.
     items: Annotated[list[Any], Limit(minItems=1, maxItems=fields.MANY)]
 
@@ -142,6 +142,6 @@ class ApproveMany(Request[list[Decided]]):
 class RejectMany(Request[list[Decided]]):
     """Reject each for one reason; each gets its own answer, and one that fails stops no other."""
 
-    function = "engine.review:reject_many"
+    function = "services.review:reject_many"
     ids: Annotated[list[fields.Id], Limit(minItems=1, maxItems=fields.MANY)]
     reason: fields.ReadWhy

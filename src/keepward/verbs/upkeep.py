@@ -5,17 +5,17 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from keepward.core.blob import Blob
+from keepward.core.commit import Receipt
+from keepward.core.job import Alike, JobState, Run
+from keepward.core.query import Feedback, Reinforced, Training
+from keepward.core.trust import Issued, Token
 from keepward.errors import InvalidInput, Unauthorised
-from keepward.model.blob import Blob
-from keepward.model.commit import Receipt
-from keepward.model.job import Alike, JobState, Run
-from keepward.model.query import Feedback, Reinforced, Training
-from keepward.model.trust import Issued, Token
 from keepward.verbs import NONE, Judged, Limit, Request, Wire, fields, verb
 from keepward.verbs.arguments import ending, scope_named, tenant_named
 
 if TYPE_CHECKING:
-    from keepward.engine.session import Session
+    from keepward.services.session import Session
 
 JobName = Annotated[str, Limit(minLength=1, maxLength=64, pattern=r"^[a-z][a-z_]*$")]
 Right = Literal["read", "propose", "approve", "erase", "admin", "sensitive", "consent"]
@@ -25,7 +25,7 @@ Right = Literal["read", "propose", "approve", "erase", "admin", "sensitive", "co
 class GiveFeedback(Request[Feedback]):
     """Say which memories of a context, or of a recall with a receipt, were used and which were not."""
 
-    function = "engine.use:give"
+    function = "services.use:give"
     receipt_id: Annotated[str, Limit(minLength=1, maxLength=64), Wire("receipt")]
     used: Annotated[list[fields.Id], Limit(maxItems=fields.MOST)] = NONE
     ignored: Annotated[list[fields.Id], Limit(maxItems=fields.MOST)] = NONE
@@ -40,7 +40,7 @@ class GiveFeedback(Request[Feedback]):
 class TrainReranker(Request[Training]):
     """Train the reranker from all feedback, as an owner; it is used only if it orders held-out feedback better."""
 
-    function = "engine.reranker:train_reranker"
+    function = "services.reranker:train_reranker"
     owner = "training the reranker"
 
 
@@ -48,7 +48,7 @@ class TrainReranker(Request[Training]):
 class LearnImportance(Request[Reinforced]):
     """Turn the uses counted since the last time into importance, in one commit; for the owner alone."""
 
-    function = "engine.use:learn_importance"
+    function = "services.use:learn_importance"
     owner = "learning importance"
 
 
@@ -118,7 +118,7 @@ class CreateToken(Request[Issued]):
     expires: fields.Term | None = None
 
     def run(self, session: Session) -> Issued:
-        from keepward.engine.credentials import create
+        from keepward.services.tokens import create
 
         end = ending(self.expires)
         return create(
@@ -136,14 +136,14 @@ class CreateToken(Request[Issued]):
 class Tokens(Request[list[Token]]):
     """Return every token of the store, oldest first, without its secret."""
 
-    function = "engine.credentials:listed"
+    function = "services.tokens:listed"
 
 
 @verb("revoke_token", "DELETE /memory/tokens/{id}", right="owner", answer="receipt_record", group="tokens")
 class RevokeToken(Request[Receipt]):
     """End a token; whoever holds it is refused from then on."""
 
-    function = "engine.credentials:revoke"
+    function = "services.tokens:revoke"
     token_id: fields.NamedId
 
 
@@ -154,7 +154,7 @@ class PutBlob(Request[Blob]):
     `Content-Type` says what they are; without one, or with `application/octet-stream`, the bytes themselves do.
     """
 
-    function = "engine.blobs:put"
+    function = "services.blobs:put"
     data: bytes
     media_type: str | None = None
 
@@ -163,7 +163,7 @@ class PutBlob(Request[Blob]):
 class GetBlob(Request[Blob]):
     """Return the size and media type of a blob."""
 
-    function = "engine.blobs:about"
+    function = "services.blobs:about"
     ref: str
 
 
@@ -171,5 +171,5 @@ class GetBlob(Request[Blob]):
 class ReadBlob(Request[bytes]):
     """Return the bytes of a blob that a memory within reach refers to, or that the caller has put."""
 
-    function = "engine.blobs:read"
+    function = "services.blobs:read"
     ref: str

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypedDict, 
 
 from msgspec.structs import replace
 
-from keepward.errors import InvalidInput, NotFound, Unauthorised
-from keepward.model import change as changes_of
-from keepward.model.change import (
+from keepward.core import change as changes_of
+from keepward.core.change import (
     BY_OPERATION,
     KEEP,
     AppendFields,
@@ -20,13 +19,14 @@ from keepward.model.change import (
     KeyedFields,
     ReplaceFields,
 )
-from keepward.model.proposal import Outcome
-from keepward.model.talk import Added
-from keepward.model.value import chosen
+from keepward.core.messages import Added
+from keepward.core.proposal import Outcome
+from keepward.core.value import chosen
+from keepward.errors import InvalidInput, NotFound, Unauthorised
 from keepward.verbs import MISSING, Judged, Limit, Request, Wire, arguments, fields, verb
 
 if TYPE_CHECKING:
-    from keepward.engine.session import Session
+    from keepward.services.session import Session
 
 EMPTY: Any = {}
 #: Whether a text may be the id of a new memory.
@@ -90,7 +90,7 @@ class RememberMany(Request[list[Outcome]]):
 
     def run(self, session: Session, *, kind: str = "write", batch: int = 500, on_progress: Any = None) -> list[Outcome]:
         """Propose them ``batch`` at a time, or all together; ``on_progress`` is called with (done, total)."""
-        from keepward.engine.write import propose_each
+        from keepward.services.write import propose_each
 
         reason = self.reason or "remembered"
         chosen("mode", self.mode, ("each", "atomic"))
@@ -131,7 +131,7 @@ class Add(Request[Added]):
 
     def run(self, session: Session, *, on_progress: Any = None) -> Added:
         """Add them; ``on_progress`` is called with (done, total)."""
-        from keepward.engine.talk import add
+        from keepward.services.ingest import add
 
         return add(
             session,
@@ -148,7 +148,7 @@ class Add(Request[Added]):
 class UpdateIdentity(Request[Outcome]):
     """Propose a new edition of the identity document: it waits for the owner, whose own word decides at once."""
 
-    function = "engine.identity:update_identity"
+    function = "services.identity:update_identity"
     text: Annotated[fields.Text, Judged("All that the document is to say.")]
     reason: fields.Why
 
@@ -358,7 +358,7 @@ def propose(
     named: bool = False,
 ) -> Outcome:
     """Propose changes together; ``within`` is the conversation that they come from, ``named`` as in the engine."""
-    from keepward.engine.write import propose as proposed
+    from keepward.services.write import propose as proposed
 
     _why(reason)
     return proposed(session, changes, reason=reason, conversation=within, kind=kind, named=named)
@@ -370,7 +370,7 @@ def new_memory(session: Session, text: str, given: Mapping[str, Any], *, each: b
     if found.get("scope") is None:
         found["scope"] = session.scope
     if found.get("blob") is not None and "content_type" not in found:
-        from keepward.engine.blobs import content_type
+        from keepward.services.blobs import content_type
 
         found["content_type"] = content_type(session, found["blob"])
     said = arguments.text(text)
@@ -383,7 +383,7 @@ def known_id(session: Session, name: Any) -> str:
     """Return the id of a memory that is there and that the session may change, by id or alias."""
     if not isinstance(name, str) or not name:
         raise InvalidInput("a memory is named by its id, a text")
-    from keepward.engine.view import fetch
+    from keepward.services.view import fetch
 
     return fetch(session, name, own=True).id
 

@@ -9,8 +9,8 @@ import pytest
 
 from keepward.adapters.home import FileAnchor, default_config_dir
 from keepward.adapters.world import RandomIds, SystemClock
+from keepward.core.commit import Head
 from keepward.errors import Tampered
-from keepward.model.commit import Head
 
 NOW = datetime(2026, 3, 1, 9, 30, 0, 123000, tzinfo=UTC)
 

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from keepward import errors
+from keepward.core import plain
+from keepward.core.commit import Commit, Reason
+from keepward.core.memory import Record
+from keepward.core.proposal import Outcome, Waiting, digest_of
+from keepward.core.query import Hit
+from keepward.core.trust import Actor, Issued, Trust
 from keepward.memory import Memory
-from keepward.model import plain
-from keepward.model.commit import Commit, Reason
-from keepward.model.memory import Record
-from keepward.model.proposal import Outcome, Waiting, digest_of
-from keepward.model.query import Hit
-from keepward.model.trust import Actor, Issued, Trust
 from keepward.results import error_of, from_json, read_json, to_json
 from support.clock import SteppingClock
 from support.strategies import names, records, texts

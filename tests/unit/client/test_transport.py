@@ -14,7 +14,7 @@ import pytest
 
 from keepward import errors
 from keepward.client import Client, Line
-from keepward.model.change import Append, Insert, Revert
+from keepward.core.change import Append, Insert, Revert
 
 URL = "http://127.0.0.1:8321"
 #: Put together here, so that no file holds one.

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from keepward.context import Candidate, Compiled, Inputs, replay
-from keepward.model.memory import Kind, Record, Stability, Tier
-from keepward.model.policy import Policy
-from keepward.model.trust import Trust
+from keepward.core.memory import Kind, Record, Stability, Tier
+from keepward.core.policy import Policy
+from keepward.core.trust import Trust
 
 NOW = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
 POLICY = Policy()

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from keepward.context import Compiled, compile_context
 from keepward.context.sections import Candidate
+from keepward.core.memory import Stability
 from keepward.errors import ContextTooSmall
-from keepward.model.memory import Stability
 
 TEN = "one two three four five six seven eight nine"
 

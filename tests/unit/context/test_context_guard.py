@@ -10,7 +10,7 @@ from context_made import block, event, found, inputs, record, rule, working
 
 from keepward.context import compile_context
 from keepward.context.lines import guard
-from keepward.model.trust import Trust
+from keepward.core.trust import Trust
 
 #: Default_Ignorable_Code_Point of Unicode's DerivedCoreProperties.
 IGNORABLE = (

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from keepward.context import Inputs, Screened, compile_context
 from keepward.context.lines import guard, masked, tidy
-from keepward.model.commit import Reason
-from keepward.model.memory import Record
-from keepward.model.trust import Trust
+from keepward.core.commit import Reason
+from keepward.core.memory import Record
+from keepward.core.trust import Trust
 
 FORMATS = ("markdown", "messages")
 

@@ -9,9 +9,9 @@ from context_made import NOW, POLICY, block, event, found, ids, inputs, record, 
 from msgspec.structs import replace
 
 from keepward.context import compile_context, memory_block, snapshot
-from keepward.model.commit import Reason
-from keepward.model.memory import Sensitivity, Stability, Status
-from keepward.model.trust import Trust
+from keepward.core.commit import Reason
+from keepward.core.memory import Sensitivity, Stability, Status
+from keepward.core.trust import Trust
 
 BLOCKS = [
     block("workspace_state", "Branch main."),

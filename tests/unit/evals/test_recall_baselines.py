@@ -6,8 +6,8 @@ import pytest
 from evals.recall_baselines import Bm25, answers, fused, pack, rankers
 from evals.recall_sets import Asked, Conversation, Told
 
-from keepward.models.hashed import HashedEmbedder
-from keepward.models.tokens import EstimateCounter
+from keepward.embedding.hashed import HashedEmbedder
+from keepward.embedding.tokens import EstimateCounter
 
 TEXTS = ["the red boat sails", "a boat", "the garden is green", "茶碗が割れた"]
 TOLD = tuple(Told(id=f"m{place}", text=text) for place, text in enumerate(TEXTS))

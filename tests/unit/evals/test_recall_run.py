@@ -12,7 +12,7 @@ from evals.recall_report import against_parts, by_category, own_sets, remarks
 from evals.recall_run import Answer, Pack, Run, differences, run
 from evals.recall_sets import Asked, Conversation, DataSet, Told
 
-from keepward.models.tokens import EstimateCounter
+from keepward.embedding.tokens import EstimateCounter
 
 
 def line(question="c#0", *, ranked=("m1",), text="", latency_ms=1.0):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from evals.recall_vectors import KeptVectors, WordlessVectors
 
-from keepward.models.hashed import HashedEmbedder
+from keepward.embedding.hashed import HashedEmbedder
 
 
 class Counted(HashedEmbedder):

@@ -12,7 +12,7 @@ from evals.security_figure import Figure, all_of, none_of
 from evals.security_gates import crossing
 from evals.target import Target
 
-import keepward.engine
+import keepward.services
 
 
 def test_something_that_must_not_happen_and_did_misses_its_goal() -> None:
@@ -48,7 +48,7 @@ def test_the_exit_status_says_whether_a_goal_was_missed(monkeypatch: pytest.Monk
 
 @pytest.mark.slow
 def test_a_handle_that_sees_everything_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for each in pkgutil.iter_modules(keepward.engine.__path__, "keepward.engine."):
+    for each in pkgutil.iter_modules(keepward.services.__path__, "keepward.services."):
         module = importlib.import_module(each.name)
         if hasattr(module, "reaches"):
             monkeypatch.setattr(module, "reaches", lambda *_: True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from keepward.core.memory import CORE_BLOCKS
+from keepward.core.trust import is_scope
+from keepward.core.value import plain_key
 from keepward.integrations.names import below, found_by, key_of, label_of, labels_below, name_of, segment_of, texts_of
-from keepward.model.memory import CORE_BLOCKS
-from keepward.model.trust import is_scope
-from keepward.model.value import plain_key
 
 #: At most 45 bytes of UTF-8.
 LABELS = st.text(max_size=11)

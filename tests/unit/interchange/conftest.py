@@ -10,9 +10,9 @@ from uuid import UUID
 
 import pytest
 
-from keepward.gates.detect import injection, privacy, secrets
+from keepward.core.trust import Actor
+from keepward.gates.detectors import injection, pii, secrets
 from keepward.memory import Memory
-from keepward.model.trust import Actor
 
 
 class StillClock:
@@ -37,7 +37,7 @@ class CountedIds:
 @pytest.fixture(scope="session", autouse=True)
 def _loaded_detectors():
     """Rules and number plans load on first use; no single test should bear that time."""
-    for detector in (injection, privacy, secrets):
+    for detector in (injection, pii, secrets):
         detector.scan("Call +351 210 000 000 or write to ines@mail.example.org: her locker code stays at home.")
 
 

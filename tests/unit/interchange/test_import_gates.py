@@ -2,9 +2,9 @@ import json
 
 import pytest
 
+from keepward.core.trust import Actor
 from keepward.errors import InvalidInput
 from keepward.interchange import load
-from keepward.model.trust import Actor
 
 #: A conversation between two named people, each turn known by an id of the file's own.
 TALK = [

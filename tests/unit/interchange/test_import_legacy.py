@@ -2,9 +2,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from keepward.core.policy import Policy
 from keepward.interchange import legacy
 from keepward.interchange.reading import Flaw, opened
-from keepward.model.policy import Policy
 
 HANDLE = SimpleNamespace(policy=Policy(core_keys=("mission",)))
 

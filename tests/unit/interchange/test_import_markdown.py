@@ -2,10 +2,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from keepward.core.policy import Policy
 from keepward.errors import InvalidInput
 from keepward.interchange import markdown
 from keepward.interchange.reading import opened
-from keepward.model.policy import Policy
 
 HANDLE = SimpleNamespace(policy=Policy())
 

@@ -6,11 +6,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from keepward.core.memory import Tier
+from keepward.core.policy import Policy
 from keepward.errors import InvalidInput
 from keepward.interchange import messages
 from keepward.interchange.reading import Flaw, Item, opened
-from keepward.model.memory import Tier
-from keepward.model.policy import Policy
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

@@ -1,6 +1,6 @@
 import pytest
 
-from keepward.engine.parts import Unusable, numbered, parts
+from keepward.services.parts import Unusable, numbered, parts
 
 SENTENCE = "The harbour opens at six and closes at nine. "
 

@@ -6,11 +6,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from keepward.engine.parts import Unusable
+from keepward.core.policy import Policy
 from keepward.errors import InvalidInput
 from keepward.interchange.imports import IMPORTERS, Importer, load, recognise
 from keepward.interchange.reading import Item, Plan, opened, parse
-from keepward.model.policy import Policy
+from keepward.services.parts import Unusable
 
 
 @pytest.mark.parametrize(

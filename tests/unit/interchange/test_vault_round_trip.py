@@ -5,14 +5,14 @@ import random
 
 import pytest
 
+from keepward.core.policy import Policy
+from keepward.core.trust import Actor
 from keepward.errors import Conflict, InvalidInput, StoreUnavailable, Unauthorised
-from keepward.gates.detect.engine import Finding
+from keepward.gates.detectors.matcher import Finding
 from keepward.interchange import load, plan_restore_export, restore_export, write_vault
 from keepward.interchange.reading import opened
 from keepward.interchange.vault import survey
 from keepward.memory import Memory
-from keepward.model.policy import Policy
-from keepward.model.trust import Actor
 
 MARK = Finding(detector="made_up", start=0, end=4)
 
@@ -365,7 +365,7 @@ def test_a_file_laid_out_anew_is_still_the_same_file(told, exported, tmp_path, m
 
 def test_a_vault_with_a_secret_is_refused_whole_and_names_the_line(told, make_store, tmp_path, monkeypatch):
     # The gates never let one in, so the word here stands for it.
-    monkeypatch.setattr("keepward.gates.detect.secrets.scan", lambda text: [MARK] if "spaces" in text else [])
+    monkeypatch.setattr("keepward.gates.detectors.secrets.scan", lambda text: [MARK] if "spaces" in text else [])
     write_vault(told, tmp_path / "v.jsonl")
     with pytest.raises(InvalidInput, match=r"line 2: holds a secret \(made_up\)"):
         load(make_store("other"), tmp_path / "v.jsonl")

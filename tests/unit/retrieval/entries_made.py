@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from keepward.ports.store import Profile
-from keepward.retrieval import vectors
+from keepward.retrieval import vector_index
 
 PLAIN: dict[str, Any] = dict.fromkeys(Profile._fields) | {
     "touched": 0,
@@ -25,5 +25,5 @@ def profile(**fields: Any) -> Profile:
     """Return an entry; vectors may be given as floats."""
     units = fields.get("units")
     if isinstance(units, np.ndarray):
-        fields["units"] = vectors.pack(units)
+        fields["units"] = vector_index.pack(units)
     return Profile(**(PLAIN | fields))

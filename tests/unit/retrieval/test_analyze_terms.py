@@ -4,32 +4,32 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keepward.retrieval import analyze
+from keepward.retrieval import tokenizer
 
 
 def unpacked(blob: bytes) -> tuple:
-    hashes, counts, named, _, lengths = analyze.unpack_many([blob])
+    hashes, counts, named, _, lengths = tokenizer.unpack_many([blob])
     return hashes, counts, named, int(lengths[0])
 
 
 def test_irregular_forms_meet_their_base() -> None:
-    assert analyze.terms("went children") == analyze.terms("go child")
+    assert tokenizer.terms("went children") == tokenizer.terms("go child")
 
 
 def test_inflected_forms_share_a_stem() -> None:
-    assert analyze.terms("running painted") == analyze.terms("run paint")
+    assert tokenizer.terms("running painted") == tokenizer.terms("run paint")
 
 
 def test_accents_and_case_are_folded() -> None:
-    assert analyze.terms("CAFÉ Straße") == analyze.terms("cafe strasse")
+    assert tokenizer.terms("CAFÉ Straße") == tokenizer.terms("cafe strasse")
 
 
 def test_stop_words_are_left_out() -> None:
-    assert analyze.terms("what did you do with the piano") == ["piano"]
+    assert tokenizer.terms("what did you do with the piano") == ["piano"]
 
 
 def test_a_text_of_stop_words_keeps_them() -> None:
-    assert analyze.terms("to be or not to be") == ["to", "be", "or", "not", "to", "be"]
+    assert tokenizer.terms("to be or not to be") == ["to", "be", "or", "not", "to", "be"]
 
 
 @pytest.mark.parametrize(
@@ -42,69 +42,69 @@ def test_a_text_of_stop_words_keeps_them() -> None:
     ],
 )
 def test_an_identifier_gives_its_parts_and_its_whole(text: str, part: str, whole: str) -> None:
-    assert {part, whole} <= set(analyze.terms(text))
+    assert {part, whole} <= set(tokenizer.terms(text))
 
 
 def test_thousands_are_one_number() -> None:
-    assert analyze.terms("1,000,000") == ["1000000"]
+    assert tokenizer.terms("1,000,000") == ["1000000"]
 
 
 def test_ordinals_are_numbers() -> None:
-    assert analyze.terms("the 7th") == ["7"]
+    assert tokenizer.terms("the 7th") == ["7"]
 
 
 @pytest.mark.parametrize("text", ["学习西班牙语", "のさくら", "ภาษาไทย", "한국어를"])
 def test_scripts_without_spaces_give_pairs_of_characters(text: str) -> None:
-    assert analyze.terms(text) == [text[i : i + 2] for i in range(len(text) - 1)]
+    assert tokenizer.terms(text) == [text[i : i + 2] for i in range(len(text) - 1)]
 
 
 def test_a_single_character_stands_for_itself() -> None:
-    assert analyze.terms("茶 tea") == ["茶", "tea"]
+    assert tokenizer.terms("茶 tea") == ["茶", "tea"]
 
 
 def test_a_single_han_character_between_kana_is_a_word() -> None:
-    assert set(analyze.terms("姉の仕事")) & set(analyze.terms("姉は看護師")) == {"姉"}
+    assert set(tokenizer.terms("姉の仕事")) & set(tokenizer.terms("姉は看護師")) == {"姉"}
 
 
 def test_words_with_vowel_signs_stay_whole() -> None:
-    assert analyze.terms("हिन्दी") == ["हिन्दी"]
+    assert tokenizer.terms("हिन्दी") == ["हिन्दी"]
 
 
 @given(st.text(st.characters(), max_size=60))
 def test_no_text_makes_the_analyser_raise(text: str) -> None:
-    assert all(analyze.terms(text))
+    assert all(tokenizer.terms(text))
 
 
 def test_lone_surrogates_are_packed() -> None:
-    assert unpacked(analyze.pack(["\ud800"]))[3] == 1
+    assert unpacked(tokenizer.pack(["\ud800"]))[3] == 1
 
 
 @given(st.lists(st.text(max_size=6), max_size=40))
 def test_packed_terms_do_not_depend_on_their_order(words: list[str]) -> None:
-    assert analyze.pack(words) == analyze.pack(words[::-1])
+    assert tokenizer.pack(words) == tokenizer.pack(words[::-1])
 
 
 def test_hashes_are_ascending() -> None:
-    hashes = unpacked(analyze.pack([str(n) for n in range(50)]))[0].tolist()
+    hashes = unpacked(tokenizer.pack([str(n) for n in range(50)]))[0].tolist()
     assert hashes == sorted(set(hashes))
 
 
 def test_counts_stop_at_127() -> None:
-    assert unpacked(analyze.pack(["tea"] * 300))[1].tolist() == [127]
+    assert unpacked(tokenizer.pack(["tea"] * 300))[1].tolist() == [127]
 
 
 def test_the_length_does_not_stop_at_127() -> None:
-    assert unpacked(analyze.pack(["tea"] * 300))[3] == 300
+    assert unpacked(tokenizer.pack(["tea"] * 300))[3] == 300
 
 
 def test_hashes_are_the_same_on_every_machine() -> None:
-    assert analyze.term_hash("tea") == 648460319
+    assert tokenizer.term_hash("tea") == 648460319
 
 
 @pytest.mark.parametrize("blob", [b"", b"\x01" + bytes(4), b"\x02" + bytes(6)])
 def test_a_foreign_blob_is_refused(blob: bytes) -> None:
     with pytest.raises(ValueError, match="reindex"):
-        analyze.unpack_many([blob])
+        tokenizer.unpack_many([blob])
 
 
 @pytest.mark.parametrize(
@@ -123,14 +123,14 @@ def test_a_foreign_blob_is_refused(blob: bytes) -> None:
     ],
 )
 def test_names_are_capitals_inside_a_sentence_and_identifiers(text: str, names: set[str]) -> None:
-    assert analyze.analyse(text).names == names
+    assert tokenizer.analyse(text).names == names
 
 
 @given(st.text(st.characters(), max_size=60))
 def test_a_name_is_a_term_of_its_text(text: str) -> None:
-    assert analyze.analyse(text).names <= set(analyze.terms(text))
+    assert tokenizer.analyse(text).names <= set(tokenizer.terms(text))
 
 
 def test_packed_names_are_told_from_other_terms() -> None:
-    hashes, _, named, _ = unpacked(analyze.pack(["tea", "wilk"], ["wilk"]))
-    assert hashes[named].tolist() == [analyze.term_hash("wilk")]
+    hashes, _, named, _ = unpacked(tokenizer.pack(["tea", "wilk"], ["wilk"]))
+    assert hashes[named].tolist() == [tokenizer.term_hash("wilk")]

@@ -7,7 +7,7 @@ import pytest
 from entries_made import profile
 
 from keepward.ports.store import Profile
-from keepward.retrieval import analyze, fusion
+from keepward.retrieval import ranking, tokenizer
 from keepward.retrieval.index import Allowed, Index, Query
 
 ALL = Allowed(scopes=None, now=0)
@@ -18,11 +18,11 @@ FILLER = ["green tea", "the harbour at night", "a cold winter", "an old letter",
 
 def entry(n: int, text: str, **fields: Any) -> Profile:
     given = {"version": 1, "position": n, "scope": "/", "tier": "archival", "kind": "fact"} | fields
-    return profile(id=f"m{n:03}", terms=analyze.pack(analyze.terms(text), analyze.analyse(text).names), **given)
+    return profile(id=f"m{n:03}", terms=tokenizer.pack(tokenizer.terms(text), tokenizer.analyse(text).names), **given)
 
 
 def found(index: Index, text: str, allowed: Allowed = ALL, **more: Any) -> list[str]:
-    query = Query(text=text, terms=tuple(analyze.terms(text)), **more)
+    query = Query(text=text, terms=tuple(tokenizer.terms(text)), **more)
     return [scored.id for scored in index.search(query, allowed, 10)]
 
 
@@ -110,24 +110,24 @@ def test_the_newer_statement_wins_whichever_arrived_first(order: tuple[int, int]
 
 def test_newer_statement_passes_the_older_one() -> None:
     scores = np.array([1.0, 0.6])
-    same = fusion.newer_of(
+    same = ranking.newer_of(
         scores, np.array([1, 2]), EQUAL[:2], YES[:2], NONE[:, :2], np.array([[1.0, 0.9], [0.9, 1.0]])
     )
-    change = fusion.newer_first(scores, same)
-    assert (scores + change).tolist() == pytest.approx([1.0 - fusion.OLDER, 1.0])
+    change = ranking.newer_first(scores, same)
+    assert (scores + change).tolist() == pytest.approx([1.0 - ranking.OLDER, 1.0])
 
 
 def test_change_of_order_is_part_of_the_score() -> None:
     asked = Query(text="", terms=("rent", "zeppelin"), vector=twins_query(), vector_model="m")
     newer, older = twins(newer="the rent and more besides than one would think").search(asked, ALL, 2)
     assert older.parts["newer"] < 0 < newer.parts["newer"]
-    assert older.parts["fused"] == pytest.approx(older.score * fusion.MAX_SCORE, abs=1e-5)
+    assert older.parts["fused"] == pytest.approx(older.score * ranking.MAX_SCORE, abs=1e-5)
 
 
 def test_alike_texts_are_not_taken_for_the_same() -> None:
     n = 12
     likeness = np.full((n, n), 0.8) + 0.2 * np.eye(n)
-    assert not fusion.newer_of(np.linspace(1.0, 0.9, n), np.arange(n), EQUAL, YES, NONE, likeness).any()
+    assert not ranking.newer_of(np.linspace(1.0, 0.9, n), np.arange(n), EQUAL, YES, NONE, likeness).any()
 
 
 @pytest.mark.parametrize(

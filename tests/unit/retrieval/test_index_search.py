@@ -9,11 +9,11 @@ from entries_made import profile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keepward.model.trust import Trust
+from keepward.core.trust import Trust
 from keepward.ports.store import Profile
-from keepward.retrieval import analyze, fusion, vectors
-from keepward.retrieval.dates import Period
+from keepward.retrieval import ranking, tokenizer, vector_index
 from keepward.retrieval.index import Allowed, Index, Query
+from keepward.retrieval.time_expressions import Period
 
 WORDS = ["tea", "coffee", "harbour", "piano", "garden", "brother", "letter", "winter", "engine", "museum"]
 ALL = Allowed(scopes=None, now=0)
@@ -28,12 +28,12 @@ def vector(seed: int) -> np.ndarray:
 
 def entry(n: int, text: str, **fields: Any) -> Profile:
     given = {"version": 1, "position": n, "scope": "/", "tier": "episodic", "kind": "event"} | fields
-    return profile(id=f"m{n:03}", terms=analyze.pack(analyze.terms(text)), **given)
+    return profile(id=f"m{n:03}", terms=tokenizer.pack(tokenizer.terms(text)), **given)
 
 
 def query(text: str, seed: int | None = None, model: str = "m") -> Query:
     near = None if seed is None else vector(seed)[0]
-    return Query(text=text, terms=tuple(analyze.terms(text)), vector=near, vector_model=model)
+    return Query(text=text, terms=tuple(tokenizer.terms(text)), vector=near, vector_model=model)
 
 
 def index_of(*entries: Profile) -> Index:
@@ -128,7 +128,7 @@ def test_signals_that_spoke_are_named() -> None:
 def test_packed_and_plain_vectors_score_alike() -> None:
     plain, packed = (
         index_of(entry(1, "tea", vector_model="m", units=u)).search(query("tea", seed=2), ALL, 1)
-        for u in (vector(1), vectors.pack(vector(1)))
+        for u in (vector(1), vector_index.pack(vector(1)))
     )
     assert plain == packed
 
@@ -141,7 +141,7 @@ def test_the_neighbour_of_a_match_comes_before_a_stranger() -> None:
 
 
 def entry_with(plain: Profile, units: np.ndarray) -> Profile:
-    return plain._replace(vector_model="m", units=vectors.pack(units))
+    return plain._replace(vector_model="m", units=vector_index.pack(units))
 
 
 @pytest.mark.parametrize(
@@ -252,8 +252,8 @@ def test_what_happened_on_the_days_that_are_named_comes_first() -> None:
 
 def named_entry(n: int, text: str, **fields: Any) -> Profile:
     """Return an entry whose names are known."""
-    found = analyze.analyse(text)
-    return entry(n, text, **fields)._replace(terms=analyze.pack(found.terms, found.names))
+    found = tokenizer.analyse(text)
+    return entry(n, text, **fields)._replace(terms=tokenizer.pack(found.terms, found.names))
 
 
 def test_what_tells_a_time_comes_first_where_one_is_asked_for() -> None:
@@ -268,7 +268,7 @@ def test_what_holds_a_name_comes_first_where_one_is_asked_for() -> None:
     assert [found(index_of(*told), each) for each in asked] == [["m001", "m002"], ["m002", "m001"]]
 
 
-@pytest.mark.parametrize(("asked", "gained"), [("who had tea", fusion.NAMED), ("who had tea with Ana", 0.0)])
+@pytest.mark.parametrize(("asked", "gained"), [("who had tea", ranking.NAMED), ("who had tea with Ana", 0.0)])
 def test_the_name_of_a_speaker_or_of_the_question_is_no_answer(asked: str, gained: float) -> None:
     told = index_of(named_entry(1, "tea, Bob, and Ana", speaker="Bob"))
     assert told.search(query(asked), ALL, 1)[0].parts["feature"] == gained
@@ -277,7 +277,7 @@ def test_the_name_of_a_speaker_or_of_the_question_is_no_answer(asked: str, gaine
 def test_a_hidden_speaker_does_not_keep_a_name_from_being_an_answer() -> None:
     told = [named_entry(1, "tea with Ana", speaker="Bob"), named_entry(2, "tea", speaker="Ana", scope="/hidden")]
     seen = index_of(*told).search(query("who had tea"), replace(ALL, scopes=frozenset(("/",))), 2)
-    assert [each.parts["feature"] for each in seen] == [fusion.NAMED]
+    assert [each.parts["feature"] for each in seen] == [ranking.NAMED]
 
 
 def test_no_kind_of_answer_is_looked_for_where_advice_is_asked_for() -> None:
@@ -311,7 +311,7 @@ def test_who_is_asked_for_by_role_goes_first(text: str, first: str) -> None:
 
 
 def preferences(speaker: str | None = "user", *, trust: Trust = Trust.USER) -> Index:
-    wish = analyze.pack(["maps"], marks=[analyze.PREFERENCE])
+    wish = tokenizer.pack(["maps"], marks=[tokenizer.PREFERENCE])
     away, close = ({"units": turned(cosine, 2), "vector_model": "m"} for cosine in (0.1, 0.2))
     others = [entry(n, f"memory {n}", **(away if n > 2 else close)) for n in range(2, 30)]
     said = entry(1, "", speaker=speaker, trust=trust, **away)._replace(terms=wish)
@@ -330,12 +330,12 @@ def test_preference_of_untrusted_source_is_not_raised(speaker: str | None, trust
 
 
 def test_preference_among_many_is_hardly_raised() -> None:
-    many, few = fusion.preference_weight(100, 50), fusion.preference_weight(100, 2)
+    many, few = ranking.preference_weight(100, 50), ranking.preference_weight(100, 2)
     assert many < few / 10
 
 
 def weight(covered: list[float]) -> float:
-    return fusion.words_weight(np.array(covered), advice=False)
+    return ranking.words_weight(np.array(covered), advice=False)
 
 
 def test_words_that_many_memories_hold_alike_count_less_than_those_that_single_one_out() -> None:
@@ -348,14 +348,14 @@ def test_words_that_a_memory_holds_most_of_count_in_full_however_many_hold_some(
 
 def test_preference_has_the_mean_cosine_of_its_two_vectors() -> None:
     views = {"units": np.concatenate((turned(0.2, 2), turned(0.6, 3))), "vector_model": "m"}
-    wish = entry(1, "", **views)._replace(terms=analyze.pack(["spice"], marks=[analyze.PREFERENCE]))
+    wish = entry(1, "", **views)._replace(terms=tokenizer.pack(["spice"], marks=[tokenizer.PREFERENCE]))
     hits = index_of(wish, entry(2, "spice", **views)).search(query("Could you draft a menu?", seed=1), ALL, 2)
     cosines = {hit.id: hit.parts["cosine"] for hit in hits}
     assert cosines["m002"] - cosines["m001"] == pytest.approx(0.2, abs=0.01)
 
 
 def marked(n: int, mark: str, **fields: Any) -> Profile:
-    return entry(n, "", session="s", **fields)._replace(terms=analyze.pack(["tea"], marks=[mark]))
+    return entry(n, "", session="s", **fields)._replace(terms=tokenizer.pack(["tea"], marks=[mark]))
 
 
 def asked_of(answering: str) -> dict[str, float]:
@@ -363,7 +363,7 @@ def asked_of(answering: str) -> dict[str, float]:
     view = {"units": vector(1), "vector_model": "m"}
     turns = [
         entry(1, "tea", session="s", speaker="Ben", **view),
-        marked(2, analyze.ASKS, speaker="Ana", **view),
+        marked(2, tokenizer.ASKS, speaker="Ana", **view),
         entry(3, "tea", session="s", speaker=answering, **view),
         *(entry(n, "piano", units=vector(n), vector_model="m") for n in range(4, 12)),
     ]
@@ -422,16 +422,16 @@ def test_what_all_memories_have_in_common_is_taken_off_a_question_and_not_off_a_
 
 def test_the_mean_memory_keeps_its_cosine_to_a_question() -> None:
     made = np.concatenate([leaning(seed, 1.0) for seed in range(400)])
-    store = vectors.UnitStore(64)
-    store.extend(np.arange(400, dtype=np.int32), *vectors.quantise(made))
-    toward = fusion.apart(vector(7)[0], store.signs(np.ones(400, dtype=np.bool_)))
+    store = vector_index.UnitStore(64)
+    store.extend(np.arange(400, dtype=np.int32), *vector_index.quantise(made))
+    toward = ranking.apart(vector(7)[0], store.signs(np.ones(400, dtype=np.bool_)))
     cosines = toward.level(made @ toward.vector / np.linalg.norm(toward.vector))
     assert float(cosines.mean()) == pytest.approx(float((made @ vector(7)[0]).mean()), abs=0.02)
 
 
 def test_what_all_requests_for_advice_have_in_common_is_taken_off_one() -> None:
     usual = vector(3)[0]
-    assert float(fusion.particular(vector(1)[0], usual) @ usual) == pytest.approx(0.0, abs=1e-6)
+    assert float(ranking.particular(vector(1)[0], usual) @ usual) == pytest.approx(0.0, abs=1e-6)
 
 
 def test_what_lacks_a_vector_is_counted_by_reader_and_model_and_anew_after_a_write() -> None:

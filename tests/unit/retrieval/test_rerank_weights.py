@@ -10,9 +10,9 @@ import pytest
 from entries_made import profile
 
 from keepward.ports.store import Profile
-from keepward.retrieval import analyze
-from keepward.retrieval.fusion import MAX_SCORE
+from keepward.retrieval import tokenizer
 from keepward.retrieval.index import Allowed, Index, Query
+from keepward.retrieval.ranking import MAX_SCORE
 from keepward.retrieval.reranker import FEATURES, RerankerWeights, load, recency, train
 
 ALL = Allowed(scopes=None, now=0)
@@ -43,7 +43,7 @@ def entries(count: int) -> list[Profile]:
             scope="/",
             tier="archival",
             kind="fact",
-            terms=analyze.pack(analyze.terms(f"note {n} about the harbour")),
+            terms=tokenizer.pack(tokenizer.terms(f"note {n} about the harbour")),
             vector_model="m",
             units=vector(n)[None],
             importance=(n % 7) / 7,

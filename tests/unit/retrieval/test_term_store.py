@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keepward.retrieval.analyze import pack, term_hash
-from keepward.retrieval.postings import TermStore
+from keepward.retrieval.inverted_index import TermStore
+from keepward.retrieval.tokenizer import pack, term_hash
 
 WORDS = st.lists(st.sampled_from(["tea", "harbour", "piano", "garden"]), max_size=4)
 

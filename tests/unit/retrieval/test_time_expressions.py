@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from keepward.retrieval import units
-from keepward.retrieval.dates import Period, closeness, named_days, resolve
+from keepward.retrieval import chunking
+from keepward.retrieval.time_expressions import Period, closeness, named_days, resolve
 
 MAY_8 = 1_683_554_160_000_000
 
@@ -56,7 +56,7 @@ def test_an_instant_outside_the_calendar_is_clipped(instant: int) -> None:
 
 
 def test_the_dates_a_turn_speaks_of_are_indexed() -> None:
-    assert units.around("I ran yesterday", created_at=MAY_8).split("\n") == ["8 May 2023", "7 May 2023"]
+    assert chunking.around("I ran yesterday", created_at=MAY_8).split("\n") == ["8 May 2023", "7 May 2023"]
 
 
 @pytest.mark.parametrize(

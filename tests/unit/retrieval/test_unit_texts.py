@@ -2,32 +2,34 @@
 
 import pytest
 
-from keepward.retrieval import units
+from keepward.retrieval import chunking
 
 MAY_8 = 1_683_554_160_000_000
 LONG = "I went to the old harbour with my brother Anton. We ate fried herring on the wooden pier. He told me a story."
 
 
 def test_the_named_speaker_and_the_date_are_indexed() -> None:
-    assert units.around("I like tea", speaker="Ana", created_at=MAY_8) == "Ana\n8 May 2023"
+    assert chunking.around("I like tea", speaker="Ana", created_at=MAY_8) == "Ana\n8 May 2023"
 
 
 @pytest.mark.parametrize("speaker", ["user", "Assistant", " ", None])
 def test_a_role_is_not_a_name(speaker: str | None) -> None:
-    assert units.around("I like tea", speaker=speaker) == ""
+    assert chunking.around("I like tea", speaker=speaker) == ""
 
 
 def test_key_category_and_tags_are_indexed() -> None:
-    text = units.around("twenty", key="db.pool_size", tags=("tuning",), category="ops")
+    text = chunking.around("twenty", key="db.pool_size", tags=("tuning",), category="ops")
     assert text.split("\n") == ["db.pool_size", "ops", "tuning"]
 
 
 def test_a_short_turn_is_one_unit_in_the_third_person() -> None:
-    assert units.sentence_units("I'm sure my dog likes me.", speaker="Ana") == ["Ana: Ana is sure Ana's dog likes Ana."]
+    assert chunking.sentence_units("I'm sure my dog likes me.", speaker="Ana") == [
+        "Ana: Ana is sure Ana's dog likes Ana."
+    ]
 
 
 def test_a_user_stays_in_the_first_person() -> None:
-    assert units.sentence_units("I walk my dog.", speaker="user") == ["I walk my dog."]
+    assert chunking.sentence_units("I walk my dog.", speaker="user") == ["I walk my dog."]
 
 
 @pytest.mark.parametrize(
@@ -40,15 +42,15 @@ def test_a_user_stays_in_the_first_person() -> None:
     ],
 )
 def test_subject_of_a_preference_is_embedded_too(text: str, about: list[str]) -> None:
-    assert units.sentence_units(text, speaker="user") == units.sentence_units(text) == [text, *about]
+    assert chunking.sentence_units(text, speaker="user") == chunking.sentence_units(text) == [text, *about]
 
 
 def test_preference_of_somebody_else_is_embedded_once() -> None:
-    assert units.sentence_units("I like my dog.", speaker="Ana") == ["Ana: Ana like Ana's dog."]
+    assert chunking.sentence_units("I like my dog.", speaker="Ana") == ["Ana: Ana like Ana's dog."]
 
 
 def test_sentences_of_a_long_turn_become_units() -> None:
-    assert units.sentence_units(LONG, speaker="Ana")[1:] == [
+    assert chunking.sentence_units(LONG, speaker="Ana")[1:] == [
         "Ana: Ana went to the old harbour with Ana's brother Anton.",
         "Ana: We ate fried herring on the wooden pier.",
     ]
@@ -58,38 +60,38 @@ def test_what_a_user_tells_stands_apart_from_what_he_asks() -> None:
     asking = "Since the kitchen slopes under the north window and the old oven went for 90 euros, where should its "
     asking += "replacement from Ghent stand?"
     told = f"Hello. We cook on induction. Could you measure the worktop? {asking}"
-    assert units.sentence_units(told, speaker="user")[1:] == ["We cook on induction.", asking]
+    assert chunking.sentence_units(told, speaker="user")[1:] == ["We cook on induction.", asking]
 
 
 def test_parts_without_a_named_speaker_are_runs_of_sentences() -> None:
-    assert units.sentence_units(LONG) == [LONG]
+    assert chunking.sentence_units(LONG) == [LONG]
 
 
 def test_the_question_answered_stands_before_the_whole() -> None:
     asked = "Nice! Where did you eat? "
-    assert units.sentence_units("On the pier.", speaker="Ana", question=asked) == [
+    assert chunking.sentence_units("On the pier.", speaker="Ana", question=asked) == [
         "Where did you eat? Ana: On the pier."
     ]
 
 
 def test_a_previous_turn_that_asks_nothing_is_left_out() -> None:
-    assert units.sentence_units("On the pier.", question="Nice!") == ["On the pier."]
+    assert chunking.sentence_units("On the pier.", question="Nice!") == ["On the pier."]
 
 
 def test_a_very_long_text_has_a_bounded_number_of_units() -> None:
     text = " ".join(f"Sentence number {n} names harbour{n} and pier{n} and boat{n}." for n in range(200))
-    assert len(units.sentence_units(text, speaker="Ana")) == units.MOST_UNITS
+    assert len(chunking.sentence_units(text, speaker="Ana")) == chunking.MOST_UNITS
 
 
 def test_grouped_units_leave_nothing_out() -> None:
     text = " ".join(f"Sentence number {n} names harbour{n} and pier{n} and boat{n}." for n in range(200))
-    joined = " ".join(units.sentence_units(text, speaker="Ana")[1:])
+    joined = " ".join(chunking.sentence_units(text, speaker="Ana")[1:])
     assert all(f"harbour{n} " in joined for n in range(200))
 
 
 def test_the_whole_of_a_long_reply_is_its_opening() -> None:
     text = " ".join(f"Sentence number {n} names harbour{n} and pier{n} and boat{n}." for n in range(200))
-    whole, *parts = units.sentence_units(text, speaker="assistant", question="Which harbours are there?")
+    whole, *parts = chunking.sentence_units(text, speaker="assistant", question="Which harbours are there?")
     assert text.startswith(whole.removeprefix("Which harbours are there? "))
     assert len(whole) < 300
     assert all(f"harbour{n} " in " ".join(parts) for n in range(200))
@@ -97,12 +99,12 @@ def test_the_whole_of_a_long_reply_is_its_opening() -> None:
 
 @pytest.mark.parametrize(("text", "speaker"), [(LONG * 9, "Ana"), (LONG * 9, "user"), ("harbour " * 99, "assistant")])
 def test_the_whole_of_what_a_person_says_or_has_no_parts_is_all_of_it(text: str, speaker: str) -> None:
-    assert units.sentence_units(text, speaker=speaker)[0].endswith(text[-9:].strip())
+    assert chunking.sentence_units(text, speaker=speaker)[0].endswith(text[-9:].strip())
 
 
 def test_white_space_has_no_units() -> None:
-    assert units.sentence_units(" \n ") == []
+    assert chunking.sentence_units(" \n ") == []
 
 
 def test_chinese_sentences_are_told_apart() -> None:
-    assert units.sentences("我喜欢茶。他喜欢咖啡！") == ["我喜欢茶。", "他喜欢咖啡！"]
+    assert chunking.sentences("我喜欢茶。他喜欢咖啡！") == ["我喜欢茶。", "他喜欢咖啡！"]

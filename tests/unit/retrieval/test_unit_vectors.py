@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from keepward.retrieval import vectors
+from keepward.retrieval import vector_index
 
 RNG = np.random.default_rng(3)
 UNITS = RNG.normal(size=(300, 384)).astype(np.float32)
@@ -11,25 +11,25 @@ UNITS /= np.linalg.norm(UNITS, axis=1, keepdims=True)
 QUERY = RNG.normal(size=384).astype(np.float32)
 
 
-def store_of(units: np.ndarray) -> vectors.UnitStore:
-    store = vectors.UnitStore(units.shape[1])
-    store.extend(np.arange(len(units), dtype=np.int32), *vectors.quantise(units))
+def store_of(units: np.ndarray) -> vector_index.UnitStore:
+    store = vector_index.UnitStore(units.shape[1])
+    store.extend(np.arange(len(units), dtype=np.int32), *vector_index.quantise(units))
     return store
 
 
 def test_packed_vectors_keep_their_cosine() -> None:
-    back = vectors.unpack(vectors.pack(UNITS))
+    back = vector_index.unpack(vector_index.pack(UNITS))
     assert np.einsum("ij,ij->i", back, UNITS).min() > 0.9999
 
 
 def test_a_packed_vector_takes_dim_and_four_bytes() -> None:
-    assert len(vectors.pack(UNITS)) == 8 + 300 * 388
+    assert len(vector_index.pack(UNITS)) == 8 + 300 * 388
 
 
-@pytest.mark.parametrize("blob", [b"", b"\x09" * 8, vectors.pack(UNITS[:1])[:-1]])
+@pytest.mark.parametrize("blob", [b"", b"\x09" * 8, vector_index.pack(UNITS[:1])[:-1]])
 def test_a_foreign_blob_is_refused(blob: bytes) -> None:
     with pytest.raises(ValueError, match="reindex"):
-        vectors.unpack(blob)
+        vector_index.unpack(blob)
 
 
 def test_cosines_are_within_two_thousandths() -> None:
@@ -71,19 +71,19 @@ def test_a_dimension_that_fills_no_word_is_padded() -> None:
 
 
 def test_equal_distances_stay_together_at_the_cut() -> None:
-    assert vectors.nearest(np.array([3, 1, 2, 2, 2], dtype=np.uint16), 2, 384).tolist() == [1, 2, 3, 4]
+    assert vector_index.nearest(np.array([3, 1, 2, 2, 2], dtype=np.uint16), 2, 384).tolist() == [1, 2, 3, 4]
 
 
 def test_the_best_unit_of_a_row_counts() -> None:
-    store = vectors.UnitStore(384)
-    store.extend(np.array([2, 2, 5], dtype=np.int32), *vectors.quantise(UNITS[:3]))
+    store = vector_index.UnitStore(384)
+    store.extend(np.array([2, 2, 5], dtype=np.int32), *vector_index.quantise(UNITS[:3]))
     best, _ = store.best(UNITS[1], np.array([2, 4]))
     assert best.tolist() == pytest.approx([1.0, 0.0], abs=0.002)
 
 
 def test_units_of_a_row_are_counted() -> None:
-    store = vectors.UnitStore(384)
-    store.extend(np.array([2, 2, 5], dtype=np.int32), *vectors.quantise(UNITS[:3]))
+    store = vector_index.UnitStore(384)
+    store.extend(np.array([2, 2, 5], dtype=np.int32), *vector_index.quantise(UNITS[:3]))
     assert store.best(UNITS[1], np.array([2, 4, 5]))[1].tolist() == [2, 0, 1]
 
 

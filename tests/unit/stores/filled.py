@@ -12,13 +12,13 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from keepward.adapters.home import FileAnchor
+from keepward.core.memory import Status
+from keepward.core.proposal import Waiting
+from keepward.core.query import Feedback, Filter
+from keepward.core.trust import Rights, Token
 from keepward.errors import KeepwardError
-from keepward.model.memory import Status
-from keepward.model.proposal import Waiting
-from keepward.model.query import Feedback, Filter
-from keepward.model.trust import Rights, Token
-from keepward.store.documents import KeptText
-from keepward.store.store import Store, open_store
+from keepward.storage.documents import KeptText
+from keepward.storage.store import Store, open_store
 from support.stages import Maker
 
 TENANT = "ada"

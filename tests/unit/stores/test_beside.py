@@ -10,10 +10,10 @@ import pytest
 from filled import ANY, TENANT, TOKEN, opened
 from msgspec.structs import replace
 
+from keepward.core.proposal import Waiting
+from keepward.core.query import Feedback
 from keepward.errors import Tampered
-from keepward.model.proposal import Waiting
-from keepward.model.query import Feedback
-from keepward.store.documents import KeptText
+from keepward.storage.documents import KeptText
 from support import tamper
 from support.ids import CountingIds
 from support.stages import Maker

@@ -9,9 +9,9 @@ import pytest
 from msgspec.structs import replace
 
 from keepward.adapters.home import FileAnchor
+from keepward.core.blob import Blob, Kept, Put, place, ref_of
 from keepward.errors import KeepwardError, Tampered
-from keepward.model.blob import Blob, Kept, Put, place, ref_of
-from keepward.store.store import Store, open_store
+from keepward.storage.store import Store, open_store
 from support import tamper
 from support.stages import Maker
 

@@ -6,8 +6,8 @@ from contextlib import closing
 import pytest
 from filled import TENANT
 
-from keepward.store.rows import placed_marks
-from keepward.store.store import open_store
+from keepward.storage.rows import placed_marks
+from keepward.storage.store import open_store
 from support import tamper
 from support.stages import Maker
 

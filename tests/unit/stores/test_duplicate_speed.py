@@ -5,12 +5,12 @@ import sqlite3
 import pytest
 
 from keepward import Memory
-from keepward.store.sql import SQL
+from keepward.storage.sql import SQL
 
 
 @pytest.mark.parametrize("name", ["known_digest", "same_digest", "superseded"])
 def test_a_repeated_text_is_looked_up_by_its_digest(tmp_path, name):
-    path = tmp_path / "store.db"
+    path = tmp_path / "storage.db"
     with Memory.open(path, embedder=None, config_dir=tmp_path / "config") as mem:
         mem.remember("The ferry leaves at noon")
     values = dict.fromkeys(("tenant", "digest", "id", "tier", "scope", "sensitivity", "now"), "x")

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from filled import TENANT, opened
 
+from keepward.core.trust import Actor
 from keepward.memory import Memory
-from keepward.model.trust import Actor
-from keepward.store import forks
-from keepward.store.store import Store, open_store
+from keepward.storage import forks
+from keepward.storage.store import Store, open_store
 from support import tamper
 from support.forking import forked
 from support.stages import Maker

@@ -18,10 +18,10 @@ from keepward.adapters.home import FileAnchor
 from keepward.copies.rescue import read_damaged
 from keepward.errors import InvalidInput, NewerSchema, NotAdopted, NotAStore, StoreUnavailable, Tampered
 from keepward.interchange import reading
-from keepward.store.documents import KeptText
-from keepward.store.driver import explained
-from keepward.store.sqlite import Connections
-from keepward.store.store import open_store
+from keepward.storage.documents import KeptText
+from keepward.storage.driver import explained
+from keepward.storage.sqlite import Connections
+from keepward.storage.store import open_store
 from support import tamper
 from support.stages import Maker
 
@@ -123,7 +123,7 @@ def test_a_store_opened_for_reading_refuses_to_write(path):
 
 
 def test_a_store_held_by_another_process_is_unavailable(path, monkeypatch):
-    monkeypatch.setattr("keepward.store.sqlite.PATIENCE", 0.0)
+    monkeypatch.setattr("keepward.storage.sqlite.PATIENCE", 0.0)
     with opened(path) as store, closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(StoreUnavailable, match="locked"), store.write():
@@ -388,7 +388,7 @@ def refused_at_once(store):
 
 
 def test_who_only_notes_what_was_read_does_not_wait_long_for_another_writer(path, monkeypatch):
-    monkeypatch.setattr("keepward.store.sqlite.BRIEF", 0.02)
+    monkeypatch.setattr("keepward.storage.sqlite.BRIEF", 0.02)
     with opened(path) as store, closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         refused = refused_at_once(store)
@@ -397,7 +397,7 @@ def test_who_only_notes_what_was_read_does_not_wait_long_for_another_writer(path
 
 
 def test_nor_for_another_thread(path, monkeypatch):
-    monkeypatch.setattr("keepward.store.sqlite.BRIEF", 0.02)
+    monkeypatch.setattr("keepward.storage.sqlite.BRIEF", 0.02)
     with opened(path) as store:
         with store.write():
             refused = refused_at_once(store)
@@ -413,7 +413,7 @@ def test_a_token_is_not_called_wrong_where_the_store_was_accepted_anew_meanwhile
 
 
 def test_a_log_that_one_write_made_long_does_not_stay_long(path, monkeypatch):
-    monkeypatch.setattr("keepward.store.sqlite._WRITER_PRAGMAS", ("journal_size_limit=50000",))
+    monkeypatch.setattr("keepward.storage.sqlite._WRITER_PRAGMAS", ("journal_size_limit=50000",))
     log = path.with_name("m.db-wal")
     with opened(path) as store:
         lengths = []

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from keepward.adapters.home import FileAnchor
-from keepward.store.store import open_store
+from keepward.storage.store import open_store
 
 SCRIPT = Path(__file__).with_name("writers.py")
 

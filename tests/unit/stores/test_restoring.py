@@ -7,7 +7,7 @@ from filled import TENANT, opened
 from msgspec.structs import replace
 
 from keepward.errors import Tampered
-from keepward.store.store import open_store
+from keepward.storage.store import open_store
 from support.stages import Maker
 
 

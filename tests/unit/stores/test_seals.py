@@ -6,7 +6,7 @@ import hmac
 
 import pytest
 
-from keepward.store.seals import Sealer, cells
+from keepward.storage.seals import Sealer, cells
 
 
 @pytest.mark.parametrize("size", [1, 32, 64, 65, 200])

@@ -6,8 +6,8 @@ import pytest
 from filled import TENANT, opened
 
 from keepward.ports.store import Profile
-from keepward.store.rows import RecordRow, profile_of
-from keepward.store.seals import Sealer
+from keepward.storage.rows import RecordRow, profile_of
+from keepward.storage.seals import Sealer
 from support import tamper
 
 

@@ -9,9 +9,9 @@ from contextlib import closing
 import pytest
 from filled import KINDS, TABLES, TENANT, answers, opened
 
+from keepward.core.query import Filter
 from keepward.errors import KeepwardError, NotAStore, Tampered
-from keepward.model.query import Filter
-from keepward.store.sqlite import lay_out
+from keepward.storage.sqlite import lay_out
 from support import tamper
 
 
@@ -229,7 +229,7 @@ def test_a_truncated_file_is_refused(path, size):
 
 
 def test_another_store_in_its_place_is_refused(path, tmp_path_factory):
-    from keepward.store.store import open_store
+    from keepward.storage.store import open_store
 
     other = tmp_path_factory.mktemp("other") / "m.db"
     open_store(other).close()

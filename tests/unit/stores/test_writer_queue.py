@@ -15,8 +15,8 @@ import pytest
 from filled import TENANT, opened
 
 from keepward.errors import StoreUnavailable
-from keepward.store import sqlite
-from keepward.store.store import Store
+from keepward.storage import sqlite
+from keepward.storage.store import Store
 from support.stages import Maker
 
 

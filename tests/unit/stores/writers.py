@@ -7,7 +7,7 @@ from pathlib import Path
 
 from keepward.adapters.home import FileAnchor
 from keepward.adapters.world import RandomIds
-from keepward.store.store import open_store
+from keepward.storage.store import open_store
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from support.stages import Maker

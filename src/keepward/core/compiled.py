@@ -1,0 +1,187 @@
+"""A compiled context: its text, its sections, and what was left out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TypeAlias
+
+from msgspec import field
+
+from keepward.core.commit import Reason, Receipt
+from keepward.core.value import Data, Value
+
+#: A span of a text and the name put in its place: start, end, name; offsets in characters.
+Mask: TypeAlias = tuple[int, int, str]
+
+
+class Item(Data):
+    """One memory in a context."""
+
+    id: str
+    version: int
+    tier: str
+    kind: str
+    #: Estimated tokens of this item alone; the section's own number is exact.
+    tokens: int
+    #: Spans of the record's text that were replaced.
+    masks: tuple[Mask, ...] = ()
+    #: None for what was not recalled.
+    score: float | None = None
+    parts: Mapping[str, float] = field(default_factory=dict)
+    #: Whether recall marked it as a weak hit, which counts as no use.
+    weak: bool = False
+    #: Label of the core block it stands in.
+    block: str | None = None
+
+
+class Section(Data):
+    """A part of a context."""
+
+    name: str
+    #: Tokens of this part of the text, headings included; all sections sum to the whole.
+    tokens: int
+    #: SHA-256 of this part of the text, in hex.
+    digest: str
+    items: tuple[Item, ...]
+
+
+class Excluded(Data):
+    """A memory that was considered and left out."""
+
+    id: str
+    version: int
+    reason: Reason
+
+
+class CompiledContext(Value):
+    """What a model is given, and the proof of how it came about."""
+
+    text: str
+    context_id: str
+    #: None where it was not kept; ``notes`` say why.
+    receipt: Receipt | None
+    sections: tuple[Section, ...]
+    excluded: tuple[Excluded, ...]
+    tokens: int
+    prefix_digest: str
+    tail_digest: str
+    #: Signals that took part in recall, and sentences on what could not.
+    used: tuple[str, ...]
+    notes: tuple[str, ...]
+    head: str
+    #: Whether the receipt is in the store.
+    kept: bool
+    #: Ids of memories in reach that were edited outside of Keepward or are missing.
+    withheld: tuple[str, ...] = ()
+    #: Ranked memories that were left out and that ``excluded`` does not name, counted by code, such as ``weak``.
+    unlisted: Mapping[str, int] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        """Return the text for the prompt."""
+        return self.text
+
+    def __format__(self, spec: str) -> str:
+        """Return the text for the prompt, so that it can stand in an f-string."""
+        return format(self.text, spec)
+
+
+class Replayed(Value):
+    """A context rendered again from its receipt."""
+
+    text: str
+    #: Whether these are the bytes of then.
+    same: bool
+    prefix_digest: str
+    tail_digest: str
+    #: Names of the sections whose bytes are those of then.
+    unchanged: tuple[str, ...]
+    #: Id and version of each memory that is gone; a document counts as ``identity`` or ``user_file``, 0.
+    missing: tuple[tuple[str, int], ...]
+
+
+class Part(Data):
+    """A line of a context, with the headings that it opens."""
+
+    section: str
+    #: Id of its memory, or ``identity`` or ``user_file`` for a document.
+    id: str
+    text: str
+    #: Tokens of the text by itself.
+    tokens: int
+
+
+class Considered(Data):
+    """A memory that a context could have held, whether it does, and the one reason."""
+
+    id: str
+    version: int
+    #: Where it stands; None for what is not in.
+    section: str | None
+    #: A code as in the receipt; of what is in, the section.
+    code: str
+    #: One sentence for a person; never memory content.
+    why: str
+    #: What it said at this version, as far as the caller may read it; empty where nothing of it is left.
+    text: str
+    #: What it says now, where that differs.
+    now: str | None
+    tier: str | None
+    kind: str | None
+    key: str | None
+    #: ``kind:name`` of its author, and the id of the commit that made this version.
+    author: str | None
+    source: str | None
+    trust: str | None
+    commit: str | None
+    #: Tokens of its line alone; None for what is not in.
+    tokens: int | None
+    #: None for what was not recalled, and for what is out.
+    score: float | None
+    parts: Mapping[str, float]
+
+
+class Share(Data):
+    """What one part of a context takes of its budget."""
+
+    name: str
+    tokens: int
+
+
+class Explanation(Value):
+    """A context cut by memory, and every candidate for it with the one reason why it is in or out."""
+
+    #: Id of the receipt that it is read from; None for a preview, of which nothing is kept.
+    receipt: str | None
+    objective: str
+    purpose: str
+    scope: str
+    #: None where none was named.
+    budget_tokens: int | None
+    format: str
+    head: str
+    at: datetime
+    #: As markdown, whatever the format.
+    text: str
+    #: Whether the text has the bytes of then; always so in a preview.
+    same: bool
+    tokens: int
+    #: In the order of the text; their tokens sum to the whole.
+    sections: tuple[Share, ...]
+    #: In the order of the text, which their texts make up.
+    parts: tuple[Part, ...]
+    #: Those that are in, in the order of the text, then the others: best score first, then by id.
+    candidates: tuple[Considered, ...]
+    notes: tuple[str, ...]
+    #: Ranked memories that were left out and are no candidates here, counted by code.
+    unlisted: Mapping[str, int]
+
+
+class TokenCount(Value):
+    """How much of a budget a text takes."""
+
+    tokens: int
+    #: Name of the counter.
+    counter: str
+    #: Budget of the core block that was named; None where it has none, or none was named.
+    budget: int | None

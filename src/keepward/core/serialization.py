@@ -1,0 +1,207 @@
+"""The canonical encoding: everything that is hashed or persisted passes through here.
+
+Invariants
+(1) ``canonical`` is RFC 8785 for the values it accepts: objects, arrays, strings, booleans, null and
+    integers within 2**53. Floating point numbers are refused: shares travel as ten-thousandths.
+(2) A record's payload has the fields of ``Record`` by name. A field at its default is left out, so that old hashes
+    stay valid where a field is added.
+(3) Every payload carries the schema number ``v``; an older number is read by its own upcaster.
+(4) Strings hold no NUL and no lone surrogate.
+
+The format is written down in docs/journal.md and held by golden files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from functools import lru_cache
+from operator import attrgetter
+from typing import Any, TypeVar
+
+import msgspec
+
+from keepward.core.memory import READ_FIELDS, Record
+from keepward.core.trust import Trust
+from keepward.core.value import from_micros, to_micros
+from keepward.errors import InvalidInput, Tampered
+
+T = TypeVar("T")
+#: Schema number of record payloads.
+RECORD_SCHEMA = 1
+#: Largest whole number that every reader of JSON keeps.
+SAFE = 2**53
+#: What shares are whole numbers of.
+_SHARE = 10_000
+_PAYLOAD_LABEL = b"keepward/payload/v1\0"
+#: A NUL as JSON spells it: an even number of backslashes before it are characters of their own.
+_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
+_encode = msgspec.json.Encoder().encode
+_encode_sorted = msgspec.json.Encoder(order="sorted").encode
+
+
+def canonical(value: Any) -> bytes:
+    """Return the RFC 8785 bytes of a JSON value.
+
+    Raises:
+        InvalidInput: a float, an integer beyond 2**53, a non-string key, NUL or a lone surrogate.
+    """
+    return _checked(_encode, _ordered(value))
+
+
+def _ordered(value: Any) -> Any:
+    match value:
+        case None | bool() | str():
+            return value
+        case int():
+            return safe_integer(value)
+        case list() | tuple():
+            return [_ordered(item) for item in value]
+        case dict():
+            if not all(isinstance(key, str) for key in value):
+                raise InvalidInput("a key that is no text has no canonical form; send it as text")
+            # RFC 8785 sorts by UTF-16 code units, which in ASCII is the order of characters.
+            units = None if all(map(str.isascii, value)) else lambda key: key.encode("utf-16-be", "surrogatepass")
+            return {key: _ordered(value[key]) for key in sorted(value, key=units)}
+    raise InvalidInput(f"a {type(value).__name__} has no canonical form; use text, integers, lists or objects")
+
+
+def safe_integer(number: int) -> int:
+    """Return a whole number of at most 2**53; InvalidInput for a larger one."""
+    if abs(number) > SAFE:
+        raise InvalidInput("an integer beyond 2**53 cannot be stored; send it as text")
+    return number
+
+
+def encode(value: Any) -> bytes:
+    """Return a value of the model as JSON with sorted keys: structs by field, enums by value, instants as text.
+
+    Raises:
+        InvalidInput: NUL or a lone surrogate.
+    """
+    return _checked(_encode_sorted, value)
+
+
+def _checked(write: Callable[[Any], bytes], value: Any) -> bytes:
+    try:
+        data = write(value)
+    except UnicodeEncodeError as exc:
+        raise InvalidInput("text holds a lone surrogate; send well-formed Unicode") from exc
+    if b"\\u0000" in data and _NUL.search(data):
+        raise InvalidInput("text holds a NUL character; remove it")
+    return data
+
+
+def decode(kind: type[T], data: bytes) -> T:
+    """Return the value of a type that ``encode`` wrote.
+
+    Raises:
+        ValueError: it did not.
+    """
+    return msgspec.json.decode(data, type=kind)
+
+
+def digest(label: str, *parts: bytes) -> bytes:
+    """Return SHA-256 over ``keepward/<label>/v1``, a zero byte, and the parts joined."""
+    state = hashlib.sha256(f"keepward/{label}/v1".encode() + b"\0")
+    for part in parts:
+        state.update(part)
+    return state.digest()
+
+
+@lru_cache(maxsize=256)
+def hidden(tenant: str) -> str:
+    """Return the 64 hex digits that stand for a tenant where its name is not to be read."""
+    return digest("tenant", tenant.encode("utf-8", "surrogatepass")).hex()
+
+
+def commitment(salt: bytes, payload: bytes) -> bytes:
+    """Return the salted commitment to a payload: 32 bytes that say nothing without the 16-byte salt."""
+    # As ``digest`` says it, in one call.
+    return hashlib.sha256(_PAYLOAD_LABEL + salt + payload).digest()
+
+
+def _micros(at: datetime) -> int:
+    return safe_integer(to_micros(at))
+
+
+def _ten_thousandths(share: float) -> int:
+    return round(share * _SHARE)
+
+
+def _share(ten_thousandths: int) -> float:
+    return ten_thousandths / _SHARE
+
+
+#: How a field of a record is written, by its type; the others are written as they are.
+_WRITE: Mapping[type, Callable[[Any], Any]] = {
+    datetime: _micros,
+    float: _ten_thousandths,
+    Trust: {each: each.label for each in Trust}.__getitem__,
+}
+#: How these fields of a payload are read, and the type that they have there; the others are of their own type.
+_READ: list[tuple[str, Any, Callable[[Any], Any]]] = [
+    *((name, int, from_micros) for name in ("created_at", "reinforced_at", "updated_at", "occurred_at", "expires_at")),
+    *((name, int, _share) for name in ("confidence", "importance")),
+    *((name, str, {each.label: each for each in Trust}.__getitem__) for name in ("trust", "heard")),
+]
+_FIELDS = [each for each in msgspec.structs.fields(Record) if each.name not in READ_FIELDS]
+#: Names in a payload, each with the value that is left out; ``stability`` is written whatever it is.
+_WRITTEN = [
+    (each.name.removesuffix("_json"), msgspec.NODEFAULT if each.name == "stability" else each.default)
+    for each in _FIELDS
+]
+_values = attrgetter(
+    *(f"stored_{each.name}" if each.name in {"confidence", "importance"} else each.name for each in _FIELDS)
+)
+_TYPES = {each.name: each.type for each in _FIELDS} | {
+    name: kind if name in {"created_at", "reinforced_at", "confidence", "importance", "trust"} else kind | None
+    for name, kind, _ in _READ
+}
+_Payload = msgspec.defstruct(
+    "_Payload",
+    [
+        ("v", int),
+        *(
+            (each.name, _TYPES[each.name], msgspec.field(default=default))
+            for each, (_, default) in zip(_FIELDS, _WRITTEN, strict=True)
+        ),
+    ],
+    kw_only=True,
+    forbid_unknown_fields=True,
+    rename={"metadata_json": "metadata"},
+)
+_payload: Callable[[bytes], Any] = msgspec.json.Decoder(_Payload).decode
+
+
+def encode_record(record: Record) -> bytes:
+    """Return the canonical payload of a record."""
+    fields: dict[str, Any] = {"v": RECORD_SCHEMA}
+    for (name, default), value in zip(_WRITTEN, _values(record), strict=True):
+        # A default is None, a member of an enum, or the empty tuple: there is one of each.
+        if value is not default:
+            write = _WRITE.get(type(value))
+            fields[name] = value if write is None else write(value)
+    return encode(fields)
+
+
+def decode_record(payload: bytes) -> Record:
+    """Return the record of a payload.
+
+    Raises:
+        Tampered: the payload is not one that ``encode_record`` wrote.
+    """
+    try:
+        fields = msgspec.structs.asdict(_payload(payload))
+        if fields.pop("v") != RECORD_SCHEMA:
+            raise Tampered("a memory is written in an unknown schema; upgrade Keepward or run `keepward verify`")
+        if payload[:1] != b"{" or payload[-1:] != b"}":
+            raise ValueError("blanks around the object")
+        for name, _, read in _READ:
+            if (value := fields[name]) is not None:
+                fields[name] = read(value)
+        return Record(**fields)
+    except (KeyError, ValueError, TypeError, OverflowError) as exc:
+        raise Tampered("a memory's payload is damaged; run `keepward verify`") from exc

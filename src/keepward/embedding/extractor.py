@@ -1,0 +1,112 @@
+"""Facts of a talk from a server that speaks the OpenAI chat protocol: Ollama, vLLM, llama.cpp or a hosted service.
+
+Invariants
+(1) A model proposes and never decides: what it says goes through the gates as any other memory.
+(2) Every fact quotes a message of a user word for word; one that does not, or that names no such message, is left out,
+    and so is what is too long or too much.
+(3) The messages are data to the model: they come as one JSON text, behind instructions that say so. What an order in
+    them makes the model say is held by (2) and by the gates.
+(4) An answer that is no JSON of the wanted shape is ``ModelUnavailable``; nothing of it is repeated.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from keepward.core.messages import Fact, Turn
+from keepward.core.patterns import table
+from keepward.embedding.remote import Server, readable
+
+#: Characters of a fact, and facts of one answer.
+LONGEST = 300
+MOST = 64
+_ASKED: Mapping[str, Any] = table(__package__, "extractor.toml")
+
+
+class HttpExtractor:
+    """Ask `model` at `url` for the facts of a talk; `/v1/chat/completions` is added to the url where missing.
+
+    A server that does not answer in `timeout_seconds` is asked once more.
+
+    Raises:
+        ValueError: as `Server`.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        model: str,
+        api_key: str | None = None,
+        *,
+        timeout_seconds: float = 60.0,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._model = model
+        self._server = Server(
+            "chat", url, "chat/completions", api_key, timeout_seconds=timeout_seconds, attempts=2, sleep=sleep
+        )
+
+    @property
+    def id(self) -> str:
+        return f"http:{self._server.host}:{self._model}"
+
+    def extract(self, turns: Sequence[Turn]) -> list[Fact]:
+        if not any(turn.role == "user" for turn in turns):
+            return []
+        talk = [
+            {
+                "message": number,
+                "role": turn.role,
+                "speaker": turn.speaker,
+                "date": _day(turn),
+                "text": readable(turn.text),
+            }
+            for number, turn in enumerate(turns)
+        ]
+        body = {
+            "model": self._model,
+            "temperature": 0,
+            "messages": [
+                {"role": "system", "content": _ASKED["system"]},
+                {"role": "user", "content": json.dumps(talk, ensure_ascii=False)},
+            ],
+            "response_format": {
+                "type": "json_schema",
+                "json_schema": {"name": "facts", "strict": True, "schema": _ASKED["schema"]},
+            },
+        }
+        found = [fact for each in self._answer(self._server.send(body)) if (fact := _checked(each, turns))]
+        return sorted(found[:MOST], key=lambda fact: fact.turn)
+
+    def _answer(self, data: bytes) -> list[Any]:
+        try:
+            content = json.loads(data)["choices"][0]["message"]["content"]
+            facts = json.loads(content)["facts"]
+        except (ValueError, KeyError, TypeError, IndexError, RecursionError):
+            raise self._server.error("sent something that is no list of facts; check the model") from None
+        if not isinstance(facts, list):
+            raise self._server.error("sent something that is no list of facts; check the model")
+        return facts
+
+
+def _checked(value: Any, turns: Sequence[Turn]) -> Fact | None:
+    """Return what a model said as a fact; None where it breaks (2)."""
+    if not isinstance(value, dict):
+        return None
+    text, turn, quote = (value.get(name) for name in ("fact", "message", "quote"))
+    if not isinstance(text, str) or not isinstance(quote, str) or type(turn) is not int:
+        return None
+    text, quote = " ".join(text.split()), quote.strip()
+    if not 0 <= turn < len(turns) or turns[turn].role != "user":
+        return None
+    if not 0 < len(text) <= LONGEST or not quote or quote not in turns[turn].text:
+        return None
+    return Fact(text, quote=quote, turn=turn, importance=0.4, confidence=0.7)
+
+
+def _day(turn: Turn) -> str | None:
+    return None if turn.said_at is None else datetime.fromtimestamp(turn.said_at / 1e6, UTC).date().isoformat()

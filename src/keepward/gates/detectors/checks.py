@@ -1,0 +1,262 @@
+"""What a match has to pass beside its pattern: checks by the names that rules call them.
+
+Invariants
+(1) A check of a value depends on the value alone, a check of a place on what stands right around it.
+(2) A placeholder is never a secret: angle brackets, template braces, runs of x, "your key here".
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from keepward.core.patterns import regex
+from keepward.gates.detectors.matcher import Check
+from keepward.gates.detectors.normalize import Text
+from keepward.gates.detectors.tables import read, words
+
+Span = tuple[int, int] | None
+
+
+@functools.cache
+def _values(table: str) -> Any:
+    import re2
+
+    options = re2.Options()
+    options.never_capture = True
+    return re2.compile("(?i)^(?:" + "|".join(read("values")[table]) + ")$", options)
+
+
+def placeholder(value: str) -> bool:
+    """Whether a value stands for a secret instead of being one (2)."""
+    return not value or _values("placeholders").match(value[:300]) is not None
+
+
+def ordinary(value: str) -> bool:
+    """Whether a value has a shape of everyday technical text: a version, path, unit, algorithm, identifier."""
+    return _values("ordinary").match(value[:300]) is not None
+
+
+def dense(value: str) -> bool:
+    """Whether a value is too random to be a name of code, though it has the shape of one: ``a1B2.c3D4``."""
+    return digits(value) >= 3 and entropy(value) >= 3.8 and len(value) >= 24 and not set("(/@").intersection(value)
+
+
+def entropy(value: str) -> float:
+    """Shannon entropy in bits a character; 0 for an empty value."""
+    size = len(value)
+    return -sum(n / size * math.log2(n / size) for n in Counter(value).values()) if size else 0.0
+
+
+def digits(value: str) -> int:
+    """How many digits a value has."""
+    return sum(map(str.isdigit, value))
+
+
+def not_example(value: str) -> bool:
+    """A prefixed value whose body is not a placeholder nor one character over and over."""
+    body = (value[4:] if len(value) > 12 else value)[:400]
+    if len(set(body)) < min(6, len(body)) or any(run in body for run in ("xxxx", "XXXX", "****", "....")):
+        return False
+    lowered = body.lower()
+    return not any(word in lowered for word in words("values", "examples"))
+
+
+def not_uuid(value: str) -> bool:
+    """No UUID: it names a session, a request or a thing, far more often than it opens one."""
+    return re.fullmatch(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}", value) is None
+
+
+def mixed_case(value: str) -> bool:
+    """Small letters and capitals both, as an encoded value has them and a hexadecimal number has not."""
+    return any(map(str.islower, value)) and any(map(str.isupper, value))
+
+
+def mixed(value: str) -> bool:
+    """Random-looking: letters and digits both, spread, and no run of plain words."""
+    return not_example(value) and digits(value) >= 2 and entropy(value) >= 3.0 and not wordy(value)
+
+
+def spread(value: str) -> bool:
+    """No word and no name: characters that vary, with a digit or a capital among small letters."""
+    lower, upper = any(map(str.islower, value)), any(map(str.isupper, value))
+    return entropy(value) >= 3.0 and (digits(value) > 0 or (lower and upper)) and not wordy(value)
+
+
+_WORD = regex("[a-z]{6}")
+
+
+def scattered(value: str) -> bool:
+    """Small letters, capitals and digits all through the part after the last underscore, and not the id of a thing."""
+    kind, _, body = value.rpartition("_")
+    lower, upper = sum(map(str.islower, body)), sum(map(str.isupper, body))
+    mixture = min(lower, upper) >= 3 and digits(body) >= 1 and entropy(body) >= 3.5
+    # Names of functions are written so, too: getUserProfile2.
+    return (
+        mixture
+        and _WORD.search(body) is None
+        and words("values", "kinds_of_things").isdisjoint(kind.lower().split("_"))
+    )
+
+
+def wordy(value: str) -> bool:
+    """Whether a value is words joined, as names are: ``check-out-the-new-design``."""
+    # Hyphenated or underscored names (check-out-the-new-design) are words, not random bytes.
+    parts = value.replace("_", "-").replace("/", "-").replace(".", "-").split("-")
+    if len(parts) < 3:
+        return False
+    known = [part for part in parts if part.isalpha() and (part.islower() or part.istitle()) and len(part) >= 3]
+    # Two short pieces that look like words by chance do not make words of a long one beside them.
+    return len(known) * 2 >= len(parts) and 3 * sum(map(len, known)) >= len(value)
+
+
+def high_entropy(value: str, *, least: int = 16) -> bool:
+    """A value random enough for a variable that is named as a secret; ``least`` is its shortest length."""
+    if len(value) < least or placeholder(value) or wordy(value):
+        return False
+    lower, upper, digit = (any(map(test, value)) for test in (str.islower, str.isupper, str.isdigit))
+    if not (lower or upper):
+        return False
+    return (lower + upper + digit >= 2 and entropy(value) >= 2.7) or (not value.isalpha() and entropy(value) >= 3.2)
+
+
+def passphrase(value: str) -> bool:
+    """Four words or more, joined: ``saffron-orbit-glacier-orbit``; words of grammar make it a name or a sentence."""
+    parts = re.split(r"[-_.]", value.lower())
+    plain = len(parts) >= 4 and all(len(part) >= 3 and part.isalpha() for part in parts)
+    return plain and words("credentials_in_prose", "told", "glue").isdisjoint(parts)
+
+
+#: A digit between letters: ``c0met``.
+_LEET = regex(r"[a-z]\d[a-z]", re.IGNORECASE)
+
+
+def strong(value: str) -> bool:
+    """A value whose own shape says password: letters with digits or symbols, or capitals in the middle."""
+    if len(value) < 4 or placeholder(value) or value.lower() in words("values", "brands"):
+        return False
+    if ordinary(value):
+        # A word in disguise, a dot, another word: of the shape of a name in code, and no name.
+        first, dot, last = value.partition(".")
+        return bool(dot and first.isalnum() and last.isalnum() and _LEET.search(value))
+    if not any(map(str.isalpha, value)):
+        return False
+    if any(map(str.isdigit, value)):
+        return True
+    inner = value[1:]
+    if any(char in "!@#$%^&*+=~?_|" for char in inner) and len(value) >= 5 and not value.endswith(("?", "!")):
+        return True
+    # Type and function names (SecretStr, getPassword) are code, and plural abbreviations (JWTs) words.
+    camel = value[:-1].isupper() or value.endswith(tuple(words("values", "type_endings")))
+    capitals = any(map(str.isupper, inner)) and any(map(str.islower, value))
+    return len(value) >= 6 and capitals and value.isalpha() and not camel
+
+
+def password(value: str) -> bool:
+    """A value in the place of a password that is neither a variable nor a word everybody writes there."""
+    harmless = placeholder(value) or value.lower() in words("values", "no_passwords")
+    return not harmless and not value.startswith(("$", "{", "%s", "<"))
+
+
+def credential(value: str) -> bool:
+    """A value in the place of a token: long enough, spread, with a digit."""
+    return not placeholder(value) and len(value) >= 8 and entropy(value) >= 2.5 and any(map(str.isdigit, value))
+
+
+def connection_password(value: str) -> bool:
+    """A password of a connection string, and not a call or a name."""
+    named = "(" in value or "[" in value or "." in value[1:-1]
+    return password(value) and not value.isalpha() and not named
+
+
+def argument(value: str) -> bool:
+    """A password that follows an option of a command, and not a file, a host or a port."""
+    plain = value.isalpha() or value.replace(":", "").isdigit()
+    return password(value) and not plain and value[0] not in "-/." and "." not in value[:-1]
+
+
+def option(value: str) -> bool:
+    """A value of an option that is named as a secret, and not a path."""
+    return password(value) and any(map(str.isdigit, value)) and "/" not in value[:2] and "." not in value[:2]
+
+
+def key_block(value: str) -> bool:
+    """A block whose body is not left out."""
+    body = "".join(line for line in value.splitlines() if "-----" not in line)
+    return "..." not in body and "…" not in body
+
+
+def apart(text: Text, start: int, end: int) -> Span:
+    """No ASCII letter or digit touches the span on either side, where it begins and ends with one."""
+    whole = text.text
+    glued = (start > 0 and _alnum(whole[start - 1]) and _alnum(whole[start])) or (
+        end < len(whole) and _alnum(whole[end]) and _alnum(whole[end - 1])
+    )
+    return None if glued else (start, end)
+
+
+def _alnum(char: str) -> bool:
+    return char.isascii() and char.isalnum()
+
+
+def handed_over(text: Text, start: int, end: int) -> Span:
+    """A password given to a command; what is merely echoed counts where a login reads it."""
+    echoed = text.text[:start].rstrip("\"'").endswith(("echo ", "echo -n "))
+    read_by_login = "--password-stdin" in text.text[end : end + 120]
+    accepted = password(text.text[start:end]) and (not echoed or read_by_login)
+    return (start, end) if accepted else None
+
+
+def service_value(text: Text, start: int, end: int) -> Span:
+    """A random value, and one that the words before it do not make an id, a place or a checksum."""
+    value = text.text[start:end].rstrip(".:=/")
+    said = re.findall(
+        r"[a-z0-9]+", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", text.text[max(0, start - 80) : start]).lower()
+    )
+    ends = set(said[-2:] if said[-1:] == ["is"] else said[-1:])
+    named = not words("secrets", "services", "keys").isdisjoint(ends)
+    if not words("secrets", "services", "no_keys").isdisjoint(ends) or not high_entropy(value):
+        return None
+    if ordinary(value) and not dense(value):
+        return None
+    hexadecimal = not value.lower().strip("0123456789abcdef-")
+    # Commits, checksums and ids of events stand beside the names of services, too.
+    plain = hexadecimal and not text.text[:start].rstrip(" \"'`").endswith("=")
+    return (start, start + len(value)) if named or (digits(value) >= 3 and not plain) else None
+
+
+_OF_VALUES: dict[str, Callable[[str], bool]] = {
+    check.__name__: check
+    for check in (
+        not_example, not_uuid, mixed_case, mixed, spread, scattered, password, credential, connection_password,
+        argument, option, key_block,
+    )
+}  # fmt: skip
+_OF_PLACES: dict[str, Check] = {check.__name__: check for check in (apart, service_value, handed_over)}
+
+
+@functools.cache
+def check_named(name: str) -> Check:
+    """Return the check that a rule names, such as ``apart``, ``entropy:3.2`` or ``spread:4``.
+
+    The last is asked of what follows the first four characters.
+
+    Raises:
+        KeyError: there is none of that name.
+    """
+    kind, _, argument = name.partition(":")
+    if not argument:
+        return _OF_PLACES[kind] if kind in _OF_PLACES else _of_value(_OF_VALUES[kind])
+    if kind == "entropy":
+        return _of_value(lambda value: entropy(value) >= float(argument))
+    if kind == "spread":
+        return _of_value(lambda value: spread(value[int(argument) :]))
+    raise KeyError(name)
+
+
+def _of_value(accepts: Callable[[str], bool]) -> Check:
+    return lambda text, start, end: (start, end) if accepts(text.text[start:end]) else None

@@ -1,0 +1,208 @@
+"""Orders to a model hidden in what should be remembered.
+
+Wording helps and never decides: what a finding means depends on the origin of the text. A finding is certain where a
+form stands that ordinary writing does not have, such as "Ignore all previous instructions", or where characters hide
+text. It is likely where the linear model of `injection_classifier` says so, or where a certain form is quoted in a text
+about attacks. The rules read the text as given, unescaped, decoded, spelt apart, in leetspeak, rotated and reversed.
+"""
+
+from __future__ import annotations
+
+import codecs
+import functools
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from keepward.gates.detectors.matcher import Certainty, Finding, Rule, located, settled
+from keepward.gates.detectors.normalize import TRACES, Text, occurs, sieved, tag_text
+from keepward.gates.detectors.rules import any_word, load
+from keepward.gates.detectors.tables import read
+
+#: Characters of a note that the model of words reads; a longer text is left to the rules.
+MAX_NOTE = 16_384
+#: The rules for what lets an agent act unasked.
+WEAKENS = "weakens_safeguard"
+_SEPARATORS = " \t\r\n.,-_*|/\\~+'\"`:;#()[]{}"
+_SEPARATOR_BYTES = _SEPARATORS.encode()
+_ASCII = bytes(range(128)).decode()
+_LEET_BYTES = _ASCII.translate(str.maketrans("0134578@$!|9+", "oieastbasilgt")).encode() + bytes(range(128, 256))
+_ROT13_BYTES = codecs.encode(_ASCII, "rot13").encode() + bytes(range(128, 256))
+#: Four letters or more, each by itself.
+_SPELT = r"(?:^|[^\p{L}])(?:\p{L}[ .*_|/~-]{1,3}){4}"
+_DISGUISED = "disguised_order"
+_QUOTES = "\"'`“”‘’«»„「」『』"
+
+
+@functools.cache
+def _rules() -> tuple[Rule, ...]:
+    elsewhere = (
+        Rule(name="override_instructions", written=_override(lists)) for lists in read("injection")["override"].values()
+    )
+    return (*load("injection"), *elsewhere)
+
+
+def _override(lists: str) -> Callable[[], str]:
+    """Return what makes the pattern of "ignore all earlier instructions" in one language."""
+
+    def written() -> str:
+        edge, more = (r"\b", r"\w*") if lists.isascii() else ("", r"[^\x00-\x7f]*")
+        drop, prior, order = (any_word(words.strip().split("|")) + more for words in lists.split(" / "))
+        orders = (edge + drop, prior, order), (edge + drop, order, prior), (prior, order, drop)
+        return "(?i)(?:" + "|".join(map(r"[^.!?\n]{0,40}?".join, orders)) + ")"
+
+    return written
+
+
+@functools.cache
+def _filter() -> Any:
+    """One search for all rules, and for what may hide an order."""
+    return sieved((*(rule.pattern for rule in _rules()), _SPELT, *TRACES))
+
+
+@functools.cache
+def _disguised() -> tuple[tuple[Rule, ...], Any]:
+    """Return the rules that also read disguised texts, and one search for them."""
+    names = read("injection")["disguised"].split()
+    rules = tuple(rule for rule in load("injection") if rule.name in names)
+    return rules, sieved((*(rule.pattern for rule in rules), read("injection")["closed_up"]))
+
+
+def calm(text: Text) -> bool:
+    """Whether a quick look rules out any certain finding in the text and in the lines it begins with.
+
+    False means only that it has to be scanned. It says nothing of likely findings.
+    """
+    if not text.is_plain or _filter().Match(text.data) is not None:
+        return False
+    together = b"\n".join((text.data.translate(None, _SEPARATOR_BYTES), *_disguises(text.data)))
+    return _disguised()[1].Match(together) is None
+
+
+def scan(given: str | Text, *, likely: bool = True) -> list[Finding]:
+    """Return wording and characters that try to steer a model, by start of span, then end, longer first.
+
+    Without ``likely`` only certain findings are returned, which takes a fraction of the time.
+    """
+    text = given if isinstance(given, Text) else Text(given)
+    findings = [] if calm(text) else list(_quoted_are_likely(text, list(_certain(text))))
+    if not likely:
+        return settled((each for each in findings if each.certainty == "certain"), len(text.text))
+    if not findings and len(text.text) <= MAX_NOTE and text.text.strip():
+        from keepward.gates.detectors.injection_classifier import most_like_an_order
+
+        piece = most_like_an_order(text.normal.text)
+        if piece.score > 0:
+            findings.append(located(text.normal, piece.start, piece.end, "order_by_words", "likely"))
+    return settled(findings, len(text.text))
+
+
+def _certain(text: Text) -> Iterator[Finding]:
+    form = text.normal
+    yield from _by_rules(form)
+    yield from _hidden_characters(text)
+    if form.unescaped is not None:
+        yield from _by_rules(form.unescaped)
+    for piece in form.hidden:
+        if any(True for _ in _by_rules(Text(piece.text))):
+            yield Finding(detector="encoded_order", start=piece.start, end=piece.end)
+    for finding in _mangled(form):
+        yield replace(finding, detector=_DISGUISED)
+    if any(0xE0000 <= ord(char) < 0xE0200 for char in set(text.text)) and any(_by_rules(Text(tag_text(text.text)))):
+        yield Finding(detector="invisible_order", start=0, end=len(text.text))
+
+
+def _by_rules(form: Text) -> Iterator[Finding]:
+    rules = _rules()
+    for place in _filter().Match(form.data) or ():
+        if place < len(rules):
+            yield from rules[place].findings(form)
+
+
+def _mangled(form: Text) -> Iterator[Finding]:
+    """Find override wording in letters set apart, leetspeak, rot13 and reversed text."""
+    rules, _ = _disguised()
+
+    def core(text: Text) -> Iterator[Finding]:
+        return itertools.chain.from_iterable(rule.findings(text) for rule in rules)
+
+    if form.occurs(_SPELT):
+        joined = form.collapsed()
+        if joined is not form:
+            yield from core(joined)
+    pattern = read("injection")["closed_up"]
+    if occurs(pattern, form.data.translate(None, _SEPARATOR_BYTES)):
+        closed_up = form.without(_SEPARATORS)
+        if closed_up is not form:
+            yield from _broken_up(form, closed_up, pattern)
+    if form.text.isascii() and _disguised()[1].Match(b"\n".join(_disguises(form.data))) is None:
+        return
+    size = len(form.text)
+    if any(map(str.isdigit, form.text)) or "@" in form.text or "$" in form.text:
+        # Bytes are translated ten times as fast as a text of other letters, and only signs of one byte change.
+        given, leet = form.data.decode(), form.data.translate(_LEET_BYTES).decode()
+        for finding in core(Text(leet)):
+            if leet[finding.start : finding.end] != given[finding.start : finding.end]:
+                yield located(form, finding.start, finding.end, _DISGUISED, finding.certainty)
+    if form.text.isascii():
+        for finding in core(Text(codecs.encode(form.text, "rot13"))):
+            yield located(form, finding.start, finding.end, _DISGUISED, finding.certainty)
+    for finding in core(Text(form.text[::-1])):
+        yield located(form, size - finding.end, size - finding.start, _DISGUISED, finding.certainty)
+
+
+def _disguises(data: bytes) -> tuple[bytes, bytes, bytes]:
+    """Return ASCII text as leetspeak, rot13 and reversed writing would have hidden it."""
+    return data.translate(_LEET_BYTES), data.translate(_ROT13_BYTES), data[::-1]
+
+
+def _broken_up(form: Text, closed_up: Text, pattern: str) -> Iterator[Finding]:
+    """Yield orders whose letters are set apart; words in their normal spacing are for the ordinary rules."""
+    kept = form.places_without(_SEPARATORS)
+    for start, end in itertools.islice(closed_up.spans(pattern), 100):
+        first, last = kept[start], kept[end - 1] + 1
+        words = form.text[first:last].split()
+        short = sum(1 for word in words if len(word.strip(_SEPARATORS)) <= 2)
+        marked = any(mark in word.strip(_SEPARATORS) for word in words for mark in ".-_*|/\\~+")
+        if short * 2 >= len(words) or marked or len(words) == 1:
+            yield located(form, first, last, _DISGUISED, "certain")
+
+
+def _hidden_characters(text: Text) -> Iterator[Finding]:
+    """Yield runs of characters that hide text or turn its direction."""
+    if text.text.isascii():
+        return
+    tables = read("injection")["hidden_characters"]
+    for start, end in itertools.islice(text.spans(tables["runs"]), 100):
+        # Flags of England, Scotland and Wales are a black flag and six tags.
+        if not (start and text.text[start - 1] == "\U0001f3f4" and end - start <= 7):
+            yield Finding(detector="invisible_text", start=start, end=end)
+    # Three are enough to tell hiding from a stray soft hyphen.
+    inside = [(start + 1, end - 1) for start, end in itertools.islice(text.spans(tables["inside"]), 3)]
+    if len(inside) >= 3 or any(text.text[start] != "\u00ad" for start, _ in inside):
+        certainty: Certainty = "certain" if len(inside) >= 3 else "likely"
+        yield Finding(detector="invisible_text", start=inside[0][0], end=inside[-1][1], certainty=certainty)
+    turned = [start for start, _ in itertools.islice(text.spans(tables["turning"]), 100)]
+    if turned:
+        right_to_left = any("\u0590" <= char <= "\u08ff" for char in text.text)
+        certainty = "likely" if right_to_left else "certain"
+        yield Finding(detector="bidi_control", start=turned[0], end=turned[-1] + 1, certainty=certainty)
+
+
+def _quoted_are_likely(text: Text, findings: list[Finding]) -> Iterator[Finding]:
+    """Lower quoted forms to ``likely`` in a text that talks about attacks."""
+    about: bool | None = None
+    for finding in findings:
+        hidden = finding.detector in {"invisible_order", "encoded_order"}
+        if finding.certainty == "certain" and not hidden and _is_quoted(text.text, finding):
+            about = text.occurs(read("injection")["about_attacks"]) if about is None else about
+            yield replace(finding, certainty="likely") if about else finding
+        else:
+            yield finding
+
+
+def _is_quoted(text: str, finding: Finding) -> bool:
+    before = text[max(0, finding.start - 60) : finding.start]
+    after = text[finding.end : finding.end + 80]
+    return any(mark in before for mark in _QUOTES) and any(mark in after for mark in _QUOTES)

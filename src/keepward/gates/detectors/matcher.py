@@ -1,0 +1,211 @@
+"""The engine under the detectors: rules with their literals, one search for many literals, and redaction.
+
+Invariants
+(1) Patterns over user text run on google-re2, so a scan takes time linear in the text.
+(2) A set runs a rule only where one of the rule's literals occurs; ordinary text costs one search.
+(3) Spans are half-open, in code points of the text that was given, whatever form matched.
+(4) A text that yields more than ``MAX_FINDINGS`` is covered to its end by one last finding: a flood hides
+    nothing and costs no more than the limit.
+(5) Findings are sorted by start, then end (longer first), then name; no two are equal.
+(6) Redacting twice changes nothing: a marker holds no digits and no secret shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from keepward.gates.detectors.normalize import Text
+from keepward.gates.detectors.tables import once
+
+Certainty = Literal["certain", "likely"]
+#: Returns the part of a span that counts, None where it does not: of the text, the start and the end.
+Check = Callable[[Text, int, int], tuple[int, int] | None]
+
+#: Findings after which the rest of a text counts as one finding.
+MAX_FINDINGS = 400
+#: Candidates a rule may look at in one text before the rest counts as a flood.
+MAX_CANDIDATES = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One span of one text that a detector points at.
+
+    It carries positions and names only, so that it may be logged, stored and shown.
+    """
+
+    #: Stable snake_case name of the rule, such as ``aws_access_key`` or ``iban``.
+    detector: str
+    #: Half-open span in code points of the text that was given.
+    start: int
+    end: int
+    #: ``certain``: a documented format or a valid check digit. ``likely``: wording and shape only.
+    certainty: Certainty = "certain"
+
+
+def located(form: Text, start: int, end: int, name: str, certainty: Certainty) -> Finding:
+    """Return a finding for a span of a form, where that stands in the text that was given."""
+    first, last = form.span(start, end)
+    return Finding(detector=name, start=first, end=last, certainty=certainty)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """One pattern and what a match has to pass."""
+
+    #: Detector name the findings carry.
+    name: str
+    #: Makes the pattern, where it is first asked for; most of them never are.
+    written: Callable[[], str]
+    #: Lower-case literals; at least one occurs (in any case) in every text the pattern can match.
+    literals: tuple[str, ...] = ()
+    certainty: Certainty = "certain"
+    checks: tuple[Check, ...] = ()
+    #: A cheaper pattern that occurs wherever this one does.
+    gate: str = ""
+    #: A pattern for the same with blanks, quotes and line ends taken out of it.
+    split: str = ""
+    #: Whether its literals are too common to rule the pattern out.
+    bare: bool = False
+
+    @once
+    def pattern(self) -> str:
+        """RE2 syntax. With a group called ``v`` the span is that group, else the whole match."""
+        return self.written()
+
+    def findings(self, text: Text) -> Iterator[Finding]:
+        """Yield what the rule finds in a text."""
+        if self.gate and not text.occurs(self.gate):
+            return
+        for count, (start, end) in enumerate(text.spans(self.pattern)):
+            if count >= MAX_CANDIDATES:
+                yield self._finding(text, start, len(text.text))
+                return
+            span = self._accepted(text, start, end)
+            if span is not None:
+                yield self._finding(text, *span)
+
+    def _accepted(self, text: Text, start: int, end: int) -> tuple[int, int] | None:
+        for check in self.checks:
+            span = check(text, start, end)
+            if span is None:
+                return None
+            start, end = span
+        return start, end
+
+    def _finding(self, text: Text, start: int, end: int) -> Finding:
+        return located(text, start, end, self.name, self.certainty)
+
+
+class RuleSet:
+    """Rules that share a gate: a rule runs only where one of its literals occurs."""
+
+    def __init__(self, rules: Iterable[Rule]) -> None:
+        self.rules = tuple(rules)
+        users: dict[str, list[int]] = {}
+        for number, rule in enumerate(self.rules):
+            for literal in rule.literals:
+                users.setdefault(literal, []).append(number)
+        self._users = users
+        #: A pattern that occurs wherever one of the rules may find something.
+        self.gate = any_literal(users)
+
+    @once
+    def _literals(self) -> Any:
+        return literal_set(self._users, case_sensitive=False)
+
+    def candidates(self, text: Text) -> list[Rule]:
+        """Return the rules whose literals occur, in their order."""
+        if not text.occurs(self.gate):
+            return []
+        users = list(self._users.values())
+        found = self._literals.Match(text.data) if len(text.data) < 1 << 17 else ()
+        if not found:
+            # RE2 returns nothing when it runs out of memory; this test always answers.
+            folded = text.text.casefold()
+            found = [place for place, literal in enumerate(self._users) if literal.casefold() in folded]
+        return [self.rules[number] for number in sorted({number for place in found for number in users[place]})]
+
+    def scan(self, text: Text) -> Iterator[Finding]:
+        """Yield findings rule by rule, in no overall order."""
+        for rule in self.candidates(text):
+            yield from rule.findings(text)
+
+
+def literal_set(literals: Iterable[str], *, case_sensitive: bool = True) -> Any:
+    """Compile literals together; ``Match`` gives the places of those that occur, in one pass."""
+    import re2
+
+    options = re2.Options()
+    options.case_sensitive = case_sensitive
+    options.max_mem = 64 << 20
+    options.log_errors = False
+    found = re2.Set.SearchSet(options)
+    for literal in literals:
+        found.Add(quoted(literal))
+    found.Compile()
+    return found
+
+
+def any_literal(literals: Iterable[str]) -> str:
+    """Return a pattern for any of the literals, in any case."""
+    begin: list[str] = []
+    for literal in sorted(literals):
+        # One that begins with a shorter one adds nothing.
+        if not begin or not literal.startswith(begin[-1]):
+            begin.append(literal)
+    return "(?i)(?:" + "|".join(map(quoted, begin)) + ")"
+
+
+def quoted(literal: str) -> str:
+    """Return the pattern of a literal."""
+    return "".join("\\" + char if char in r"\.+*?()|[]{}^$/-" else char for char in literal)
+
+
+def settled(findings: Iterable[Finding], length: int) -> list[Finding]:
+    """Put findings in order, drop doubles and those inside another of at least the same certainty."""
+    rank = {"certain": 0, "likely": 1}
+    ordered = sorted(set(findings), key=lambda f: (f.start, -f.end, rank[f.certainty], f.detector))
+    kept: list[Finding] = []
+    certain_to = likely_to = -1
+    for finding in ordered:
+        if finding.end <= certain_to or (finding.certainty == "likely" and finding.end <= likely_to):
+            continue
+        if len(kept) == MAX_FINDINGS:
+            kept.append(Finding(detector=finding.detector, start=finding.start, end=length, certainty="certain"))
+            break
+        kept.append(finding)
+        if finding.certainty == "certain":
+            certain_to = max(certain_to, finding.end)
+        likely_to = max(likely_to, finding.end)
+    return kept
+
+
+def redact(text: str, findings: Iterable[Finding]) -> str:
+    """Replace each span by a marker such as ``[IBAN]``; overlapping spans become one.
+
+    A merged span carries the name of its longest finding, the earlier one on a tie.
+    """
+    parts: list[str] = []
+    position = 0
+    merged: list[tuple[int, int, Finding]] = []
+    for finding in sorted(findings, key=lambda f: (f.start, -f.end, f.detector)):
+        if finding.end <= finding.start:
+            continue
+        if merged and finding.start < merged[-1][1]:
+            start, end, best = merged[-1]
+            longer = finding.end - finding.start > best.end - best.start
+            merged[-1] = (start, max(end, finding.end), finding if longer else best)
+        else:
+            merged.append((finding.start, finding.end, finding))
+    for start, end, finding in merged:
+        parts += (text[position:start], marker(finding.detector))
+        position = end
+    return "".join((*parts, text[position:]))
+
+
+def marker(detector: str) -> str:
+    """The text that stands for what a detector removed."""
+    return f"[{detector.upper()}]"

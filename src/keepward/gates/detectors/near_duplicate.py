@@ -1,0 +1,246 @@
+"""Whether two texts state the same: equal in their normal form, or equal word by word but for words that add nothing.
+
+Every word, number and sign that is not a declared filler counts, in its order. Doubt keeps both facts: a duplicate kept
+is a nuisance, a fact refused is a loss. All answers are symmetric in their two texts.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import itertools
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, get_args
+
+from keepward.core.patterns import regex
+from keepward.gates.detectors.tables import once, words
+
+Difference = Literal["number", "date", "name", "unit", "negation", "order", "value"]
+
+#: The order in which ``Likeness.differs`` names what differs.
+DIFFERENCES: Final[tuple[Difference, ...]] = get_args(Difference)
+
+#: Characters after normalisation; longer texts state the same only where they are equal.
+LONGEST: Final = 8_000
+
+_UNIFIED: Final = str.maketrans("“”„‟«»‘’‚‛‐‑‒–—―−⁄﹘︱︲", '""""""\'\'\'\'-------/---') | dict.fromkeys(
+    map(ord, "\u00ad\u200b\u2060\ufeff"), ""
+)
+# Raised, lowered, fractional and circled digits stay as they are, since NFKC would fuse them with the digits around
+# them (10² is not 102). So do two ligatures that stand for whole sentences: spelt out they multiply a text by eighteen.
+_COMPOSABLE = regex("[^²³¹⁰⁴-⁹⁺⁻₀-₉₊₋¼-¾⅐-⅞↉①-⓿№\ufdfa\ufdfb]+")
+_OPENING: Final = "\"'([{`"
+_CLOSING: Final = ".,;:!\"')]}`"
+_SENTENCE_ENDS: Final = (".", "!", "?", ":")
+
+
+def normalise(text: str) -> str:
+    """Return the form under which two texts count as equal.
+
+    Done, in this order: soft hyphens, zero-width spaces and byte order marks dropped; typographic quotes and dashes
+    and the minus sign made plain; NFKC, but for raised, lowered, fractional and circled digits; whitespace collapsed to
+    single spaces and trimmed; words that are letters with at most a first capital put in lower case; the closing full
+    stops (or, after a letter, exclamation marks) of the text dropped.
+
+    Kept, because it can carry meaning: every digit, sign and unit; question marks; word order; the case of
+    anything that is more than a first capital ("US" is not "us", nor "MB" "Mb", nor ``fooBar`` ``foobar``), that
+    holds a digit or other sign (``/Data``, ``-V``), or that is one letter (except "A" opening a sentence); "ß".
+    Words that differ by a first capital only ("Polish", "polish") are equal, since sentences capitalise.
+
+    Idempotent, and linear in the text.
+    """
+    if not text.isascii():
+        text = _compose(text.translate(_UNIFIED))
+    chunks = text.split()
+    plain = " ".join(
+        [
+            word
+            if word.islower() or word == word.lower()
+            else _fold(word, first=not at or chunks[at - 1].endswith(_SENTENCE_ENDS))
+            for at, word in enumerate(chunks)
+        ]
+    )
+    return _without_end(plain if plain.isascii() else _compose(plain))
+
+
+def _compose(text: str) -> str:
+    run = 0
+    for mark in map(unicodedata.combining, text):
+        run = run + 1 if mark else 0
+        # No language writes so many accents in a row. Sorting them takes quadratic time.
+        if run > 30:
+            return text
+    return _COMPOSABLE.sub(lambda part: unicodedata.normalize("NFKC", part[0]).translate(_UNIFIED), text)
+
+
+def _fold(word: str, *, first: bool) -> str:
+    core = word.strip(_OPENING + _CLOSING + "?")
+    if len(core) < 2:
+        return word.replace("A", "a") if first and core == "A" else word
+    if core[1:] != core[1:].lower() or not core.replace("-", "").replace("'", "").isalpha():
+        return word
+    return word.replace(core, core[0].lower() + core[1:], 1) if core[0].isalpha() else word
+
+
+def _without_end(plain: str) -> str:
+    core = plain.rstrip(".。!…")
+    # ".." and "../.." are paths and "5!" a product: only a word or a closing sign sheds its marks.
+    if not core or not (core[-1].isalnum() or core[-1] in "\"')]"):
+        return plain
+    if core[-1].isalpha() or "!" not in plain[len(core) :]:
+        return core
+    return plain.rstrip(".。…")
+
+
+_IDEOGRAPHS: Final = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
+_CHUNK = regex(rf"[{_IDEOGRAPHS}]|[^\s{_IDEOGRAPHS}]+")
+_DATE = regex(r"\d{4}-\d{2}(?:-\d{2}.*)?|\d{1,2}[:/]\d{2}.*|\d+(?:st|nd|rd|th)|\d{1,2}\.\d{1,2}\.\d{4}")
+
+
+def _tokens(plain: str) -> Iterator[str]:
+    """Yield what a normalised text says, in order: words without the signs around them, fillers left out."""
+    fillers = words("likeness", "fillers")
+    for chunk in plain.split() if plain.isascii() else _CHUNK.findall(plain):
+        if chunk in fillers:
+            continue
+        if chunk.isalpha():
+            yield chunk
+            continue
+        core = chunk.lstrip(_OPENING).rstrip(_CLOSING + "?")
+        # 5! is a product, 5' a length.
+        core = core if core[-1:].isalpha() else chunk.lstrip(_OPENING).rstrip(".,;:)]}?")
+        # A chunk of nothing but signs is one: ".." is a path.
+        parts = core.split("-") if core[:1] != "-" and core.replace("-", "").isalpha() else [core or chunk]
+        yield from (part for part in parts if part and part not in fillers)
+        if core and "?" in chunk[-3:]:
+            yield "?"
+
+
+class Form:
+    """A text as it is compared: its normal form, and what it says. Made once where a text meets many."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        #: ``normalise(text)``.
+        self.plain = normalise(text)
+
+    @once
+    def tokens(self) -> list[str]:
+        """What the first ``LONGEST`` characters of the normal form say, in order."""
+        return list(_tokens(self.plain[:LONGEST]))
+
+    @once
+    def different(self) -> frozenset[str]:
+        """The tokens, each once."""
+        return frozenset(self.tokens)
+
+    @property
+    def trait(self) -> bytes:
+        """8 bytes, equal for texts that say the same but for fillers."""
+        return hashlib.blake2b(" ".join(self.tokens).encode("utf-8", "surrogatepass"), digest_size=8).digest()
+
+
+def _formed(text: str | Form) -> Form:
+    return text if isinstance(text, Form) else Form(text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Likeness:
+    """How alike two texts are, and what keeps them apart."""
+
+    #: Overlap coefficient of the two token sets, 0..1, fillers left out.
+    overlap: float
+    #: Normalised indel similarity of the normalised texts, 0..1.
+    ratio: float
+    #: Members of ``DIFFERENCES``, in its order; empty when the texts state the same.
+    differs: tuple[Difference, ...]
+
+
+def compare(a: str, b: str) -> Likeness:
+    """Measure how alike two texts are and name what differs.
+
+    ``overlap`` is |A & B| / min(|A|, |B|) over sets of tokens; when either is empty, 1.0 for equal texts and
+    else 0.0. Over ``LONGEST`` characters the measures read the first ``LONGEST``, and any inequality is the
+    difference "value". "order" means the same tokens in another order.
+    """
+    one, other = Form(a), Form(b)
+    if one.plain == other.plain:
+        return Likeness(overlap=1.0, ratio=1.0, differs=())
+    return Likeness(overlap=_overlap(one, other), ratio=_ratio(one, other), differs=_differences(one, other))
+
+
+def alike(a: str | Form, b: str | Form, *, overlap_floor: float, ratio_floor: float) -> bool:
+    """Whether two texts reach either floor, whatever differs; the measures are those of ``compare``."""
+    one, other = _formed(a), _formed(b)
+    return one.plain == other.plain or _overlap(one, other) >= overlap_floor or _ratio(one, other) >= ratio_floor
+
+
+def match(text: str | Form, others: Sequence[str | Form], *, ratio_floor: float = 0.70) -> tuple[int, bool] | None:
+    """Return the position of the first text that states the same, and whether it is equal in its normal form.
+
+    An equal text comes before one that says the same but for fillers; None where there is neither.
+    """
+    form = _formed(text)
+    forms = [_formed(other) for other in others]
+    for at, other in enumerate(forms):
+        if other.plain == form.plain:
+            return at, True
+    for at, other in enumerate(forms):
+        if form.tokens != other.tokens or max(len(form.plain), len(other.plain)) > LONGEST:
+            continue
+        if _ratio(form, other) >= ratio_floor:
+            return at, False
+    return None
+
+
+def _overlap(a: Form, b: Form) -> float:
+    smaller = min(len(a.different), len(b.different))
+    return len(a.different & b.different) / smaller if smaller else 0.0
+
+
+def _ratio(a: Form, b: Form) -> float:
+    return _indel()(a.plain[:LONGEST], b.plain[:LONGEST])
+
+
+@functools.cache
+def _indel() -> Callable[[str, str], float]:
+    from rapidfuzz.distance import Indel  # takes 50 ms to import
+
+    return Indel.normalized_similarity
+
+
+def _differences(one: Form, other: Form) -> tuple[Difference, ...]:
+    """Name what differs between two texts; a name is what is capitalised inside a sentence."""
+    if max(len(one.plain), len(other.plain)) > LONGEST:
+        return ("value",)
+    if one.tokens == other.tokens:
+        return ()
+    a, b = Counter(one.tokens), Counter(other.tokens)
+    names = _capitalised(one.text) | _capitalised(other.text)
+    found = {_kind(token, names) for token in (a - b) | (b - a)} or {"order"}
+    return tuple(kind for kind in DIFFERENCES if kind in found)
+
+
+def _kind(token: str, names: set[str]) -> Difference:
+    if token in words("likeness", "negations") or token.endswith("n't"):
+        return "negation"
+    if token in words("likeness", "units"):
+        return "unit"
+    if token in words("likeness", "dates") or _DATE.fullmatch(token):
+        return "date"
+    if any(map(str.isdigit, token)) and not token[0].isalpha() and token[0] != "/":
+        return "number"
+    return "name" if token in names or token != token.lower() or (len(token) > 1 and not token.isalpha()) else "value"
+
+
+def _capitalised(raw: str) -> set[str]:
+    """Collect, in lower case, the words with a capital that no sentence start explains."""
+    chunks = [".", *raw.split()]
+    return {
+        word.strip(_OPENING + _CLOSING + "?").lower()
+        for before, word in itertools.pairwise(chunks)
+        if word != word.lower() and not before.endswith(_SENTENCE_ENDS)
+    }

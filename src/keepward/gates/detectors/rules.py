@@ -1,0 +1,71 @@
+"""Make rules of the tables in ``rules/*.toml``: patterns with their literals, and lists of words in any language.
+
+A word of a list is written as the normal form leaves it: a blank stands for any spacing, ``*`` for letters that go on.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from keepward.gates.detectors.checks import check_named
+from keepward.gates.detectors.matcher import Rule, quoted
+from keepward.gates.detectors.tables import listed, read
+
+
+@functools.cache
+def load(name: str, table: str = "rule") -> tuple[Rule, ...]:
+    """Return the rules of one table of a file, in its order."""
+    tables = read(name)
+    return tuple(_rule(row, tables) for row in tables[table])
+
+
+def expanded(pattern: str, tables: Mapping[str, Any]) -> str:
+    """Put the lists of a file in place of their names in braces."""
+    for name, alternatives in tables.get("lists", {}).items():
+        pattern = pattern.replace(f"{{{name}}}", f"(?:{'|'.join(alternatives)})")
+    return pattern
+
+
+def _rule(row: Mapping[str, Any], tables: Mapping[str, Any]) -> Rule:
+    return made(row, lambda: expanded(row["pattern"], tables), listed(row.get("literals", "")))
+
+
+def made(row: Mapping[str, Any], written: Callable[[], str], literals: Iterable[str] = (), *checks: str) -> Rule:
+    """Make a rule of a row; ``written`` makes its pattern where it is first asked for."""
+    return Rule(
+        name=row["name"],
+        written=written,
+        literals=tuple(literals),
+        certainty=row.get("certainty", "certain"),
+        checks=tuple(map(check_named, (*row.get("checks", "").split(), *checks))),
+        gate=row.get("gate", ""),
+        split=row.get("split", ""),
+        bare=bool(row.get("bare")),
+    )
+
+
+def any_word(words: Iterable[str], *, begin: str = "", end: str = "") -> str:
+    """Return a pattern for any word of a list, with these around it but where ``*`` says that letters go on."""
+    return "(?:" + "|".join(_word(word, begin, end) for word in words if word) + ")"
+
+
+def _word(word: str, begin: str, end: str) -> str:
+    pattern = "".join(map(_part, re.split(r"(.?\*| )", word.lstrip("*"))))
+    begins = begin if word[0].isascii() and word[0].isalnum() else ""
+    return begins + pattern + (end if word[-1].isascii() and word[-1].isalnum() else "")
+
+
+def _part(part: str) -> str:
+    if part == " ":
+        return r"\s+"
+    if part[-1:] == "*":
+        return quoted(part[:-1]) + (r"\w*" if part[:-1].isascii() else r"[^\x00-\x7f]*")
+    return quoted(part)
+
+
+def literals_of(words: Iterable[str]) -> tuple[str, ...]:
+    """Return what stands in every text that holds one of the words."""
+    return tuple(dict.fromkeys(max(word.replace("*", " ").split(), key=len) for word in words))

@@ -1,0 +1,231 @@
+"""The rows of an index: one memory version each, by column, and which of them a reader may see.
+
+Invariants
+(1) A row is never rewritten; a new version is a new row and the old row is dead. Rows are renumbered only by `keep`,
+    which drops the dead ones.
+(2) A mask is computed from columns only, before any ranking.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from keepward.core.memory import FLOOR, IDLE_RATE
+from keepward.core.value import name_forms
+from keepward.ports.store import Profile
+
+Mask = npt.NDArray[np.bool_]
+Rows = npt.NDArray[np.int32]
+Places = npt.NDArray[np.intp]
+
+_FIRST: Final = 64
+#: Bytes of an id with its places in a list and a dict.
+_ID_BYTES: Final = 180
+_TEXT: Final = ("scope", "tier", "kind", "content_type", "subject", "category", "session", "speaker")
+_NEVER: Final = np.iinfo(np.int64).max
+_DAY: Final = 86_400_000_000
+#: None stands for never.
+_INSTANTS: Final = ("expires_at", "idle_since")
+_NUMBERS: Final[dict[str, type]] = {
+    "version": np.int32,
+    "position": np.int64,
+    "trust": np.int8,
+    "sensitive": np.bool_,
+    "importance": np.float32,
+    "created_at": np.int64,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowed:
+    """Which entries may be seen, counted and returned; conditions are joined by and.
+
+    None means "no condition"; an empty set allows nothing. Instants are microseconds since 1970, UTC.
+    """
+
+    #: Exact scope paths that the reader sees.
+    scopes: frozenset[str] | None
+    #: Entries with expires_at <= now are out.
+    now: int
+    tiers: frozenset[str] | None = None
+    kinds: frozenset[str] | None = None
+    #: At least one of these.
+    tags: frozenset[str] | None = None
+    content_types: frozenset[str] | None = None
+    subject: str | None = None
+    category: str | None = None
+    session: str | None = None
+    #: Of what importance has faded to at ``now``.
+    min_importance: float | None = None
+    min_trust: int | None = None
+    include_sensitive: bool = False
+    #: Of these ids alone.
+    ids: frozenset[str] | None = None
+
+
+class Growable:
+    """One numpy array with room behind its rows: an append copies nothing that stands before it.
+
+    `view` shows the rows so far and is invalid after the next append.
+    """
+
+    __slots__ = ("_data", "_len")
+
+    def __init__(self, dtype: npt.DTypeLike, shape: tuple[int, ...] = ()) -> None:
+        self._data: npt.NDArray[Any] = np.zeros((_FIRST, *shape), dtype=dtype)
+        self._len = 0
+
+    def __len__(self) -> int:
+        return self._len
+
+    @property
+    def view(self) -> npt.NDArray[Any]:
+        return self._data[: self._len]
+
+    @property
+    def nbytes(self) -> int:
+        return self._data.nbytes
+
+    def extend(self, rows: npt.ArrayLike) -> None:
+        """Append rows, converted to the dtype of the array."""
+        values = np.asarray(rows, dtype=self._data.dtype)
+        needed = self._len + len(values)
+        if needed > len(self._data):
+            room = max(len(self._data) * 5 // 4, needed)
+            data = np.zeros((room, *self._data.shape[1:]), dtype=self._data.dtype)
+            data[: self._len] = self.view
+            self._data = data
+        self._data[self._len : needed] = values
+        self._len = needed
+
+    def put(self, rows: npt.NDArray[Any]) -> None:
+        """Hold these rows and no others, without spare room."""
+        kept = np.ascontiguousarray(rows, dtype=self._data.dtype)
+        self._len = len(kept)
+        self._data = kept if len(kept) else np.zeros((_FIRST, *kept.shape[1:]), dtype=kept.dtype)
+
+
+class Columns:
+    """One interned column for each field that filters or ranks."""
+
+    __slots__ = ("_codes", "_columns", "_rows", "_tag_codes", "_tag_rows", "ids")
+
+    def __init__(self) -> None:
+        self.ids: list[str] = []
+        #: The newest row of each id.
+        self._rows: dict[str, int] = {}
+        self._codes: dict[str, dict[str, int]] = {name: {} for name in (*_TEXT, "tag")}
+        self._columns: dict[str, Growable] = {name: Growable(np.int32) for name in _TEXT}
+        self._columns |= {name: Growable(dtype) for name, dtype in _NUMBERS.items()}
+        self._columns |= {name: Growable(np.int64) for name in _INSTANTS}
+        self._columns["live"] = Growable(np.bool_)
+        self._tag_rows = Growable(np.int32)
+        self._tag_codes = Growable(np.int32)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __getitem__(self, name: str) -> npt.NDArray[Any]:
+        return self._columns[name].view
+
+    @property
+    def nbytes(self) -> int:
+        arrays = (*self._columns.values(), self._tag_rows, self._tag_codes)
+        return _ID_BYTES * len(self.ids) + sum(each.nbytes for each in arrays)
+
+    def names(self, column: str) -> Sequence[str]:
+        """Interned values of a text column by code."""
+        return tuple(self._codes[column])
+
+    def extend(self, entries: Sequence[Profile]) -> None:
+        """Append entries; ids must be unique among them and not live yet."""
+        first = len(self.ids)
+        fields = dict(zip(Profile._fields, zip(*entries, strict=True), strict=True))
+        for name in _TEXT:
+            codes, values = self._codes[name], fields[name]
+            for value in dict.fromkeys(values):
+                if value is not None:
+                    codes.setdefault(value, len(codes))
+            self._columns[name].extend([-1 if value is None else codes[value] for value in values])
+        for name in _NUMBERS:
+            self._columns[name].extend(fields[name])
+        for name in _INSTANTS:
+            self._columns[name].extend([_NEVER if at is None else at for at in fields[name]])
+        self._columns["live"].extend(np.ones(len(entries), dtype=np.bool_))
+        tagged = [(first + n, tag) for n, tags in enumerate(fields["tags"]) for tag in tags]
+        if tagged:
+            codes = self._codes["tag"]
+            self._tag_rows.extend([row for row, _ in tagged])
+            self._tag_codes.extend([codes.setdefault(tag, len(codes)) for _, tag in tagged])
+        self.ids.extend(fields["id"])
+        self._rows.update(zip(fields["id"], range(first, len(self.ids)), strict=True))
+
+    def kill(self, ids: Sequence[str]) -> int:
+        """Mark the rows of these ids dead, unknown ones aside; return how many there were."""
+        rows = self.rows(ids)
+        rows = rows[rows >= 0]
+        self["live"][rows] = False
+        # An id may be named twice.
+        return len(set(rows.tolist()))
+
+    def rows(self, ids: Iterable[str]) -> Places:
+        """Return the live row of each id, -1 where it has none; only the newest row of an id can be live."""
+        rows = np.array([self._rows.get(name, -1) for name in ids], dtype=np.intp)
+        if len(self):
+            rows[~self["live"][rows]] = -1
+        return rows
+
+    def keep(self, rows: Places, new_rows: Rows) -> None:
+        """Keep these rows (ascending); `new_rows` maps each old row to its new number or -1."""
+        for column in self._columns.values():
+            column.put(column.view[rows])
+        tag_rows = new_rows[self._tag_rows.view]
+        self._tag_codes.put(self._tag_codes.view[tag_rows >= 0])
+        self._tag_rows.put(tag_rows[tag_rows >= 0])
+        self.ids = [self.ids[row] for row in rows.tolist()]
+        self._rows = {name: row for row, name in enumerate(self.ids)}
+
+    def importance(self, rows: Places, now: int) -> npt.NDArray[np.float64]:
+        """Return what the importance of rows has faded to at an instant, as ``importance_at`` of the model does."""
+        base = self["importance"][rows].astype(np.float64).round(4)
+        days = np.maximum(now - self["idle_since"][rows], 0) / _DAY
+        return np.asarray(np.maximum(base * np.exp(-IDLE_RATE * days), np.minimum(base, FLOOR)).round(4))
+
+    def _among(self, column: str, values: frozenset[str]) -> Mask:
+        known = [code for value in values if (code := self._codes[column].get(value)) is not None]
+        wanted = np.zeros(len(self._codes[column]) + 1, dtype=np.bool_)
+        wanted[known] = True
+        # Code -1 (no value) reads the last cell, which stays False.
+        return np.asarray(wanted[self[column]], dtype=np.bool_)
+
+    def mask(self, allowed: Allowed) -> Mask:
+        """Rows that are live and meet every condition but expiry."""
+        mask = self["live"].copy()
+        sets = {"scope": allowed.scopes, "tier": allowed.tiers, "kind": allowed.kinds}
+        sets["content_type"] = allowed.content_types
+        for name in ("subject", "category", "session"):
+            value = getattr(allowed, name)
+            sets[name] = None if value is None else frozenset(name_forms([value]))
+        for name, values in sets.items():
+            if values is not None:
+                mask &= self._among(name, values)
+        if allowed.tags is not None:
+            codes = [code for tag in name_forms(allowed.tags) if (code := self._codes["tag"].get(tag)) is not None]
+            tagged = np.zeros(len(self), dtype=np.bool_)
+            tagged[self._tag_rows.view[np.isin(self._tag_codes.view, codes)]] = True
+            mask &= tagged
+        if allowed.min_importance is not None:
+            shown = np.flatnonzero(mask)
+            mask[shown] = self.importance(shown, allowed.now) >= round(allowed.min_importance, 4)
+        if allowed.min_trust is not None:
+            mask &= self["trust"] >= allowed.min_trust
+        if not allowed.include_sensitive:
+            mask &= ~self["sensitive"]
+        if allowed.ids is not None:
+            rows, among = self.rows(allowed.ids), np.zeros(len(self), dtype=np.bool_)
+            among[rows[rows >= 0]] = True
+            mask &= among
+        return mask

@@ -1,0 +1,268 @@
+"""Text to terms, the same on every machine and every store.
+
+Invariants
+(1) `terms` never raises, whatever the text holds, and depends on nothing but the text.
+(2) a document and a query are analysed by the same rules; nothing is stored that a query cannot produce.
+(3) `pack` writes hashes in ascending order and its first byte names the layout; `unpack` refuses others.
+(4) text of stop words only keeps them: such a memory can still be found.
+(5) what is taken for a name is one of the terms of the same text.
+"""
+
+import re
+import struct
+import unicodedata
+from collections.abc import Collection, Iterator, Sequence
+from functools import cache, lru_cache
+from hashlib import blake2b
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from keepward.core.patterns import regex, table
+from keepward.ports.store import TERMS
+from keepward.retrieval.time_expressions import MONTHS, WEEKDAYS
+
+#: Stop words and families of irregular forms.
+WORDS: Final[dict[str, Any]] = table(__package__, "words.toml")
+#: Layout of a packed blob: version byte, uint32 document length, n ascending uint32 hashes, n bytes of a count
+#: in the low seven bits and whether the term is a name in the high one.
+PACK_VERSION: Final = 2
+_MOST: Final = 0x7F
+_NAME: Final = 0x80
+#: Behind these a capital letter starts a sentence, a line or a quotation and names nothing.
+_OPENING: Final = frozenset(".!?:;\n\r\"'“”‘„«»([{-–—*•>|。！？…")
+#: Capitals of dates are no names: two memories of the same month have nothing else in common.
+_DATES: Final = frozenset(word.casefold() for word in (*MONTHS, *WEEKDAYS))
+_LONGEST_TERM: Final = 64
+#: Features of a text that are stored like terms: it states a preference; it ends in a question.
+PREFERENCE: Final = "\0wish"
+ASKS: Final = "\0asks"
+
+# Scripts written without spaces between words; Hangul is among them because its words carry particles.
+_UNSPACED: Final = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u1100-\u11ff\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff"
+    "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff\u3005\u3007"
+)
+_HAN: Final = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+# In Japanese a single one of these between others is a word, and what stands beside it is grammar.
+_LONE_HAN: Final = regex(f"(?<![{_HAN}])[{_HAN}](?![{_HAN}])")
+# Vowel signs of Indic scripts are no word characters to `re`; without them a word would fall apart.
+_LETTER: Final = rf"(?:(?![{_UNSPACED}])(?:[^\W_]|[\u0300-\u036f\u0900-\u0dff]))"
+_TOKEN: Final = regex(rf"[{_UNSPACED}]+|{_LETTER}+(?:[_.\-/:@#'’,+]+{_LETTER}+)*")
+_ASCII_TOKEN: Final = regex(r"[A-Za-z0-9]+(?:[_.\-/:@#',+]+[A-Za-z0-9]+)*")
+_JOINT: Final = regex(r"[_.\-/:@#'’,+]+")
+_CAMEL: Final = regex(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
+_CLITIC: Final = regex(r"(?:n['’]t|['’](?:s|m|re|ve|ll|d|t))$", re.IGNORECASE)
+_THOUSANDS: Final = regex(r"[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?$")
+_ORDINAL: Final = regex(r"([0-9]+)(?:st|nd|rd|th)$")
+_UNSPACED_START: Final = regex(f"[{_UNSPACED}]")
+
+
+def _bases() -> dict[str, str]:
+    forms: dict[str, str] = {}
+    for family in WORDS["families"].replace("\n", "|").split("|"):
+        base, *others = family.split() or [""]
+        for form in others:
+            forms.setdefault(form, base)
+    return {form: forms.get(base, base) for form, base in forms.items() if form != forms.get(base, base)}
+
+
+STOP_WORDS: Final = frozenset(WORDS["stop"].split())
+#: Irregular form -> base, which never maps further.
+IRREGULAR: Final = _bases()
+
+
+@cache
+def _stemmer() -> Any:
+    import Stemmer
+
+    # Words are memoised one level up, where folding and irregular forms are saved too.
+    return Stemmer.Stemmer("english", 0)
+
+
+def _fold(text: str) -> str:
+    if text.isascii():
+        return text.lower()
+    decomposed = unicodedata.normalize("NFD", unicodedata.normalize("NFKC", text).casefold())
+    return unicodedata.normalize("NFC", re.sub(r"[\u0300-\u036f]", "", decomposed))
+
+
+def _word(part: str) -> str:
+    folded = _fold(part)[:_LONGEST_TERM]
+    if not folded.isascii():
+        return folded
+    if not folded.isalpha():
+        ordinal = _ORDINAL.match(folded)
+        return ordinal.group(1) if ordinal else folded
+    stem: str = _stemmer().stemWord(IRREGULAR.get(folded, folded))
+    return stem
+
+
+def _identifier(token: str, parts: Sequence[str]) -> bool:
+    """Whether the whole is a name of its own (`user_id`, `ABC-12`, `node.js`, `getUser`), not a compound word."""
+    if len(parts) == 1:
+        return False
+    return any(c.isdigit() for c in token) or any(c in "_./:@#" for c in token) or "-" not in token
+
+
+@lru_cache(maxsize=32_768)
+def _token_terms(token: str) -> tuple[tuple[str, bool], ...]:
+    """Terms of one token, each with whether it is a stop word."""
+    if _UNSPACED_START.match(token):
+        token = _fold(token)
+        if len(token) == 1:
+            return ((token, False),)
+        grams = [token[i : i + 2] for i in range(len(token) - 1)]
+        return tuple((gram, False) for gram in (*grams, *_LONE_HAN.findall(token)))
+    if _THOUSANDS.match(token):
+        return ((token.replace(",", ""), False),)
+    token = _CLITIC.sub("", token)
+    pieces = [p for p in _JOINT.split(token) if p]
+    parts: list[str] = []
+    for piece in pieces:
+        # "10km" and "sha256" stay whole; only a change of case inside a word marks two words.
+        camel = _CAMEL.findall(piece) if piece.isascii() and re.search("[a-z][A-Z]", piece) else []
+        parts.extend(camel if len(camel) > 1 else [piece])
+    found = [(_word(p), len(pieces) == 1 and _fold(p) in STOP_WORDS) for p in parts]
+    if _identifier(token, parts):
+        found.append((_fold(token)[:_LONGEST_TERM], False))
+    return tuple((term, stop) for term, stop in found if term)
+
+
+class Analysed(NamedTuple):
+    """What one pass over a text finds: index terms in reading order, repetitions kept."""
+
+    kept: list[str]
+    #: English stop words, which count where there is nothing else.
+    stopped: list[str]
+    #: Terms that look like names of somebody or something.
+    names: set[str]
+
+    @property
+    def terms(self) -> list[str]:
+        return self.kept or self.stopped
+
+
+def analyse(text: str, *, dates: bool = False) -> Analysed:
+    """Analyse a text: folded (NFKC, case, accents), stop words apart, English words stemmed.
+
+    An identifier gives its parts and then its whole; scripts without spaces give character bigrams, the single
+    character of a run of one, and single Han characters between others. Names are words with a capital letter inside
+    a sentence (days and months only where `dates`), and identifiers as a whole. In a language that writes all its nouns
+    so, those are names too; in one without capitals, identifiers alone are.
+    """
+    kept: list[str] = []
+    stopped: list[str] = []
+    names: set[str] = set()
+    for match in _matches(text):
+        token = match.group()
+        pairs = _token_terms(token)
+        for term, stop in pairs:
+            (stopped if stop else kept).append(term)
+        if token.islower() and token.isalpha():
+            continue
+        own = [term for term, stop in pairs if not stop]
+        if len(own) > 1 and own[-1] == _fold(_CLITIC.sub("", token))[:_LONGEST_TERM]:
+            names.add(own[-1])
+        elif token[0].isupper() and (dates or _fold(token) not in _DATES) and not _opens(match):
+            names.update(own)
+    return Analysed(kept, stopped, names)
+
+
+def _matches(text: str) -> Iterator[re.Match[str]]:
+    return _ASCII_TOKEN.finditer(text) if text.isascii() else _TOKEN.finditer(unicodedata.normalize("NFKC", text))
+
+
+def terms(text: str) -> list[str]:
+    """Return the index terms of a text; its stop words where it has nothing else."""
+    return analyse(text).terms
+
+
+def adds_qualifier(query: Collection[str], older: str, newer: str) -> bool:
+    """Whether the newer text puts another word before a word of the query: "the staging API" for "the API".
+
+    ``query`` are terms. Such a text is about another thing, and does not replace the older one.
+    """
+    known = {*query, *analyse(older).kept}
+    pairs = [(before, word) for before, word in _neighbours(newer) if word in query]
+    return any(before not in known for before, _ in pairs) and not any(
+        before not in query for before, word in _neighbours(older) if word in query
+    )
+
+
+def _neighbours(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the terms of neighbouring words that are no stop words, with nothing but a space between them."""
+    last: tuple[str, int] | None = None
+    for match in _matches(text):
+        kept = [term for term, stop in _token_terms(match.group()) if not stop]
+        if kept and last is not None and match.string[last[1] : match.start()] == " ":
+            yield last[0], kept[0]
+        last = (kept[-1], match.end()) if kept else None
+
+
+def _opens(match: re.Match[str]) -> bool:
+    """Whether a word stands where any word would have a capital letter."""
+    before = match.string[max(0, match.start() - 8) : match.start()].rstrip(" \t")
+    return not before or before[-1] in _OPENING
+
+
+def is_gram(term: str) -> bool:
+    """Whether the term is a piece of a script without spaces."""
+    return _UNSPACED_START.match(term) is not None
+
+
+@lru_cache(maxsize=65_536)
+def term_hash(term: str) -> int:
+    """Hash a term to 32 bits: blake2b, little-endian, equal on every machine."""
+    return int.from_bytes(blake2b(term.encode("utf-8", "surrogatepass"), digest_size=4).digest(), "little")
+
+
+def pack(terms: Sequence[str], names: Collection[str] = (), *, marks: Collection[str] = ()) -> bytes:
+    """Pack terms to 5 + 5n bytes for n different terms; counts stop at 127, the length does not.
+
+    `marks` are no terms of the text: they count for nothing in its length.
+    """
+    counts: dict[int, int] = {}
+    for term in terms:
+        key = term_hash(term)
+        counts[key] = counts.get(key, 0) + 1
+    for mark in marks:
+        counts[term_hash(mark)] = 1
+    hashes = sorted(counts)
+    named = set(map(term_hash, names))
+    tallies = bytes([min(counts[key], _MOST) | (_NAME if key in named else 0) for key in hashes])
+    header = TERMS.pack(PACK_VERSION, min(len(terms), 0xFFFF_FFFF))
+    return header + struct.pack(f"<{len(hashes)}I", *hashes) + tallies
+
+
+def readable(blob: bytes) -> bool:
+    """Whether packed terms are of the layout that `unpack` takes; what is empty or older is analysed anew."""
+    return len(blob) >= TERMS.size and blob[0] == PACK_VERSION
+
+
+def unpack_many(
+    blobs: Sequence[bytes],
+) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint8], npt.NDArray[np.bool_], list[int], npt.NDArray[np.float32]]:
+    """Return hashes (ascending in each), counts and which are names of many blobs one behind another; how many terms
+    each has, and document lengths.
+
+    Raises:
+        ValueError: a blob is of another layout version or cut short.
+    """
+    start = TERMS.size
+    if any(len(blob) < start or blob[0] != PACK_VERSION or (len(blob) - start) % 5 for blob in blobs):
+        raise ValueError("these packed terms were written by another version: run `keepward reindex`")
+    sizes = [(len(blob) - start) // 5 for blob in blobs]
+    lengths = np.array([TERMS.unpack_from(blob)[1] for blob in blobs], dtype=np.float32)
+    hashes = b"".join([blob[start : start + 4 * size] for blob, size in zip(blobs, sizes, strict=True)])
+    tallies = np.frombuffer(
+        b"".join([blob[start + 4 * size :] for blob, size in zip(blobs, sizes, strict=True)]), dtype=np.uint8
+    )
+    return (
+        np.frombuffer(hashes, dtype="<u4").astype(np.uint32, copy=False),
+        np.bitwise_and(tallies, np.uint8(_MOST)),
+        tallies >= _NAME,
+        sizes,
+        lengths,
+    )

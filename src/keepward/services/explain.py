@@ -1,0 +1,396 @@
+"""Explanations: what receipts say of contexts and reads, and why a context holds what it holds.
+
+Nothing is kept of what is compiled here, and it counts as no use. `view` says what a caller may see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from keepward.context.render import pieces
+from keepward.context.render import replay as render_again
+from keepward.core.commit import ReceiptLine, ReceiptPage, Step
+from keepward.core.compiled import Considered, Explanation, Part, Share
+from keepward.core.journal import Bisection, CommitView, ContextDifference, ContextItem
+from keepward.core.memory import Status
+from keepward.core.query import Ranked, Ranking, Recall, check_limit
+from keepward.core.trust import is_actor
+from keepward.core.value import from_micros
+from keepward.errors import InvalidInput, NotFound, Unauthorised
+from keepward.services.contexts import ContextRequest, compiled, held_in, sources, text_at
+from keepward.services.reranker import reranker_status
+from keepward.services.review import pending
+from keepward.services.session import Session, note_handed
+from keepward.services.view import (
+    COMPILED,
+    commit_of,
+    oversees,
+    readable,
+    receipt_of_read,
+    veiled,
+    visible,
+    withholds,
+)
+
+if TYPE_CHECKING:
+    from keepward.context.render import Artefact, Fetch
+
+#: Receipts that one page reads to find those that pass, and how many of them at once.
+MAX_RECEIPTS_READ = 2_000
+_RECEIPTS_AT_ONCE = 200
+#: How far down an order a rank is given.
+RANKED = 100
+_IN = {
+    "identity": "the identity document opens every context",
+    "core": "core memory is in every context",
+    "pinned": "it is permanent, and stands in every context",
+    "state": "keyed state stands in every context while there is room",
+    "working": "working memory stands in every context while there is room",
+    "recalled": "it bears on the objective",
+}
+#: The fields of a memory that its line, its section or its place in a context depend on.
+_LINE_FIELDS = (
+    *("text", "key", "kind", "tier", "scope", "status", "speaker", "occurred_at", "trust", "heard", "sensitivity"),
+    *("stability", "content_type", "expires_at"),
+)
+
+
+def bisect(
+    session: Session, query: str, predicate: Callable[[str], bool], *, since: int = 0, purpose: str = "answer"
+) -> Bisection:
+    """Return the commit with which the context for a query began to pass a predicate, in about log2(n) compiles.
+
+    ``since`` is a commit whose context does not pass, 0 for the empty store. Where the answer changed more
+    than once in between, it is one of the changes to passing.
+
+    Raises:
+        InvalidInput: the newest context does not pass, or that of ``since`` does.
+    """
+    high = session.store.head(session.tenant).seq
+    if not 0 <= since <= high:
+        raise NotFound("there is no such commit in this tenant; `keepward log` lists them")
+
+    def text(seq: int) -> str:
+        # Before the first commit nothing is remembered; what comes from documents does not hang on commits.
+        return text_at(session, query, seq, purpose=purpose) if seq else ""
+
+    texts = {since: text(since), high: text(high)}
+    if not predicate(texts[high]):
+        raise InvalidInput("the context after the newest commit does not pass: there is nothing to look for")
+    if predicate(texts[since]):
+        raise InvalidInput("the context at the start passes already: begin at an earlier commit")
+    low = since
+    while high - low > 1:
+        middle = (low + high) // 2
+        texts[middle] = text(middle)
+        if predicate(texts[middle]):
+            high = middle
+        else:
+            low = middle
+    view = readable(session, commit_of(session, str(high)))
+    return Bisection(commit=view, compiled=len(texts), before=texts[low], after=texts[high])
+
+
+def receipt(session: Session, receipt_id: str) -> dict[str, Any]:
+    """Return a receipt as plain values; a commit's comes with what was there before and after.
+
+    Raises:
+        NotFound: no such receipt within reach.
+    """
+    stored = session.store.receipt(session.tenant, receipt_id)
+    view = session.store.commit(session.tenant, stored["commit"]) if stored and "commit" in stored else None
+    view = view and readable(session, view)
+    scope = (stored or {}).get("inputs", {}).get("scope", session.scope)
+    if stored is None or (view and not view.steps) or not oversees(session, scope):
+        raise NotFound("there is no receipt by that id in this tenant")
+    if view is None:
+        return stored
+    return {
+        **stored,
+        "reason": view.details.reason,
+        "changes": [
+            {
+                "id": step.after.id,
+                "op": step.op,
+                "tier": step.after.tier.value,
+                "key": step.after.key,
+                "before": step.before.text if step.before else None,
+                "after": step.after.text,
+                "status": step.after.status.value,
+                "confidence": step.after.confidence,
+                "source": step.after.source,
+                "trust": step.after.trust.label,
+                "evidence": list(step.after.evidence),
+            }
+            for step in view.steps
+        ],
+    }
+
+
+def receipts(
+    session: Session,
+    *,
+    kinds: Sequence[str] = (),
+    actor: str | None = None,
+    objective: str | None = None,
+    before: str | None = None,
+    limit: int = 50,
+) -> ReceiptPage:
+    """Return receipts, newest first, of any of ``kinds``, by an actor, whose objective holds a text in any case.
+
+    A page reads no more than ``MAX_RECEIPTS_READ`` receipts; ``before`` of the page leads on.
+
+    Raises:
+        InvalidInput: a limit below 1.
+        Unauthorised: they span every scope of the tenant, and take a reviewer or the owner.
+    """
+    if not session.actor.may_decide:
+        raise Unauthorised("a list of receipts spans every scope; it takes a reviewer or the owner")
+    check_limit(limit)
+    found: list[ReceiptLine] = []
+    wanted = (objective or "").casefold()
+    for _ in range(MAX_RECEIPTS_READ // _RECEIPTS_AT_ONCE):
+        page = session.store.receipts_before(session.tenant, before, limit=_RECEIPTS_AT_ONCE)
+        for each in page:
+            before, line = each["id"], _line(each)
+            if (
+                (not kinds or line.kind in kinds)
+                and (actor is None or is_actor(line.actor, actor))
+                and wanted in (line.objective or "").casefold()
+            ):
+                found.append(line)
+            if len(found) == limit:
+                return ReceiptPage(items=tuple(found), before=before)
+        if len(page) < _RECEIPTS_AT_ONCE:
+            return ReceiptPage(items=tuple(found), before=None)
+    return ReceiptPage(items=tuple(found), before=before)
+
+
+def _line(receipt: Mapping[str, Any]) -> ReceiptLine:
+    inputs, excluded, compiles = receipt.get("inputs"), receipt.get("excluded"), "sections" in receipt
+    asked: Mapping[str, Any] = inputs if isinstance(inputs, dict) else {}
+    items = receipt.get("items")
+    if compiles:
+        items = [item for section in receipt["sections"] for item in section["items"]]
+    return ReceiptLine(
+        id=receipt["id"],
+        kind=receipt["kind"],
+        at=datetime.fromisoformat(receipt["at"]),
+        actor=receipt["actor"],
+        head=receipt["head"],
+        commit=receipt.get("commit"),
+        **{name: asked.get(name) for name in ("objective", "purpose", "scope", "budget_tokens")},
+        compiled=receipt.get("compiled"),
+        tokens=receipt.get("tokens") if compiles else None,
+        shown=len(items) if isinstance(items, list) else None,
+        left_out=len(excluded) if isinstance(excluded, list) else None,
+    )
+
+
+def context_diff(session: Session, first: str, second: str) -> ContextDifference:
+    """Return what differs between the contexts of two receipts, and the commits that changed what is shown.
+
+    Raises:
+        NotFound: one of them is not a compile receipt within reach.
+    """
+    a, b = (receipt_of_read(session, name, COMPILED) for name in (first, second))
+    before, after = (
+        {item["id"]: (item["version"], part["name"]) for part in each["sections"] for item in part["items"]}
+        for each in (a, b)
+    )
+    names: list[tuple[Any, str]] = [
+        *(("added", name) for name in sorted(after.keys() - before.keys())),
+        *(("removed", name) for name in sorted(before.keys() - after.keys())),
+        *(("changed", name) for name in sorted(before.keys() & after.keys()) if before[name][0] != after[name][0]),
+    ]
+    low, high = sorted(int(each["inputs"]["head"].split(":")[0]) for each in (a, b))
+    histories = session.store.histories(session.tenant, [name for _, name in names])
+    items = []
+    for change, name in names:
+        touched = [
+            readable(session, view)
+            for view, step in histories[name]
+            if low < view.commit.seq <= high and _changes_line(step)
+        ]
+        items.append(
+            ContextItem(
+                id=name,
+                change=change,
+                section=(after.get(name) or before[name])[1],
+                before=before[name][0] if name in before else None,
+                after=after[name][0] if name in after else None,
+                commit=touched[-1] if touched else None,
+                commits=tuple(touched),
+                why=_why(session, name, touched, b if change == "removed" else a, (a, b)),
+            )
+        )
+    asked = {**a["inputs"], **a["documents"]}, {**b["inputs"], **b["documents"]}
+    return ContextDifference(
+        first=first,
+        second=second,
+        same=a["digests"]["text"] == b["digests"]["text"],
+        items=tuple(items),
+        inputs={
+            name: (asked[0].get(name), asked[1].get(name))
+            for name in sorted(asked[0].keys() | asked[1].keys())
+            if asked[0].get(name) != asked[1].get(name)
+        },
+    )
+
+
+def _changes_line(step: Step) -> bool:
+    """Whether a step changes the line of a memory or where it may stand, and not its bookkeeping alone."""
+    before, after = step.before, step.after
+    return before is None or any(getattr(before, name) != getattr(after, name) for name in _LINE_FIELDS)
+
+
+def _why(
+    session: Session,
+    memory_id: str,
+    commits: Sequence[CommitView],
+    lacking: Mapping[str, Any],
+    both: tuple[Mapping[str, Any], Mapping[str, Any]],
+) -> str:
+    """Return in one sentence why one of two contexts lacks a memory, or has another version of it."""
+    if commits:
+        return "; ".join(
+            f"commit {view.commit.seq} ({', '.join(dict.fromkeys(step.op for step in view.steps))}) "
+            f"by {view.details.actor}: {view.details.reason}"
+            for view in commits
+        )
+    for left in lacking["excluded"]:
+        if left["id"] == memory_id:
+            return f"left out of the other: {left['detail']} ({left['code']})"
+    ends = [each.expires_at for each in session.store.records(session.tenant, [memory_id]).records]
+    if any(at is not None and at <= from_micros(lacking["inputs"]["now"]) for at in ends):
+        return "its term ended between the two"
+    differ = [name for name in sorted(both[0]["inputs"]) if both[0]["inputs"][name] != both[1]["inputs"].get(name)]
+    asked = [name for name in differ if name not in {"head", "now"}]
+    if asked:
+        return f"the two were asked differently: {', '.join(asked)}"
+    return "it ranks otherwise among what was remembered in between"
+
+
+def preview(session: Session, objective: str, **asked: Any) -> Explanation:
+    """Compile a context and explain it; see ``contexts.context`` for the arguments and other errors.
+
+    Nothing is kept of it. What it shows is noted against the caller, as any read is.
+
+    Raises:
+        Unauthorised: no receipt will say what was shown, so it takes a reviewer or the owner.
+    """
+    if not session.actor.may_decide:
+        raise Unauthorised("a preview leaves no receipt; it takes a reviewer or the owner")
+    gathered, made = compiled(session, objective, "context", ContextRequest(**asked))
+    inputs = gathered.inputs
+    note_handed(session, held_in(inputs, made))
+    documents = {"identity": inputs.identity, "user_file": inputs.user_file}
+
+    def document(kind: str, version: str) -> str | None:
+        kept = documents.get(kind)
+        return kept[1] if kept is not None and kept[0] == version else None
+
+    return _explained(session, made.facts, sources(session)[0], document, receipt=None, notes=gathered.notes)
+
+
+def explain(session: Session, receipt_id: str) -> Explanation:
+    """Explain the context of a receipt; its texts are read at the versions that the receipt names.
+
+    Raises:
+        NotFound: no such compile receipt within reach.
+    """
+    receipt = receipt_of_read(session, receipt_id, COMPILED)
+    notes = tuple(each["detail"] for each in receipt["reasons"] if each["gate"] == "recall")
+    return _explained(session, receipt, *sources(session), receipt=receipt["id"], notes=notes)
+
+
+def _explained(
+    session: Session,
+    facts: Mapping[str, Any],
+    fetch: Fetch,
+    artefact: Artefact,
+    *,
+    receipt: str | None,
+    notes: tuple[str, ...],
+) -> Explanation:
+    parts = pieces(facts, fetch, artefact)
+    inputs, count = facts["inputs"], session.engine.counter.count
+    return Explanation(
+        receipt=receipt,
+        **{name: inputs[name] for name in ("objective", "purpose", "scope", "budget_tokens", "head")},
+        format=facts["format"],
+        at=from_micros(inputs["now"]),
+        text="".join(text for _, _, text in parts),
+        same=render_again(facts, fetch, artefact).same,
+        tokens=facts["tokens"],
+        sections=tuple(Share(name=each["name"], tokens=each["tokens"]) for each in facts["sections"]),
+        parts=tuple(Part(section=section, id=name, text=text, tokens=count(text)) for section, name, text in parts),
+        candidates=tuple(_considered(session, facts)),
+        notes=notes,
+        unlisted=facts.get("unlisted", {}),
+    )
+
+
+def _considered(session: Session, facts: Mapping[str, Any]) -> Iterator[Considered]:
+    """Yield each memory that a context holds or left out, as it was at the version that the facts name.
+
+    Version 0 is the newest. A version that the caller may not read is named without its words.
+    """
+    listed = [
+        (each["name"], item, each["name"], _IN[each["name"]]) for each in facts["sections"] for item in each["items"]
+    ]
+    outside = [(None, item, item["code"], item["detail"]) for item in facts.get("excluded", ())]
+    proposed = {item.id: visible(session, item.steps) for item in pending(session)} if outside else {}
+    listed += outside
+    histories = session.store.histories(session.tenant, {item["id"] for _, item, _, _ in listed})
+    for section, item, code, why in listed:
+        versions = {
+            step.after.version: (view.commit.id, veiled(step.after) if withholds(session, step.after) else step.after)
+            for view, step in histories[item["id"]]
+            if oversees(session, step.after.scope)
+        }
+        now = versions[max(versions)][1] if versions else None
+        made, then = versions.get(item["version"] or max(versions, default=0), (None, None))
+        if now is None and (steps := proposed.get(item["id"])):
+            now = then = steps[-1].after
+        if now is not None and then is not None:
+            then = now if now.status is Status.ERASED else veiled(then) if withholds(session, now) else then
+        gone = then is None or then.status is Status.ERASED
+        yield Considered(
+            id=item["id"],
+            version=item["version"],
+            section=section,
+            code=code,
+            why=why,
+            text="" if gone or then is None else then.text,
+            now=None if now is None or then is None or now.text == then.text else now.text,
+            tier=then.tier.value if then else item.get("tier"),
+            kind=then.kind.value if then else item.get("kind"),
+            key=then.key if then else None,
+            author=then.author if then else None,
+            source=then.source if then else None,
+            trust=then.trust.label if then else None,
+            commit=made,
+            tokens=item.get("tokens"),
+            score=item.get("score"),
+            parts=item.get("parts", {}),
+        )
+
+
+def explained_recall(session: Session, recall: Recall, orders: Mapping[str, Recall]) -> Ranking:
+    """Return a recall with what puts each hit where it is; ``orders`` are the same question, ordered otherwise."""
+    from keepward.retrieval.ranking import adds
+
+    ranks = {name: {hit.memory.id: hit.rank for hit in found} for name, found in orders.items()}
+    reranker = reranker_status(session, session.store.head(session.tenant).seq)
+    ranked = (
+        Ranked(
+            id=hit.memory.id,
+            adds=adds(hit.parts),
+            ranks={name: placed.get(hit.memory.id) for name, placed in ranks.items()},
+        )
+        for hit in recall
+    )
+    return Ranking(recall=recall, ranked=tuple(ranked), serving=reranker["serving"], why=reranker["why"])

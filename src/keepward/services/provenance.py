@@ -1,0 +1,323 @@
+"""Provenance: what happened to memories, who made it happen, and who was shown them. Nothing is written.
+
+The history of a memory is read from the journal. `view` says what a caller may see.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from keepward.core.browse import Bond, Lineage, Relative
+from keepward.core.commit import decode_details
+from keepward.core.journal import Blame, CommitView, Difference, Impact, Origin, Selector
+from keepward.core.memory import FIELDS, READ_FIELDS, VERSION_FIELDS, Record, Status
+from keepward.core.proposal import Waiting
+from keepward.core.query import EVERYTHING, AsOf, check_limit
+from keepward.core.trust import is_actor
+from keepward.errors import InvalidInput, NotFound, Unauthorised
+from keepward.services.read import history, seq_of
+from keepward.services.review import AMENDED
+from keepward.services.view import (
+    closure,
+    commit_of,
+    fetch,
+    handed_in,
+    oversees,
+    proven,
+    readable,
+    seen,
+    veiled,
+    withheld_from,
+)
+
+if TYPE_CHECKING:
+    from keepward.services.session import Session
+
+#: Memories of one lineage, and characters that are shown of the text of each.
+RELATIVES = 200
+SHOWN = 160
+#: What an impact can be asked by.
+WAYS = ("source", "actor", "session", "commit", "memory")
+#: Ops that say something; the others confirm, move or end what was said.
+_SAYS = frozenset({"insert", "replace", "append", "promote"})
+
+
+def log(
+    session: Session,
+    *,
+    limit: int,
+    before: int | None,
+    actor: str | None = None,
+    kind: str | None = None,
+    until: AsOf = None,
+) -> list[CommitView]:
+    """Return commits with what the handle may read of them, newest first; those with nothing are passed over.
+
+    ``actor`` made or approved them, as ``kind:name`` or by name alone; ``until`` is the moment of the newest.
+    """
+    check_limit(limit)
+    if until is not None:
+        last = (seq_of(session, until) or 0) + 1
+        before = last if before is None else min(before, last)
+    found: list[CommitView] = []
+    while len(found) < limit and before != 1:
+        page = session.store.commits(session.tenant, before=before, limit=limit, kind=kind, actor=actor)
+        for each in page:
+            names = (each.details.actor, each.details.approved_by or "")
+            if actor is None or any(is_actor(name, actor) for name in names):
+                view = readable(session, each)
+                found += [view] if view.steps else []
+        if len(page) < limit:
+            break
+        before = page[-1].commit.seq
+    return found[:limit]
+
+
+def show(session: Session, commit: str) -> CommitView:
+    """Return one commit, by its id, the first letters of it, or its number, with what the handle may read of it.
+
+    Raises:
+        NotFound: no such commit within reach.
+    """
+    view = readable(session, commit_of(session, commit))
+    if not view.steps:
+        raise NotFound("there is no such commit in this tenant; `keepward log` lists them")
+    return view
+
+
+def diff(session: Session, earlier: AsOf, later: AsOf) -> list[Difference]:
+    """Return the memories within reach that differ between the states after two commits, by id."""
+    states: list[dict[str, Record]] = []
+    for seq in (seq_of(session, earlier), seq_of(session, later)):
+        found = session.store.find(session.tenant, EVERYTHING, live_at=None, limit=None, as_of=seq)
+        active = (each for each in found.records if each.status is Status.ACTIVE)
+        states.append({each.id: each for each in active if oversees(session, each.scope)})
+    pairs = {name: (states[0].get(name), states[1].get(name)) for name in sorted(states[0].keys() | states[1].keys())}
+    changed = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+    hidden = withheld_from(session, [side for pair in changed.values() for side in pair if side])
+    return [
+        Difference(id=name, before=before and veiled(before), after=after and veiled(after))
+        if name in hidden
+        else Difference(id=name, before=before, after=after)
+        for name, (before, after) in changed.items()
+    ]
+
+
+def blame(session: Session, name: str) -> Blame:
+    """Return the newest commit that changed each value of a memory, and who gave the value.
+
+    ``name`` is its id, a key or an alias, seen from the handle's scope.
+
+    Raises:
+        NotFound: neither a memory nor a key of this name is within reach.
+    """
+    record = fetch(session, name)
+    versions = history(session, record.id)
+    names = {each.details.proposal for each in versions if each.details.proposal}
+    proposed = {name: session.store.documents(Waiting, session.tenant).get(name, prefix=True) for name in sorted(names)}
+    origins: list[Origin] = []
+    for field in (name for name in FIELDS if name not in {*VERSION_FIELDS, *READ_FIELDS}):
+        value, made = getattr(record, field), versions[0]
+        for earlier, later in pairwise(versions):
+            if getattr(earlier.record, field) != getattr(later.record, field):
+                made = later
+        if made.record.version == 1 and value in (None, (), "", {}):
+            continue
+        actor, item = made.details.actor, proposed.get(made.details.proposal or "")
+        if item is not None:
+            asked = next((step.after for step in item.steps if step.after.id == record.id), None)
+            # A reviewer who amends a proposal gives it some of its values.
+            if item.decision != AMENDED or (asked and getattr(asked, field) == getattr(made.record, field)):
+                actor = item.proposer.label
+        origins.append(
+            Origin(
+                field=field,
+                value=value,
+                version=made.record.version,
+                made=made,
+                actor=actor,
+                source=made.record.source,
+                approved_by=made.details.approved_by,
+            )
+        )
+    return Blame(record=record, origins=tuple(origins))
+
+
+def lineage(session: Session, memory_id: str) -> Lineage:
+    """Return what a memory was made from and what was made of it, the nearest first, at most 200.
+
+    A relative is shown as ``get`` would return it. Relatives out of reach are counted alone.
+
+    Raises:
+        NotFound, Unauthorised: as for ``get``.
+    """
+    store, tenant = session.store, session.tenant
+    start = fetch(session, memory_id)
+    found, depths, bonds = {start.id: start}, {start.id: 0}, set[Bond]()
+    replaced = store.predecessors(tenant)
+    out_of_reach, left_out = set[str](), set[str]()
+    for direction in (-1, 1):
+        names = [start.id]
+        while names:
+            near = _bonds(session, found, replaced, names, direction)
+            bonds |= near
+            wanted = {name for bond in near for name in (bond.before, bond.after)} - found.keys()
+            records, names = store.records(tenant, sorted(wanted)).records, []
+            for record in records:
+                relative = seen(session, record)
+                if relative is None:
+                    out_of_reach.add(record.id)
+                elif len(found) >= RELATIVES:
+                    left_out.add(record.id)
+                else:
+                    ends = [(bond.before, bond.after) for bond in near if record.id in (bond.before, bond.after)]
+                    through = {name for pair in ends for name in pair} & depths.keys()
+                    depths[record.id] = direction + min((depths[each] for each in through), key=abs)
+                    found[record.id] = relative
+                    names.append(record.id)
+    now = session.clock.now()
+    memories = [
+        Relative(
+            id=record.id,
+            text=record.text[:SHOWN],
+            tier=record.tier.value,
+            kind=record.kind.value,
+            status=record.status_at(now).value,
+            trust=record.trust.label,
+            source=record.source,
+            version=record.version,
+            depth=depths[record.id],
+        )
+        for record in found.values()
+    ]
+    known = [bond for bond in bonds if bond.before in found and bond.after in found]
+    return Lineage(
+        id=start.id,
+        memories=tuple(sorted(memories, key=lambda each: (each.depth, each.id))),
+        bonds=tuple(sorted(known, key=lambda each: (each.before, each.after, each.how))),
+        hidden=len(out_of_reach),
+        left_out=len(left_out),
+    )
+
+
+def _bonds(
+    session: Session,
+    found: Mapping[str, Record],
+    replaced: Mapping[str, Sequence[str]],
+    names: Sequence[str],
+    direction: int,
+) -> set[Bond]:
+    """Return the bonds of memories to what they came from, or with a direction above 0 to what came of them."""
+    records = [found[name] for name in names]
+    if direction < 0:
+        derived = {(parent, each.id) for each in records for parent in each.derived_from}
+        superseded = {(old, name) for name in names for old in replaced.get(name, ())}
+    else:
+        children = session.store.records(session.tenant, session.store.children(session.tenant, names)).records
+        derived = {(parent, each.id) for each in children for parent in each.derived_from if parent in names}
+        superseded = {(each.id, each.superseded_by) for each in records if each.superseded_by is not None}
+    return {
+        Bond(before=before, after=after, how=how)
+        for how, pairs in (("derived", derived), ("superseded", superseded))
+        for before, after in pairs
+    }
+
+
+def selector_of(**ways: str | None) -> Selector:
+    """Return the one way that was given.
+
+    Raises:
+        InvalidInput: none or several were, or it is empty.
+    """
+    given = [(way, value) for way, value in ways.items() if value is not None]
+    if len(given) != 1 or not isinstance(given[0][1], str) or not given[0][1].strip():
+        raise InvalidInput(f"name exactly one of {', '.join(WAYS)}")
+    return Selector(way=given[0][0], value=given[0][1])
+
+
+def impact(session: Session, selector: Selector) -> Impact:
+    """Return the memories that something touched, all derived from them, and every context that held any of these.
+
+    A source is a class such as ``web`` or a reference that stands in evidence; an actor is ``kind:name``. A context
+    counts when its own receipt, which is sealed, names the memory.
+
+    Raises:
+        Unauthorised: it spans every scope of the tenant, and takes a reviewer or the owner.
+        NotFound: there is no such commit or memory.
+        Tampered: the journal does not hold, so that nothing can be said of it as a whole.
+    """
+    if not session.actor.may_decide:
+        raise Unauthorised("an impact spans every scope; it takes a reviewer or the owner")
+    touched = _touched(session, selector)
+    derived = closure(session, touched)
+    found = session.store.records(session.tenant, [*touched, *derived])
+    records = {record.id: record for record in found.records}
+    held = handed_in(session, {**dict.fromkeys(derived, 1), **touched})
+    contexts = {name: proven(session, name, pairs) for name, pairs in held.items()}
+    return Impact(
+        selector=selector,
+        direct=tuple(records[name] for name in touched if name in records),
+        derived=tuple(records[name] for name in derived if name in records),
+        contexts=tuple(sorted(filter(None, contexts.values()), key=lambda each: (each.at, each.receipt))),
+        waiting=tuple(
+            item.id
+            for item in session.store.documents(Waiting, session.tenant).list(state="pending")
+            if _concerns(item, selector, {*touched, *derived})
+        ),
+        damaged=(*found.damaged, *(name for name, each in contexts.items() if each is None)),
+    )
+
+
+def _touched(session: Session, selector: Selector) -> dict[str, int]:
+    """Return the version from which each memory was touched, in journal order."""
+    way, value = selector.way, selector.value
+    if way == "memory":
+        return {fetch(session, value).id: 1}
+    touched: dict[str, int] = {}
+    if way == "commit":
+        for step in commit_of(session, value).steps:
+            touched.setdefault(step.after.id, step.after.version)
+        return touched
+    proposed = (
+        {each.id: each for each in session.store.documents(Waiting, session.tenant).list()} if way == "actor" else {}
+    )
+    heirs: set[str] = set()
+    for commit, events in session.store.events(session.tenant):
+        said = [(each, json.loads(each.payload)) for each in events if each.op in _SAYS and each.payload is not None]
+        if not said:
+            continue
+        # Where an erasure took the details, what remains of them still says who it was.
+        view = None if commit.payload is not None else session.store.commit(session.tenant, commit.id)
+        details = view.details if view else decode_details(commit.payload or b"")
+        item = proposed.get(details.proposal or "")
+        # An approver lets through what somebody else said; a reviewer who amends it says some of it.
+        writers = {details.actor} if item is None or item.decision == AMENDED else set()
+        writers |= {item.proposer.label} if item is not None else set()
+        by_actor = way == "actor" and any(is_actor(writer, value) for writer in writers)
+        for event, payload in said:
+            # What is derived inherits the evidence of its parents; it counts as derived.
+            inherited = any(parent in touched or parent in heirs for parent in payload.get("derived_from", ()))
+            named = value in payload.get("evidence", ()) and not inherited
+            by_source = way == "source" and (payload["source"] == value or named)
+            by_session = way == "session" and value in {details.session, payload.get("session")}
+            if by_actor or by_source or by_session:
+                touched.setdefault(event.memory_id, event.version)
+            elif inherited:
+                heirs.add(event.memory_id)
+    return touched
+
+
+def _concerns(item: Waiting, selector: Selector, ids: set[str]) -> bool:
+    """Whether a proposal is of what was selected, or builds on any of these memories."""
+    way, value = selector.way, selector.value
+    if way == "actor" and is_actor(item.proposer.label, value):
+        return True
+    for after in (step.after for step in item.steps):
+        by_source = way == "source" and (after.source == value or value in after.evidence)
+        by_session = way == "session" and after.session == value
+        if by_source or by_session or after.id in ids or not ids.isdisjoint(after.derived_from):
+            return True
+    return False

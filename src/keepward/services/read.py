@@ -1,0 +1,427 @@
+"""Reads: recall, lists, and the state at any commit of the past.
+
+Invariants
+(1) Reads do not write the journal; uses are counted beside it and written with a later write.
+(2) Filters apply before limits; every order is total.
+(3) What cannot take part (no embedder, a damaged row) is said in the result, never passed over.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from bisect import bisect_right
+from collections.abc import Hashable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, cast
+
+from msgspec.structs import replace
+
+from keepward.core.commit import EMPTY_HASH, Head
+from keepward.core.journal import Version
+from keepward.core.memory import Record, Sensitivity, as_read, is_textless
+from keepward.core.query import (
+    MOST_HITS,
+    ORDERS,
+    PURPOSES,
+    AsOf,
+    Filter,
+    Hit,
+    Memories,
+    Recall,
+    check_limit,
+    check_names,
+)
+from keepward.core.trust import visible_from
+from keepward.core.value import to_micros, unknown
+from keepward.errors import InvalidInput, ModelUnavailable, NotFound
+from keepward.ports.store import Found
+from keepward.services.features import usual_request, vectors_of
+from keepward.services.index import from_database, unembedded
+from keepward.services.reranker import active_reranker
+from keepward.services.session import Engine, Session
+from keepward.services.view import (
+    GRANT,
+    WITHHELD,
+    commit_of,
+    fetch,
+    ids_of,
+    notes_of,
+    reaches,
+    still_shown,
+    unsound,
+    veiled,
+    withheld,
+    withholds,
+    without_reason,
+)
+
+if TYPE_CHECKING:
+    from keepward.retrieval.index import Allowed, Index, Query, Scored
+
+#: Longest query, in characters.
+QUERY = 32_768
+_WHY = {"text": "words", "vector": "meaning"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadPoint:
+    """The state that a read sees: the present one, or that after a commit of the past."""
+
+    #: Number of the commit; None in the present.
+    seq: int | None
+    now: datetime
+    #: The state that is read.
+    head: Head
+
+
+_AS_OF = (
+    "a moment of the past is a commit's number or id, the name of a head, an aware datetime, or ISO 8601 text such as "
+    "2026-03-01T09:30:00Z"
+)
+
+
+def seq_of(session: Session, as_of: AsOf) -> int | None:
+    """Return the commit number a moment of the past means; None for the present.
+
+    A number is a commit, ``0`` the empty store; text is a commit id, a head's name or an ISO instant.
+
+    Raises:
+        NotFound: no such commit.
+        InvalidInput: text that is none of these.
+    """
+    if as_of is None:
+        return None
+    if isinstance(as_of, str):
+        number = as_of.split(":")[0] if as_of.count(":") == 1 else as_of
+        if number.isdecimal():
+            return seq_of(session, int(number))
+        view = session.store.commit(session.tenant, as_of)
+        if view is not None:
+            return view.commit.seq
+        if len(as_of) == 36 and as_of.count("-") == 4:
+            # It is an id, only of no commit here.
+            raise NotFound("there is no commit by that id in this tenant; `keepward log` lists them")
+        from keepward.core.value import parse_instant
+
+        try:
+            instant = parse_instant(as_of)
+        except InvalidInput as fault:
+            raise InvalidInput(_AS_OF) from fault
+        return seq_of(session, instant)
+    if isinstance(as_of, datetime):
+        if as_of.tzinfo is None:
+            raise InvalidInput(_AS_OF)
+        commits = range(1, session.store.head(session.tenant).seq + 1)
+        return bisect_right(commits, as_of, key=lambda seq: commit_of(session, str(seq)).commit.at)
+    if isinstance(as_of, bool) or not isinstance(as_of, int):
+        raise InvalidInput(_AS_OF)
+    if as_of < 0 or as_of > session.store.head(session.tenant).seq:
+        raise NotFound("there is no such commit in this tenant; `keepward log` lists them")
+    return as_of
+
+
+def read_point(session: Session, as_of: AsOf) -> ReadPoint:
+    """Return the state that a read sees, and its clock: now, the instant named, or that of the commit named.
+
+    Raises:
+        NotFound, InvalidInput: as for ``seq_of``.
+    """
+    seq, now = seq_of(session, as_of), session.clock.now()
+    head = session.store.head(session.tenant) if seq is None else Head(seq=0, hash=EMPTY_HASH)
+    if seq and (view := session.store.commit(session.tenant, str(seq))) is not None:
+        now, head = view.commit.at, Head(seq=seq, hash=view.commit.hash)
+    return ReadPoint(seq=seq, now=as_of if isinstance(as_of, datetime) else now, head=head)
+
+
+def recall(
+    session: Session,
+    query: str,
+    filters: Filter,
+    *,
+    limit: int,
+    purpose: str,
+    as_of: AsOf = None,
+    order: str = "learned",
+    floor: float | None = None,
+    counts: bool = True,
+) -> Recall:
+    """Return the memories most relevant to a query, best first; weak ones are marked.
+
+    ``floor`` is the least score of a hit, 0..1; None for all.
+
+    Raises:
+        InvalidInput: an empty query, a limit outside of 1 to 1,000, a floor outside of 0 to 1, an unknown purpose,
+            order, tier, kind or content type.
+    """
+    check_limit(limit, MOST_HITS)
+    if floor is not None and not 0.0 <= floor <= 1.0:
+        raise InvalidInput("a floor is a score from 0 to 1; leave it out for all hits")
+    check_names(tiers=filters.tiers, kinds=filters.kinds, content_types=filters.content_types)
+    found = search(session, query, filters, limit=limit, purpose=purpose, as_of=as_of, order=order)
+    if floor is not None:
+        found = replace(found, hits=tuple(hit for hit in found.hits if hit.score >= floor))
+    if counts and not session.inspects:
+        session.engine.count_uses(session.tenant, (hit.memory.id for hit in found.hits if not hit.weak))
+    if as_of is not None:
+        return replace(found, notes=(*found.notes, *notes_of(unsound(found.withheld))))
+    gone = withheld(session, filters, live_at=found.now, damaged=found.withheld)
+    return replace(found, withheld=ids_of(gone), notes=(*found.notes, *notes_of(gone)))
+
+
+def search(
+    session: Session,
+    query: str,
+    filters: Filter,
+    *,
+    limit: int,
+    purpose: str,
+    as_of: AsOf = None,
+    gated: bool = True,
+    order: str = "learned",
+) -> Recall:
+    """Recall without counting uses; ``gated`` off also returns what the purpose or sensitivity excludes.
+
+    What was ranked and does not hold is named in ``withheld``, and in no note yet.
+    """
+    at = read_point(session, as_of)
+    found, scored = rank(session, query, filters, limit=limit, purpose=purpose, at=at, gated=gated, order=order)
+    read = session.store.records(session.tenant, [each.id for each in scored], as_of=at.seq) if scored else Found()
+    records, notes = read.records, found.notes
+    if at.seq is not None:
+        records = still_shown(session, records)
+        notes += (f"left out: {WITHHELD}",) if len(records) < len(read.records) else ()
+    # The row was read after the ranking. One that ended in between is no answer any more.
+    shown = {record.id: record for record in records if record.is_live(at.now) and not is_textless(record)}
+    why = {used: tuple(_WHY[signal] for signal in used) for used in {each.used for each in scored}}
+    hits = [
+        Hit(
+            rank=place,
+            memory=shown[each.id],
+            score=each.score,
+            parts=each.parts,
+            why=why[each.used],
+            weak=each.weak,
+        )
+        for place, each in enumerate((each for each in scored if each.id in shown), 1)
+    ]
+    return replace(found, hits=tuple(hits), notes=notes, withheld=tuple(read.damaged))
+
+
+def rank(
+    session: Session,
+    query: str,
+    filters: Filter,
+    *,
+    limit: int,
+    purpose: str,
+    at: ReadPoint,
+    gated: bool = True,
+    order: str = "learned",
+) -> tuple[Recall, list[Scored]]:
+    """Rank memories and read none of them: return the answer without its hits, and what was ranked, best first."""
+    if purpose not in PURPOSES:
+        raise InvalidInput(unknown("purpose", purpose, PURPOSES))
+    if order not in ORDERS:
+        raise InvalidInput(unknown("order", order, ORDERS))
+    if not query.strip():
+        raise InvalidInput("there is nothing to look for: give a query")
+    if len(query) > QUERY:
+        raise InvalidInput(f"a query is at most {QUERY} characters: ask about the gist of it")
+    if not (session.policy.enabled and session.policy.recall):
+        what = "recall" if session.policy.enabled else "memory"
+        return Recall(hits=(), used=(), notes=(f"{what} is switched off by policy",), head=at.head.name, now=at.now), []
+    asked, notes = _query(session.engine, query, at.now)
+    allowed = _allowed(session.engine, filters, purpose, at.now, gated=gated)
+    reranker = None
+    if order == "learned":
+        active = active_reranker(session, at.head.seq)
+        if active.fault is not None:
+            notes.append(f"the learned reranker was left out: {active.fault}; run `keepward doctor`")
+        elif (unfit := active.unfit(asked.vector_model)) is not None:
+            notes.append(f"the learned reranker was left out: {unfit}")
+        elif active.weights is not None:
+            reranker = active
+    database = at.seq is None and from_database(session.engine, session.tenant)
+
+    def texts(ids: Sequence[str]) -> dict[str, str]:
+        return {each.id: each.text for each in session.store.records(session.tenant, ids, as_of=at.seq).records}
+
+    with nullcontext() if database else session.indexes.lock:
+        index, lacking = _index(session, asked, allowed, filters, limit, at.seq, database=database)
+        weights = reranker.weights if reranker else None
+        scored = index.search(asked, allowed, limit, weights=weights, by_cosine=order == "cosine", texts=texts)
+    if lacking:
+        many = "1 memory in reach has" if lacking == 1 else f"{lacking} memories in reach have"
+        note = f"{many} no vector of this embedder ({asked.vector_model}); found by words alone"
+        notes.append(f"{note} until `keepward reindex` has run" if at.seq is None else note)
+    if reranker is not None:
+        notes.append(f"the learned reranker {reranker.version} put them in order")
+    signals = {signal for each in scored for signal in each.used}
+    found = Recall(
+        hits=(),
+        used=tuple(signal for signal in _WHY if signal in signals) or ("text",),
+        notes=tuple(notes),
+        head=at.head.name,
+        now=at.now,
+        reranker=reranker.version if reranker else None,
+        candidates="database" if database else "process",
+    )
+    return found, scored
+
+
+def made_with(session: Session, found: Recall) -> dict[str, str]:
+    """Return what a receipt says of the models that made an answer, and of where candidates came from."""
+    embedder = session.embedder.id if session.embedder else "none"
+    return {
+        "embedder": embedder,
+        "reranker": found.reranker or "none",
+        **found.origin,
+    }
+
+
+def _index(
+    session: Session, asked: Query, allowed: Allowed, filters: Filter, limit: int, seq: int | None, *, database: bool
+) -> tuple[Index, int]:
+    """Return the index that ranks a query, and how many memories lack vectors; in process, the caller holds the lock.
+
+    From the database comes a part of it.
+    """
+    if seq is not None:
+        index = session.indexes.at(session.store, session.tenant, seq)
+        return index, index.unmatched(asked, allowed)
+    if database:
+        from keepward.services.candidates import gather
+
+        index = gather(session.store, session.tenant, asked, allowed, filters, limit)
+    else:
+        index = session.indexes.level(session.store, session.tenant)
+    lacking = index.unmatched(asked, allowed)
+    if asked.vector_model is None or not (lacking or index.stale):
+        return index, lacking
+    # Vectors that were computed meanwhile are taken in.
+    whole = not unembedded(session)
+    if not database and session.indexes.refreshed(session.tenant, whole=whole):
+        index = session.indexes.level(session.store, session.tenant)
+    if not whole:
+        session.engine.wake(wrote=False)
+    return index, 0 if whole else lacking
+
+
+def _query(engine: Engine, text: str, now: datetime) -> tuple[Query, list[str]]:
+    from keepward.retrieval.advice import is_advice_or_task
+    from keepward.retrieval.index import Query
+    from keepward.retrieval.ranking import particular
+    from keepward.retrieval.time_expressions import named_days
+    from keepward.retrieval.tokenizer import terms
+
+    # "yesterday" in a question names a day, as it does in what was said.
+    days = named_days(text, to_micros(now))
+    words = tuple(terms("\n".join((text, *(each.phrase for each in days)))))
+    advice = is_advice_or_task(text)
+    # Advice is wanted for days to come.
+    asked = Query(text=text, terms=words, days=() if advice else days)
+    if engine.embedder is None:
+        return asked, ["no embedder: found by words alone"]
+    try:
+        vector = vectors_of(engine.embedder, [text])[0]
+        if advice:
+            vector = particular(vector, usual_request(cast("Hashable", engine.embedder)))
+    except ModelUnavailable as fault:
+        return asked, [f"the embedder is unavailable: found by words alone ({fault})"]
+    return dataclasses.replace(asked, vector=vector, vector_model=engine.embedder.id), []
+
+
+def _allowed(engine: Engine, filters: Filter, purpose: str, now: datetime, *, gated: bool) -> Allowed:
+    from keepward.retrieval.index import Allowed
+
+    least = int(engine.policy.least_trust[purpose])
+    return Allowed(
+        scopes=frozenset(filters.scopes),
+        now=to_micros(now),
+        tiers=frozenset(filters.tiers) or None,
+        kinds=frozenset(filters.kinds) or None,
+        tags=frozenset(filters.tags) or None,
+        content_types=frozenset(filters.content_types) or None,
+        subject=filters.subject,
+        category=filters.category,
+        session=filters.session,
+        min_importance=filters.min_importance or None,
+        min_trust=least if gated and least else None,
+        include_sensitive=filters.include_sensitive or not gated,
+        ids=filters.ids,
+    )
+
+
+def find(session: Session, filters: Filter, *, limit: int | None, include_ended: bool, as_of: AsOf = None) -> Memories:
+    """Return the memories that pass, newest first.
+
+    Raises:
+        InvalidInput: a limit below 1, an unknown tier, kind or content type.
+    """
+    check_limit(limit)
+    check_names(tiers=filters.tiers, kinds=filters.kinds, content_types=filters.content_types)
+    at = read_point(session, as_of)
+    seq, now = at.seq, at.now
+    live_at = None if include_ended else now
+    filters = replace(filters, at=now)
+    found = session.store.find(session.tenant, filters, live_at=live_at, limit=limit, as_of=seq)
+    kept_back: tuple[str, ...] = ()
+    if filters.include_sensitive and not session.actor.able("sensitive"):
+        hidden = any(record.sensitivity is Sensitivity.SENSITIVE for record in found.records)
+        if hidden:
+            kept_back = (f"sensitive memories were left out: asking for them {GRANT} --can read,propose,sensitive`",)
+        filters = replace(filters, include_sensitive=False)
+        if hidden or found.damaged:
+            found = session.store.find(session.tenant, filters, live_at=live_at, limit=limit, as_of=seq)
+    if seq is not None:
+        past = still_shown(session, found.records)
+        kept_back = kept_back or ((f"left out: {WITHHELD}",) if len(past) < len(found.records) else ())
+        found = dataclasses.replace(found, records=past)
+    gone = withheld(session, filters, live_at=live_at, damaged=found.damaged) if seq is None else unsound(found.damaged)
+    records = [as_read(record, now) for record in found.records]
+    return Memories(records, withheld=ids_of(gone), notes=(*notes_of(gone), *kept_back))
+
+
+def get(session: Session, memory_id: str, *, as_of: AsOf = None) -> Record:
+    """Return a memory, whatever its status, or as it stood at a commit.
+
+    It has faded to then; how often it was used, and what was made from it, stand beside.
+    """
+    with session.store.together(session.tenant):
+        at = read_point(session, as_of)
+        record = fetch(session, memory_id, as_of=at.seq)
+        count, last = session.store.usage(session.tenant, [record.id]).get(record.id, (0, None))
+        children = session.store.children(session.tenant, [record.id])
+        made = session.store.records(session.tenant, children, as_of=at.seq).records if children else []
+    return as_read(
+        record,
+        at.now,
+        uses=count + session.engine.uses[session.tenant, record.id],
+        last_used=session.engine.used_at.get((session.tenant, record.id), last),
+        children=tuple(sorted(each.id for each in made if reaches(session, each.scope))),
+    )
+
+
+def history(session: Session, memory_id: str) -> list[Version]:
+    """Return every version of a memory, oldest first; those of a time when it lay out of reach are left out."""
+    record = fetch(session, memory_id)
+    versions: list[Version] = []
+    for made, step in session.store.history(session.tenant, record.id):
+        after, before = step.after, step.before
+        if not reaches(session, after.scope):
+            continue
+        before = before if before and reaches(session, before.scope) else None
+        view = made
+        if withholds(session, after):
+            after, view = veiled(after), without_reason(made)
+        if before and withholds(session, before):
+            before, view = veiled(before), without_reason(made)
+        versions.append(Version(record=after, before=before, op=step.op, commit=view.commit, details=view.details))
+    return versions
+
+
+def own_and_shared(session: Session, filters: Filter) -> Filter:
+    """Return the filter narrowed to what the handle's scope sees."""
+    return replace(filters, scopes=visible_from(session.scope))

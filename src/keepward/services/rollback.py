@@ -1,0 +1,384 @@
+"""Undoing: a rollback of commits, the containment of what a source touched, and the lift of an erasure.
+
+Invariants
+(1) A rollback is exact: each target gets back the content it had before the undone commit; nothing else is touched.
+(2) It is idempotent: a commit that is undone already stays undone, and the first receipt is the answer.
+(3) It is whole: where a later commit changed the same targets, nothing changes and the conflict is reported,
+    unless the later commits are taken along, each of them as a whole. Bookkeeping (a reinforcement, a note that
+    a term is over) changes nothing: it stands in nobody's way, and ends with the state that it was about. Nor does
+    a later commit that has been undone, with the rollback that undid it: what stood before both stands again.
+(4) It is a commit like any other: it passes the gates and can itself be rolled back.
+(5) A containment carries out the set and the versions that were shown, or nothing. Nothing is deleted: a contained
+    memory is archived by the op ``contain``, is in no prompt, no recall and no duplicate answer, and nobody but the
+    owner brings it back. One rollback of the commit gives every memory back as it was.
+(6) A lift takes the marks of a tombstone, so that what it said may be remembered when somebody says it anew. What was
+    erased stays erased, and a lift is not undone: what is refused again has to be erased again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from operator import attrgetter, itemgetter
+from typing import Any
+
+from msgspec.structs import replace
+
+from keepward.core.change import BOOKKEEPING, Archive, Revert
+from keepward.core.commit import MARK, Reason, Step
+from keepward.core.journal import CommitView, Conflicting, Containment, Difference, Lifted, Rollback, Selector
+from keepward.core.memory import Record, Status, Tier
+from keepward.core.query import EVERYTHING
+from keepward.core.reducer import apply
+from keepward.core.serialization import canonical, hidden
+from keepward.core.serialization import digest as keyless_digest
+from keepward.core.trust import RESERVED, Rights
+from keepward.core.value import to_micros
+from keepward.errors import Conflict, InvalidInput, Unauthorised
+from keepward.gates.authority import authority
+from keepward.gates.content import scrub_secret
+from keepward.gates.gate_types import Refuse, View
+from keepward.services import identity
+from keepward.services.commit import Steps, Transaction, transact
+from keepward.services.look import case_of, judged
+from keepward.services.provenance import impact
+from keepward.services.session import Session
+from keepward.services.view import closure, commit_of, fetch, occupant, visible
+
+_id = attrgetter("id")
+_IN_NO_WAY = BOOKKEEPING | {"expire"}
+#: What every version of a memory has of its own.
+_OF_A_VERSION: dict[str, Any] = {"version": 0, "updated_at": None}
+
+
+def roll_back(session: Session, commit: str, *, with_later: bool = False, dry_run: bool = False) -> Rollback:
+    """Undo one commit.
+
+    Raises:
+        NotFound: no such commit in this tenant.
+        Unauthorised: an agent asks for a commit that is not its own, or one that touched core memory.
+        Conflict: the commit is an erasure, or others kept changing the state while the rollback was being written.
+    """
+
+    def decide(session: Session) -> _Reverting:
+        return _reverting(session, commit, with_later=with_later)
+
+    def idle(found: _Reverting) -> Rollback | None:
+        nothing = not (found.steps or found.plan.reasons)
+        return found.plan if dry_run or found.plan.already or found.plan.conflicts or nothing else None
+
+    def carry_out(transaction: Transaction, found: _Reverting) -> Rollback:
+        plan = found.plan
+        undoes = {"undoes": plan.undone}
+        if not found.steps:
+            # All of its content was erased; there is nothing to commit.
+            facts = {"targets": [], "undoes": list(plan.undone), **session.credential}
+            receipt = transaction.receipt("rollback", facts, plan.reasons)
+            return replace(plan, receipt=receipt, receipt_id=receipt.id)
+        if found.edition is not None:
+            text, over = found.edition
+            identity.put_in_force(transaction, text, over=over)
+        reason = f"rollback of {', '.join(plan.undone)}"
+        stored = transaction.commit(
+            found, reason=reason, kind="rollback", reasons=plan.reasons, details=undoes, receipt_kind="rollback"
+        )
+        receipt = stored.receipt
+        return replace(plan, applied=True, commit=stored.commit, receipt=receipt, receipt_id=receipt.id)
+
+    return transact(session, decide, carry_out, beforehand=True, idle=idle)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reverting(Steps):
+    plan: Rollback
+    #: Text of the identity that comes back with it, and the edition that it takes the place of.
+    edition: tuple[str, str] | None = None
+
+
+def _reverting(session: Session, name: str, *, with_later: bool) -> _Reverting:
+    view = commit_of(session, name)
+    if view.commit.kind == "erase":
+        raise Conflict("an erasure cannot be undone: its content is gone")
+    _permitted(session, view)
+    plan = Rollback(
+        applied=False,
+        already=False,
+        commit=None,
+        receipt=None,
+        receipt_id=None,
+        undone=(),
+        targets=(),
+        conflicts=(),
+        dependents=(),
+    )
+    first = _undoing(session, view.commit.id)
+    if first is not None:
+        details = first.details
+        undone = replace(plan, already=True, commit=first.commit, receipt_id=details.receipt, undone=details.undoes)
+        return _Reverting(plan=undone)
+    views, conflicts = _reach(session, view, with_later=with_later)
+    # By memory, the version to return to: the one before the oldest undone commit.
+    targets: dict[str, int] = {}
+    for each in views:
+        _permitted(session, each)
+        targets |= {step.after.id: step.before.version if step.before else 0 for step in reversed(each.steps)}
+    steps, reasons = _steps(session, targets)
+    plan = replace(
+        plan,
+        undone=tuple(each.commit.id for each in views),
+        targets=tuple(
+            Difference(id=step.after.id, before=_if_active(step.before), after=_if_active(step.after))
+            for step in visible(session, steps)
+        ),
+        conflicts=(*conflicts, *_taken_keys(session, steps)),
+        dependents=tuple(closure(session, targets)),
+        reasons=reasons,
+    )
+    return _Reverting(steps=steps, plan=plan, edition=identity.reverted(session, steps))
+
+
+def _if_active(record: Record | None) -> Record | None:
+    return record if record is not None and (record.status is Status.ACTIVE or record.scope == RESERVED) else None
+
+
+def _permitted(session: Session, view: CommitView) -> None:
+    if session.actor.is_owner and session.actor.able("approve"):
+        return
+    core = any(side.tier is Tier.CORE for step in view.steps for side in (step.before, step.after) if side)
+    own = session.actor.rights is Rights.AGENT and view.details.actor == session.actor.label
+    if own and session.actor.may_propose and not core:
+        return
+    raise Unauthorised("an agent rolls back only its own commits outside core memory; ask the owner")
+
+
+def _undoing(session: Session, commit_id: str) -> CommitView | None:
+    """Return the commit that undoes this one and still stands, or None."""
+    # The newest one may have been undone while an older one stands again.
+    for name in session.store.undone_by(session.tenant, commit_id):
+        if _undoing(session, name) is None:
+            return session.store.commit(session.tenant, name)
+    return None
+
+
+def _reach(session: Session, view: CommitView, *, with_later: bool) -> tuple[list[CommitView], list[Conflicting]]:
+    """Return the commits to undo, newest first, and what stands in the way when later ones are not taken."""
+    chosen = {view.commit.seq: view}
+    conflicts: dict[tuple[str, int], Conflicting] = {}
+    waiting = [step.after.id for step in view.steps]
+    histories = session.store.histories(session.tenant, dict.fromkeys(waiting))
+    seen: set[str] = set()
+    while waiting:
+        memory_id = waiting.pop()
+        if memory_id in seen:
+            continue
+        seen.add(memory_id)
+        if fetch(session, memory_id, own=True).status is Status.ERASED:
+            continue
+        steps = histories[memory_id]
+        since = min((made.commit.seq for made, _ in steps if made.commit.seq in chosen), default=view.commit.seq)
+        cancelled = _cancelled(session, steps, since)
+        for later, step in steps:
+            # An erasure stands whatever is undone around it.
+            if later.commit.seq <= view.commit.seq or later.commit.seq in chosen or later.commit.kind == "erase":
+                continue
+            if step.op in _IN_NO_WAY or later.commit.seq in cancelled:
+                continue
+            if not with_later:
+                where = (memory_id, later.commit.seq)
+                conflicts[where] = Conflicting(memory_id=memory_id, seq=later.commit.seq, commit_id=later.commit.id)
+                continue
+            whole = session.store.commit(session.tenant, later.commit.id)
+            if whole is None:
+                raise Conflict("a later commit cannot be read; run `keepward verify`")
+            chosen[later.commit.seq] = whole
+            fresh = [step.after.id for step in whole.steps]
+            waiting += fresh
+            histories |= session.store.histories(session.tenant, {each for each in fresh if each not in histories})
+    return [chosen[seq] for seq in sorted(chosen, reverse=True)], [conflicts[key] for key in sorted(conflicts)]
+
+
+def _cancelled(session: Session, steps: Sequence[tuple[CommitView, Step]], since: int) -> set[int]:
+    """Return the numbers of commits after one that a standing rollback after it undid, and of those rollbacks.
+
+    ``steps`` are all of one memory, oldest first. Both count only where the memory was left as it was before them.
+    """
+    first: dict[str, tuple[int, Step]] = {}
+    for made, step in steps:
+        first.setdefault(made.commit.id, (made.commit.seq, step))
+    cancelled: set[int] = set()
+    for made, step in steps:
+        undone = [first[name] for name in made.details.undoes if name in first]
+        if made.commit.kind != "rollback" or not undone or min(seq for seq, _ in undone) <= since:
+            continue
+        before = min(undone, key=itemgetter(0))[1].before
+        # One that was undone itself goes with the rollback that undid it.
+        same = before and replace(before, **_OF_A_VERSION) == replace(step.after, **_OF_A_VERSION)
+        if same and not _undoing(session, made.commit.id):
+            cancelled |= {made.commit.seq, *(seq for seq, _ in undone)}
+    return cancelled
+
+
+def _steps(session: Session, targets: dict[str, int]) -> tuple[list[Step], tuple[Reason, ...]]:
+    steps: list[Step] = []
+    reasons: list[Reason] = []
+    for memory_id, version in sorted(targets.items()):
+        before = fetch(session, memory_id, own=True)
+        made = session.store.steps(session.tenant, memory_id) if version else ()
+        earlier = next((step.after for step in made if step.after.version == version), None)
+        if version and earlier is None:
+            raise Conflict(f"version {version} of memory {memory_id} is no longer kept")
+        if Status.ERASED in {before.status, earlier and earlier.status}:
+            detail = f"what memory {memory_id} said then was erased and is not brought back"
+            reasons.append(Reason(gate="erased", code="erased", detail=detail))
+            continue
+        change = Revert(id=memory_id, to_version=version, if_version=before.version)
+        after = apply(change, before, session.frame(earlier=earlier))
+        found = judged(session, change, before, after)
+        if found.decision != "allow":
+            raise Unauthorised(found.reasons[0].detail)
+        reasons += found.reasons
+        steps.append(Step(op="revert", before=before, after=after))
+    return steps, tuple(reasons)
+
+
+def _taken_keys(session: Session, steps: list[Step]) -> list[Conflicting]:
+    """Return what now holds a key that a target would get back."""
+    freed = {step.after.id for step in steps}
+    found: list[Conflicting] = []
+    for step in steps:
+        after = step.after
+        if after.key is None or after.status is not Status.ACTIVE:
+            continue
+        holder = occupant(session, after.scope, after.key)
+        if holder is not None and holder.id not in freed:
+            newest = session.store.history(session.tenant, holder.id)[-1][0].commit
+            found.append(Conflicting(memory_id=holder.id, seq=newest.seq, commit_id=newest.id))
+    return found
+
+
+#: The op of its events and the kind of its commit.
+CONTAIN = "contain"
+
+
+def contain(session: Session, selector: Selector, *, digest: str | None = None, reason: str = "") -> Containment:
+    """Return the plan; carry it out when ``digest`` is its own. With nothing left to contain, do nothing.
+
+    Raises:
+        Unauthorised: planning takes a reviewer or the owner, carrying out the owner.
+        Conflict: the set is not the one whose digest was named.
+        InvalidInput: a secret in the reason.
+    """
+    if digest is not None and not (session.actor.is_owner and session.actor.able("admin")):
+        raise Unauthorised("containing takes the owner; a reviewer can plan it and show the digest")
+    why = f"contain {selector}: {reason.strip()}" if reason.strip() else f"contain {selector}"
+
+    def decide(session: Session) -> _Containing:
+        found = impact(session, selector)
+        items = tuple(record for record in (*found.direct, *found.derived) if not _is_gone(session, record))
+        shown = [session.tenant, selector.way, selector.value, [[record.id, record.version] for record in items]]
+        named = keyless_digest("containment", canonical(shown)).hex()
+        result = Containment(applied=False, impact=found, items=items, digest=named)
+        if digest is None or not items:
+            return _Containing(result=result)
+        if digest != named:
+            raise Conflict("the plan is not the one you saw: what it would contain has changed; look at it again")
+        if scrub_secret(why) != why:
+            raise InvalidInput("the reason holds what looks like a secret; leave it out")
+        if not (session.policy.enabled and session.policy.capture):
+            raise Unauthorised("memory is switched off by policy; switch capture on to contain")
+        return _Containing(steps=[_contained_step(session, record) for record in items], result=result)
+
+    def carry_out(transaction: Transaction, found: _Containing) -> Containment:
+        details = {"approved_by": session.actor.label, "approved_digest": found.result.digest}
+        stored = transaction.commit(found, reason=why, kind=CONTAIN, details=details, receipt_kind="contain")
+        return replace(found.result, applied=True, commit=stored.commit, receipt=stored.receipt)
+
+    def idle(found: _Containing) -> Containment | None:
+        return None if found.steps else found.result
+
+    return transact(session, decide, carry_out, beforehand=True, idle=idle)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Containing(Steps):
+    result: Containment
+
+
+def _is_gone(session: Session, record: Record) -> bool:
+    """Whether a memory is contained already, or erased."""
+    if record.status is Status.ERASED:
+        return True
+    return record.status is Status.ARCHIVED and session.store.steps(session.tenant, record.id)[-1].op == CONTAIN
+
+
+def _contained_step(session: Session, record: Record) -> Step:
+    now = session.clock.now()
+    after = replace(record, status=Status.ARCHIVED, version=record.version + 1, updated_at=now)
+    case = case_of(session, Archive(id=record.id), record, after)
+    verdict = authority(case, View(now=now), session.policy)
+    if isinstance(verdict, Refuse):
+        raise Unauthorised(verdict.reasons[0].detail)
+    return Step(op=CONTAIN, before=record, after=after)
+
+
+#: The op of its events, the kind of its commit and receipt, and the name of its entries on the list.
+LIFT = "lift"
+
+
+def lift(session: Session, name: str) -> Lifted:
+    """Allow what an erased memory said, in any of its versions, and its foreign names to be remembered again.
+
+    Raises:
+        NotFound: no memory by that id within reach.
+        InvalidInput: it was not erased.
+        Conflict: nothing stands in the way; or another commit came in between.
+    """
+
+    def decide(session: Session) -> Steps:
+        record = fetch(session, name)
+        if record.status is not Status.ERASED:
+            raise InvalidInput("that memory was not erased; name an erased one, by the id that the refusal names")
+        marks = {alias for alias in record.aliases if alias.startswith(MARK)}
+        if not marks:
+            raise Conflict(
+                "nothing stands against what that memory said: it was lifted, or erased on a machine without a key"
+            )
+        # With it go the marks of other memories of the tenant that said the same.
+        found = session.store.find(session.tenant, EVERYTHING, live_at=None, limit=None).records
+        others = [each for each in found if each.status is Status.ERASED and each.id != record.id]
+        stones = [record, *sorted((each for each in others if not marks.isdisjoint(each.aliases)), key=_id)]
+        return Steps([_lifted_step(session, each, marks) for each in stones])
+
+    def carry_out(transaction: Transaction, found: Steps) -> Lifted:
+        stored = transaction.commit(found, reason="said again, it is remembered", kind=LIFT, receipt_kind="lift")
+        tombstones = tuple(step.after.id for step in found.steps)
+        return Lifted(tombstones=tombstones, commit=stored.commit, receipt=stored.receipt)
+
+    done = transact(session, decide, carry_out)
+    # An older copy in which the erasures are carried out anew refuses no more than this one.
+    entry = {
+        "entry": LIFT,
+        "store": session.store.store_id,
+        "tenant": hidden(session.tenant),
+        "commit": done.commit.id,
+        "at": to_micros(done.commit.at),
+        "memories": list(done.tombstones),
+    }
+    session.engine.note_outside("the lift", entry)
+    return done
+
+
+def lifted(entries: Iterable[Mapping[str, Any]]) -> set[str]:
+    """Return the ids of memories whose erasure is carried out anew without marks, as the list says."""
+    return {name for entry in entries if entry.get("entry") == LIFT for name in entry["memories"][:1]}
+
+
+def _lifted_step(session: Session, record: Record, marks: set[str]) -> Step:
+    after = replace(
+        record,
+        version=record.version + 1,
+        aliases=tuple(alias for alias in record.aliases if alias not in marks),
+        author=session.actor.label,
+        updated_at=session.clock.now(),
+    )
+    return Step(op=LIFT, before=record, after=after)

@@ -1,0 +1,253 @@
+"""``Engine``, an opened store with its models; ``Session``, who asks it, and from where; what agents were handed.
+
+Invariants
+(1) An agent that read a page and then remembers it says so in its own words, and nothing in the text tells where it
+    came from. What it was handed does, for ``LATELY``, known by its token or name; what other processes handed it
+    stands in their receipts.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Protocol
+
+from keepward.core.memory import Record
+from keepward.core.policy import Policy
+from keepward.core.reducer import Frame
+from keepward.core.trust import Actor, ActorKind, Trust
+from keepward.core.value import to_micros
+from keepward.errors import Unauthorised
+from keepward.ports.models import Embedder, Extractor, Redactor, Summarizer, TokenCounter
+from keepward.ports.world import BlobStore, Clock, Document, ErasureList, IdSource
+from keepward.services.index import Indexes
+from keepward.storage.store import Store
+from keepward.storage.writer import Writer
+
+if TYPE_CHECKING:
+    from keepward.services.reranker import ActiveReranker
+
+_log = logging.getLogger(__name__)
+
+
+class Wake(Protocol):
+    """Called after each commit, with ``wrote``, and where a read finds that vectors are missing."""
+
+    def __call__(self, *, wrote: bool) -> None: ...
+
+
+class Unasked(Exception):
+    """A model has to be asked about a text, and inside of a transaction none is."""
+
+
+class _ClosedRedactor:
+    def find(self, text: str) -> Sequence[tuple[int, int, str]]:
+        raise Unasked
+
+
+@dataclass(slots=True)
+class Handed:
+    """What principals of one tenant were handed, and up to which id the receipts of other processes were read."""
+
+    last: dict[tuple[str, Trust], datetime] = field(default_factory=dict)
+    read: str = ""
+    #: Transactions of the tenant when they were read, those of this process since then left out.
+    writes: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True)
+class Engine:
+    """One opened store with everything around it; shared by all handles on it."""
+
+    store: Store
+    #: The store's file, or the address of its database without the password.
+    path: str = ""
+    clock: Clock
+    ids: IdSource
+    embedder: Embedder | None
+    counter: TokenCounter
+    policy: Policy
+    identity: Document
+    user_file: Document
+    indexes: Indexes
+    #: Sums up sessions and notes; None for the built-in one, which quotes and needs no model.
+    summarizer: Summarizer | None = None
+    #: Finds the facts of a talk; None for the built-in rules, which need no model.
+    extractor: Extractor | None = None
+    #: Finds personal data beside the built-in detectors; None for these alone.
+    redactor: Redactor | None = None
+    #: Uses not yet written, by (tenant, memory id); written with the next write or at close.
+    uses: Counter[tuple[str, str]] = field(default_factory=Counter)
+    #: When each of them was last used.
+    used_at: dict[tuple[str, str], datetime] = field(default_factory=dict)
+    #: What agents were handed lately, by tenant; see ``handed``.
+    handed: dict[str, Handed] = field(default_factory=dict)
+    #: Rerankers at a few commits, by tenant and commit number.
+    rerankers: dict[tuple[str, int], ActiveReranker] = field(default_factory=dict)
+    #: Remembers erasures outside of the store; None where this machine has no place for it.
+    erasures: ErasureList | None = None
+    #: Wakes maintenance.
+    wake: Wake = lambda *, wrote: None
+    #: Bytes beside the store; None for a copy that is only looked into.
+    blobs: BlobStore | None = None
+
+    def note_outside(self, what: str, entry: Mapping[str, Any]) -> bool:
+        """Note outside of the store what holds whatever an older copy of it says; return whether that was possible."""
+        try:
+            if self.erasures is not None:
+                self.erasures.note([entry])
+                return True
+        except OSError as fault:
+            _log.warning("%s could not be listed outside the store: %s", what, fault, extra={"action": "not_listed"})
+        return False
+
+    def count_uses(self, tenant: str, ids: Iterable[str]) -> None:
+        """Count that memories were handed out together, at one instant: they are written together as well."""
+        keys, now = [(tenant, each) for each in ids], self.clock.now()
+        self.uses.update(keys)
+        self.used_at.update(dict.fromkeys(keys, now))
+
+    def write_uses(self, writer: Writer) -> None:
+        """Write the uses counted since the last write."""
+        taken, at = dict(self.uses), dict(self.used_at)
+        self.uses.clear()
+        self.used_at.clear()
+        groups: dict[tuple[str, datetime], list[str]] = {}
+        for (tenant, memory_id), count in sorted(taken.items()):
+            when = at.get((tenant, memory_id)) or self.clock.now()
+            groups.setdefault((tenant, when), []).extend([memory_id] * count)
+        for (tenant, when), ids in groups.items():
+            writer.count_use(tenant, ids, when)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """On whose behalf, and from where, something is asked of an opened store."""
+
+    engine: Engine
+    tenant: str
+    scope: str
+    actor: Actor
+    #: Whose handles this one was derived from, nearest first: what they may not do, it may not either.
+    via: tuple[Actor, ...] = ()
+    #: Whether all that is written is written with the consent of whom it names; the actor has that right.
+    consent: bool = False
+    #: Whether a person inspects the store, in the console or by a command: nothing that is read counts as use.
+    inspects: bool = False
+    #: The open transaction that this session reads in; None outside of one.
+    writer: Writer | None = None
+    #: The engine's, where there is a transaction, its view of the store, and a redactor that refuses to be asked.
+    store: Store = field(init=False, repr=False, compare=False)
+    redactor: Redactor | None = field(init=False, repr=False, compare=False)
+    clock: Clock = field(init=False, repr=False, compare=False)
+    ids: IdSource = field(init=False, repr=False, compare=False)
+    embedder: Embedder | None = field(init=False, repr=False, compare=False)
+    policy: Policy = field(init=False, repr=False, compare=False)
+    indexes: Indexes = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        engine, inside = self.engine, self.writer is not None
+        object.__setattr__(self, "store", self.writer if inside else engine.store)
+        object.__setattr__(self, "redactor", _ClosedRedactor() if inside and engine.redactor else engine.redactor)
+        object.__setattr__(self, "clock", engine.clock)
+        object.__setattr__(self, "ids", engine.ids)
+        object.__setattr__(self, "embedder", engine.embedder)
+        object.__setattr__(self, "policy", engine.policy)
+        object.__setattr__(self, "indexes", engine.indexes)
+
+    @property
+    def embeds_inside(self) -> bool:
+        """Whether the embedder is quick enough to be asked inside of a transaction."""
+        return getattr(self.embedder, "in_transaction", False)
+
+    @property
+    def asks_models(self) -> bool:
+        """Whether a write asks a model that no transaction may wait for."""
+        return self.redactor is not None or (self.embedder is not None and not self.embeds_inside)
+
+    @property
+    def credential(self) -> dict[str, str]:
+        """The token that was used, as a fact of a receipt; empty for a handle opened in this process."""
+        token = next((each.credential for each in (self.actor, *self.via) if each.credential), None)
+        return {} if token is None else {"credential": token}
+
+    def frame(self, **more: Any) -> Frame:
+        """Return what a change is folded in: now, as this actor, by the policy; ``more`` is as ``Frame`` has it."""
+        return Frame(now=self.clock.now(), actor=self.actor, policy=self.policy, **more)
+
+    def inside(self, writer: Writer) -> Session:
+        """Return the session of a transaction: what it reads is what that transaction sees, and no model is asked."""
+        return replace(self, writer=writer)
+
+    def owner(self, what: str, right: str = "admin") -> None:
+        """See that an owner asks; to erase, everybody behind the handle has to have the right.
+
+        Raises:
+            Unauthorised: it is somebody else.
+        """
+        if not (self.actor.is_owner and self.actor.able(right)):
+            raise Unauthorised(f"{what} takes the owner; act as an operator, or use an owner's token")
+        if right == "erase" and not all(actor.able("erase") for actor in self.via):
+            raise Unauthorised("this token may not erase; ask the owner for one that may")
+
+
+#: How long what was handed counts.
+LATELY = timedelta(hours=1)
+_BY_LABEL = {each.label: each for each in Trust}
+
+
+def principal(actor: Actor) -> str:
+    """Return what tells one bearer from another: its token, else its kind and name."""
+    return actor.credential or actor.label
+
+
+def _least(session: Session, records: Iterable[Record]) -> Trust | None:
+    """Return the least trust of what an agent is handed, where that is below its own; None otherwise."""
+    if session.actor.kind is not ActorKind.AGENT:
+        return None
+    least = min((record.effective_trust for record in records), default=Trust.AGENT)
+    return least if least < Trust.AGENT else None
+
+
+def note_handed(session: Session, records: Iterable[Record]) -> Trust | None:
+    """Note what is handed to an agent; return its least trust where that is below an agent's and is news."""
+    least = _least(session, records) if session.policy.mark_what_was_read else None
+    if least is None:
+        return None
+    last, now = session.engine.handed.setdefault(session.tenant, Handed()).last, session.clock.now()
+    key = (principal(session.actor), least)
+    before = last.get(key)
+    last[key] = now
+    return least if before is None or now - before > LATELY / 2 else None
+
+
+def handed_facts(session: Session, records: Iterable[Record]) -> dict[str, str]:
+    """Return what a receipt says of what was handed: nothing, where none of it is below an agent's trust."""
+    least = _least(session, records)
+    return {} if least is None else {"handed": least.label, "to": principal(session.actor)}
+
+
+def least_handed(session: Session) -> Trust | None:
+    """Return the least trust of what an agent was handed lately, where that is below its own; None otherwise.
+
+    What other processes handed it is read from their receipts, once for each state of the tenant.
+    """
+    if session.actor.kind is not ActorKind.AGENT or not session.policy.mark_what_was_read:
+        return None
+    now, mine = session.clock.now(), principal(session.actor)
+    of = session.engine.handed.setdefault(session.tenant, Handed())
+    writes = session.store.writes(session.tenant)
+    if writes != of.writes:
+        of.writes = writes
+        millis = to_micros(now - LATELY) // 1000
+        begin = f"{millis >> 16:08x}-{millis & 0xFFFF:04x}"
+        for receipt in session.store.handed(session.tenant, max(begin, of.read)):
+            of.read = max(of.read, receipt["id"])
+            trust = _BY_LABEL.get(receipt.get("handed", ""))
+            if trust is not None and isinstance(receipt.get("to"), str):
+                key, at = (receipt["to"], trust), datetime.fromisoformat(receipt["at"])
+                of.last[key] = max(at, of.last.get(key, at))
+    return min((trust for (name, trust), at in of.last.items() if name == mine and now - at <= LATELY), default=None)

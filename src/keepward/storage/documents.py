@@ -1,0 +1,585 @@
+"""What stands beside the journal: one sealed row a thing, of one table.
+
+Receipts, proposals, texts that receipts name, uses, feedback, tokens, blobs, jobs and erasures are documents: a kind,
+an id, a state and an actor where rows of the kind are looked up by them, instants, what it names, and a body.
+
+Invariants
+(1) A document that does not match its seal is not used: whoever can write the database makes no token, no receipt and
+    no proposal. It is left out and logged, or, where it was asked for by its id, refused.
+(2) Every change of a document is counted in the tenant's sum in the same transaction; see ``tenant.py``.
+(3) Hashes of tokens are compared whole and in constant time; the index is asked for their first 4 bytes alone.
+(4) Feedback of a tenant is numbered from 1 without a gap; a second one of the same actor on the same receipt takes
+    the place of the first, under its number.
+(5) What is under ``links`` is computed, from records: it can be dropped and written anew, and counts only as far as
+    its record says the same.
+(6) What a document names is noted when it is written: nobody looks for names in its body.
+"""
+
+from __future__ import annotations
+
+import heapq
+import hmac
+import json
+import logging
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
+from datetime import datetime
+from functools import partial
+from itertools import chain, islice
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
+
+from msgspec.structs import replace
+
+from keepward.core.blob import Kept
+from keepward.core.commit import Receipt
+from keepward.core.job import JobRow
+from keepward.core.proposal import Waiting, waiting_from_dict, waiting_to_dict
+from keepward.core.query import Feedback
+from keepward.core.serialization import decode, encode
+from keepward.core.trust import Token, principal_of
+from keepward.core.value import to_micros
+from keepward.errors import Conflict, InvalidInput, StoreUnavailable, Tampered
+from keepward.ports.store import PREFIX
+from keepward.storage.rows import listed
+from keepward.storage.seals import Sealer
+from keepward.storage.sql import LAST, SQL, Session, Snapshot, between
+from keepward.storage.tenant import State
+
+_ALIKE = 8
+#: Most bytes of a receipt.
+_LONGEST_BODY = 64_000_000
+_LEFT_OUT = "a row of %s does not match its seal and was left out: %s"
+_HANDED = "handed"
+#: States of receipts that may be compacted: those that say what was handed out, and other receipts of contexts.
+_WHOLE = (_HANDED, "whole")
+_log = logging.getLogger(__name__)
+#: Id, whether the seal holds, and body.
+_Receipt = tuple[str, bool, bytes]
+_One = TypeVar("_One")
+_Reading = Callable[[], AbstractContextManager[Session]]
+#: The method ``list`` hides the type.
+_Values = list
+_Meet = Callable[[Iterable[str]], None]
+_encode = json.JSONEncoder(
+    ensure_ascii=False, check_circular=False, allow_nan=False, sort_keys=True, separators=(",", ":")
+).encode
+
+
+class Document(NamedTuple):
+    """One row, in the order of its columns."""
+
+    tenant: str
+    kind: str
+    id: str
+    #: Of proposals their state, of tokens their hash, of feedback its number, of uses and receipts what is yet to be
+    #: looked at; None for what is only found by its id.
+    state: str | None
+    #: Of proposals, the principal who made it.
+    actor: str | None
+    at: int
+    #: When its term ends; of a proposal whose proposer was told that it failed, None.
+    until: int | None
+    #: JSON list of ids and other names that it names, sorted; None where nobody looks for it by them.
+    refs: str | None
+    body: bytes
+    seal: bytes = b""
+
+    def sealed(self, sealer: Sealer) -> Document:
+        return self._replace(seal=sealer.row(self.kind, *self[:-1]))
+
+    def holds(self, sealer: Sealer) -> bool:
+        """Whether its seal is right."""
+        return sealer.holds_row(self.seal, self.kind, *self[:-1])
+
+    def json(self) -> dict[str, Any]:
+        """Return the body.
+
+        Raises:
+            Tampered: it is none; only without a key does such a row get here.
+        """
+        return json_of(self.kind, self.body)
+
+
+class KeptText(NamedTuple):
+    """A text that receipts name, so that a context can be replayed; the first under a version stays."""
+
+    tenant: str
+    kind: str
+    version: str
+    text: str
+
+
+#: What documents say that have a type of their own.
+Value: TypeAlias = Waiting | Feedback | Token | JobRow | Kept | KeptText
+KINDS: dict[type[Any], str] = {
+    Waiting: "proposals",
+    Feedback: "feedback",
+    Token: "tokens",
+    JobRow: "jobs",
+    Kept: "blobs",
+    KeptText: "artefacts",
+}
+_T = TypeVar("_T", bound=Value)
+
+
+def json_of(kind: str, body: bytes) -> dict[str, Any]:
+    """Return the body of a document; Tampered where it is none."""
+    try:
+        value = json.loads(inflated(body))
+    except (ValueError, zlib.error) as fault:
+        raise Tampered(f"a row of {kind} is damaged; run `keepward verify`") from fault
+    if not isinstance(value, dict):
+        raise Tampered(f"a row of {kind} is damaged; run `keepward verify`")
+    return value
+
+
+def deflated(body: bytes) -> bytes:
+    """Return the body of a receipt as it is kept: compressed, to about a fourth for a context."""
+    return zlib.compress(body, 6)
+
+
+def inflated(body: bytes) -> bytes:
+    """Return a body as JSON; that of a receipt may be compressed."""
+    if body[:1] != b"x":
+        return body
+    reader = zlib.decompressobj()
+    found = reader.decompress(body, _LONGEST_BODY)
+    if not reader.eof:
+        raise zlib.error("the body is cut, or larger than any receipt")
+    return found
+
+
+def body_of(value: object) -> bytes:
+    """Return a value as a body; InvalidInput where it is no JSON."""
+    try:
+        return _encode(value).encode()
+    except (TypeError, ValueError) as fault:
+        raise InvalidInput("the facts of a receipt must be JSON without NaN, infinity or lone surrogates") from fault
+
+
+def names_in(names: Iterable[str | None]) -> str:
+    """Return what a document names as its column has it."""
+    return _encode(sorted({name for name in names if name is not None}))
+
+
+def document_of(value: Value) -> Document:
+    """Return the document of a value, unsealed: its body is the whole value, and the columns repeat of it."""
+    at: datetime | None = None
+    until: datetime | None = None
+    state: str | None = None
+    actor: str | None = None
+    refs: str | None = None
+    match value:
+        case Waiting():
+            name, state, actor, at = value.id, value.state, principal_of(value.proposer), value.created_at
+            until = None if value.told else value.expires_at
+            refs = names_in(_named_by(value))
+        case Feedback():
+            name, state, at = f"{value.receipt} {value.actor}", f"{value.n:012}", value.at
+            refs = names_in((value.receipt, *value.used, *value.ignored))
+        case Token():
+            name, state, at, until = value.id, value.hash.hex(), value.created_at, value.expires_at
+        case JobRow():
+            name, until = value.job, value.until
+        case Kept():
+            name, at = value.blob.ref, value.at
+        case KeptText():
+            name = f"{value.kind}/{value.version}"
+    began, ends = 0 if at is None else to_micros(at), None if until is None else to_micros(until)
+    if isinstance(value, KeptText):
+        body = value.text.encode()
+    else:
+        body = encode(waiting_to_dict(value) if isinstance(value, Waiting) else value)
+    return Document(value.tenant, KINDS[type(value)], name, state, actor, began, ends, refs, body)
+
+
+def _named_by(item: Waiting) -> Iterator[str | None]:
+    """Yield the memories that a proposal is about, and all that these name."""
+    for step in item.steps:
+        for record in (step.before, step.after):
+            if record is not None:
+                yield from (record.id, record.blob, *record.aliases, *record.evidence, *record.derived_from)
+
+
+def value_of(kind: type[_T], document: Document) -> _T:
+    """Return the value of a document that ``document_of`` made.
+
+    Raises:
+        Tampered: it did not; only without a key does such a row get here.
+    """
+    found: Any
+    try:
+        if kind is Waiting:
+            found = waiting_from_dict(document.json())
+        elif kind is KeptText:
+            named, version = document.id.split("/", 1)
+            found = KeptText(document.tenant, named, version, document.body.decode())
+        else:
+            found = decode(kind, document.body)
+    except (KeyError, ValueError, TypeError) as fault:
+        raise Tampered(f"a row of {document.kind} is damaged; run `keepward verify`") from fault
+    return found  # type: ignore[no-any-return]
+
+
+def values_of(kind: type[_T], documents: Iterable[Document]) -> list[_T]:
+    """Return the values of documents; one that cannot be read is left out and logged."""
+    values = []
+    for document in documents:
+        try:
+            values.append(value_of(kind, document))
+        except Tampered as fault:
+            _log.warning("%s was left out: %s", document.id, fault, extra={"action": "damaged"})
+    return values
+
+
+#: What a list of documents may be narrowed by.
+_NARROWED = {
+    "tenant": "tenant = :tenant",
+    "id": "id = :id",
+    "ids": "id IN (SELECT value FROM json_each(:ids))",
+    "low": "id >= :low",
+    "high": "id < :high",
+    "state": "state = :state",
+    "actor": "actor = :actor",
+    "refs": "EXISTS (SELECT 1 FROM json_each(documents.refs) AS named"
+    " WHERE named.value IN (SELECT value FROM json_each(:refs)))",
+    "live_at": "until > :live_at",
+}
+
+
+def found(db: Session, sealer: Sealer, name: str, **values: Any) -> Iterator[Document]:
+    """Yield the documents of a named statement that match their seals."""
+    return holding(map(Document._make, db.stream(name, **values)), sealer)
+
+
+def holding(documents: Iterable[Document], sealer: Sealer) -> Iterator[Document]:
+    """Yield the documents that match their seals; another is logged."""
+    for document in documents:
+        if document.holds(sealer):
+            yield document
+        else:
+            _log.warning(_LEFT_OUT, document.kind, document.id, extra={"action": "damaged"})
+
+
+def receipts_in(db: Session, sealer: Sealer, tenant: str, which: str, **asked: Any) -> list[Iterator[_Receipt]]:
+    """Return the receipts of commits, and the rest: ``which`` are ``between`` two ids, or ``before`` one."""
+    raw = tenant.encode()
+    rows = db.run(f"commit_receipts_{which}", tenant=tenant, **asked)
+    own = ((row[0], sealer.holds_commit(row[3], raw, row[1], row[2], row[4]), row[4]) for row in rows)
+    rows = db.run(f"documents_{which}", tenant=tenant, kind="receipts", **asked)
+    return [own, ((each.id, each.holds(sealer), each.body) for each in map(Document._make, rows))]
+
+
+def _bodies(receipts: Iterable[_Receipt]) -> Iterator[dict[str, Any]]:
+    """Yield the receipts whose seal holds."""
+    for name, holds, body in receipts:
+        if holds:
+            yield json_of("receipts", body)
+        else:
+            _log.warning(_LEFT_OUT, "receipts", name, extra={"action": "damaged"})
+
+
+def _only(what: str, found: Sequence[_One], holds: Callable[[_One], bool]) -> _One | None:
+    """Return the one that was asked for by its id or the beginning of it, as far as its seal holds; None for none."""
+    if len(found) > 1:
+        raise InvalidInput(f"more than one {what} begins so; give more of its id")
+    if found and not holds(found[0]):
+        raise Tampered(f"the {what} does not match its seal; run `keepward verify`")
+    return found[0] if found else None
+
+
+class Repository(Generic[_T]):
+    """The documents of one kind of a tenant as values; without a tenant, those of all."""
+
+    def __init__(self, kind: type[_T], tenant: str | None, sealer: Sealer, reading: _Reading, meet: _Meet) -> None:
+        """``reading`` opens a snapshot; ``meet`` is given the tenants of what was read without one."""
+        self._kind, self._name, self._tenant = kind, KINDS[kind], tenant
+        self._sealer, self._reading, self._meet = sealer, reading, meet
+
+    def get(self, name: str, *, prefix: bool = False) -> _T | None:
+        """Return the value with an id, or with ``prefix`` the only one whose id begins so; None for none.
+
+        Raises:
+            Tampered: it does not match its seal.
+            InvalidInput: more than one begins so.
+        """
+        rows = self.rows(id=name)
+        if not rows and prefix and len(name) >= PREFIX:
+            rows = self.rows(**between(name))
+        one = _only(self._name.removesuffix("s"), rows, lambda each: each.holds(self._sealer))
+        return None if one is None else value_of(self._kind, one)
+
+    def list(self, *, strict: bool = False, **asked: Any) -> _Values[_T]:
+        """Return values by instant and id; ``asked`` are the names of ``_NARROWED``, as far as they are not None.
+
+        One that does not match its seal is left out and logged.
+
+        Raises:
+            Tampered: ``strict``, and one does not match its seal.
+        """
+        rows = self.rows(**asked)
+        if strict and not all(each.holds(self._sealer) for each in rows):
+            raise Tampered(f"a row of {self._name} does not match its seal; run `keepward verify`")
+        values = values_of(self._kind, holding(rows, self._sealer))
+        self._meet(value.tenant for value in values)
+        return values
+
+    def count(self, *, most: int, **asked: Any) -> int:
+        """Return how many match their seal, and ``most`` where there are more."""
+        return sum(1 for _ in islice(holding(self.rows(**asked), self._sealer), most))
+
+    def rows(self, **asked: Any) -> Sequence[Document]:
+        """Return documents, whether they match their seals or not; see ``list``."""
+        given: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
+        given |= {name: listed(given[name]) for name in ("ids", "refs") if name in given}
+        given |= {"actor": principal_of(given["actor"])} if "actor" in given else {}
+        if self._tenant is not None:
+            given["tenant"] = self._tenant
+        where = " AND ".join([SQL["of_kind"], *(_NARROWED[name] for name in given if name in _NARROWED)])
+        with self._reading() as db:
+            found = db.execute(
+                f"{SQL['whole_document']} WHERE {where} ORDER BY at, id", {"kind": self._name, **given}
+            ).fetchall()
+        return [Document._make(row) for row in found]
+
+
+class DocumentReads(Snapshot):
+    """What may be asked about documents; a part of ``Reader``."""
+
+    def documents(self, kind: type[_T], tenant: str | None) -> Repository[_T]:
+        """Return the documents of a kind and tenant; without a tenant, those of all."""
+        # A damaged journal does not keep the audit from running.
+        reading = self._everywhere if tenant is None or kind is JobRow else partial(self._reading, tenant)
+        return Repository(kind, tenant, self._sealer, reading, self._meet_all if tenant is None else lambda _: None)
+
+    def _meet_all(self, tenants: Iterable[str]) -> None:
+        """Compare tenants with what this machine has seen: in an older copy, a token may be revoked since."""
+        for tenant in sorted(set(tenants)):
+            with self._reading(tenant):
+                pass
+
+    def receipt(self, tenant: str, receipt_id: str) -> dict[str, Any] | None:
+        """Return a receipt as it was stored, by id or unique prefix.
+
+        Raises:
+            Tampered: it does not match its seal.
+            InvalidInput: more than one begins so.
+        """
+        with self._reading(tenant) as db:
+            one = {"low": receipt_id, "high": f"{receipt_id} "}
+            found = [*chain(*receipts_in(db, self._sealer, tenant, "between", **one))]
+            if not found and len(receipt_id) >= PREFIX:
+                found = [*chain(*receipts_in(db, self._sealer, tenant, "between", **between(receipt_id)))]
+        told = _only("receipt", found, lambda each: each[1])
+        return None if told is None else json_of("receipts", told[2])
+
+    def receipts(self, tenant: str) -> Iterator[dict[str, Any]]:
+        """Yield every receipt whose seal holds, by id."""
+        with self._reading(tenant) as db:
+            yield from _bodies(heapq.merge(*receipts_in(db, self._sealer, tenant, "between", low="", high=LAST)))
+
+    def receipts_before(self, tenant: str, before: str | None, *, limit: int) -> list[dict[str, Any]]:
+        """Return the receipts with the highest ids below ``before``, highest first, None for the newest.
+
+        Ids rise with time. One whose seal does not hold is left out and logged.
+        """
+        asked = {"before": LAST if before is None else before, "limit": limit}
+        with self._reading(tenant) as db:
+            found = receipts_in(db, self._sealer, tenant, "before", **asked)
+            return list(_bodies(heapq.nlargest(limit, chain(*found))))
+
+    def handed(self, tenant: str, after: str) -> list[dict[str, Any]]:
+        """Return the receipts with an id above ``after`` that say that something of low trust was handed out."""
+        with self._reading(tenant) as db:
+            rows = found(db, self._sealer, "documents_in", tenant=tenant, kind="receipts", state=_HANDED)
+            return [each.json() for each in sorted(rows, key=lambda row: row.id) if each.id > after]
+
+    def whole_receipts(self, tenant: str, until: datetime, *, after: str, limit: int) -> list[dict[str, Any]]:
+        """Return receipts up to an instant that may be compacted and were not, by id, those above ``after``."""
+        asked = {"states": listed(_WHOLE), "until": to_micros(until), "after": after, "limit": limit}
+        with self._reading(tenant) as db:
+            rows = found(db, self._sealer, "documents_whole", tenant=tenant, kind="receipts", **asked)
+            return [each.json() for each in rows]
+
+    def artefact(self, tenant: str, kind: str, version: str) -> str | None:
+        """Return a text that receipts name, or None.
+
+        Raises:
+            Tampered: it does not match its seal.
+        """
+        found = self.documents(KeptText, tenant).get(f"{kind}/{version}")
+        return None if found is None else found.text
+
+    def proposal_marks(self, tenant: str) -> dict[str, tuple[Any, ...]]:
+        """Return, by id of every proposal, oldest first, what is another where it was written anew."""
+        return {row[0]: tuple(row[1:]) for row in self._run("proposal_marks", tenant)}
+
+    def untold(self, tenant: str, now: datetime) -> int:
+        """Return how many proposals ended without being stored and without a note that their proposer was told.
+
+        Counted from what the rows say of themselves: who wants to know what became of them reads the queue.
+        """
+        return int(self._run("untold", tenant, now=to_micros(now))[0][0])
+
+    def feedback_count(self, tenant: str) -> int:
+        """Return the number of the newest feedback, 0 for none."""
+        rows = self._run("newest_feedback", tenant)
+        return int(rows[0][0] or 0)
+
+    def token_by_hash(self, digest: bytes) -> Token | None:
+        """Return the token whose SHA-256 is ``digest``, whatever its state, compared in constant time; or None.
+
+        Raises:
+            StoreUnavailable: there is none, as the store was accepted anew, under another key, since it was opened.
+        """
+        first = digest.hex()[:_ALIKE]
+        with self._everywhere() as db:
+            alike = values_of(Token, found(db, self._sealer, "tokens_like", low=first, high=first + "g"))
+            sealed = None if alike else db.run("meta", name="sealed_by").fetchone()
+        if self._sealer.active and sealed and sealed[0] not in {"", self._sealer.key_id}:
+            raise StoreUnavailable(
+                "the store was sealed under another key since it was opened: open it again; start a server again"
+            )
+        same = [token for token in alike if hmac.compare_digest(token.hash, digest)]
+        self._meet_all(token.tenant for token in same)
+        return next(iter(same), None)
+
+    def blob_holders(self, tenant: str, ref: str) -> list[str]:
+        """Return ids of the memories whose newest version refers to a blob, whatever their status, sorted."""
+        return [name for (name,) in self._run("holders_of_blob", tenant, ref=ref)]
+
+    def blob_refs(self, tenant: str) -> set[str]:
+        """Return the refs of all versions of all memories in the journal, those that were erased left out."""
+        with self._reading(tenant) as db:
+            return refs_in(db, tenant)
+
+    def blob_tenants(self) -> list[str]:
+        """Return the names of tenants with blobs, sorted; for upkeep alone."""
+        with self._everywhere() as db:
+            return [name for (name,) in db.run("document_tenants", kind="blobs")]
+
+
+class DocumentWrites(DocumentReads):
+    """What a writer can do about documents."""
+
+    _db: Session
+    #: Returns the row of a tenant, to be changed by this transaction.
+    state: Callable[[str], State]
+
+    def put(self, value: Value, *, was: str | None = None) -> None:
+        """Keep a value in place of the one with its id; of texts that receipts name, the first one stays.
+
+        Raises:
+            Conflict: ``was`` names another state than the one it is in; of two deciders one wins.
+        """
+        document = document_of(value)
+        if was is not None or isinstance(value, KeptText):
+            there = self.documents(type(value), value.tenant).rows(id=document.id)
+            if was is not None and [each.state for each in there] != [was]:
+                raise Conflict("the proposal was decided in the meantime; look at it again")
+            if there and isinstance(value, KeptText):
+                return
+        self._put(document, anyway=isinstance(value, JobRow))
+
+    def delete(self, kind: type[Value], tenant: str, name: str) -> None:
+        """Delete the document of a kind with an id, if there is one."""
+        for row in self.documents(kind, tenant).rows(id=name):
+            self._drop(row)
+
+    def _put(self, document: Document, *, new: bool = False, anyway: bool = False) -> None:
+        """Write a document in place of one of its kind and id; ``new`` where there is none.
+
+        ``anyway``: uncounted where the tenant's row is damaged, so that the audit can say so.
+        """
+        state: State | None = None
+        with suppress(Tampered) if anyway else nullcontext():
+            state = self.state(document.tenant)
+        key = {"tenant": document.tenant, "kind": document.kind, "id": document.id}
+        before = None if new else self._db.run("document", key).fetchone()
+        sealed = document.sealed(self._sealer)
+        self._db.many("add_document" if new else "put_document", [sealed])
+        if state is not None:
+            state.turn(self._sealer, document.kind, before and before[-1], sealed.seal)
+
+    def _drop(self, document: Document) -> None:
+        self._db.run("drop_document", tenant=document.tenant, kind=document.kind, id=document.id)
+        self.state(document.tenant).turn(self._sealer, document.kind, document.seal, None)
+
+    def put_receipt(self, receipt: Receipt) -> None:
+        """Keep a receipt of what was decided without a commit; see ``Stage.receipt`` for the others.
+
+        Raises:
+            Conflict: there is one by that id.
+            InvalidInput: its facts are not JSON.
+        """
+        told = receipt.as_dict()
+        lent = receipt.kind in {"compile", "recall"} and "handed" in receipt.facts
+        body, refs = body_of(told), names_in(_shown_by(told))
+        if receipt.kind in {"compile", "recall"}:
+            body = deflated(body)
+        at = to_micros(receipt.at)
+        state = _HANDED if lent else {"compile": "whole", "token": "token"}.get(receipt.kind)
+        document = Document(receipt.tenant, "receipts", receipt.id, state, None, at, None, refs, body)
+        self._put(document, new=True, anyway=True)
+
+    def rewrite_receipt(self, tenant: str, receipt_id: str, body: Mapping[str, Any]) -> None:
+        """Put what may stay of a receipt in its place."""
+        row = self._db.run("document", tenant=tenant, kind="receipts", id=receipt_id).fetchone()
+        if row is not None:
+            old = Document._make(row)
+            state = None if "compacted_at" in body else old.state
+            told = body_of(body)
+            fresh = deflated(told) if old.body[:1] == b"x" else told
+            self._put(old._replace(state=state, refs=names_in(_shown_by(body)), body=fresh))
+            return
+        key = {"tenant": tenant, "low": receipt_id, "high": f"{receipt_id} "}
+        _, seq, hashed, _, _ = self._db.run("commit_receipts_between", key).fetchone()
+        told = body_of(body)
+        self._db.run("set_receipt", (told, self._sealer.commit(tenant.encode(), seq, hashed, told), tenant, seq))
+
+    def put_feedback(self, given: Feedback) -> Feedback:
+        """Keep feedback; return it with its number. A second of one actor on one receipt replaces the first.
+
+        Raises:
+            Tampered: the earlier feedback that it would replace does not match its seal.
+        """
+        old = self.documents(Feedback, given.tenant).get(document_of(given).id)
+        numbered = replace(given, n=self.feedback_count(given.tenant) + 1 if old is None else old.n)
+        self.put(numbered)
+        return numbered
+
+    def job_row(self, tenant: str, job: str) -> JobRow:
+        """Return what is kept of a job, as this transaction sees it; an empty row for one that never ran.
+
+        Of two runs that want a job, one finds the other's row: it is a lease.
+        """
+        with suppress(Tampered):
+            self.state(tenant)
+        return next(iter(self.documents(JobRow, tenant).list(ids=[job])), JobRow(tenant=tenant, job=job))
+
+    def drop_blob(self, tenant: str, ref: str) -> bool:
+        """Forget a blob unless the newest version of a memory refers to it; return whether it is forgotten."""
+        if self.documents(Kept, tenant).get(ref) is None or self.blob_holders(tenant, ref):
+            return False
+        self.delete(Kept, tenant, ref)
+        return True
+
+
+def _shown_by(receipt: Mapping[str, Any]) -> Iterator[str | None]:
+    """Yield the memories that a receipt shows or is about, and the proposal or token that it is about."""
+    yield from (item["id"] for item in receipt.get("items", ()))
+    yield from (item["id"] for section in receipt.get("sections", ()) for item in section["items"])
+    yield from (target.get("id") for target in receipt.get("targets", ()))
+    yield from (receipt.get("proposal"), receipt.get("token"))
+
+
+def refs_in(db: Session, tenant: str) -> set[str]:
+    """Return the refs of all versions in the journal; a payload that cannot be read is the chain's to name."""
+    refs = set()
+    for (payload,) in db.stream("payloads_with_blobs", tenant=tenant):
+        try:
+            refs.add(json.loads(payload).get("blob"))
+        except (ValueError, AttributeError, UnicodeDecodeError):
+            continue
+    return {ref for ref in refs if isinstance(ref, str)}

@@ -1,0 +1,92 @@
+"""Erasing: payloads and salts are deleted, a commit of kind ``erase`` names their places, the chain stays whole.
+
+Invariants
+(1) A missing payload is lawful only where a later commit of kind ``erase`` names its place; one that is there
+    although it is named is damage too.
+(2) Of erased details of a commit a sealed document of kind ``erased`` has the commitment, which no row has any more,
+    and what says nothing of content. ``verify`` compares these documents with the commits.
+(3) From the first destroyed byte until the file was written anew, ``meta`` notes that it is unclean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from keepward.core.commit import OWN, Commit, Place, decode_details, parse_place
+from keepward.core.journal import Fault
+from keepward.errors import KeepwardError, Tampered
+from keepward.storage.documents import Document, body_of
+from keepward.storage.seals import Sealer
+from keepward.storage.sql import Session
+
+NOTE = "note_erasing"
+
+
+def named_places(db: Session, tenant: str) -> dict[Place, int]:
+    """Return the places that a tenant's commits of kind ``erase`` name, with the seq of the commit."""
+    places: dict[Place, int] = {}
+    for seq, payload, _ in db.run("commits_of_kind", tenant=tenant, kind="erase"):
+        try:
+            names = decode_details(payload).erased
+            for place in map(parse_place, names):
+                places.setdefault(place, seq)
+        except (KeepwardError, TypeError):
+            continue  # The chain's own check names the commit.
+    return places
+
+
+def erased(tenant: str, seq: int, by_seq: int, promise: bytes, remains: bytes | None) -> Document:
+    """Return the document of a commit whose details are erased, unsealed."""
+    body = body_of({"promise": promise.hex(), "remains": None if remains is None else remains.decode()})
+    return Document(tenant, "erased", f"{seq}/{OWN}", None, None, by_seq, None, None, body)
+
+
+def _at(db: Session, tenant: str, seq: int) -> Document | None:
+    row = db.run("document", tenant=tenant, kind="erased", id=f"{seq}/{OWN}").fetchone()
+    return None if row is None else Document._make(row)
+
+
+def promise_of(db: Session, tenant: str, seq: int) -> bytes:
+    """Return the commitment to the erased details of a commit; empty where no document says so."""
+    try:
+        document = _at(db, tenant, seq)
+        return b"" if document is None else bytes.fromhex(document.json()["promise"])
+    except (KeepwardError, KeyError, TypeError, ValueError):
+        return b""
+
+
+def sealed_row(db: Session, sealer: Sealer, tenant: str, seq: int) -> tuple[bytes, bytes | None]:
+    """Return the commitment to the erased details of a commit, and what remains of them.
+
+    Raises:
+        Tampered: no erasure names the commit, or its document does not match its seal.
+    """
+    document = _at(db, tenant, seq)
+    if document is None:
+        raise Tampered("content is missing and no erasure names it; run `keepward verify`")
+    if not document.holds(sealer) or document.at <= seq:
+        raise Tampered("an erasure does not match its seal; run `keepward verify`")
+    remains = document.json()["remains"]
+    return promise_of(db, tenant, seq), None if remains is None else remains.encode()
+
+
+def check(db: Session, tenant: str) -> Iterator[Fault]:
+    """Yield where the documents of erased details and the commits of kind ``erase`` differ, in order."""
+    due = {f"{seq}/{n}": by for (seq, n), by in named_places(db, tenant).items() if n == OWN}
+    rows = map(Document._make, db.run("documents", tenant=tenant, kind="erased"))
+    held = {each.id: each.at for each in rows}
+    for name in sorted(due.keys() | held.keys()):
+        if due.get(name) != held.get(name):
+            detail = "no erasure says so" if name not in due else "it does not say what the erasure says"
+            yield Fault(check="erased", row=f"erased {tenant}/{name}", detail=detail)
+
+
+def empty_places(commit: Commit, events: Iterable[Any]) -> dict[Place, bytes]:
+    """Return the places of a commit that have no content, with their commitments."""
+    found: dict[Place, bytes] = {
+        (event.seq, event.n): event.payload_commit for event in events if event.payload is None
+    }
+    if commit.payload is None:
+        found[commit.seq, OWN] = commit.commitment()
+    return found

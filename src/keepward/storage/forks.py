@@ -1,0 +1,146 @@
+"""Forks of a process that has files of SQLite open.
+
+SQLite records for a process which locks it holds. A child inherits the record and none of the locks: another process
+may then empty the log while the child writes to it, and acknowledged commits are lost.
+
+Invariants
+(1) Before a fork each handle closes its connections, unless one of them is in use.
+(2) A child is refused every file that was open at the fork, also where Python did not announce the fork.
+(3) A child is refused all of SQLite if another thread was inside SQLite at the fork: that thread may have held a mutex
+    of the library, and nobody releases the mutex in the child.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from keepward.errors import InvalidInput, StoreUnavailable
+
+if TYPE_CHECKING:
+    from keepward.storage.sqlite import Connections
+
+#: Why a child is refused.
+REFUSED = (
+    "the store was in use as this process was forked off, and what is written here could be lost; "
+    "fork outside of its blocks, or start processes by spawn"
+)
+STUCK = (
+    "another thread was inside SQLite as this process was forked off, and each use of SQLite could wait for ever; "
+    "fork while no thread uses a store, or start processes by spawn"
+)
+#: Device and inode of a file.
+Identity = tuple[int, int]
+
+#: By the handle's id. Other threads add to it while a fork goes through it, so it is copied in one step.
+_all: weakref.WeakValueDictionary[int, Connections] = weakref.WeakValueDictionary()
+#: Blocks that use SQLite: the thread of each, and its handle or the file that it makes.
+_blocks: dict[object, tuple[int, object]] = {}
+#: One fork at a time: closing the connections before another one is a use of SQLite too.
+_one_at_a_time = threading.RLock()
+#: Files that were open as this process, or one that it comes from, was forked off.
+_refused: set[Identity | None] = set()
+#: Whether this process was forked off while another thread was inside SQLite; see (3).
+_is_stuck = False
+#: The process that all this is of.
+_pid = os.getpid()
+
+
+def watch(connections: Connections) -> None:
+    """Close the idle connections of a handle before each fork from now on."""
+    _all[id(connections)] = connections
+
+
+@contextmanager
+def using(what: object = None) -> Iterator[None]:
+    """Count a block that uses SQLite, on a handle or on a file that is being made."""
+    block = object()
+    _blocks[block] = threading.get_ident(), identity_of(str(what)) if isinstance(what, Path) else what
+    try:
+        yield
+    finally:
+        # A child has counted again.
+        _blocks.pop(block, None)
+
+
+def in_use(connections: Connections) -> bool:
+    """Whether a block uses a connection of a handle, or opens one."""
+    return any(what is connections for _, what in list(_blocks.values()))
+
+
+def notice() -> None:
+    """See to (2) in a child of which Python does not know."""
+    if _pid != os.getpid():
+        _in_child()
+
+
+def check(path: str) -> None:
+    """Refuse a file that was in use as this process was forked off.
+
+    Raises:
+        StoreUnavailable: see (2) and (3).
+    """
+    notice()
+    if _refused and identity_of(path) in _refused:
+        raise StoreUnavailable(REFUSED)
+    if _is_stuck:
+        raise StoreUnavailable(STUCK)
+
+
+def spare(path: Path) -> None:
+    """Refuse to read a file otherwise than by SQLite, where it is a store that this process has open, or a link to one.
+
+    Raises:
+        InvalidInput: it is one: to close the file would drop the locks that the process has on it.
+    """
+    identity = identity_of(str(path))
+    if identity and any(each.has_open and each.identity == identity for each in _handles()):
+        raise InvalidInput(
+            f"{path.name} is a store that is open, and what is written to it could be lost if its file was read beside "
+            "that: close it first, or take an export of it, or a backup"
+        )
+
+
+def identity_of(path: str) -> Identity | None:
+    """Return which file is at a path; None where there is none."""
+    try:
+        about = os.stat(path)  # noqa: PTH116 - each use of a store asks, and a Path costs more than the question
+    except OSError:
+        return None
+    return about.st_dev, about.st_ino
+
+
+def _handles() -> list[Connections]:
+    return [each for ref in _all.valuerefs() if (each := ref()) is not None]
+
+
+def _before() -> None:
+    _one_at_a_time.acquire()
+    for each in _handles():
+        each.close_idle()
+
+
+def _in_child() -> None:
+    global _pid, _one_at_a_time, _is_stuck
+    _pid, _one_at_a_time = os.getpid(), threading.RLock()
+    _is_stuck = _is_stuck or any(thread != threading.get_ident() for thread, _ in _blocks.values())
+    _refused.update(what for _, what in _blocks.values() if isinstance(what, tuple))
+    for each in _handles():
+        # Another thread may have opened one between (1) and the fork.
+        if each.has_connections:
+            _refused.add(each.identity)
+        each.renew()
+    _blocks.clear()
+    _refused.discard(None)
+
+
+def _in_parent() -> None:
+    _one_at_a_time.release()
+
+
+os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)

@@ -1,0 +1,148 @@
+"""Withheld: memories whose rows are missing or were edited outside of Keepward, told by every read that missed them.
+
+A filter passes over a row that was edited, and nothing is left of one that was deleted. Sums of all records, under a
+key that is not in the store (see ``tenant.py``), tell whether that happened; the journal tells to which memories.
+
+Invariants
+(1) Records are counted when a handle first reads, in the pass that makes its index where there is one, and again only
+    after somebody else has changed the file.
+(2) What a handle has found amiss is looked for anew once anybody wrote, so that a mended store is well again.
+(3) A memory counts as within a filter by what the journal says of it, never by what its row says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from keepward.core.memory import Record, Tier
+from keepward.core.query import Filter
+from keepward.locks import Lock
+from keepward.ports.store import Withheld
+from keepward.storage import tenant as tenants
+from keepward.storage.rows import FeatureRow, RecordRow, passes
+from keepward.storage.seals import Sealer
+from keepward.storage.sql import Connector, Session
+from keepward.storage.tenant import State
+
+_MISSING = "its record is missing"
+_EDITED = "its record was edited outside of Keepward"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Amiss:
+    """One memory whose row is not the one that was written."""
+
+    id: str | None
+    #: As the journal has it; None where that does not hold either.
+    record: Record | None
+    core: bool
+    why: str
+
+    def passes(self, filters: Filter, live_at: datetime | None) -> bool:
+        """Whether a read with this filter would have shown it, or cannot know; see (3)."""
+        if self.record is None:
+            return not filters.tiers or Tier.CORE.value not in filters.tiers or self.core
+        return passes(self.record, filters) and (live_at is None or self.record.is_live(live_at))
+
+    def result(self) -> Withheld:
+        """Return what a reader is told."""
+        key = self.record.key if self.record else None
+        return Withheld(id=self.id, key=key, core=self.core, why=self.why)
+
+
+class Watch:
+    """What one handle knows of the records of each tenant."""
+
+    __slots__ = ("_amiss", "_connector", "_lock", "_sound")
+
+    def __init__(self, connector: Connector) -> None:
+        self._connector = connector
+        self._lock = Lock()
+        #: By tenant, the mark under which all records were there as written.
+        self._sound: dict[str, int] = {}
+        #: By tenant, the mark and the transactions under which some were not, and which.
+        self._amiss: dict[str, tuple[int | None, int, list[Amiss]]] = {}
+
+    def mark(self) -> int | None:
+        """Return what changes once somebody else has written; to be asked before the snapshot is taken."""
+        return self._connector.others()
+
+    def amiss(self, db: Session, sealer: Sealer, tenant: str, mark: int | None) -> list[Amiss]:
+        """Return the memories whose rows are not those that were written, by id, those without one last."""
+        if not sealer.active:
+            return []
+        known = self._sound.get(tenant)
+        # While this handle writes the mark cannot be had; what was sound is looked at again by the next read.
+        if known is not None and (mark is None or known == mark):
+            return []
+        said = tenants.read(db, sealer, tenant)
+        before = self._amiss.get(tenant)
+        if mark is not None and before is not None and before[:2] == (mark, said.writes):
+            return before[2]
+        found = _compared(db, sealer, said)
+        with self._lock:
+            self._sound.pop(tenant, None)
+            self._amiss.pop(tenant, None)
+            if found:
+                self._amiss[tenant] = (mark, said.writes, found)
+            elif mark is not None:
+                self._sound[tenant] = mark
+        return found
+
+    def read_along(
+        self,
+        db: Session,
+        sealer: Sealer,
+        tenant: str,
+        mark: int | None,
+        rows: Iterator[tuple[RecordRow, FeatureRow | None]],
+    ) -> Iterator[tuple[RecordRow, FeatureRow | None]]:
+        """Yield all records with their features, and note once they are read whether they are those written."""
+        if not sealer.active or mark is None or self._sound.get(tenant) == mark:
+            yield from rows
+            return
+        said = tenants.read(db, sealer, tenant)
+        held = State(tenant=tenant, head=said.head)
+        yield from tenants.counted(sealer, held, rows)
+        if said.same_records(held):
+            with self._lock:
+                self._amiss.pop(tenant, None)
+                self._sound[tenant] = mark
+
+
+def _compared(db: Session, sealer: Sealer, said: State) -> list[Amiss]:
+    tenant = said.tenant
+    held = State(tenant=tenant, head=said.head)
+    tenants.count_records(db, sealer, held)
+    if said.same_records(held):
+        return []
+    rows = {row.id: row for row in map(RecordRow._make, db.run("whole_records", tenant=tenant))}
+    due, wrong, core, unread = set[str](), dict[str, Record | None](), 0, 0
+    for name, row, record in tenants.due_records(db, sealer, tenant):
+        due.add(name)
+        unread += row is None
+        core += row is not None and row.tier == Tier.CORE
+        # An event that does not hold is named by whoever reads its record, as long as that is there.
+        if name not in rows or (row is not None and rows[name] != row):
+            wrong[name] = record
+    # What cannot be read may be core memory as long as one of it is not accounted for.
+    written = said.records.counts
+    written_core = sum(count for kind, count in written.items() if kind.startswith(f"{Tier.CORE} "))
+    open_core = written_core > core
+
+    def amiss(name: str, why: str, record: Record | None = None) -> Amiss:
+        return Amiss(id=name, record=record, core=record.tier is Tier.CORE if record else open_core, why=why)
+
+    strange = sorted(rows.keys() - due)
+    found = [amiss(name, _EDITED if name in rows else _MISSING, wrong[name]) for name in sorted(wrong)]
+    found += [amiss(name, "the journal does not tell of it any more") for name in strange]
+    lost = written.total() - len(due) - len(strange)
+    if lost > 0:
+        # Of these neither a record nor an event is left.
+        many = "a memory is" if lost == 1 else f"{lost} memories are"
+        why = f"{many} gone from the records and from the journal"
+        unknown = written_core > core + unread + len(strange)
+        found.append(Amiss(id=None, record=None, core=unknown, why=why))
+    return found

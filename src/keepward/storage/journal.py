@@ -1,0 +1,379 @@
+"""What may be asked about the journal, and the pass over it that recomputes every hash.
+
+Invariants
+(1) A commit is returned only when its hash covers what it holds, and its own and its events' seals hold.
+(2) Events leave as they are stored, so that an export carries the very bytes that were hashed.
+(3) The pass holds one event and one commit at a time, and believes nothing of a row before its hash was recomputed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from keepward.core.commit import (
+    EMPTY_HASH,
+    ERASED,
+    OWN,
+    Commit,
+    CommitDetails,
+    Event,
+    Place,
+    Step,
+    blank,
+    commit_hash,
+    decode_details,
+    event_hash,
+)
+from keepward.core.journal import CommitView, Fault
+from keepward.core.memory import Record, Status
+from keepward.core.serialization import canonical, decode_record, digest
+from keepward.core.value import from_micros
+from keepward.errors import InvalidInput, KeepwardError, Tampered
+from keepward.ports.store import PREFIX
+from keepward.storage.erasing import named_places, promise_of, sealed_row
+from keepward.storage.rows import CommitRow, EventRow, Gone, flaw_of_event, record_at, sound_commit, sound_header
+from keepward.storage.seals import Sealer
+from keepward.storage.sql import Session, Snapshot, between
+
+_END = 2**62
+
+
+def commit_of(tenant: str, row: CommitRow, promise: bytes | None = None) -> Commit:
+    """Return the commit of a row, unchecked; ``promise`` is the commitment to details that were erased."""
+    return Commit(
+        tenant=tenant,
+        seq=row.seq,
+        id=row.id,
+        at=from_micros(row.at),
+        kind=row.kind,
+        actor_kind=row.actor_kind,
+        prev=row.prev,
+        events_hash=row.events_hash,
+        salt=row.salt or b"",
+        payload=row.payload,
+        hash=row.hash,
+        payload_commit=promise,
+    )
+
+
+def event_of(row: EventRow) -> Event:
+    """Return the event of a row, unchecked."""
+    return Event(
+        seq=row.seq,
+        n=row.n,
+        op=row.op,
+        memory_id=row.memory_id,
+        version=row.version,
+        salt=row.salt or b"",
+        payload=row.payload,
+        payload_commit=row.payload_commit,
+    )
+
+
+def _hash_of(event: EventRow) -> bytes:
+    return event_hash(event.n, event.op, event.memory_id, event.version, event.payload_commit)
+
+
+class JournalReads(Snapshot):
+    """What may be asked about the journal; a part of ``Reader``."""
+
+    def commits(
+        self, tenant: str, *, before: int | None, limit: int, kind: str | None = None, actor: str | None = None
+    ) -> list[CommitView]:
+        """Return commits, newest first, with seq below ``before``, of one ``kind`` where that is given.
+
+        ``actor`` leaves out most commits that it neither made nor approved, without reading what they changed.
+        """
+        sifted = {"kind": kind, "part": None if actor is None else canonical(actor)[1:]}
+        values = {"tenant": tenant, "before": _END if before is None else before, "limit": limit}
+        with self._reading(tenant) as db:
+            rows = db.run("commits_before", values | sifted).fetchall()
+            return [self._view(db, tenant, row) for row in map(CommitRow._make, rows)]
+
+    def commit(self, tenant: str, commit_id: str) -> CommitView | None:
+        """Return a commit by id, seq in decimal, or unique prefix of at least 8 characters, tried in this order.
+
+        Raises:
+            InvalidInput: more than one commit begins so.
+        """
+        name = commit_id
+        with self._reading(tenant) as db:
+            row = db.run("commit_by_id", tenant=tenant, id=name).fetchone()
+            if row is None and name.isascii() and name.isdecimal() and len(name) < 16:
+                row = db.run("commit_by_seq", tenant=tenant, seq=int(name)).fetchone()
+            if row is None and len(name) >= PREFIX:
+                rows = db.run("commit_by_prefix", tenant=tenant, **between(name)).fetchall()
+                if len(rows) > 1:
+                    raise InvalidInput("more than one commit begins so; give more of its id")
+                row = rows[0] if rows else None
+            return None if row is None else self._view(db, tenant, CommitRow._make(row))
+
+    def steps(self, tenant: str, memory_id: str) -> list[Step]:
+        """Return what became of one memory, oldest first: every version held against its own seal, without commits."""
+        with self._reading(tenant) as db:
+            return [step for _, step in self._steps_of(db, tenant, memory_id)]
+
+    def history(self, tenant: str, memory_id: str) -> list[tuple[CommitView, Step]]:
+        """Return every version of one memory, oldest first; each view holds that memory's steps alone."""
+        return self.histories(tenant, [memory_id])[memory_id]
+
+    def histories(self, tenant: str, ids: Iterable[str]) -> dict[str, list[tuple[CommitView, Step]]]:
+        """Return the history of each of these; a commit of many of them is read once."""
+        views: dict[int, tuple[Commit, CommitDetails]] = {}
+        found: dict[str, list[tuple[CommitView, Step]]] = {}
+        with self._reading(tenant) as db:
+            for memory_id in ids:
+                numbered = self._steps_of(db, tenant, memory_id)
+                entries = found[memory_id] = []
+                for seq, step in numbered:
+                    if seq not in views:
+                        row = db.run("commit_by_seq", tenant=tenant, seq=seq).fetchone()
+                        if row is None:
+                            raise Tampered("a commit is missing; run `keepward verify`")
+                        views[seq] = self._checked(db, tenant, CommitRow._make(row), _events(db, tenant, seq))
+                    commit, details = views[seq]
+                    own = tuple(each for at, each in numbered if at == seq)
+                    entries.append((CommitView(commit=commit, details=details, steps=own), step))
+        return found
+
+    def _steps_of(self, db: Session, tenant: str, memory_id: str) -> list[tuple[int, Step]]:
+        steps: list[tuple[int, Step]] = []
+        before = None
+        for row in map(EventRow._make, db.run("versions", tenant=tenant, id=memory_id).fetchall()):
+            record = record_or_blank(db, self._sealer, tenant, row)
+            if record.version != len(steps) + 1:
+                raise Tampered("a version of the memory is missing; run `keepward verify`")
+            steps.append((row.seq, Step(op=row.op, before=before, after=record)))
+            before = record
+        return steps
+
+    def events(self, tenant: str, *, after: int = 0) -> Iterator[tuple[Commit, list[Event]]]:
+        """Yield commits after a seq with their events as stored, oldest first.
+
+        Raises:
+            Tampered: a commit does not hold.
+        """
+        with self._reading(tenant) as db:
+            events = map(EventRow._make, db.stream("events_from", tenant=tenant, after=after))
+            pending = next(events, None)
+            for row in map(CommitRow._make, db.stream("commits_after", tenant=tenant, after=after)):
+                own = []
+                while pending is not None and pending.seq <= row.seq:
+                    own.append(pending)
+                    pending = next(events, None)
+                commit, _ = self._checked(db, tenant, row, own)
+                yield commit, [event_of(each) for each in own]
+
+    def undone_by(self, tenant: str, commit_id: str) -> list[str]:
+        """Return the ids of the commits that undo this one, newest first, whether or not they stand."""
+        found = []
+        for _, payload, name in self._run("commits_of_kind", tenant, kind="rollback"):
+            try:
+                if payload is not None and commit_id in decode_details(payload).undoes:
+                    found.append(name)
+            except (KeepwardError, TypeError):
+                continue  # The chain's own check names the commit.
+        return found[::-1]
+
+    def erasing(self, tenant: str) -> list[str]:
+        """Return the ids of the commits that erased something, oldest first."""
+        with self._everywhere() as db:
+            return [name for _, _, name in db.run("commits_of_kind", tenant=tenant, kind="erase")]
+
+    def _checked(
+        self, db: Session, tenant: str, row: CommitRow, events: list[EventRow]
+    ) -> tuple[Commit, CommitDetails]:
+        promise = remains = None
+        if row.payload is None:
+            promise, remains = sealed_row(db, self._sealer, tenant, row.seq)
+        commit, _ = commit_held(self._sealer, tenant, row, events, promise)
+        if commit.payload is None and remains is None:
+            # An export carries no remains of it.
+            gone = CommitDetails(actor=f"{commit.actor_kind}:{ERASED}", reason=ERASED, receipt="", policy="")
+            return commit, gone
+        return commit, decode_details(commit.payload or remains or b"")
+
+    def _view(self, db: Session, tenant: str, row: CommitRow) -> CommitView:
+        events = _events(db, tenant, row.seq)
+        commit, details = self._checked(db, tenant, row, events)
+        steps = []
+        for each in events:
+            before = None
+            if each.version > 1:
+                found = db.run("event_at", tenant=tenant, id=each.memory_id, version=each.version - 1).fetchone()
+                earlier = None if found is None else EventRow._make(found)
+                if earlier is None or earlier.version != each.version - 1:
+                    raise Tampered("an earlier version is missing; run `keepward verify`")
+                before = record_or_blank(db, self._sealer, tenant, earlier)
+            steps.append(Step(op=each.op, before=before, after=record_or_blank(db, self._sealer, tenant, each)))
+        return CommitView(commit=commit, details=details, steps=tuple(steps))
+
+
+def _events(db: Session, tenant: str, seq: int) -> list[EventRow]:
+    return [*map(EventRow._make, db.run("events_of_commit", tenant=tenant, seq=seq).fetchall())]
+
+
+def commit_held(
+    sealer: Sealer, tenant: str, row: CommitRow, events: list[EventRow], promise: bytes | None
+) -> tuple[Commit, list[Event]]:
+    """Return a commit and its events as far as their hashes cover what they hold and their seals hold.
+
+    Raises:
+        Tampered: they do not.
+    """
+    raw = tenant.encode()
+    if not sound_commit(row) or not all(sound_header(each) for each in events):
+        raise Tampered(f"the cells of commit {row.seq} are damaged; run `keepward verify`")
+    hashes = [_hash_of(each) for each in events]
+    numbered = [each.n for each in events] == list(range(len(events)))
+    if not numbered or digest("events", *hashes) != row.events_hash or _hash(tenant, row, promise) != row.hash:
+        raise Tampered(f"commit {row.seq} does not match its hash; run `keepward verify`")
+    if not sealer.holds_commit(row.seal, raw, row.seq, row.hash, row.receipt):
+        raise Tampered(f"commit {row.seq} does not match its seal; run `keepward verify`")
+    for each, hashed in zip(events, hashes, strict=True):
+        if (flaw := flaw_of_event(sealer, raw, each, hashed)) is not None:
+            raise Tampered(f"an event of commit {row.seq} is damaged: {flaw}; run `keepward verify`")
+    return commit_of(tenant, row, promise), [event_of(each) for each in events]
+
+
+def record_or_blank(db: Session, sealer: Sealer, tenant: str, event: EventRow) -> Record:
+    """Return the record of an event row; where it was erased, one of status ``erased`` without content.
+
+    Raises:
+        Tampered: the row does not hold, or content is missing that no erasure names.
+    """
+    raw = tenant.encode()
+    try:
+        return record_at(sealer, raw, event)
+    except Gone:
+        last = EventRow._make(db.run("newest_event", tenant=tenant, id=event.memory_id).fetchone())
+        try:
+            newest = record_at(sealer, raw, last)
+        except Gone:
+            newest = None
+        # Of an erased memory all content before its tombstone is gone; of another one a version that copied it.
+        place = (event.seq, event.n)
+        lawful = newest is not None and (newest.status is Status.ERASED or _named(db, sealer, tenant, place))
+        if newest is None or not lawful or flaw_of_event(sealer, raw, event) is not None:
+            raise Tampered("content is missing and no erasure names it; run `keepward verify`") from None
+        return blank(newest, event.version)
+
+
+def _named(db: Session, sealer: Sealer, tenant: str, place: Place) -> bool:
+    """Whether a later commit of kind ``erase``, held against its hash and seal, names a place."""
+    by = named_places(db, tenant).get(place, 0)
+    found = db.run("commit_by_seq", tenant=tenant, seq=by).fetchone() if by > place[0] else None
+    if found is None:
+        return False
+    row = CommitRow._make(found)
+    raw = tenant.encode()
+    return _hash(tenant, row, None) == row.hash and sealer.holds_commit(row.seal, raw, by, row.hash, row.receipt)
+
+
+def payload_fits(event: Event) -> bool:
+    """Whether a payload tells of the memory and version that its event names."""
+    if event.payload is None:
+        return True
+    try:
+        record = decode_record(event.payload)
+    except Tampered:
+        return False
+    return (record.id, record.version) == (event.memory_id, event.version)
+
+
+def walk_chain(db: Session, sealer: Sealer, tenant: str, broken: set[Place] | None = None) -> Iterator[Fault]:
+    """Yield what does not hold in a tenant's commits, events and head row, in journal order.
+
+    ``broken`` takes up the places of events that do not hold.
+    """
+    broken = set() if broken is None else broken
+    raw = tenant.encode()
+    events = map(EventRow._make, db.stream("events_from", tenant=tenant, after=-_END))
+    event = next(events, None)
+    named = named_places(db, tenant)
+    seq, prev = 0, EMPTY_HASH
+    for row in map(CommitRow._make, db.stream("commits_after", tenant=tenant, after=-_END)):
+        name = f"commits {tenant}/{row.seq}"
+        seq += 1
+        while event is not None and event.seq < row.seq:
+            yield _stray(tenant, event, broken)
+            event = next(events, None)
+        hashes: list[bytes] = []
+        while event is not None and event.seq == row.seq:
+            hashed, wrong = _event(sealer, raw, event, len(hashes), named)
+            if wrong:
+                broken.add((event.seq, event.n))
+                yield Fault(check="events", row=_event_name(tenant, event), detail=wrong)
+            hashes.append(hashed)
+            event = next(events, None)
+        if row.seq != seq:
+            yield Fault(check="chain", row=name, detail=f"commit {seq} is missing before it")
+            seq = row.seq
+        if row.prev != prev:
+            yield Fault(check="chain", row=name, detail="it does not name the hash of the commit before it")
+        if digest("events", *hashes) != row.events_hash:
+            yield Fault(check="chain", row=name, detail="its events are not the ones it was made with")
+        erased = promise_of(db, tenant, row.seq) if row.payload is None else None
+        if not sound_commit(row) or _hash(tenant, row, erased) != row.hash:
+            yield Fault(check="chain", row=name, detail="its hash does not cover its cells")
+        wrong = _unlawful(named, (row.seq, OWN), gone=row.payload is None)
+        if wrong:
+            yield Fault(check="chain", row=name, detail=wrong)
+        if not sealer.holds_commit(row.seal, raw, row.seq, row.hash, row.receipt):
+            yield Fault(check="seals", row=name, detail="its seal does not hold")
+        prev = row.hash
+    while event is not None:
+        yield _stray(tenant, event, broken)
+        event = next(events, None)
+    yield from _head(db, sealer, tenant, seq, prev)
+
+
+def _event_name(tenant: str, event: EventRow) -> str:
+    return f"events {tenant}/{event.seq}/{event.n}"
+
+
+def _stray(tenant: str, event: EventRow, broken: set[Place]) -> Fault:
+    """Return the fault of an event without a commit, and note its place."""
+    broken.add((event.seq, event.n))
+    return Fault(check="chain", row=_event_name(tenant, event), detail="the event belongs to no commit")
+
+
+def _unlawful(named: Mapping[Place, int], place: Place, *, gone: bool) -> str | None:
+    """Return what is wrong with content that is gone, or that is there; None if nothing."""
+    if gone:
+        return None if named.get(place, 0) > place[0] else "its content is missing, and no erasure names it"
+    return "its content was erased and is here again" if place in named else None
+
+
+def _event(
+    sealer: Sealer, tenant: bytes, event: EventRow, n: int, named: Mapping[Place, int]
+) -> tuple[bytes, str | None]:
+    if not sound_header(event):
+        return b"", "its cells are damaged"
+    digest = _hash_of(event)
+    if event.n != n:
+        return digest, f"event {n} of its commit is missing before it"
+    gone = event.payload is None
+    wrong = _unlawful(named, (event.seq, event.n), gone=gone) if gone or named else None
+    return digest, wrong or flaw_of_event(sealer, tenant, event, digest)
+
+
+def _hash(tenant: str, row: CommitRow, erased: bytes | None) -> bytes:
+    try:
+        return commit_hash(commit_of(tenant, row, erased))
+    except (KeepwardError, OverflowError, ValueError):
+        return b""
+
+
+def _head(db: Session, sealer: Sealer, tenant: str, seq: int, digest: bytes) -> Iterator[Fault]:
+    name = f"tenants {tenant}"
+    row = db.run("tenant", tenant=tenant).fetchone()
+    if row[0] is None:
+        # A tenant that nothing was ever stored for has none; one whose commits are gone too, the anchor misses.
+        if seq:
+            yield Fault(check="tenants", row=name, detail="the row with its head is missing")
+        return
+    if row[:2] != (seq, digest):
+        yield Fault(check="tenants", row=name, detail="the newest commit is not the one the head names")
+    if not sealer.holds_row(row[6], "tenants", tenant, *row[:6]):
+        yield Fault(check="seals", row=name, detail="its seal does not hold")

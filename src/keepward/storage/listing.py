@@ -1,0 +1,173 @@
+"""What lists and counts of the newest versions read.
+
+Rows are not verified here, but for content. A caller reads the memories that it shows by ``records``, which verifies
+them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from keepward.core.memory import Record
+from keepward.core.trust import Trust
+from keepward.core.value import name_forms
+from keepward.errors import Tampered
+from keepward.storage.rows import WIDTH, Body, RecordRow, body_in, listed, record_of
+from keepward.storage.sql import Snapshot
+
+#: Columns that facets count by, and fields of the body.
+COUNTED = ("tier", "kind", "scope", "source", "trust", "status", "session", "subject", "category", "content_type")
+_TRUST = {int(each): each.label for each in Trust}
+_NAMES = frozenset({"subject", "category", "session", "tag"})
+
+
+class ListedRow(NamedTuple):
+    """What a list is ordered by of one memory, and what it is counted by."""
+
+    id: str
+    arrival: int
+    #: Number of the commit of its newest version.
+    changed: int
+    #: At the instant of the list: an active memory past its term is expired.
+    status: str
+    #: Rank of ``Trust``.
+    trust: int
+    tier: str
+    kind: str
+    scope: str
+    source: str
+    author: str
+    #: None where it cannot be read.
+    body: Body | None
+
+    def values(self, facet: str) -> Sequence[str]:
+        """Return the values that the memory has of a facet."""
+        if facet == "trust":
+            return (_TRUST[self.trust],) if self.trust in _TRUST else ()
+        if facet == "tag":
+            return self.body.tags if self.body else ()
+        value = getattr(self, facet, None) or getattr(self.body, facet, None)
+        return (value,) if value else ()
+
+
+class Written(NamedTuple):
+    """One version, and when and by whom it was written."""
+
+    memory_id: str
+    #: Microseconds since 1970.
+    at: int
+    actor: str
+    #: The fields of the version, as its payload has them.
+    fields: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """Which memories are listed; an empty value or None means all. Instants are microseconds since 1970."""
+
+    #: Exact scopes.
+    visible: Sequence[str]
+    include_sensitive: bool
+    #: By facet, ``key`` or ``job``: any of these values.
+    any_of: Mapping[str, Sequence[str]]
+    ids: Collection[str] | None
+    since: int | None
+    until: int | None
+    now: int
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the part of it that columns answer, as the statement takes it."""
+        return {
+            "visible": listed(self.visible),
+            "include_sensitive": int(self.include_sensitive),
+            "since": self.since,
+            "until": self.until,
+        }
+
+    def conditions(self) -> list[tuple[str, frozenset[str]]]:
+        """Return the facets that rows are compared by, with their values."""
+        found = [(name, names) for name, names in self.any_of.items() if names]
+        return [(name, frozenset(name_forms(names) if name in _NAMES else names)) for name, names in found]
+
+
+class ListReads(Snapshot):
+    """Lists and counts of the newest versions; a part of ``Reader``."""
+
+    def scopes(self, tenant: str) -> list[str]:
+        """Return the scopes that have memories, whatever their status."""
+        return [scope for (scope,) in self._run("scopes", tenant)]
+
+    def listed(self, tenant: str, asked: Listing) -> list[ListedRow]:
+        """Return the rows of the memories that pass."""
+        with self._reading(tenant) as db:
+            stream = map(RecordRow._make, db.stream("listed", tenant=tenant, **asked.parameters()))
+            return [row for row, _ in _passing(stream, asked)]
+
+    def contents(self, tenant: str, asked: Listing, *, part: str = "") -> Iterator[tuple[ListedRow, Record | None]]:
+        """Yield the memories that pass with their content; None where that does not match its seal.
+
+        Memories without ``part`` in any field, whatever its case, are left out.
+        """
+        needle = json.dumps(part, ensure_ascii=False)[1:-1].casefold()
+        with self._reading(tenant) as db:
+            stream = map(RecordRow._make, db.stream("listed", tenant=tenant, **asked.parameters()))
+            for row, record in _passing(stream, asked):
+                try:
+                    content = needle and record.holds(self._sealer, tenant) and record.body.decode().casefold()
+                    if content and needle not in content:
+                        continue
+                    yield row, record_of(self._sealer, tenant, record, record.version)
+                except (Tampered, UnicodeDecodeError):
+                    yield row, None
+
+    def written(self, tenant: str, since: int, until: int, ids: Iterable[str]) -> Iterator[Written]:
+        """Yield the versions of memories that said something between two instants, oldest first."""
+        values = {"since": since, "until": until, "ids": listed(ids)}
+        with self._reading(tenant) as db:
+            for name, version, payload, at, details in db.stream("written", tenant=tenant, **values):
+                if fields := _object(payload):
+                    actor = _object(details).get("actor") if version > 1 else None
+                    yield Written(name, at, actor or fields.get("author", ""), fields)
+
+    def predecessors(self, tenant: str) -> dict[str, list[str]]:
+        """Return the ids of superseded memories by the id of what superseded them."""
+        found: dict[str, list[str]] = {}
+        for name, payload in self._run("superseded_bodies", tenant):
+            body = body_in(payload)
+            if body is not None and body.superseded_by:
+                found.setdefault(body.superseded_by, []).append(name)
+        return found
+
+
+def count_by(rows: Iterable[ListedRow], facet: str) -> Counter[str]:
+    """Return how many of some memories have each value of a facet."""
+    return Counter(value for row in rows for value in row.values(facet))
+
+
+def _passing(rows: Iterable[RecordRow], asked: Listing) -> Iterator[tuple[ListedRow, RecordRow]]:
+    conditions = asked.conditions()
+    ids = None if asked.ids is None else frozenset(asked.ids)
+    for row in rows:
+        if ids is not None and row.id not in ids:
+            continue
+        body = body_in(row.body)
+        expired = row.status == "active" and row.expires_at is not None and row.expires_at <= asked.now
+        status = "expired" if expired else row.status
+        source, author = (body.source, body.author) if body else ("", "")
+        cells = (row.id, row.arrival, row.position // WIDTH, status, row.trust, row.tier, row.kind, row.scope)
+        made = ListedRow(*cells, source, author, body)
+        if all(not names.isdisjoint(made.values(name)) for name, names in conditions):
+            yield made, row
+
+
+def _object(payload: bytes | None) -> Mapping[str, Any]:
+    """Return the object that a payload holds; an empty one where it was erased or damaged."""
+    try:
+        found = json.loads(payload or b"{}")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}

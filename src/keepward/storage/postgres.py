@@ -1,0 +1,342 @@
+"""PostgreSQL as a backend: a pool of connections, snapshots and transactions.
+
+Invariants
+(1) A read of several statements is one snapshot (REPEATABLE READ); a write is one transaction, see
+    ``postgres_session.py``.
+(2) A connection is never used on the other side of a fork: the child has its own.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from keepward.core.blob import is_place
+from keepward.errors import KeepwardError, StoreUnavailable
+from keepward.locks import Lock
+from keepward.storage.server_state import SharedState
+from keepward.storage.sql import Row, load_migrations
+
+try:
+    import psycopg
+    from psycopg_pool import ConnectionPool, PoolTimeout
+
+    from keepward.storage import postgres_schema as schema
+    from keepward.storage.postgres_session import READ_ONLY, PostgresSession, explained
+except ImportError as fault:
+    raise StoreUnavailable(
+        "a store on PostgreSQL needs its driver: install `keepward[postgres]` and try again"
+    ) from fault
+
+#: How long a writer waits for another of the same tenant, and a caller for a connection, in seconds.
+PATIENCE = 30
+#: How long one waits that only notes what was read, in seconds.
+BRIEF = 5
+#: How long a caller waits for a connection before the database itself is asked why, in seconds.
+SHORT = 1.0
+#: Connections of one process.
+MOST = 16
+#: Seconds between two looks at whether anybody else has written; see ``others``.
+LOOK = 60.0
+_CONNECTING: dict[str, Any] = {"autocommit": True, "connect_timeout": 10}
+#: Lock of the bytes of blobs.
+_BLOBS = 0x4B454552
+
+
+class Postgres:
+    """The connections to one database; see ``sql.Connector``."""
+
+    def __init__(self, url: str, *, create: bool, read_only: bool) -> None:
+        """Make sure that a store is there.
+
+        Raises:
+            StoreUnavailable, NotAStore, NewerSchema: the message says what to do.
+        """
+        self._url = url
+        with _connected(self._url) as connection:
+            (recovering,) = connection.execute("SELECT pg_is_in_recovery()").fetchone() or (False,)
+            (shut,) = connection.execute("SHOW default_transaction_read_only").fetchone() or ("off",)
+            self.writable = not (read_only or recovering or shut == "on")
+            self.store_id = schema.prepare(connection, create=create and self.writable, writable=self.writable)
+        self._lock = Lock()
+        self._pid = os.getpid()
+        self._closed = False
+        self._open()
+        self._writing = threading.local()
+        self._channel = f"keepward_{self.store_id[:16]}"
+        self._shared: SharedState | None = None
+        self._mark, self._last, self._own, self._looked = 0, -1, 0, -LOOK
+
+    def _open(self) -> None:
+        def configure(connection: psycopg.Connection[Row]) -> None:
+            connection.execute(f"SET lock_timeout = '{PATIENCE}s'")
+
+        self._pool: ConnectionPool[psycopg.Connection[Row]] = ConnectionPool(
+            self._url,
+            min_size=0,
+            max_size=MOST,
+            timeout=PATIENCE,
+            # Who asks next tries again: a pool that tries by itself waits longer each time, also once it could.
+            reconnect_timeout=0,
+            kwargs=_CONNECTING,
+            configure=configure,
+            open=True,
+        )
+
+    def explained(self, fault: Exception) -> KeepwardError:
+        return explained(fault)
+
+    @contextmanager
+    def _connection(self) -> Iterator[psycopg.Connection[Row]]:
+        """Lend a connection, to be given back without a transaction; never on two sides of a fork."""
+        if self._pid != os.getpid():
+            self._pid = os.getpid()
+            self._open()
+        if self._closed:
+            raise StoreUnavailable("the store is closed; open it again")
+        with _clear():
+            connection, pool, pid = self._taken(), self._pool, os.getpid()
+            try:
+                yield connection
+            finally:
+                if pid == os.getpid():
+                    pool.putconn(connection)
+
+    def _taken(self) -> psycopg.Connection[Row]:
+        """Take a connection out of the pool; where the database lets nobody in, say so instead of waiting."""
+        until = time.monotonic() + PATIENCE
+        while True:
+            try:
+                return self._pool.getconn(SHORT)
+            except PoolTimeout:
+                late = time.monotonic() > until
+                if late or self._pool.get_stats()["pool_size"] <= 1:
+                    # It answers that itself: refused, too many connections, another password.
+                    with _connected(self._url):
+                        pass
+                if late:
+                    raise
+
+    @contextmanager
+    def _lent(self, level: str, *, writes: bool, patience: int = PATIENCE) -> Iterator[PostgresSession]:
+        with self._connection() as connection:
+            lock = self.store_id if writes else None
+            session, pid = PostgresSession(connection, f"BEGIN ISOLATION LEVEL {level}", lock, patience), os.getpid()
+            try:
+                yield session
+                if writes:
+                    self._own += session.commit(self._channel)
+                else:
+                    session.end()
+            except BaseException:
+                with suppress(psycopg.Error):
+                    session.end()
+                if connection.broken and pid == os.getpid():
+                    # Those that lie idle are gone too, if the server was stopped: nobody else shall find that out.
+                    self._pool.check()
+                raise
+
+    def shared(self, key: bytes | None, monotonic: Callable[[], float]) -> SharedState | None:
+        """Return what servers of this database share, under a key; None without one, or where nothing is written."""
+        if key is None or not self.writable:
+            return None
+        if self._shared is None:
+            self._shared = SharedState(self, self.store_id, key, monotonic)
+        return self._shared
+
+    def lending(self) -> AbstractContextManager[PostgresSession]:
+        """Lend a session inside one transaction that is of no tenant."""
+        return self._lent("READ COMMITTED", writes=True)
+
+    @contextmanager
+    def listening(self, channel: str, number: int) -> Iterator[Callable[[float], Iterator[str]]]:
+        """Listen on a connection that holds the lock of a number; what is lent yields what came within some seconds."""
+        with _connected(self._url) as connection:
+            connection.execute("SELECT pg_advisory_lock(%s)", (number,))
+            connection.execute(f'LISTEN "{channel}"')
+            yield lambda seconds: (each.payload for each in connection.notifies(timeout=seconds))
+
+    def held(self, number: int) -> bool:
+        """Whether somebody holds the lock of a number."""
+        with self.lending() as db:
+            return db.execute("SELECT pg_try_advisory_xact_lock_shared(?)", (number,)).fetchone() != (True,)
+
+    @contextmanager
+    def reading(self, tenant: str | None = None) -> Iterator[PostgresSession]:
+        """Lend a session that sees one snapshot, of one tenant or of all."""
+        with self._lent("REPEATABLE READ", writes=False) as session:
+            session.enter(tenant)
+            yield session
+
+    @contextmanager
+    def writing(self, *, brief: bool = False) -> Iterator[PostgresSession]:
+        """Lend a session inside one transaction, which commits when the block ends.
+
+        Raises:
+            StoreUnavailable: read-only, or another held the lock of the tenant for half a minute; ``brief``, for 5 s.
+        """
+        if not self.writable:
+            raise StoreUnavailable(READ_ONLY)
+        if getattr(self._writing, "open", False):
+            raise StoreUnavailable("a transaction is open already on this thread; finish it first")
+        self._writing.open = True
+        try:
+            with self._lent("READ COMMITTED", writes=True, patience=BRIEF if brief else PATIENCE) as session:
+                session.enter(None)
+                yield session
+        finally:
+            self._writing.open = False
+
+    def others(self) -> int | None:
+        """Return a number that is another one once somebody else has changed the database; see ``LOOK``.
+
+        Every writing transaction takes the next number of the server: more of them than this handle has made are
+        those of somebody else.
+        """
+        with self._lock:
+            now = time.monotonic()
+            if now - self._looked >= LOOK:
+                with self.reading() as db:
+                    (last,) = db.run("next_transaction").fetchone() or (0,)
+                self._mark += last != self._last + self._own
+                self._last, self._own, self._looked = last, 0, now
+            return self._mark
+
+    def outside(self, statement: str) -> None:
+        with self._connection() as connection:
+            connection.execute(statement)
+
+    def check(self) -> Iterator[tuple[str, str]]:
+        """Yield tables without row-level security, lost indexes, and candidates that are missing."""
+        with self.reading() as db:
+            for (name,) in db.run("unguarded_tables").fetchall():
+                yield f"schema {name}", "its row-level security is off"
+            held = {name for (name,) in db.run("indexes").fetchall()}
+            for (tenant,) in db.run("candidates_lacking"):
+                yield f"candidates {tenant}", "candidates are missing or too many: recall misses what it should find"
+        for step in load_migrations():
+            for name in re.findall(r"CREATE (?:UNIQUE )?INDEX (\w+)", step.sql):
+                if name not in held:
+                    yield f"schema {name}", "it is not what the migrations make"
+
+    def size(self) -> int:
+        with self.reading() as db:
+            return int((db.run("size_of_tables").fetchone() or (0,))[0])
+
+    def scrub(self) -> str | None:
+        """Write the tables anew from what is live; what its log holds is for the database to let go of."""
+        if not self.writable:
+            return "the store can only be read"
+        try:
+            with self._connection() as connection:
+                for table in (*schema.tables(), "server_state"):
+                    connection.execute(f"VACUUM (FULL) {table}")
+        except StoreUnavailable as fault:
+            return str(fault)
+        return None
+
+    def backup(self, target: Path) -> None:
+        """Refuse: a database is copied by its own tools.
+
+        Raises:
+            StoreUnavailable: always.
+        """
+        raise StoreUnavailable(
+            f"{target.name} is not written: a store on PostgreSQL is copied with `pg_dump`, or with `keepward export`"
+        )
+
+    def blob_store(self) -> PostgresBlobs:
+        """Return where the bytes of blobs are kept: beside the rows, since servers share no folder."""
+        return PostgresBlobs(self)
+
+    @contextmanager
+    def guarding(self, *, alone: bool) -> Iterator[None]:
+        """Hold the bytes of blobs against those that remove some, ``alone`` against those that add some as well."""
+        kind = "" if alone else "_shared"
+        with _connected(self._url) as connection:
+            connection.execute(f"SELECT pg_advisory_lock{kind}({_BLOBS})")
+            # The lock goes with the connection.
+            yield
+
+    def close(self) -> None:
+        """Close every connection that is not lent; a second call does nothing."""
+        if not self._closed and self._pid == os.getpid():
+            if self._shared is not None:
+                self._shared.close()
+            self._pool.close()
+        self._closed = True
+
+
+class PostgresBlobs:
+    """Keeps bytes in a table, by place; see ``ports.world.BlobStore``."""
+
+    def __init__(self, database: Postgres) -> None:
+        self._database = database
+
+    def holding(self, *, alone: bool = False) -> AbstractContextManager[None]:
+        return self._database.guarding(alone=alone)
+
+    def keep(self, place: str, data: bytes) -> None:
+        with self._database.writing() as db:
+            db.run("put_blob_bytes", (*_key(place), data))
+
+    def read(self, place: str) -> bytes | None:
+        row = self._row("blob_bytes", place)
+        return None if row is None else bytes(row[0])
+
+    def size(self, place: str) -> int | None:
+        row = self._row("size_of_blob", place)
+        return None if row is None else int(row[0])
+
+    def remove(self, place: str) -> None:
+        with self._database.writing() as db:
+            db.run("drop_blob_bytes", _key(place))
+
+    def places(self) -> list[str]:
+        with self._database.reading() as db:
+            return [place for (place,) in db.run("blob_places")]
+
+    def _row(self, name: str, place: str) -> Row | None:
+        with self._database.reading() as db:
+            return db.run(name, _key(place)).fetchone()
+
+
+def _key(place: str) -> tuple[str, str]:
+    """Return the tenant's part of a place, and the rest."""
+    if not is_place(place):
+        raise ValueError("that is no place of a blob")
+    tenant, _, rest = place.partition("/")
+    return tenant, rest
+
+
+def holds_store(url: str) -> bool:
+    """Whether there is a store in a database.
+
+    Raises:
+        StoreUnavailable: it cannot be reached.
+    """
+    with _connected(url) as connection:
+        return schema.holds(connection, "migrations")
+
+
+@contextmanager
+def _clear() -> Iterator[None]:
+    """Turn the driver's errors into ours."""
+    try:
+        yield
+    except psycopg.Error as fault:
+        raise explained(fault) from fault
+
+
+@contextmanager
+def _connected(url: str) -> Iterator[psycopg.Connection[Row]]:
+    """Connect for a while, apart from the pool."""
+    with _clear(), psycopg.connect(url, **_CONNECTING) as connection:
+        connection.execute(f"SET lock_timeout = '{PATIENCE}s'")
+        yield connection

@@ -1,0 +1,149 @@
+"""Make a store in a database, and bring it to a newer schema.
+
+Invariants
+(1) A store is made, and brought to a newer schema, in one transaction: nothing is ever half made.
+(2) Each table of tenants has row-level security: a session names its tenant and sees the rows of no other, whatever a
+    statement forgets.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Iterable
+
+import psycopg
+from psycopg import errors
+
+from keepward.errors import NewerSchema, NotAStore, StoreUnavailable
+from keepward.storage import candidates
+from keepward.storage.server_state import TABLE
+from keepward.storage.sql import Row, load_migrations, statements, text_of
+
+#: Oldest server, and oldest release of its extension for vectors.
+SERVER, VECTOR = 150_000, (0, 8)
+#: Lock of the making of a store.
+_MAKING = 0x4B454550
+
+
+def tables() -> list[str]:
+    """Return the names of the tables that belong to tenants."""
+    found = [name for step in load_migrations() for name in re.findall(r"CREATE TABLE (\w+)", step.sql)]
+    return [*(name for name in found if name not in {"meta", "migrations"}), "blob_bytes", *candidates.NAMES]
+
+
+def prepare(connection: psycopg.Connection[Row], *, create: bool, writable: bool) -> str:
+    """Make sure that a store is there and of this schema; return its id; see (1)."""
+    server = connection.info.server_version
+    if server < SERVER:
+        raise StoreUnavailable(f"PostgreSQL {server // 10_000} is too old for a store; use {SERVER // 10_000} or newer")
+    with connection.transaction():
+        if connection.execute("SELECT current_schema()").fetchone() == (None,):
+            raise StoreUnavailable("the schema that the address names does not exist; make it, or name another")
+        if not holds(connection, "migrations"):
+            if holds(connection, "meta"):
+                raise NotAStore("the database is another program's; choose another database or schema")
+            if not create:
+                raise StoreUnavailable("there is no store in this database; make one with `keepward init`")
+        if writable:
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (_MAKING,))
+            _extend(connection)
+            _migrate(connection)
+        number = _number(connection)
+        if number > load_migrations()[-1].number:
+            raise NewerSchema
+        if number < load_migrations()[-1].number:
+            raise StoreUnavailable("the store needs a new schema and can only be read; open it once for writing")
+        row = connection.execute("SELECT value FROM meta WHERE name = 'store_id'").fetchone()
+    if row is None or not row[0]:
+        raise NotAStore("the store has lost its id: its tables were emptied; restore it from a backup")
+    return str(row[0])
+
+
+def _extend(connection: psycopg.Connection[Row]) -> None:
+    """Make sure that the database has the extension for vectors.
+
+    Raises:
+        StoreUnavailable: it is not there and this role cannot make it, or it is too old.
+    """
+    query = """
+        SELECT coalesce(installed_version, default_version), installed_version IS NOT NULL
+          FROM pg_available_extensions WHERE name = 'vector'"""
+    row = connection.execute(query).fetchone()
+    if row is None:
+        raise StoreUnavailable("the database lacks the extension pgvector; install it on the server and try again")
+    if tuple(int(part) for part in row[0].split(".")[:2]) < VECTOR:
+        wanted = ".".join(map(str, VECTOR))
+        raise StoreUnavailable(f"the database has pgvector {row[0]}, which is too old; use {wanted} or newer")
+    if not row[1]:
+        command = "CREATE EXTENSION IF NOT EXISTS vector WITH SCHEMA public"
+        try:
+            connection.execute(command)
+        except errors.InsufficientPrivilege as fault:
+            raise StoreUnavailable(
+                f"the database lacks the extension pgvector; let a superuser run there: {command}"
+            ) from fault
+
+
+def _migrate(connection: psycopg.Connection[Row]) -> None:
+    """Bring a store to the newest schema; the caller holds the lock of making."""
+    done = _number(connection) if holds(connection, "migrations") else 0
+    for step in load_migrations():
+        if step.number > done:
+            _make(connection, statements(step.sql))
+            query = "INSERT INTO migrations (number, name, sha256) VALUES (%s, %s, %s)"
+            connection.execute(query, (step.number, step.name, step.sha256))
+    if not done:
+        query = "INSERT INTO meta (name, value) VALUES ('store_id', %s), ('sealed_by', '')"
+        connection.execute(query, (secrets.token_hex(16),))
+    if not holds(connection, "blob_bytes"):
+        query = """
+            SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
+             WHERE e.extname = 'vector'"""
+        (schema,) = connection.execute(query).fetchone() or ("public",)
+        tables = text_of("postgres_tables.sql").replace("HALFVEC", f"{schema}.halfvec")
+        _make(connection, statements(tables))
+    if not holds(connection, "server_state"):
+        connection.execute(TABLE)
+
+
+def _number(connection: psycopg.Connection[Row]) -> int:
+    """Return the number of the last migration that ran."""
+    (number,) = connection.execute("SELECT max(number) FROM migrations").fetchone() or (None,)
+    return number or 0
+
+
+def holds(connection: psycopg.Connection[Row], table: str) -> bool:
+    """Whether the schema of a connection has a table."""
+    return connection.execute("SELECT to_regclass(%s)", (table,)).fetchone() != (None,)
+
+
+def _make(connection: psycopg.Connection[Row], written: Iterable[str]) -> None:
+    """Run statements of a migration."""
+    for statement in written:
+        for each in guarded(statement):
+            connection.execute(each)
+
+
+def guarded(statement: str) -> list[str]:
+    """Return the statements that do for PostgreSQL what one does for SQLite.
+
+    Text is in the order of its bytes, and tables of tenants have row-level security; see (2).
+    """
+    text = re.sub(r"\s+STRICT(, WITHOUT ROWID)?$", "", statement.rstrip(";"))
+    text = re.sub(r"\bBLOB\b", "BYTEA", re.sub(r"\bINTEGER\b", "BIGINT", text))
+    text = re.sub(r"\bTEXT\b", 'TEXT COLLATE "C"', text)
+    match = re.match(r"CREATE TABLE (\w+)", text)
+    if match is None or match[1] in {"meta", "migrations"}:
+        return [text]
+    name = match[1]
+    shown = (
+        "tenant = (SELECT current_setting('keepward.tenant', true)) "
+        "OR (SELECT current_setting('keepward.all', true)) = 'on'"
+    )
+    return [
+        text,
+        f"ALTER TABLE {name} ENABLE ROW LEVEL SECURITY",
+        f"ALTER TABLE {name} FORCE ROW LEVEL SECURITY",
+        f"CREATE POLICY own ON {name} USING ({shown})",
+    ]

@@ -1,0 +1,226 @@
+"""One transaction of PostgreSQL: SQLite's statements in its words, and its errors in ours.
+
+Invariants
+(1) A statement is the one that SQLite runs, with the changes that ``translated`` makes and those of ``postgres.sql``.
+(2) A writer is alone with its tenant from the first thing that it asks of it: it holds a lock of store and tenant. Its
+    transaction is READ COMMITTED, so that what it reads after it got the lock is what the writer before it left.
+(3) A connection is never used on the other side of a fork: a transaction is the parent's.
+(4) Statements are sent through psycopg's pipeline: only a read of rows, and the end of the transaction, wait for the
+    server. An error is raised there, or at the end; a transaction with a failed statement never commits.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, suppress
+from functools import cache
+from hashlib import blake2b
+from itertools import count
+from typing import Any
+
+import psycopg
+from psycopg import errors
+from psycopg.pq import TransactionStatus
+
+from keepward.errors import Conflict, InvalidInput, KeepwardError, NotAStore, StoreUnavailable, Tampered
+from keepward.storage.forks import REFUSED
+from keepward.storage.sql import CLASHES, SQL, Row, Values, parse_queries, text_of
+
+#: Rows of a stream that are fetched together.
+_PAGE = 1_000
+_OWN = parse_queries("".join(map(text_of, ("queries.sql", "postgres.sql", "candidates.sql"))))
+#: Statements that take all their rows at once, as an array a column.
+_BY_COLUMN = frozenset(name for name, text in _OWN.items() if "unnest(CAST(?" in text)
+_names = count()
+_BUSY = "another writes to the same tenant for long; try again, nothing was stored"
+_TAKEN_BACK = "the database took the transaction back; try again, nothing was stored"
+READ_ONLY = "the store can only be read: its database takes no writes here"
+_FORBIDDEN = "this role of the database may not do that; grant it what the store's owner has"
+_FULL = "the database has no room; free some space and try again: nothing was lost"
+_TABLES = "the database does not hold the tables of a Keepward store; check its name and schema"
+_STOPPED = "the database broke off a statement; raise this role's statement_timeout, or try again"
+#: Our error for each of the driver's, and what it says.
+_ERRORS: dict[type, tuple[type[KeepwardError], str]] = {
+    errors.LockNotAvailable: (StoreUnavailable, _BUSY),
+    errors.DeadlockDetected: (StoreUnavailable, _BUSY),
+    errors.SerializationFailure: (StoreUnavailable, _BUSY),
+    errors.InFailedSqlTransaction: (StoreUnavailable, _TAKEN_BACK),
+    errors.PipelineAborted: (StoreUnavailable, _TAKEN_BACK),
+    errors.ReadOnlySqlTransaction: (StoreUnavailable, READ_ONLY),
+    errors.QueryCanceled: (StoreUnavailable, _STOPPED),
+    errors.DiskFull: (StoreUnavailable, _FULL),
+    errors.OutOfMemory: (StoreUnavailable, _FULL),
+    errors.InsufficientPrivilege: (StoreUnavailable, _FORBIDDEN),
+    errors.UndefinedTable: (NotAStore, _TABLES),
+    errors.UndefinedColumn: (NotAStore, _TABLES),
+    psycopg.DataError: (InvalidInput, "text holds what a database cannot keep, such as a NUL character; remove it"),
+}
+
+
+def explained(fault: Exception) -> KeepwardError:
+    """Return our error for one of the driver's."""
+    for kind in type(fault).__mro__:
+        if kind in _ERRORS:
+            ours, said = _ERRORS[kind]
+            return ours(said)
+    if isinstance(fault, errors.UniqueViolation):
+        taken = CLASHES.get(fault.diag.table_name or "")
+        if taken is not None:
+            return Conflict(taken)
+    if isinstance(fault, psycopg.ProgrammingError) and fault.sqlstate is None:
+        return InvalidInput("the address of the database cannot be read; it looks like postgresql://ana@host/name")
+    if isinstance(fault, (psycopg.OperationalError, psycopg.InterfaceError)):
+        why = next(iter(str(fault).strip().splitlines()), "the connection was lost")
+        return StoreUnavailable(
+            f"the database cannot be reached ({why}); check its address, and how many connections it allows, or try "
+            "again: what was acknowledged is kept"
+        )
+    return Tampered(f"the database refused what a store asks of it ({type(fault).__name__}); run `keepward verify`")
+
+
+@cache
+def translated(text: str) -> str:
+    """Return a statement as PostgreSQL and its driver take it."""
+    text = text.replace("%", "%%")
+    text = re.sub(r" INDEXED BY \w+", "", text)
+    text = re.sub(r"instr\(([\w.]+), (CAST\(\S+ AS) BLOB\)\)", r"position(\2 BYTEA) IN \1)", text)
+    text = text.replace(" AS BLOB)", " AS BYTEA)")
+    text = re.sub(
+        r"json_each\((:\w+|documents\.refs)\)(?: AS (\w+))?",
+        lambda match: f"jsonb_array_elements_text(CAST({match[1]} AS jsonb)) AS {match[2] or 'item'}(value)",
+        text,
+    )
+    return re.sub(r"(?<!:):(\w+)", r"%(\1)s", text).replace("?", "%s")
+
+
+@cache
+def _named(name: str) -> str:
+    return translated(_OWN.get(name) or SQL[name])
+
+
+class PostgresSession:
+    """One transaction; see ``sql.Session``."""
+
+    fault: type[Exception] = psycopg.Error
+    searchable: bool = True
+
+    def __init__(self, connection: psycopg.Connection[Row], begin: str, lock: str | None, patience: int) -> None:
+        """Begin with a statement once something is asked; a writer locks tenants of the store that ``lock`` names."""
+        self._connection, self._begin, self._lock, self._patience = connection, begin, lock, patience
+        self._pid, self._begun = os.getpid(), False
+        #: None outside of the pipeline, which ``_leave`` closes.
+        self._pipeline: psycopg.Pipeline | None = None
+        self._leave = ExitStack()
+        #: The statement that shows a tenant, with its values, until it was sent.
+        self._show: tuple[str, Sequence[Any]] | None = None
+        #: Tenants that a writer has locked.
+        self._tenants: set[str] = set()
+
+    def run(self, name: str, values: Values = (), /, **named: Any) -> psycopg.Cursor[Row]:
+        return self._ask(_named(name), named or values)
+
+    def execute(self, text: str, values: Values = (), /) -> psycopg.Cursor[Row]:
+        """Run a statement that has no name; an error of it is raised here."""
+        cursor = self._ask(translated(text), values)
+        if self._pipeline is not None:
+            self._pipeline.sync()
+        return cursor
+
+    def stream(self, name: str, **named: Any) -> Iterator[Row]:
+        """Yield the rows of a named statement, a page at a time; a cursor on the server takes no pipeline."""
+        connection = self._started()
+        self._leave_pipeline()
+        with connection.cursor(name=f"k{next(_names)}") as cursor:
+            cursor.itersize = _PAGE
+            cursor.execute(_named(name), named)
+            yield from cursor
+
+    def many(self, name: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Run a named statement once for each row, or once for all where it takes columns."""
+        rows = list(rows)
+        if name in _BY_COLUMN and rows:
+            rows = [[list(column) for column in zip(*rows, strict=True)]]
+        if len(rows) == 1:
+            self._ask(_named(name), rows[0])
+        elif rows:
+            self._started().cursor().executemany(_named(name), rows)
+
+    def enter(self, tenant: str | None) -> None:
+        """Show the rows of a tenant alone, which a writer locks, or those of all."""
+        shown: list[Any] = [tenant or "", "on" if tenant is None else ""]
+        query = "SELECT set_config('keepward.tenant', %s, true), set_config('keepward.all', %s, true)"
+        if self._lock is not None:
+            # A writer's statements are planned once: what it looks up it looks up by key.
+            query += ", set_config('plan_cache_mode', 'force_generic_plan', true), set_config('lock_timeout', %s, true)"
+            shown.append(f"{self._patience}s")
+            if tenant is not None:
+                query += ", pg_advisory_xact_lock(%s)"
+                key = blake2b(f"{self._lock}/{tenant}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
+                shown.append(int.from_bytes(key, "big", signed=True))
+                self._tenants.add(tenant)
+        self._show = query, shown
+
+    def commit(self, channel: str) -> int:
+        """Commit, tell those that listen on a channel, and return how many transactions that took.
+
+        News are told in a transaction of their own: a notice takes a lock that all writers share until their
+        transaction is on the disk. The commit stands, whatever becomes of them.
+        """
+        if not self._begun:
+            return 0
+        ended = self._ask("COMMIT")
+        try:
+            if self._tenants:
+                (named,) = self._tenants if len(self._tenants) == 1 else ("",)
+                self._ask("SELECT pg_notify(%s, %s)", (channel, named))
+            self._leave_pipeline()
+        except psycopg.Error:
+            if ended.statusmessage != "COMMIT":
+                raise
+        if ended.statusmessage != "COMMIT":
+            # The server answers the commit of a transaction of which a statement had failed by rolling back.
+            raise errors.InFailedSqlTransaction
+        return 2 if self._tenants else 1
+
+    def end(self) -> None:
+        """Roll the transaction back."""
+        if self._pid != os.getpid():
+            self._detach()
+            return
+        if self._begun:
+            for step in (lambda: self._connection.execute("ROLLBACK"), self._leave_pipeline):
+                with suppress(psycopg.Error):
+                    step()
+        if self._connection.info.transaction_status != TransactionStatus.IDLE:
+            # In an aborted pipeline the server skips a rollback too.
+            self._connection.execute("ROLLBACK")
+
+    def _leave_pipeline(self) -> None:
+        """Wait for all statements that were sent; what follows is sent one at a time."""
+        self._pipeline = None
+        self._leave.close()
+
+    def _detach(self) -> None:
+        """Point the descriptor of a child elsewhere: leaving the pipeline must not write to the parent's connection."""
+        null = os.open(os.devnull, os.O_RDWR)
+        os.dup2(null, self._connection.pgconn.socket)
+        os.close(null)
+
+    def _ask(self, query: str, values: Values = ()) -> psycopg.Cursor[Row]:
+        return self._started().execute(query, values)
+
+    def _started(self) -> psycopg.Connection[Row]:
+        """Return the connection, inside of the transaction and with the tenant shown."""
+        if self._pid != os.getpid():
+            # What a child says there, the server takes for the parent's.
+            raise StoreUnavailable(REFUSED)
+        if not self._begun:
+            self._begun = True
+            self._pipeline = self._leave.enter_context(self._connection.pipeline())
+            self._connection.execute(self._begin)
+        if self._show is not None:
+            show, self._show = self._show, None
+            self._connection.execute(*show)
+        return self._connection

@@ -1,0 +1,571 @@
+"""What may be asked about memories.
+
+Invariants
+(1) Filters apply before limits.
+(2) A row that does not hold is left out, named in ``damaged`` and logged; it is never returned.
+(3) Every order is total: newest arrival first, unless a docstring says otherwise.
+(4) A profile is made of a record and its features, each believed for its own seal.
+(5) What is told of likely memories is not checked here: whoever uses one reads it, which checks, and compares its
+    place, since marks of two places may meet.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from array import array
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import chain
+from typing import Any, NamedTuple
+
+from keepward.core.commit import Head
+from keepward.core.memory import Record, Status, decayed_importance
+from keepward.core.query import Filter
+from keepward.core.trust import Trust
+from keepward.core.value import from_micros, to_micros
+from keepward.errors import Tampered
+from keepward.ports.store import Features, Found, Indexed, Likely, Profile
+from keepward.storage import tenant as tenants
+from keepward.storage.candidates import CandidateReads
+from keepward.storage.journal import JournalReads, record_or_blank
+from keepward.storage.listing import ListReads
+from keepward.storage.rows import (
+    WIDTH,
+    EventRow,
+    FeatureRow,
+    RecordRow,
+    body_in,
+    has_body_filter,
+    held_features,
+    listed,
+    pack_marks,
+    parameters,
+    passes,
+    place_of,
+    placed_marks,
+    profile_of,
+    record_of,
+    record_row,
+    unpack_marks,
+    with_features,
+)
+from keepward.storage.sql import Session, Snapshot, between
+from keepward.storage.tenant import State
+from keepward.storage.uses import UseReads
+
+#: Most candidates for one text.
+CANDIDATES = 8
+#: Of six marks, how many likely duplicates share, unless the texts are equal; of texts that share four fifths of their
+#: words, one in 600 pairs shares fewer. See ``engine.features``.
+SHARED = 2
+#: Holders of one mark that are counted, those touched last.
+CROWD = 32
+#: Tiers whose memories all stand in the index of ``standing``.
+_STANDING = frozenset({"core", "working"})
+#: Microseconds.
+_DAY = 86_400_000_000
+_BY = ("tier", "kind", "scope", "content_type", "source", "trust")
+_NEVER = (1 << 63) - 1
+_RANKS = frozenset(int(rank) for rank in Trust)
+_log = logging.getLogger(__name__)
+
+
+def _query_for(filters: Filter) -> str:
+    """Return the query of ``find`` that has the best index for a filter."""
+    if filters.key is not None:
+        return "find_key"
+    if filters.session is not None:
+        return "find_session"
+    standing = filters.keyed or filters.permanent or (filters.tiers and set(filters.tiers) <= _STANDING)
+    return "find_standing" if standing else "find"
+
+
+def _damaged(found: Found, memory_id: object, fault: Tampered) -> None:
+    found.damaged.append(str(memory_id))
+    _log.warning("memory %s was left out: %s", memory_id, fault, extra={"action": "damaged"})
+
+
+class MemoryReads(Snapshot):
+    """What may be asked about memories; a part of ``Reader``."""
+
+    def _tenant_row(self, tenant: str) -> State:
+        with self._reading(tenant) as db:
+            return tenants.read(db, self._sealer, tenant)
+
+    def head(self, tenant: str) -> Head:
+        """Return the tenant's head; seq 0 when nothing was committed."""
+        return self._tenant_row(tenant).head
+
+    def tally(self, tenant: str) -> dict[str, int]:
+        """Return active memories by tier, in constant time."""
+        return self._tenant_row(tenant).active()
+
+    def writes(self, tenant: str) -> int:
+        """Return how many transactions have changed anything of the tenant."""
+        return self._tenant_row(tenant).writes
+
+    def tenants(self) -> list[str]:
+        """Return the names of tenants with at least one commit, sorted; for an owner's tools alone."""
+        with self._everywhere() as db:
+            return [name for (name,) in db.run("tenants")]
+
+    def beginning(self, tenant: str, prefix: str, *, limit: int) -> list[str]:
+        """Return ids of memories that begin with a text, in their order."""
+        return [name for (name,) in self._run("memories_by_prefix", tenant, **between(prefix), limit=limit)]
+
+    def keyed(self, tenant: str, keys: Collection[str], scopes: Collection[str]) -> list[tuple[str, str]]:
+        """Return (key, id) of each memory of any status with one of these keys in one of these scopes."""
+        return self._run("keyed", tenant, keys=listed(keys), scopes=listed(scopes))
+
+    def children(self, tenant: str, ids: Sequence[str]) -> list[str]:
+        """Return ids of memories derived directly from any of these, sorted."""
+        return [name for (name,) in self._run("children", tenant, ids=listed(ids))]
+
+    def unembedded(self, tenant: str, now: datetime, model: str, recipes: Collection[str]) -> bool:
+        """Whether a live memory has no vectors of this embedder by one of these recipes."""
+        return bool(self._run("unembedded", tenant, now=to_micros(now), model=model, recipes=listed(recipes)))
+
+    def superseded(self, tenant: str, scope: str, digest: bytes) -> Found:
+        """Return superseded and contained memories of a scope whose newest text has this digest, at most 8."""
+        return self._by_ids("superseded", tenant, scope=scope, digest=digest)
+
+    def lapsed(self, tenant: str, now: datetime, *, limit: int) -> Found:
+        """Return active memories whose term is over, the longest ago first, ties by id."""
+        return self._by_ids("lapsed", tenant, now=to_micros(now), limit=limit)
+
+    def session_tail(self, tenant: str, session: str) -> Record | None:
+        """Return the newest active memory of a session, or None."""
+        return next(iter(self._by_ids("session_tail", tenant, session=session).records), None)
+
+    def _by_ids(self, name: str, tenant: str, **values: Any) -> Found:
+        """Return the memories whose ids a named statement finds."""
+        with self._reading(tenant) as db:
+            ids = [memory_id for (memory_id,) in db.run(name, tenant=tenant, **values)]
+            return self._records(db, tenant, ids, None) if ids else Found()
+
+    def records(self, tenant: str, ids: Sequence[str], *, as_of: int | None = None) -> Found:
+        """Return the newest records by id or alias, in the order asked, without those that are not there."""
+        with self._reading(tenant) as db:
+            return self._records(db, tenant, ids, as_of)
+
+    def _records(self, db: Session, tenant: str, ids: Sequence[str], as_of: int | None) -> Found:
+        found = Found()
+        by_id: dict[str, Record] = {}
+        self._read(db, tenant, list(ids), as_of, found, by_id)
+        others = [name for name in ids if name not in by_id]
+        aliases = dict(db.run("by_alias", tenant=tenant, ids=listed(others)).fetchall()) if others else {}
+        wanted = [each for each in dict.fromkeys(aliases.values()) if each not in by_id]
+        if wanted:
+            self._read(db, tenant, wanted, as_of, found, by_id)
+        missing = [name for name in (*ids, *wanted) if name not in by_id and name not in found.damaged]
+        if as_of is None and missing:
+            for (memory_id,) in db.run("in_journal", tenant=tenant, ids=listed(missing)).fetchall():
+                _damaged(found, memory_id, Tampered("its record is missing"))
+        seen: set[str] = set()
+        for name in ids:
+            record_or_none = by_id.get(name)
+            if record_or_none is None and name in aliases:
+                # An alias counts only while the memory itself says so.
+                target = by_id.get(aliases[name])
+                record_or_none = target if target is not None and name in target.aliases else None
+            if record_or_none is not None and record_or_none.id not in seen:
+                seen.add(record_or_none.id)
+                found.records.append(record_or_none)
+        return found
+
+    def _read(
+        self, db: Session, tenant: str, ids: Sequence[str], as_of: int | None, found: Found, by_id: dict[str, Record]
+    ) -> None:
+        """Read records by their own ids into ``by_id``; name those that do not hold in ``found``."""
+        if as_of is None:
+            rows = db.run("records_by_id", tenant=tenant, ids=listed(ids)).fetchall()
+        else:
+            rows = db.run("records_as_of", tenant=tenant, ids=listed(ids), as_of=as_of).fetchall()
+        for row in rows:
+            memory_id = row[0] if as_of is None else EventRow._make(row).memory_id
+            try:
+                by_id[memory_id] = self._record(db, tenant, row, as_of)
+            except Tampered as fault:
+                _damaged(found, memory_id, fault)
+
+    def _record(self, db: Session, tenant: str, row: Sequence[Any], as_of: int | None) -> Record:
+        """Return the record of a ``record_row``, or of an event that must lie within the first ``as_of`` commits."""
+        if as_of is None:
+            *cells, newest = row
+            return record_of(self._sealer, tenant, RecordRow._make(cells), newest)
+        event = EventRow._make(row)
+        record = record_or_blank(db, self._sealer, tenant, event)
+        if event.seq > as_of:
+            raise Tampered("an index is damaged")
+        return record
+
+    def find(
+        self, tenant: str, filters: Filter, *, live_at: datetime | None, limit: int | None, as_of: int | None = None
+    ) -> Found:
+        """Return records that pass, newest arrival first; ``live_at`` None includes those that do not hold."""
+        if as_of is not None:
+            return self._find_as_of(tenant, filters, live_at, limit, as_of)
+        found = Found()
+        live = None if live_at is None else to_micros(live_at)
+        narrowed = has_body_filter(filters)
+        with self._reading(tenant) as db:
+            for *cells, newest in db.stream(_query_for(filters), tenant=tenant, **parameters(filters, live)):
+                # The limit is counted here: a damaged row must not take the place of a good one.
+                if limit is not None and len(found.records) >= limit:
+                    break
+                row = RecordRow._make(cells)
+                # Most do not pass: their bodies are looked at before they are read as a whole.
+                if narrowed and (body := body_in(row.body)) is not None and not passes(body, filters):
+                    continue
+                try:
+                    record = record_of(self._sealer, tenant, row, newest)
+                except Tampered as fault:
+                    _damaged(found, row.id, fault)
+                    continue
+                if passes(record, filters):
+                    found.records.append(record)
+        return found
+
+    def _find_as_of(
+        self, tenant: str, filters: Filter, live_at: datetime | None, limit: int | None, as_of: int
+    ) -> Found:
+        found = Found()
+        with self._reading(tenant) as db:
+            for *cells, _ in db.stream("newest_as_of", tenant=tenant, as_of=as_of):
+                if limit is not None and len(found.records) >= limit:
+                    break
+                try:
+                    record = self._record(db, tenant, cells, as_of)
+                except Tampered as fault:
+                    _damaged(found, EventRow._make(cells).memory_id, fault)
+                    continue
+                if passes(record, filters) and (live_at is None or record.is_live(live_at)):
+                    found.records.append(record)
+        return found
+
+    def indexed(self, tenant: str) -> Iterator[Indexed]:
+        """Yield every active memory with its features, the one touched first first."""
+        with self._reading(tenant) as db:
+            for row, features in map(with_features, db.stream("profiles", tenant=tenant, after=-1)):
+                if row.status != Status.ACTIVE:
+                    continue
+                try:
+                    record = record_of(self._sealer, tenant, row, row.version)
+                except Tampered as fault:
+                    _log.warning("memory %s was left out: %s", row.id, fault, extra={"action": "damaged"})
+                    continue
+                kept = held_features(self._sealer, tenant, features)
+                yield Indexed(record=record, position=row.position, arrival=row.arrival, features=kept)
+
+    def profiles(self, tenant: str, *, after: int, as_of: int | None = None) -> Iterator[tuple[str, Profile | None]]:
+        """Yield (id, profile) for every memory touched after a position, oldest first; None when not active."""
+        with self._reading(tenant) as db:
+            if as_of is not None:
+                yield from self._profiles_as_of(db, tenant, as_of)
+            else:
+                rows = db.stream("profiles", tenant=tenant, after=after)
+                yield from self._profiles(tenant, map(with_features, rows))
+
+    def _profiles(
+        self, tenant: str, rows: Iterable[tuple[RecordRow, FeatureRow | None]]
+    ) -> Iterator[tuple[str, Profile | None]]:
+        for row, features in rows:
+            yield row.id, profile_of(self._sealer, tenant, row, features) if row.status == "active" else None
+
+    def _profiles_as_of(self, db: Session, tenant: str, as_of: int) -> Iterator[tuple[str, Profile | None]]:
+        """Yield the memories of an earlier state; their features, where they are of the version that held then."""
+        width = len(EventRow._fields)
+        for row in db.stream("indexed_as_of", tenant=tenant, as_of=as_of):
+            event, arrival, cells = EventRow._make(row[:width]), row[width], row[width + 1 :]
+            profile = None
+            try:
+                record = self._record(db, tenant, event, as_of)
+                if record.status is Status.ACTIVE and arrival is not None and event.payload is not None:
+                    at = event.seq * WIDTH + event.n
+                    held = record_row(self._sealer, tenant, at, arrival, record, event.payload)
+                    features = None if cells[0] is None else FeatureRow._make(cells)
+                    profile = profile_of(self._sealer, tenant, held, features)
+            except Tampered as fault:
+                _log.warning("memory %s was left out: %s", event.memory_id, fault, extra={"action": "damaged"})
+            yield event.memory_id, profile
+
+    # --- likeness
+
+    def likely(
+        self, tenant: str, asked: Sequence[tuple[Record, Features]], now: datetime
+    ) -> list[tuple[tuple[Likely, ...], bool]]:
+        """Return for each record up to 8 others that may say the same, and whether any memory has its digest.
+
+        Others hold, and have an equal digest or share two marks: equal digests first, by id; then by marks shared, most
+        first, ties by newer position. Of another scope, tier or sensitivity they may be, see (5). A digest is known
+        when any memory of the tenant has it, whatever its state.
+        """
+        with self._reading(tenant) as db:
+            return _likely(db, tenant, asked, now)
+
+    # --- counts
+
+    def queue_mark(self, tenant: str) -> tuple[int, ...]:
+        """Return what tells one state of the review queue from another; how many wait comes first."""
+        with self._reading(tenant) as db:
+            return tuple(db.run("facts_queue", tenant=tenant).fetchone())
+
+    def facts(self, tenant: str, now: datetime, *, scopes: Collection[str] | None = None) -> dict[str, Any]:
+        """Return JSON-safe counts for ``status``; ``by_scope`` and ``by_category`` are of those ``scopes`` alone.
+
+        ``by_status`` counts all memories, with expiry computed; every other ``by_*`` counts live ones.
+        ``bloat`` is events for each live memory. Averages are over live memories, 0 where there are none.
+        """
+        return _facts(self._counts(tenant, to_micros(now)), to_micros(now), scopes)
+
+    def _counts(self, tenant: str, now: int) -> Counts:
+        """Return what the database counts at an instant in microseconds."""
+        values = {"tenant": tenant, "now": now}
+        with self._reading(tenant) as db:
+            held = {name for (name,) in db.run("blobs_held", tenant=tenant)}
+            blobs = {
+                row[2]: json.loads(row[8])["blob"]["bytes"] for row in db.run("documents", tenant=tenant, kind="blobs")
+            }
+            return Counts(
+                at=now,
+                memories=_counted(db, tenant, now),
+                journal=db.run("facts_journal", tenant=tenant).fetchone(),
+                queue=db.run("facts_queue", tenant=tenant).fetchone(),
+                usage=db.run("facts_usage", values).fetchone(),
+                blobs={"count": len(blobs), "bytes": sum(blobs.values()), "unattached": len(blobs.keys() - held)},
+                schema=db.execute("SELECT max(number) FROM migrations").fetchone()[0],
+            )
+
+
+class CountedRow(NamedTuple):
+    """What ``status`` counts of a memory."""
+
+    status: str
+    tier: str
+    kind: str
+    scope: str
+    key: str | None
+    sensitivity: str
+    trust: int
+    expires_at: int | None
+    body: bytes
+    model: str | None
+    recipe: str | None
+
+
+@dataclass(slots=True)
+class _Memories:
+    """How many memories there are of each kind; all but ``statuses`` are of live ones."""
+
+    statuses: Counter[str] = field(default_factory=Counter)
+    #: By what is counted, the number of memories of each value; categories by scope.
+    by: dict[str, Counter[Any]] = field(default_factory=lambda: {name: Counter() for name in _BY})
+    categories: Counter[tuple[str, str]] = field(default_factory=Counter)
+    embedded: Counter[tuple[str | None, str]] = field(default_factory=Counter)
+    topics: int = 0
+    sensitive: int = 0
+    #: Of each live memory its importance in 1/10,000, and the microsecond from which it decays.
+    importance: array[int] = field(default_factory=lambda: array("q"))
+    #: When the first live memory ends, in microseconds; None for never.
+    ends: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """What the database counts of a tenant at one instant."""
+
+    at: int
+    memories: _Memories
+    journal: tuple[int, int, int]
+    queue: tuple[int, int | None, int | None]
+    usage: tuple[int, int]
+    blobs: dict[str, int]
+    schema: int
+
+    def hold(self, now: int) -> bool:
+        """Whether they are the same at another instant, as long as nobody writes: no memory ends in between."""
+        return self.at <= now and (self.memories.ends is None or now < self.memories.ends)
+
+
+def _counted(db: Session, tenant: str, now: int) -> _Memories:
+    """Count the memories of a tenant at an instant in microseconds."""
+    counted = _Memories()
+    for row in map(CountedRow._make, db.stream("facts_records", tenant=tenant)):
+        expired = row.status == "active" and row.expires_at is not None and row.expires_at <= now
+        counted.statuses["expired" if expired else row.status] += 1
+        body = body_in(row.body)
+        if row.status != "active" or expired or body is None:
+            continue
+        values = (row.tier, row.kind, row.scope, body.content_type, body.source, row.trust)
+        for counter, value in zip(counted.by.values(), values, strict=True):
+            counter[value] += 1
+        if body.category is not None:
+            counted.categories[row.scope, body.category] += 1
+        counted.embedded[row.model, row.recipe or ""] += 1
+        counted.topics += row.kind == "state" and row.key is not None
+        counted.sensitive += row.sensitivity == "sensitive"
+        counted.importance.extend((body.importance, _NEVER if body.idle_since is None else body.idle_since))
+        if row.expires_at is not None:
+            counted.ends = min(row.expires_at, counted.ends or row.expires_at)
+    return counted
+
+
+def _facts(counts: Counts, now: int, scopes: Collection[str] | None) -> dict[str, Any]:
+    """Return the numbers that ``status`` shows, for one instant; see ``MemoryReads.facts``.
+
+    People and agents name scopes and categories: of a scope that is out of sight not even the name of one is told.
+    """
+    memories = counts.memories
+    live = len(memories.importance) // 2
+    by: dict[str, Counter[Any]] = dict(memories.by)
+    by["scope"] = Counter({scope: n for scope, n in by["scope"].items() if scopes is None or scope in scopes})
+    by["category"] = Counter()
+    for (scope, category), count in memories.categories.items():
+        if scopes is None or scope in scopes:
+            by["category"][category] += count
+    by["trust"] = Counter({Trust(rank).label: count for rank, count in by["trust"].items() if rank in _RANKS})
+    found: dict[str, Any] = {"by_status": dict(sorted(memories.statuses.items()))}
+    for name in ("tier", "kind", "scope", "category", "content_type", "source", "trust"):
+        found[f"by_{name}"] = dict(sorted(by[name].items()))
+    by_embedder: Counter[str] = Counter()
+    by_recipe: dict[str, Counter[str]] = {}
+    for (model, recipe), count in memories.embedded.items():
+        if model is not None:
+            by_embedder[model] += count
+            by_recipe.setdefault(model, Counter())[recipe] += count
+    (events, commits, journal_bytes), (depth, oldest, _), (used, uses) = counts.journal, counts.queue, counts.usage
+    return found | {
+        "live": live,
+        "total": memories.statuses.total(),
+        "retired": memories.statuses["retired"],
+        "events": events,
+        "commits": commits,
+        "bloat": round(events / live, 4) if live else 0.0,
+        "quarantine": depth,
+        "quarantine_oldest": None if oldest is None else from_micros(oldest).isoformat(),
+        "topics": memories.topics,
+        "sensitive": memories.sensitive,
+        "average_importance": round(_importance(memories.importance, now) / live, 4) if live else 0.0,
+        "average_uses": round(uses / live, 4) if live else 0.0,
+        "used": used,
+        "vectors_pending": live - by_embedder.total(),
+        "vectors_by_embedder": dict(sorted(by_embedder.items())),
+        "vectors_by_recipe": by_recipe,
+        "blobs": counts.blobs.copy(),
+        "schema": counts.schema,
+        "journal_bytes": journal_bytes,
+    }
+
+
+def _importance(stored: array[int], now: int) -> float:
+    """Return the sum of what importance has decayed to at an instant."""
+    pairs = zip(stored[::2], stored[1::2], strict=True)
+    return sum(decayed_importance(base / 10_000, max(now - since, 0) / _DAY) for base, since in pairs)
+
+
+class Reader(MemoryReads, ListReads, JournalReads, UseReads, CandidateReads):
+    """All that may be asked of one state: of the store, or, of a writer, of what its own transaction sees."""
+
+
+class LikelyRow(NamedTuple):
+    """What is told of a likely memory before it is read."""
+
+    position: int
+    id: str
+    version: int
+    status: str
+    expires_at: int | None
+    trait: bytes | None
+
+
+def _likely(
+    db: Session, tenant: str, asked: Sequence[tuple[Record, Features]], now: datetime
+) -> list[tuple[tuple[Likely, ...], bool]]:
+    """Return what ``Reader.likely`` does; a memory without a record is left out."""
+    marks = [_stored(record, features) for record, features in asked]
+    holders = _holders(db, tenant, marks)
+    micros = to_micros(now)
+    equals: list[list[int]] = []
+    known: list[bool] = []
+    ranked: list[list[int]] = []
+    for (record, features), placed in zip(asked, marks, strict=True):
+        digest = features.digest
+        # Whatever its state; an empty one is nobody's.
+        has = bool(digest) and db.run("known_digest", tenant=tenant, digest=digest).fetchone() is not None
+        known.append(has)
+        equals.append(_equal(db, tenant, record, digest, micros) if has else [])
+        crowds = [crowd for mark in placed if (crowd := holders.get(mark))]
+        shared = Counter(chain.from_iterable([crowd[:CROWD] for crowd in crowds]))
+        # Positions rise with time: among those that share as many, what was touched last comes first.
+        counted = sorted(((count, int(each)) for each, count in shared.items() if count >= SHARED), reverse=True)
+        ranked.append([position for _, position in counted])
+    order = [list(dict.fromkeys([*same, *near])) for same, near in zip(equals, ranked, strict=True)]
+    told = _rows_at(db, tenant, {position for places in order for position in places[:CANDIDATES]})
+    found: list[tuple[tuple[Likely, ...], bool]] = []
+    for (record, features), same, places, some in zip(asked, equals, order, known, strict=True):
+        first = _living(places[:CANDIDATES], told, record, features, same, micros)
+        if len(first) < CANDIDATES and len(places) > CANDIDATES:
+            # Many of them have run out: then all have to be looked at.
+            first = _living(places, _rows_at(db, tenant, places), record, features, same, micros)
+        found.append((first, some))
+    return found
+
+
+def _living(
+    positions: Sequence[int],
+    told: Mapping[int, LikelyRow],
+    asked: Record,
+    features: Features,
+    equal: Sequence[int],
+    now: int,
+) -> tuple[Likely, ...]:
+    """Return the first of some memories that hold, as far as they tell; one that tells no trait has to be read."""
+    found: list[Likely] = []
+    for position in positions:
+        row = told.get(position)
+        if row is None or row.status != "active" or row.id == asked.id:
+            continue
+        if row.expires_at is not None and row.expires_at <= now:
+            continue
+        kindred = position in equal or not row.trait or not features.trait or row.trait == features.trait
+        found.append(Likely(row.id, row.version, kindred))
+        if len(found) == CANDIDATES:
+            break
+    return tuple(found)
+
+
+def _stored(record: Record, features: Features) -> set[int]:
+    marks = features.marks
+    if marks and not 0 <= min(marks) <= max(marks) < 1 << 63:
+        marks = unpack_marks(pack_marks(marks))
+    return set(placed_marks(place_of(record), marks))
+
+
+def _holders(db: Session, tenant: str, marks: Iterable[set[int]]) -> dict[int, list[str]]:
+    """Return by mark the positions of its newest holders, in digits."""
+    wanted: set[int] = set().union(*marks)
+    # One more than counted: the memory that asks may be among them.
+    values = {"tenant": tenant, "marks": str(sorted(wanted)), "most": CROWD + 1}
+    rows = db.run("holders", values)
+    return {mark: positions.split(" ") for mark, positions in rows if positions is not None}
+
+
+def _equal(db: Session, tenant: str, record: Record, digest: bytes, now: int) -> list[int]:
+    values = {
+        "tenant": tenant,
+        "digest": digest,
+        "id": record.id,
+        "tier": record.tier.value,
+        "scope": record.scope,
+        "sensitivity": record.sensitivity.value,
+        "now": now,
+    }
+    return [position for _, position in sorted(db.run("same_digest", values))]
+
+
+def _rows_at(db: Session, tenant: str, positions: Iterable[int]) -> dict[int, LikelyRow]:
+    rows = map(LikelyRow._make, db.run("likely", tenant=tenant, positions=str(sorted(positions))))
+    return {row.position: row for row in rows}

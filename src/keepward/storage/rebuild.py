@@ -1,0 +1,216 @@
+"""Making anew: seals under another key, records from the journal, a journal from an export."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from keepward.core.commit import EMPTY_HASH, Commit, Event, Head, Place, event_hash, recompute
+from keepward.core.memory import Status
+from keepward.core.serialization import commitment
+from keepward.errors import Conflict, Tampered
+from keepward.ports.world import Anchor
+from keepward.storage import tenant as tenants
+from keepward.storage.documents import Document
+from keepward.storage.erasing import empty_places
+from keepward.storage.journal import payload_fits, walk_chain
+from keepward.storage.rows import WIDTH, CommitRow, EventRow, FeatureRow, marks_of, record_at, record_row, with_features
+from keepward.storage.seals import Sealer
+from keepward.storage.sql import TABLES, Connector, Row, Session
+from keepward.storage.tenant import State
+from keepward.storage.uses import due_deliveries
+from keepward.storage.writer import Writer, add_marks, commit_row, link_rows
+
+_PAGE = 1000
+#: Tables that are computed from the others.
+_COMPUTED = ("records", "marks", "links", "deliveries")
+
+
+def adopt(connector: Connector, anchor: Anchor, note: tuple[str, str] | None) -> Sealer:
+    """Verify every tenant's chain, then seal everything under a new key, in one transaction.
+
+    ``note`` is a name and a sentence, kept in the store; None for a store that holds nothing.
+
+    Raises:
+        Tampered: a chain does not hold.
+        OSError: the anchor cannot be written.
+    """
+    unsealed = Sealer(None)
+    with connector.writing() as db:
+        db.run("hold_seals").fetchall()
+        key = anchor.key()
+        if note is None and key is not None:
+            return Sealer(key)  # Another process was first.
+        states = []
+        for (tenant,) in db.run("everyone").fetchall():
+            db.enter(tenant)
+            for fault in walk_chain(db, unsealed, tenant):
+                raise Tampered(
+                    f"the store cannot be sealed anew, since its journal does not hold ({fault.row}: "
+                    f"{fault.detail}); `keepward store recover` copies what still holds"
+                )
+            states.append(tenants.read(db, unsealed, tenant))
+        sealer = Sealer(anchor.adopt())
+        for state in states:
+            db.enter(state.tenant)
+            reseal(db, sealer, state.tenant)
+            compute(db, sealer, state.tenant)
+            tenants.recount(db, sealer, state)
+            tenants.write(db, sealer, state)
+        db.run("set_meta", name="sealed_by", value=sealer.key_id)
+        if note is not None:
+            db.run("set_meta", name=note[0], value=note[1])
+    for state in states:
+        anchor.note(state.tenant, state.head if state.head.seq else None, state.sums_head())
+    return sealer
+
+
+def reseal(db: Session, sealer: Sealer, tenant: str) -> None:
+    """Write the seals anew of all of a tenant that cannot be computed: its journal, documents and features."""
+    raw = tenant.encode()
+
+    def commit(row: Row) -> Row:
+        each = CommitRow._make(row)
+        return (sealer.commit(raw, each.seq, each.hash, each.receipt), tenant, each.seq)
+
+    def event(row: Row) -> Row:
+        each = EventRow._make(row)
+        hashed = event_hash(each.n, each.op, each.memory_id, each.version, each.payload_commit)
+        return (sealer.event(raw, each.seq, each.n, hashed), tenant, each.seq, each.n)
+
+    def document(row: Row) -> Row:
+        return (Document._make(row).sealed(sealer).seal, *row[:3])
+
+    def features(row: Row) -> Row:
+        each = FeatureRow._make(row).sealed(sealer, tenant)
+        return (each.seal, tenant, each.id)
+
+    _paged(db, "set_commit_seal", map(commit, db.stream("commits_after", tenant=tenant, after=-1)))
+    _paged(db, "set_event_seal", map(event, db.stream("events_from", tenant=tenant, after=-1)))
+    _paged(db, "set_document_seal", map(document, db.stream("all_documents", tenant=tenant)))
+    _paged(db, "set_feature_seal", map(features, db.stream("all_features", tenant=tenant)))
+
+
+def _paged(db: Session, name: str, rows: Iterable[Row]) -> None:
+    """Run a named statement for rows, a thousand at a time."""
+    page: list[Row] = []
+    for row in rows:
+        page.append(row)
+        if len(page) == _PAGE:
+            db.many(name, page)
+            page = []
+    db.many(name, page)
+
+
+def carry(source: Session, writer: Writer, sealer: Sealer, tenant: str, kept: State) -> None:
+    """Write all that a store holds of a tenant, whose row is ``kept``, in place of what is here of it.
+
+    Row by row as it stands there, under the seals of this store.
+    """
+    state, db = writer.state(tenant), writer.session
+    writer.forget_candidates(tenant)
+    for table in TABLES:
+        db.execute(f"DELETE FROM {table} WHERE tenant = ?", (tenant,))
+        if table not in _COMPUTED:
+            _paged(db, f"put_into_{table}", source.stream(f"all_of_{table}", tenant=tenant))
+    state.head, state.restored = kept.head, kept.restored
+    reseal(db, sealer, tenant)
+    compute(db, sealer, tenant)
+    tenants.recount(db, sealer, state)
+
+
+def rebuild(writer: Writer, sealer: Sealer, tenant: str) -> int:
+    """Compute what a tenant's journal and receipts call for anew; return how many records there are.
+
+    Features stay where they hold and are of the newest version; the others are left out, to be computed anew.
+
+    Raises:
+        Tampered: an event does not hold; nothing was changed.
+    """
+    state = writer.state(tenant)
+    writer.forget_candidates(tenant)
+    count = compute(writer.session, sealer, tenant)
+    tenants.recount_records(writer.session, sealer, state)
+    return count
+
+
+def compute(db: Session, sealer: Sealer, tenant: str) -> int:
+    """Compute records, links, marks and deliveries from the journal and the receipts; see ``rebuild``."""
+    raw, count = tenant.encode(), 0
+    for table in _COMPUTED:
+        db.execute(f"DELETE FROM {table} WHERE tenant = ?", (tenant,))
+    for *cells, arrival in db.stream("newest_as_of", tenant=tenant, as_of=2**62):
+        event = EventRow._make(cells)
+        record = record_at(sealer, raw, event)
+        if arrival is None or event.payload is None:
+            raise Tampered("the first version of a memory is missing; run `keepward verify`")
+        row = record_row(sealer, tenant, event.seq * WIDTH + event.n, arrival, record, event.payload)
+        db.run("add_record", (tenant, *row))
+        db.many("add_link", link_rows(tenant, [record]))
+        count += 1
+    dropped = [memory_id for (memory_id,) in db.run("stray_features", tenant=tenant)]
+    for row, features in map(with_features, db.stream("profiles", tenant=tenant, after=-1)):
+        if features is not None and not features.holds(sealer, tenant):
+            dropped.append(row.id)
+        elif row.status == Status.ACTIVE:
+            add_marks(db, marks_of(tenant, row, features))
+    db.many("drop_features", [(tenant, memory_id) for memory_id in dropped])
+    _paged(db, "add_delivery", due_deliveries(db, sealer, tenant))
+    return count
+
+
+def restore(writer: Writer, sealer: Sealer, tenant: str, commits: Iterator[tuple[Commit, list[Event]]]) -> Head:
+    """Write an exported journal into an empty tenant, byte for byte; features are to be computed afterwards.
+
+    Raises:
+        Conflict: the tenant is not empty.
+        Tampered: the chain does not hold, or is another tenant's.
+    """
+    state, db, raw = writer.state(tenant), writer.session, tenant.encode()
+    if state.head.seq:
+        raise Conflict("a journal can only be restored into an empty tenant; choose another")
+    head = Head(seq=0, hash=EMPTY_HASH)
+    missing: dict[Place, bytes] = {}
+    for commit, events in commits:
+        _check_export(tenant, head, commit, events)
+        missing |= empty_places(commit, events)
+        db.run("add_commit", commit_row(commit, sealer))
+        db.many("add_event", [event_row(tenant, raw, each, sealer) for each in events])
+        head = Head(seq=commit.seq, hash=commit.hash)
+    state.head, state.restored = head, head.seq
+    writer.take_over(tenant, missing)
+    if db.run("misordered", tenant=tenant).fetchone() is not None:
+        raise Tampered("the exported journal skips a version of a memory; export it again")
+    try:
+        rebuild(writer, sealer, tenant)
+    except Tampered as fault:
+        raise Tampered(
+            "the newest version of a memory in the exported journal has no content; export it again"
+        ) from fault
+    return head
+
+
+def event_row(tenant: str, raw: bytes, event: Event, sealer: Sealer) -> Row:
+    return (
+        tenant,
+        event.seq,
+        event.n,
+        event.op,
+        event.memory_id,
+        event.version,
+        None if event.payload is None else event.salt,
+        event.payload,
+        event.payload_commit,
+        sealer.event(raw, event.seq, event.n, event.hash()),
+    )
+
+
+def _check_export(tenant: str, head: Head, commit: Commit, events: list[Event]) -> None:
+    numbered = all(event.seq == commit.seq and event.n == n for n, event in enumerate(events))
+    if commit.tenant != tenant or (commit.seq, commit.prev) != (head.seq + 1, head.hash) or not numbered:
+        raise Tampered("the exported journal is not this tenant's, or a commit is missing; export it again")
+    if recompute(commit, events) != commit.hash:
+        raise Tampered(f"commit {commit.seq} of the exported journal does not match its hash; export it again")
+    for event in events:
+        opens = event.payload is None or commitment(event.salt, event.payload) == event.payload_commit
+        if not opens or not payload_fits(event):
+            raise Tampered(f"an event of commit {commit.seq} of the exported journal was changed; export it again")

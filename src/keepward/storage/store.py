@@ -1,0 +1,570 @@
+"""The store: the journal and everything computed from it, over the connector of a backend.
+
+Invariants
+(1) Every read names a tenant; only an owner's tools, and what is asked before a tenant is known, see all of them.
+(2) ``write`` is one transaction: all of it is visible together, or nothing.
+(3) The sealing key is never beside the store. Without a place for it nothing is written to a new store. One that was
+    written unsealed, and whose folder of keys cannot be read, works so and says it in ``facts`` and ``notes``.
+(4) A tenant is met once by a store that is open, before it is first used: it is not behind what this machine has noted
+    of it. What was noted is read before the store is: another process may write in between, and only forward.
+(5) A note that cannot be written costs nothing that is durable: the next one tells of a later state.
+(6) A store that holds something and for which this machine has no key, or another than it was last written with, is
+    foreign: it is looked at and never obeyed, until an owner accepts it with ``adopt``.
+(7) Where this machine has a key, that key decides: rows without its seal are damaged, whatever the store says of
+    itself, until an owner accepts them.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import threading
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from keepward import deadline
+from keepward.core.commit import Commit, Event, Head
+from keepward.core.journal import Fault
+from keepward.core.query import Filter
+from keepward.core.serialization import hidden
+from keepward.errors import Conflict, KeepwardError, NotAdopted, NotAStore, StoreUnavailable, Tampered
+from keepward.locks import Lock
+from keepward.ports.store import Profile, Withheld
+from keepward.ports.world import Anchor, BlobStore
+from keepward.storage import rebuild
+from keepward.storage import tenant as tenants
+from keepward.storage.erasing import NOTE
+from keepward.storage.file import confirm, give_new_id, open_unsealed, prepare
+from keepward.storage.integrity import Watch
+from keepward.storage.reads import Counts, Reader
+from keepward.storage.rows import with_features
+from keepward.storage.seals import Sealer
+from keepward.storage.server_state import SharedState
+from keepward.storage.sql import Connector, Session
+from keepward.storage.sqlite import Connections, lay_out
+from keepward.storage.tenant import State, against_noted, of_row
+from keepward.storage.verify import Seen, check_store
+from keepward.storage.writer import Writer
+
+#: What the address of a database begins with.
+URLS = ("postgresql://", "postgres://")
+_log = logging.getLogger(__name__)
+#: Tenants whose counts are held.
+_COUNTED = 100
+#: Tables that are empty in a store that is new.
+_CONTENT = ("tenants", "commits", "events", "records", "documents")
+_UNKNOWN = (
+    "this machine does not know the store, so nothing of it is used: look at it with `keepward adopt`, which lists "
+    "what it would tell an agent; if it is your own, from another home, bring its key with `keepward key import`"
+)
+_COPY = (
+    "this is a copy of a store that is still at its path, so nothing of it is used: look at it with `keepward adopt`, "
+    "which makes it a store of its own; what is written, revoked or erased in one then does not reach the other"
+)
+_ELSEWHERE = (
+    "the store was last written under the key of another home, so nothing of it is used: give both one key with "
+    "`keepward key export` there and `keepward key import` here, or look at it with `keepward adopt`"
+)
+
+
+def open_store(url: str | Path, *, anchor: Anchor | None = None, create: bool = True, read_only: bool = False) -> Store:
+    """Open the store in a file or in a PostgreSQL database, or a new one in ``:memory:``.
+
+    A file that cannot be written is opened for reading. ``anchor`` keeps the sealing key and notes heads
+    outside the store's folder; without one a file is not sealed. A store that the anchor does not know is opened
+    and not used: see ``foreign``.
+
+    Raises:
+        StoreUnavailable, NotAStore, NewerSchema: the message says what to do.
+    """
+    if str(url) == ":memory:":
+        memory = Connections(":memory:", mode="rw")
+        with memory.reading() as db:
+            lay_out(db)
+            sealer = Sealer(db.execute("SELECT randomblob(32)").fetchone()[0])
+            db.run("set_meta", name="sealed_by", value=sealer.key_id)
+        return Store(memory, confirm(memory, None), Standing(sealer=sealer, anchor=None, state="memory"))
+    if str(url).startswith(URLS):
+        from keepward.storage.postgres import Postgres
+
+        database = Postgres(str(url), create=create, read_only=read_only)
+        try:
+            return Store(database, database.store_id, stand(database, database.store_id, anchor, None))
+        except BaseException:
+            database.close()
+            raise
+    file = Path(url)
+    mode = prepare(file, create=create, read_only=read_only, known=None if anchor is None else anchor.knows)
+    connections = Connections(str(file), mode=mode)
+    try:
+        store_id = confirm(connections, file)
+        return Store(connections, store_id, stand(connections, store_id, anchor, file))
+    except BaseException:
+        connections.close()
+        raise
+
+
+def open_copy(file: Path) -> Store:
+    """Open a copy of a file for cleaning it; see ``file.open_unsealed``."""
+    connections, store_id = open_unsealed(file)
+    return Store(connections, store_id, Standing(sealer=Sealer(None), anchor=None, state="a copy"))
+
+
+class Store(Reader):
+    """A store that is open. Safe for threads; a reader sees one snapshot."""
+
+    def __init__(self, connector: Connector, store_id: str, standing: Standing) -> None:
+        self._connector = connector
+        self._sealer = standing.sealer
+        self._anchor = standing.anchor
+        self._state = standing.state
+        #: Why this machine does not use the store; None where it does. Reads and writes then raise ``NotAdopted``.
+        self.foreign = standing.foreign
+        #: Whether it is a copy of a store that is still at its path.
+        self.is_copy = standing.foreign is _COPY
+        self._keyless = standing.keyless
+        self._known: set[str] = set()
+        self._known_lock = Lock()
+        #: Of this thread: ``lent``, the tenant and the session whose snapshot its reads share; ``inspecting``.
+        self._shared = threading.local()
+        self._watch = Watch(connector)
+        #: By tenant, what was counted last, and what is another once anybody has written.
+        self._counted: dict[str, tuple[tuple[int, int], Counts]] = {}
+        #: Names the store for as long as it exists, whatever place it is at; also beside it and in the anchor.
+        self.store_id = store_id
+
+    @property
+    def read_only(self) -> bool:
+        """Whether writes are refused."""
+        return not self._connector.writable
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # --- sessions
+
+    @contextmanager
+    def write(self, *, brief: bool = False) -> Iterator[Writer]:
+        """Open one transaction; it commits when the block ends and rolls back when it raises.
+
+        ``brief`` waits 5 seconds for other writers, and not half a minute.
+        """
+        self._admit()
+        with self._connector.writing(brief=brief) as db:
+            writer = Writer(db, self._sealer, self._meet)
+            yield writer
+            states = writer.finish()
+        if self._anchor is None:
+            return
+        for tenant, state in states.items():
+            head, sums = state.head if state.head.seq else None, state.sums_head() if self._sealer.active else None
+            try:
+                self._anchor.note(tenant, head, sums)
+            except (OSError, KeepwardError) as fault:
+                text = "what was written is kept, but not its head in the configuration folder; see to that: %s"
+                _log.warning(text, fault, extra={"action": "anchor_failed"})
+
+    def _admit(self) -> None:
+        """Refuse the use of a store that this machine does not know, unless this thread inspects it.
+
+        Raises:
+            NotAdopted: see ``foreign``.
+        """
+        if self.foreign is not None and not getattr(self._shared, "inspecting", False):
+            raise NotAdopted(self.foreign)
+
+    @contextmanager
+    def inspecting(self) -> Iterator[None]:
+        """Let this thread read a store as it stands, known or not, while the block lasts; to show it to a person."""
+        with self._while(inspecting=True):
+            yield
+
+    @contextmanager
+    def together(self, tenant: str) -> Iterator[None]:
+        """Make this thread's reads of a tenant one snapshot until the block ends; nothing is written inside it."""
+        with self._reading(tenant) as db, self._while(lent=(tenant, db)):
+            yield
+
+    @contextmanager
+    def _while(self, **state: Any) -> Iterator[None]:
+        """Note something of this thread while the block lasts."""
+        before = {name: getattr(self._shared, name, None) for name in state}
+        self._shared.__dict__.update(state)
+        try:
+            yield
+        finally:
+            self._shared.__dict__.update(before)
+
+    @contextmanager
+    def _reading(self, tenant: str) -> Iterator[Session]:
+        deadline.check()
+        self._admit()
+        lent = getattr(self._shared, "lent", None)
+        if lent is not None and lent[0] == tenant:
+            try:
+                yield lent[1]
+            except lent[1].fault as fault:
+                raise self._connector.explained(fault) from fault
+            return
+        noted = self._noted(tenant)
+        with self._connector.reading(tenant) as db:
+            if tenant not in self._known and not getattr(self._shared, "inspecting", False):
+                self._compare(db, tenants.read(db, self._sealer, tenant), noted)
+            yield db
+
+    @contextmanager
+    def _everywhere(self) -> Iterator[Session]:
+        deadline.check()
+        self._admit()
+        with self._connector.reading() as db:
+            yield db
+
+    def _meet(self, db: Session, state: State) -> None:
+        """Meet a tenant inside a transaction; see (4). The store names the key that is about to be used."""
+        if self._keyless and state.sealed_by:
+            raise StoreUnavailable(
+                f"the store is sealed, and its key is out of reach here ({self._state}): what is written without it "
+                "would lock the store for everybody. Give this user the configuration folder to read and write"
+            )
+        if state.sealed_by != self._sealer.key_id:
+            claim(db, self._sealer, state.sealed_by)
+        if state.tenant not in self._known:
+            self._compare(db, state, self._noted(state.tenant))
+
+    def _noted(self, tenant: str) -> Seen:
+        if self._anchor is None or tenant in self._known:
+            return None, None
+        return self._anchor.noted(tenant), self._anchor.noted(tenant, "beside")
+
+    def _compare(self, db: Session, state: State, seen: Seen) -> None:
+        """Compare a tenant with what was noted of it, once.
+
+        Raises:
+            Tampered: the store is behind, or its journal was rewritten.
+        """
+        wrong = tenants.against_noted(db, state, seen[0])
+        wrong = wrong or tenants.sums_against_noted(self._sealer, state, seen[1])
+        if wrong:
+            raise Tampered(
+                f"{wrong}. Run `keepward verify`; if the change was meant, accept the store as it is with `adopt`"
+            )
+        with self._known_lock:
+            self._known.add(state.tenant)
+
+    # --- what only the whole store can tell
+
+    def withheld(self, tenant: str, filters: Filter, *, live_at: datetime | None) -> list[Withheld]:
+        """Return memories whose rows are not those that were written, and that would have passed, by id.
+
+        In constant time while nobody but this handle has changed the store. A memory of which the journal does not
+        tell enough passes every filter. Memories whose row is as written and whose content does not hold are not among
+        them: reads name those as ``damaged``.
+        """
+        mark = self._watch.mark()
+        with self._reading(tenant) as db:
+            found = self._watch.amiss(db, self._sealer, tenant, mark)
+        return [each.result() for each in found if each.passes(filters, live_at)]
+
+    def profiles(self, tenant: str, *, after: int, as_of: int | None = None) -> Iterator[tuple[str, Profile | None]]:
+        """See ``MemoryReads.profiles``; who reads all of them knows by that whether any is withheld."""
+        if as_of is not None:
+            yield from super().profiles(tenant, after=after, as_of=as_of)
+            return
+        apart = after == 0 and getattr(self._shared, "lent", None) is None
+        mark = self._watch.mark() if apart else None
+        with self._reading(tenant) as db:
+            rows = map(with_features, db.stream("profiles", tenant=tenant, after=after))
+            yield from self._profiles(tenant, self._watch.read_along(db, self._sealer, tenant, mark, rows))
+
+    def facts(self, tenant: str, now: datetime, *, scopes: Collection[str] | None = None) -> dict[str, Any]:
+        """Return counts for ``status``: by tier, kind, scope, status, content type, source, and sizes.
+
+        Where ``scopes`` are given, no other scope is named, and no category that stands in others alone.
+        """
+        return super().facts(tenant, now, scopes=scopes) | {
+            "store_id": self.store_id,
+            "file_bytes": self._connector.size(),
+            "read_only": self.read_only,
+            "sealed": self._sealer.active,
+            "anchor": self._noting(tenant),
+            "adopted": self.foreign is None,
+        }
+
+    def _noting(self, tenant: str) -> str:
+        """Return the state of the anchor, or why it takes no more heads; see (5)."""
+        if self._anchor is None or self.foreign is not None or self.read_only:
+            return self._state
+        why = self._anchor.obstacle(tenant)
+        return self._state if why is None else f"takes no new heads: {why}"
+
+    def _counts(self, tenant: str, now: int) -> Counts:
+        # Asked before the snapshot is taken, as for what is withheld.
+        mark = self._watch.mark()
+        with self.together(tenant):
+            if mark is None:
+                return super()._counts(tenant, now)
+            state = (mark, self.writes(tenant))
+            before, counts = self._counted.get(tenant, (None, None))
+            if counts is None or before != state or not counts.hold(now):
+                counts = super()._counts(tenant, now)
+                if len(self._counted) >= _COUNTED:
+                    self._counted.clear()
+                self._counted[tenant] = (state, counts)
+        return counts
+
+    def tails(self) -> dict[str, Head]:
+        """Return each tenant's head as the store has it, unchecked."""
+        with self._connector.reading() as db:
+            return {row[0]: Head(seq=row[1], hash=row[2]) for row in db.run("tenant_rows") if row[1]}
+
+    def notes(self) -> list[str]:
+        """Return plain sentences on how far the store can vouch for itself, such as a missing anchor."""
+        with self._connector.reading() as db:
+            kept = [str(value) for (value,) in db.run("notes")]
+        if self.foreign is not None:
+            kept.append(self.foreign)
+        elif not self._sealer.active:
+            kept.append(f"the store is not sealed, so an edit that recomputes every hash goes unnoticed: {self._state}")
+        return kept
+
+    def shared(self, monotonic: Callable[[], float]) -> SharedState | None:
+        """Return what several servers of this store share between requests; None where it is one file, or unsealed."""
+        return self._connector.shared(self._sealer.derived(b"servers"), monotonic)
+
+    # --- upkeep
+
+    def verify(
+        self, tenant: str | None = None, *, on_progress: Callable[[int, int], None] | None = None
+    ) -> tuple[dict[str, int], list[Fault]]:
+        """Check everything; return counts of what was checked, and faults, first first.
+
+        ``on_progress`` is called with rows that were looked at and how many there are; what it raises ends the check.
+        """
+        return check_store(self._connector, self._sealer, self._anchor, tenant, on_progress)
+
+    def adopt(self, note: str) -> None:
+        """Accept the store as it stands, once its chain was verified: a new key, all seals anew, heads noted anew.
+
+        ``note`` is kept in the store for good where it was foreign, else until the next one.
+
+        Raises:
+            StoreUnavailable: there is no anchor, or it cannot be written.
+            Tampered: the chain does not hold.
+        """
+        if self._anchor is None:
+            raise StoreUnavailable("this machine has no place for a sealing key; set a configuration folder")
+        name = "note_adopted" if self.foreign is None else "note_foreign"
+        try:
+            if self.is_copy and isinstance(self._connector, Connections):
+                self.store_id = give_new_id(self._connector, self._anchor)
+            self._sealer = rebuild.adopt(self._connector, self._anchor, (name, note))
+        except OSError as fault:
+            raise StoreUnavailable("the configuration folder cannot be written; see to it and try again") from fault
+        self.foreign, self.is_copy, self._state = None, False, "kept"
+        with self._known_lock:
+            self._known.clear()
+
+    def rebuild(self, tenant: str) -> int:
+        """Compute the records anew from the journal; return how many there are."""
+        with self.write() as writer:
+            return rebuild.rebuild(writer, self._sealer, tenant)
+
+    def restore_journal(self, tenant: str, commits: Iterator[tuple[Commit, list[Event]]]) -> Head:
+        """Write an exported journal into an empty tenant, byte for byte, verifying the chain.
+
+        Raises:
+            Conflict: the tenant is not empty.
+            Tampered: the chain does not hold.
+        """
+        with self.write() as writer:
+            return rebuild.restore(writer, self._sealer, tenant, commits)
+
+    def carry(self, source: Store, tenant: str) -> bool:
+        """Take over all that another store holds of a tenant, under the seals of this one, in one transaction.
+
+        Returns whether there was anything to do: not where both have the same head and as many rows of each kind.
+
+        Raises:
+            Conflict: this store has a history of its own of the tenant.
+        """
+        name = f"carried_{tenant}"
+        stays = f"the tenant {tenant} has a history of its own there, or was used since it came over: nothing was moved"
+        with source._reading(tenant) as theirs, self.write() as writer:
+            kept, own = tenants.read(theirs, source._sealer, tenant), writer.state(tenant)
+            if (own.head, own.tallies()) == (kept.head, kept.tallies()):
+                return False
+            row = writer.session.run("meta", name=name).fetchone()
+            if own.writes and (row is None or row[0] != f"{source.store_id} {own.writes}"):
+                raise Conflict(stays)
+            rebuild.carry(theirs, writer, self._sealer, tenant, kept)
+            # This transaction is one more.
+            writer.session.run("set_meta", name=name, value=f"{source.store_id} {own.writes + 1}")
+        return True
+
+    def unclean(self) -> bool:
+        """Whether destroyed content may still lie in free pages or in the log."""
+        with self._connector.reading() as db:
+            return db.run("meta", name=NOTE).fetchone() is not None
+
+    def index_vectors(self, tenant: str) -> None:
+        """Make the indexes over a tenant's vectors that are missing, while others write."""
+        for statement in self.missing_indexes(tenant):
+            self._connector.outside(statement)
+
+    def scrub(self) -> str | None:
+        """Write the file anew from what is live and empty its log; return None, or why that has to wait."""
+        return self._connector.scrub()
+
+    def backup(self, target: Path) -> None:
+        """Write a consistent copy of the live store to a new file.
+
+        Raises:
+            StoreUnavailable: it cannot be written.
+        """
+        self._admit()
+        self._connector.backup(target)
+
+    def blob_store(self) -> BlobStore | None:
+        """Return where the bytes of blobs are kept; None where that is a folder beside the store."""
+        return self._connector.blob_store()
+
+    def close(self) -> None:
+        """Release everything; a second call does nothing."""
+        self._connector.close()
+
+
+# --- how a store stands to this machine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """How a store stands to this machine."""
+
+    sealer: Sealer
+    #: None where nothing can be noted of it.
+    anchor: Anchor | None
+    #: Of the anchor, in words.
+    state: str
+    #: Why it is not used; None where it is.
+    foreign: str | None = None
+    #: Whether its key, if it has one, is out of this process's reach.
+    keyless: bool = False
+
+
+def stand(connector: Connector, store_id: str, anchor: Anchor | None, path: Path | None) -> Standing:
+    """Return how a store stands to this machine; a new one gets a key.
+
+    Raises:
+        NotAStore: the store's id is none.
+    """
+    if not store_id.isalnum():
+        raise NotAStore("the store's id was changed outside of Keepward; restore the store from a backup")
+    if anchor is None:
+        return _without_key("none was given")
+    try:
+        known = anchor.bind(store_id, path)
+        key = anchor.key()
+    except OSError as fault:
+        _not_the_disk(fault)
+        if connector.writable and _is_new(connector):
+            raise _no_place(fault) from fault
+        return _without_key(fault.strerror or "its folder cannot be read")
+    if key is not None:
+        sealer = Sealer(key)
+        if _written_elsewhere(connector, sealer, anchor):
+            return Standing(sealer=Sealer(None), anchor=anchor, state="of another home", foreign=_ELSEWHERE)
+        if known == "copied":
+            return Standing(sealer=Sealer(None), anchor=anchor, state="not adopted", foreign=_COPY)
+        return Standing(sealer=sealer, anchor=anchor, state="kept")
+    if not _is_new(connector):
+        return Standing(sealer=Sealer(None), anchor=anchor, state="not adopted", foreign=_UNKNOWN)
+    try:
+        sealer = rebuild.adopt(connector, anchor, None) if connector.writable else Sealer(None)
+    except OSError as fault:
+        _not_the_disk(fault)
+        raise _no_place(fault) from fault
+    if not sealer.active:
+        return _without_key("the store is empty and can only be read")
+    return Standing(sealer=sealer, anchor=anchor, state="kept")
+
+
+def _without_key(why: str) -> Standing:
+    return Standing(sealer=Sealer(None), anchor=None, state=f"unavailable: {why}", keyless=True)
+
+
+def _no_place(fault: OSError) -> StoreUnavailable:
+    where = f" at {fault.filename}" if fault.filename else ""
+    why = fault.strerror or "the disk gave an error"
+    return StoreUnavailable(
+        f"the key of a new store has no place{where} ({why}): let this user write there, or set KEEPWARD_HOME to a "
+        "folder that it may write; what is written without a key would be unknown to this machine afterwards"
+    )
+
+
+def _not_the_disk(fault: OSError) -> None:
+    """Let a folder that may not be used be done without; a disk that fails passes, and the store waits for it.
+
+    Raises:
+        StoreUnavailable: what would be written now without a key would be unknown to this machine afterwards.
+    """
+    if fault.errno in {errno.EIO, errno.ENOSPC, errno.EDQUOT}:
+        why = os.strerror(fault.errno).lower()
+        raise StoreUnavailable(
+            f"the folder of keys cannot be used ({why}); mend that and try again: nothing was lost"
+        ) from fault
+
+
+def _is_new(connector: Connector) -> bool:
+    with connector.reading() as db:
+        return all(db.execute(f"SELECT 1 FROM {name} LIMIT 1").fetchone() is None for name in _CONTENT)
+
+
+def _held(db: Session, sealer: Sealer) -> bool:
+    """Whether the rows of all tenants carry this seal."""
+    return all(sealer.holds_row(row[-1], "tenants", *row[:-1]) for row in db.run("tenant_rows"))
+
+
+def _written_elsewhere(connector: Connector, sealer: Sealer, anchor: Anchor) -> bool:
+    """Whether the store was sealed under another key and its journal goes on from what this machine has seen of it."""
+    with connector.reading() as db:
+        row = db.run("meta", name="sealed_by").fetchone()
+        if row is None or not row[0] or row[0] == sealer.key_id or _held(db, sealer):
+            return False
+        gone = anchor.names()
+        for cells in db.run("tenant_rows").fetchall():
+            try:
+                state = of_row(Sealer(None), cells)
+                gone.discard(hidden(state.tenant))
+                noted = anchor.noted(state.tenant)
+            except Tampered:
+                return False
+            if against_noted(db, state, noted):
+                return False
+        return not gone
+
+
+def claim(db: Session, sealer: Sealer, sealed_by: str | None) -> None:
+    """Make sure, inside a transaction, that the store names the key that is about to be used and not another.
+
+    Raises:
+        Tampered: the store was written with another key, or without one, or its settings are gone.
+    """
+    if sealed_by is None:
+        raise Tampered(
+            "the store has lost its settings; run `keepward verify`; `keepward store recover` copies what still holds"
+        )
+    if sealer.active and not _held(db, sealer):
+        raise Tampered(
+            "the store was written without this machine's key; run `keepward verify`, and accept it with "
+            "`adopt` if that was meant"
+        )
+    # Either the name alone was bent, or this process writes without seals and says so.
+    db.run("set_meta", name="sealed_by", value=sealer.key_id)

@@ -1,0 +1,138 @@
+"""How often memories were used, and which contexts held them.
+
+Counts of uses are documents, one sealed row for each memory. ``deliveries`` has a row for each memory that a context
+held. A context writes both in its own transaction.
+
+Invariants
+(1) ``deliveries`` is computed from compile receipts: it can be deleted and rebuilt, and counts only as far as the
+    receipts say the same.
+(2) A count that does not match its seal stays as it is: it must not get a valid one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from keepward.core.commit import Receipt
+from keepward.core.value import from_micros, to_micros
+from keepward.errors import Tampered
+from keepward.storage.documents import Document, DocumentReads, DocumentWrites, body_of, found
+from keepward.storage.rows import listed
+from keepward.storage.seals import Sealer
+from keepward.storage.sql import Session
+
+_NEW = "new"
+
+
+class UseReads(DocumentReads):
+    """What may be asked about uses; a part of ``Reader``."""
+
+    def usage(self, tenant: str, ids: Iterable[str]) -> dict[str, tuple[int, datetime]]:
+        """Return (count, last use) by id, of any number of ids."""
+        with self._reading(tenant) as db:
+            counted = used(db, self._sealer, tenant, frozenset(ids))
+        return {name: (count, from_micros(last)) for name, (count, last) in sorted(counted.items())}
+
+    def unlearned(self, tenant: str) -> dict[str, int]:
+        """Return, by memory id in order, uses that importance has not learned from."""
+        with self._reading(tenant) as db:
+            rows = found(db, self._sealer, "documents_in", tenant=tenant, kind="usage", state=_NEW)
+            counts = {each.id: _counts(each) for each in rows}
+        return {name: count - learned for name, (count, learned) in sorted(counts.items())}
+
+    def deliveries(self, tenant: str, ids: Sequence[str]) -> list[tuple[str, int, str]]:
+        """Return (memory id, version, receipt id) of the compiled contexts that held any of these memories.
+
+        Oldest receipt first, then by memory and version. The receipt itself is the proof.
+        """
+        rows = self._run("deliveries", tenant, ids=listed(ids))
+        return sorted(rows, key=lambda row: (row[2], row[0], row[1]))
+
+
+class UseWrites(UseReads, DocumentWrites):
+    """What a writer can do about uses."""
+
+    def put_receipt(self, receipt: Receipt, *, counts: bool = True) -> None:
+        """Store a receipt of what was decided without a commit, and for a context the memories that it held.
+
+        ``counts`` False counts no use of the memories. For receipts of commits see ``Stage.receipt``.
+
+        Raises:
+            Conflict: there is one by that id.
+            InvalidInput: its facts are not JSON.
+        """
+        super().put_receipt(receipt)
+        items = _items(receipt.facts) if receipt.kind == "compile" else []
+        held = dict.fromkeys((receipt.tenant, name, version, receipt.id) for name, version, _ in items)
+        self._db.many("add_delivery", held)
+        if counts and items:
+            self.count_use(receipt.tenant, [name for name, _, used in items if used], receipt.at)
+
+    def count_use(self, tenant: str, ids: Sequence[str], at: datetime) -> None:
+        """Count one use of each memory, beside the journal."""
+        counted, last = Counter(ids), dict.fromkeys(ids, to_micros(at))
+        self._turn(tenant, counted, lambda count, learned, times: (count + times, learned), last, make=True)
+
+    def learn_uses(self, tenant: str, uses: Mapping[str, int]) -> None:
+        """Note that importance has learned from so many more uses of each memory."""
+        self._turn(tenant, uses, lambda count, learned, more: (count, min(count, learned + more)), {}, make=False)
+
+    def forget_uses(self, tenant: str, ids: Sequence[str]) -> None:
+        """Delete the counts of memories; receipts still say which contexts held them."""
+        for row in self._run("documents_by_id", tenant, kind="usage", ids=listed(ids)):
+            self._drop(Document._make(row))
+
+    def _turn(self, tenant: str, given: Mapping[str, int], turned: Any, last: Mapping[str, int], *, make: bool) -> None:
+        """Change counts of uses, see (2); ``last`` is when they were used last, in microseconds."""
+        state = self.state(tenant)
+        rows = self._db.run("documents_by_id", tenant=tenant, kind="usage", ids=listed(given)).fetchall()
+        before = {row[2]: Document._make(row) for row in rows}
+        fresh = []
+        for name, number in given.items():
+            old = before.get(name)
+            if (old is None and not make) or (old is not None and not old.holds(self._sealer)):
+                continue
+            told = (0, 0) if old is None else _counts(old)
+            count, learned = turned(*told, number)
+            body = body_of({"count": count, "learned": learned})
+            at = max(last.get(name, 0), 0 if old is None else old.at)
+            new = Document(tenant, "usage", name, _NEW if count > learned else None, None, at, None, None, body)
+            fresh.append(new.sealed(self._sealer))
+            state.turn(self._sealer, "usage", old and old.seal, fresh[-1].seal)
+        self._db.many("put_document", fresh)
+
+
+def used(db: Session, sealer: Sealer, tenant: str, ids: Collection[str]) -> dict[str, tuple[int, int]]:
+    """Return (count, last use in microseconds since 1970) by id of those memories that were used."""
+    rows = found(db, sealer, "documents_by_id", tenant=tenant, kind="usage", ids=listed(ids))
+    return {each.id: (_counts(each)[0], each.at) for each in rows}
+
+
+def due_deliveries(db: Session, sealer: Sealer, tenant: str) -> Iterator[tuple[str, str, int, str]]:
+    """Yield the rows of ``deliveries`` that a tenant's receipts call for; one that does not hold calls for none."""
+    for document in found(db, sealer, "documents", tenant=tenant, kind="receipts"):
+        yield from deliveries_of(document)
+
+
+def deliveries_of(receipt: Document) -> list[tuple[str, str, int, str]]:
+    """Return the rows of ``deliveries`` that a receipt calls for; one that is damaged calls for none."""
+    try:
+        body = receipt.json()
+        pairs = dict.fromkeys(_items(body)) if body["kind"] == "compile" else {}
+    except (Tampered, KeyError, TypeError):
+        return []
+    return [(receipt.tenant, memory_id, version, receipt.id) for memory_id, version, _ in pairs]
+
+
+def _items(receipt: Mapping[str, Any]) -> list[tuple[str, int, bool]]:
+    items = (item for section in receipt["sections"] for item in section["items"])
+    return [(item["id"], item["version"], not item.get("weak", False)) for item in items]
+
+
+def _counts(document: Document) -> tuple[int, int]:
+    """Return how many uses a document counts, and from how many of them importance has learned."""
+    body = document.json()
+    return body["count"], body["learned"]

@@ -1,0 +1,408 @@
+"""Verification: everything a store claims, recomputed.
+
+Invariants
+(1) Every cell of every row is under a hash, a seal, or a comparison with what it was computed from; a
+    fault names the table or the kind of document, and the key.
+(2) Memory use does not grow with the store: what is computed from records is compared as one number, see ``_Rows``.
+(3) A check that cannot run because the store is damaged is a fault and never an exception.
+(4) What was checked of an event is not checked again: an event whose hash, content and seal held in the chain holds
+    when its record is compared with it, since all is read from one snapshot. A record whose seal holds has the columns
+    that were computed from its body, which is the payload of that event; that it is the row of this journal, the sums
+    of all records tell.
+"""
+
+from __future__ import annotations
+
+import json
+import marshal
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from hashlib import blake2b
+from typing import Any, TypeAlias
+
+from keepward.core.commit import EMPTY_HASH, Head
+from keepward.core.journal import Fault
+from keepward.core.serialization import decode_record, hidden
+from keepward.errors import KeepwardError, Tampered
+from keepward.ports.world import Anchor
+from keepward.storage import erasing
+from keepward.storage import tenant as tenants
+from keepward.storage.documents import Document, refs_in
+from keepward.storage.journal import walk_chain
+from keepward.storage.rows import WIDTH, FeatureRow, RecordRow, body_in, marks_of, record_row, with_features
+from keepward.storage.seals import Sealer
+from keepward.storage.sql import TABLES, Connector, Row, Session, load_migrations
+from keepward.storage.tenant import State
+from keepward.storage.uses import deliveries_of
+from keepward.storage.writer import link_rows
+
+#: The head of a tenant's journal and that of its sums, as this machine has noted them.
+Seen: TypeAlias = tuple[Head | None, Head | None]
+_META = {"store_id", "sealed_by", "note_adopted", "note_foreign", erasing.NOTE}
+#: What is computed from records: marks, and the kinds of links.
+_COMPUTED = ("marks", "lineage", "aliases", "attachments")
+_PRIME = (1 << 127) - 1
+#: What is counted of what was checked.
+_COUNTED = (
+    *("commits", "events", "records", "features", "receipts", "proposals", "artefacts", "erased", "usage", "feedback"),
+    *("jobs", "blobs", "tokens", "lineage", "aliases", "attachments", "marks"),
+)
+#: Rows between two reports of how far a check has come.
+_STEP = 500
+_Section: TypeAlias = tuple[str, Callable[[], Iterator[Fault]]]
+
+
+class _Rows:
+    """Rows as a number that is the same in any order, and for other rows another one.
+
+    It is the product of the differences between a secret point and each row, modulo a prime: two different sets of n
+    rows have the same by a chance below n in 2^120.
+    """
+
+    def __init__(self, point: int | None = None) -> None:
+        self.point = secrets.randbelow(_PRIME) if point is None else point
+        self.count, self.value = 0, 1
+
+    def add(self, cells: Iterable[object]) -> None:
+        """Take up a row of any cells."""
+        hashed = blake2b(marshal.dumps(list(cells), 2), key=self.point.to_bytes(16, "big"), digest_size=15)
+        self.count += 1
+        self.value = self.value * (self.point - int.from_bytes(hashed.digest(), "big")) % _PRIME
+
+    def add_pairs(self, rows: Iterable[tuple[int, int]]) -> None:
+        """Take up rows of two numbers of 64 bits; of these there are ten and more a memory."""
+        point, scale, value, count = self.point, self.point * self.point % _PRIME, self.value, 0
+        for one, two in rows:
+            value = value * (point - one - two * scale) % _PRIME
+            count += 1
+        self.count, self.value = self.count + count, value
+
+
+class _Progress:
+    """Counts the rows that checks look at; what is reported never falls and ends at the whole."""
+
+    def __init__(self, report: Callable[[int, int], None]) -> None:
+        self._report, self._done, self._total = report, 0, 0
+
+    def expect(self, db: Session, tenant: str) -> None:
+        """Add the rows of a tenant to what there is to look at; commits and events are read twice."""
+        tables = {"commits": 2, "events": 2, "records": 1, "documents": 1}
+        for table, times in tables.items():
+            with suppress(db.fault):
+                count = db.execute(f"SELECT count(*) FROM {table} WHERE tenant = ?", (tenant,)).fetchone()[0]
+                self._total += times * count
+
+    def row(self) -> None:
+        """Take a row as looked at."""
+        self._done += 1
+        if self._done % _STEP == 0:
+            self._report(min(self._done, self._total), self._total)
+
+    def end(self) -> None:
+        """Report that nothing is left."""
+        self._report(self._total, self._total)
+
+
+class _Watched:
+    """A session whose streamed rows are counted."""
+
+    def __init__(self, db: Session, progress: _Progress) -> None:
+        self._db, self._progress = db, progress
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._db, name)
+
+    def stream(self, name: str, **named: Any) -> Iterator[Row]:
+        for row in self._db.stream(name, **named):
+            self._progress.row()
+            yield row
+
+
+def check_store(
+    connector: Connector,
+    sealer: Sealer,
+    anchor: Anchor | None,
+    tenant: str | None,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> tuple[dict[str, int], list[Fault]]:
+    """Check one tenant, or all and the database itself; return how much was checked, and faults in a fixed order.
+
+    ``on_progress`` is called with rows that were looked at, of how many; what it raises ends the check.
+    """
+    progress = None if on_progress is None else _Progress(on_progress)
+    faults: list[Fault] = []
+    # Asked before the store is looked at: a tenant that appears in between must not look gone.
+    seen = anchor.names() if anchor else set()
+    known = [tenant] if tenant is not None else _everyone(connector, faults)
+    if progress is not None:
+        for name in known:
+            with suppress(KeepwardError), connector.reading(name) as db:
+                progress.expect(db, name)
+    counts: dict[str, int] = dict.fromkeys(_COUNTED, 0)
+    if tenant is None:
+        try:
+            for row, detail in connector.check():
+                faults.append(Fault(check=row.split()[0].replace("sqlite_", ""), row=row, detail=detail))
+        except KeepwardError as fault:
+            faults.append(Fault(check="file", row="file", detail=str(fault)))
+        _run(connector, None, faults, lambda db: [("meta", lambda: _meta(db, sealer)), ("schema", lambda: _schema(db))])
+        here = set(map(hidden, known))
+        for name in sorted(seen - here):
+            detail = "a tenant this machine has seen is gone"
+            faults.append(Fault(check="anchor", row=f"anchor {name[:16]}", detail=detail))
+    tokens: dict[str, Document] = {}
+    with suppress(KeepwardError), connector.reading() as db:
+        tokens = {each.id: each for each in map(Document._make, db.run("all_tokens"))}
+    for name in known:
+        noted: Seen = (None, None)
+        try:
+            noted = (anchor.noted(name), anchor.noted(name, "beside")) if anchor else noted
+        except Tampered as fault:
+            faults.append(Fault(check="anchor", row=f"anchor {name}", detail=str(fault)))
+
+        def of_tenant(db: Session, name: str = name, noted: Seen = noted) -> list[_Section]:
+            watched: Any = db if progress is None else _Watched(db, progress)
+            return _Check(watched, sealer, name, counts, tokens).all(noted)
+
+        _run(connector, name, faults, of_tenant)
+    if progress is not None:
+        progress.end()
+    return counts, faults
+
+
+def _run(
+    connector: Connector, tenant: str | None, faults: list[Fault], sections: Callable[[Session], list[_Section]]
+) -> None:
+    """Run checks on one snapshot; see (3)."""
+    try:
+        with connector.reading(tenant) as db:
+            for title, section in sections(db):
+                try:
+                    faults += section()
+                except db.fault as fault:
+                    faults.append(Fault(check=title, row=title, detail=str(connector.explained(fault))))
+                except (KeepwardError, ValueError, TypeError, OverflowError) as fault:
+                    faults.append(Fault(check=title, row=title, detail=f"it cannot be read: {fault}"))
+    except KeepwardError as fault:
+        faults.append(Fault(check="file", row="file", detail=str(fault)))
+
+
+def _everyone(connector: Connector, faults: list[Fault]) -> list[str]:
+    names: set[str] = set()
+    for table in ("tenants", *TABLES):
+        try:
+            with connector.reading() as db:
+                names.update(str(row[0]) for row in db.execute(f"SELECT DISTINCT tenant FROM {table}"))
+        except KeepwardError as fault:
+            faults.append(Fault(check="file", row=table, detail=str(fault)))
+    return sorted(names)
+
+
+def _schema(db: Session) -> Iterator[Fault]:
+    """Yield where the record of migrations is not as released."""
+    ran = {row[0]: row[1:] for row in db.execute("SELECT number, name, sha256 FROM migrations")}
+    for step in load_migrations():
+        if ran.pop(step.number, None) != (step.name, step.sha256):
+            yield Fault(check="schema", row=f"migrations {step.number}", detail="it is not as released")
+    for number in sorted(ran):
+        yield Fault(check="schema", row=f"migrations {number}", detail="there is no such migration")
+
+
+def _meta(db: Session, sealer: Sealer) -> Iterator[Fault]:
+    """Yield what is wrong with the store's settings."""
+    held = dict(db.execute("SELECT name, value FROM meta").fetchall())
+    for name in sorted(name for name in held.keys() - _META if not name.startswith("carried_")):
+        yield Fault(check="meta", row=f"meta {name}", detail="there is no such setting")
+    if not held.get("store_id"):
+        yield Fault(check="meta", row="meta store_id", detail="the store has lost its id")
+    if held.get("sealed_by") != sealer.key_id:
+        yield Fault(check="meta", row="meta sealed_by", detail="it does not name the key of this machine")
+
+
+class _Check:
+    """The checks of one tenant on one snapshot."""
+
+    def __init__(
+        self, db: Session, sealer: Sealer, tenant: str, counts: dict[str, int], tokens: Mapping[str, Document]
+    ) -> None:
+        self._db = db
+        self._tokens = tokens
+        self._sealer = sealer
+        self._tenant = tenant
+        self._raw = tenant.encode()
+        self._counts = counts
+        #: Places of events that do not hold; None while that is not known.
+        self._broken: set[tuple[int, int]] | None = None
+        #: Sums of the records that are there, and what ``records`` finds out about features on its way.
+        self._held = State(tenant=tenant, head=Head(seq=0, hash=EMPTY_HASH))
+        self._features: list[Fault] = []
+        self._delivered = set[Row]()
+        self._due = {kind: _Rows() for kind in _COMPUTED}
+
+    def all(self, noted: Seen) -> list[_Section]:
+        """Return the checks, in order."""
+        db, tenant = self._db, self._tenant
+        return [
+            ("chain", self.chain),
+            ("erased", lambda: erasing.check(db, tenant)),
+            ("anchor", lambda: self.anchor(noted)),
+            ("versions", self.versions),
+            ("records", self.records),
+            ("computed", self.computed),
+            ("features", lambda: iter(self._features)),
+            ("seals", self.documents),
+            ("receipts", self.promised),
+            ("beside", lambda: tenants.check(db, self._sealer, tenant, self._held)),
+        ]
+
+    def _state(self) -> State:
+        """Return the tenant's row; nothing where it does not hold, which the chain's own check names."""
+        with suppress(Tampered):
+            return tenants.read(self._db, self._sealer, self._tenant)
+        return State(tenant=self._tenant, head=Head(seq=0, hash=EMPTY_HASH))
+
+    def chain(self) -> Iterator[Fault]:
+        """Every hash, commitment and seal of the journal."""
+        count = """SELECT (SELECT count(*) FROM commits WHERE tenant = ?),
+            (SELECT count(*) FROM events WHERE tenant = ?), (SELECT count(receipt) FROM commits WHERE tenant = ?)"""
+        found = self._db.execute(count, (self._tenant,) * 3).fetchone()
+        for name, number in zip(("commits", "events", "receipts"), found, strict=True):
+            self._counts[name] += number
+        broken: set[tuple[int, int]] = set()
+        yield from walk_chain(self._db, self._sealer, self._tenant, broken)
+        self._broken = broken
+
+    def anchor(self, noted: Seen) -> Iterator[Fault]:
+        """The store is not behind what this machine has seen, and on the same chain."""
+        state = self._state()
+        if wrong := tenants.against_noted(self._db, state, noted[0]):
+            yield Fault(check="anchor", row=f"tenants {self._tenant}", detail=wrong)
+        if wrong := tenants.sums_against_noted(self._sealer, state, noted[1]):
+            yield Fault(check="anchor", row=f"beside {self._tenant}", detail=wrong)
+
+    def versions(self) -> Iterator[Fault]:
+        """A memory's versions run from 1 without a gap, in journal order."""
+        for memory_id, version in self._db.run("misordered", tenant=self._tenant).fetchall():
+            row = f"events {self._tenant}/{memory_id}@{version}"
+            yield Fault(check="versions", row=row, detail="a version is missing before it")
+
+    def promised(self) -> Iterator[Fault]:
+        """What something else names is there."""
+        return _promised(self._db, self._tenant, self._state().restored, self._tokens, self._delivered)
+
+    def records(self) -> Iterator[Fault]:
+        """Records equal what the newest events say; what is computed from them is put aside for ``computed``."""
+        db, tenant = self._db, self._tenant
+        for *cells, newest, arrival, payload in db.stream("standing_rows", tenant=tenant):
+            row, features = with_features(tuple(cells))
+            self._counts["records"] += 1
+            self._held.turn_records(self._sealer, (), (row,))
+            self._check_features(row, features)
+            body = body_in(row.body)
+            wrong = self._flaw(row, newest, arrival, payload) if body is not None else "its content is damaged"
+            if wrong is not None or body is None:
+                yield Fault(check="records", row=f"records {tenant}/{row.id}", detail=str(wrong))
+                continue
+            for _, kind, *link in dict.fromkeys(link_rows(tenant, [body])):
+                self._due[kind].add(link)
+            if row.status == "active":
+                self._due["marks"].add_pairs(each[1:] for each in marks_of(tenant, row, features))
+        for (memory_id,) in db.run("unrecorded", tenant=tenant).fetchall():
+            yield Fault(check="records", row=f"records {tenant}/{memory_id}", detail="its record is missing")
+        for (memory_id,) in db.run("stray_features", tenant=tenant).fetchall():
+            detail = "no memory is at their version; `rebuild` removes them"
+            self._features.append(Fault(check="features", row=f"features {tenant}/{memory_id}", detail=detail))
+
+    def documents(self) -> Iterator[Fault]:
+        """Every document matches its seal; they are counted, and what contexts held is put aside for ``promised``."""
+        for document in map(Document._make, self._db.stream("all_documents", tenant=self._tenant)):
+            self._counts[document.kind] = self._counts.get(document.kind, 0) + 1
+            self._held.turn(self._sealer, document.kind, None, document.seal)
+            if not document.holds(self._sealer):
+                name = f"{document.kind} {self._tenant}/{document.id}"
+                yield Fault(check="seals", row=name, detail="its seal does not hold")
+            elif document.kind == "receipts":
+                self._delivered.update(deliveries_of(document))
+
+    def _flaw(self, row: RecordRow, newest: int | None, arrival: int | None, payload: bytes | None) -> str | None:
+        """Return what is wrong with a record, given what the journal says of its memory; see (4)."""
+        if not row.holds(self._sealer, self._tenant):
+            return "its record does not match its seal"
+        if row.version != newest:
+            return "a record is not the newest version"
+        if row.arrival != arrival or self._broken is None or divmod(row.position, WIDTH) in self._broken:
+            return "a record is out of place"
+        if row.body != payload:
+            return "a record differs from its event"
+        if not self._sealer.active:
+            due = record_row(self._sealer, self._tenant, row.position, row.arrival, decode_record(row.body), row.body)
+            return None if due == row._replace(seal=b"") else "a record's columns differ from its content"
+        return None
+
+    def _check_features(self, row: RecordRow, features: FeatureRow | None) -> None:
+        """Take up what is wrong with a memory's features."""
+        name = f"features {self._tenant}/{row.id}"
+        if features is None:
+            detail = "they are missing; `rebuild` makes them"
+            self._features.append(Fault(check="features", row=name, detail=detail))
+            return
+        self._counts["features"] += 1
+        if not features.holds(self._sealer, self._tenant):
+            self._features.append(Fault(check="seals", row=name, detail="its seal does not hold"))
+
+    def computed(self) -> Iterator[Fault]:
+        """What is computed from the records equals what is there."""
+        held = {kind: _Rows(self._due[kind].point) for kind in _COMPUTED}
+        held["marks"].add_pairs(self._db.stream("mark_rows", tenant=self._tenant))
+        for kind, *link in self._db.stream("link_rows", tenant=self._tenant):
+            held.setdefault(kind, _Rows(self._due["lineage"].point)).add(link)
+        for kind, rows in held.items():
+            self._counts[kind] = self._counts.get(kind, 0) + rows.count
+            due = self._due.get(kind)
+            if due is None or (due.count, due.value) != (rows.count, rows.value):
+                detail = "its rows are not those that the memories call for; `rebuild` writes them anew"
+                yield Fault(check=kind, row=f"{kind} {self._tenant}", detail=detail)
+
+
+def _promised(
+    db: Session, tenant: str, restored: int, tokens: Mapping[str, Document], due: set[Row]
+) -> Iterator[Fault]:
+    """Yield what is missing although something else names it: receipts of commits, blobs, tokens, deliveries.
+
+    ``restored``: up to this seq the commits came from an export, without receipts. ``tokens`` are those of all tenants,
+    ``due`` the rows that deliveries are to have.
+    """
+    receipts = {name for (name,) in db.run("document_ids", tenant=tenant, kind="receipts")}
+    for seq, payload in db.stream("commit_payloads", tenant=tenant):
+        try:
+            name = json.loads(payload).get("receipt") if seq > restored else None
+        except (ValueError, AttributeError):
+            continue  # The chain's own check names the commit.
+        if name is not None and name not in receipts:
+            yield Fault(check="receipts", row=f"receipts {tenant}/{name}", detail=f"commit {seq} names it")
+    known = {name for (name,) in db.run("document_ids", tenant=tenant, kind="blobs")}
+    for ref in sorted(refs_in(db, tenant) - known):
+        yield Fault(check="blobs", row=f"blobs {tenant}/{ref}", detail="a memory refers to it, and it is not known")
+    for row in db.run("documents_in", tenant=tenant, kind="receipts", state="token"):
+        yield from _check_token(Document._make(row), tokens)
+    query = "SELECT tenant, memory_id, version, receipt FROM deliveries WHERE tenant = ?"
+    held = {tuple(row) for row in db.execute(query, (tenant,))}
+    for detail, bent in (("the row is missing; `rebuild` writes it", due - held), ("no receipt says so", held - due)):
+        for row in sorted(bent):
+            yield Fault(check="deliveries", row=f"deliveries {row[0]}/{row[1]}@{row[2]}/{row[3]}", detail=detail)
+
+
+def _check_token(receipt: Document, tokens: Mapping[str, Document]) -> Iterator[Fault]:
+    """Compare a token with a receipt of making or revoking it: it is not gone, and does not hold again."""
+    try:
+        told = receipt.json()
+        name, revoked = str(told["token"]), str(told["action"]).startswith("revoked")
+        token = tokens.get(name)
+        row = f"tokens {receipt.tenant}/{name}"
+        if token is None:
+            yield Fault(check="tokens", row=row, detail="it is gone, and a receipt names it")
+        elif revoked and token.json()["revoked_at"] is None:
+            yield Fault(check="tokens", row=row, detail="a receipt says that it was revoked")
+    except (Tampered, KeyError, TypeError):
+        return  # The check of seals names the row.

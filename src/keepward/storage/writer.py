@@ -1,0 +1,322 @@
+"""What may be done inside one transaction, and all that may be asked on the state that it sees.
+
+Invariants
+(1) A commit is written only on the head it names and on the versions it was judged on.
+(2) A key has one active record. An expired occupant keeps its key until it is upserted, archived or retired.
+(3) Only a memory's final state in a commit reaches the records, so that keys may be handed on within one commit, in
+    any order.
+(4) The row of each tenant that anything was written for is written once, when the transaction ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from msgspec.structs import replace
+
+from keepward.core.commit import OWN, Commit, Head, Place, commit_hash, event_hash
+from keepward.core.memory import Record, Status
+from keepward.core.serialization import commitment, digest, encode_record
+from keepward.core.value import to_micros
+from keepward.errors import Conflict, InvalidInput, StaleVersion, Tampered
+from keepward.ports.store import Destruction, Features, Stage
+from keepward.storage import candidates
+from keepward.storage import tenant as tenants
+from keepward.storage.documents import KeptText, body_of
+from keepward.storage.erasing import NOTE, erased, named_places
+from keepward.storage.reads import Reader
+from keepward.storage.rows import (
+    WIDTH,
+    Body,
+    EventRow,
+    FeatureRow,
+    RecordRow,
+    feature_row,
+    listed,
+    marks_of,
+    record_row,
+    with_features,
+)
+from keepward.storage.seals import Sealer
+from keepward.storage.sql import Row, Session
+from keepward.storage.tenant import State
+from keepward.storage.uses import UseWrites
+
+_UNCLEAN = (
+    "content was erased, and its bytes may still lie in free pages or in the log of the file: close other readers "
+    "and open the store once more"
+)
+_GONE = "what was to be erased is gone already; plan anew"
+
+
+class Writer(UseWrites, Reader):
+    """One open transaction; ``meet`` holds a tenant against what this machine has seen of it, before it is used."""
+
+    def __init__(self, db: Session, sealer: Sealer, meet: Callable[[Session, State], None]) -> None:
+        self._db = db
+        self._sealer = sealer
+        self._meet = meet
+        self._states: dict[str, State] = {}
+        #: The tenant that the session shows.
+        self._inside: str | None = None
+        #: Tenants whose row has changed.
+        self._turned: set[str] = set()
+        #: Memories whose rows have changed, by tenant.
+        self._touched: dict[str, set[str]] = {}
+
+    @property
+    def session(self) -> Session:
+        """The session of this transaction, for what makes a tenant's rows anew."""
+        return self._db
+
+    def state(self, tenant: str) -> State:
+        """Return the row of a tenant, to be changed by this transaction."""
+        state = self._tenant_row(tenant)
+        self._turned.add(tenant)
+        return state
+
+    def _tenant_row(self, tenant: str) -> State:
+        if self._inside != tenant:
+            self._db.enter(tenant)
+            self._inside = tenant
+        state = self._states.get(tenant)
+        if state is None:
+            state = tenants.read(self._db, self._sealer, tenant)
+            self._meet(self._db, state)
+            self._states[tenant] = state
+        return state
+
+    @contextmanager
+    def _reading(self, tenant: str) -> Iterator[Session]:
+        self._tenant_row(tenant)
+        yield self._db
+
+    @contextmanager
+    def _everywhere(self) -> Iterator[Session]:
+        self._db.enter(None)
+        self._inside = None
+        yield self._db
+
+    def finish(self) -> dict[str, State]:
+        """Write the rows of tenants; return what is to be noted of them once the transaction is durable."""
+        for tenant, ids in sorted(self._touched.items()):
+            if self._tenant_row(tenant).searched:
+                candidates.refresh(self._db, self._sealer, tenant, ids)
+        for tenant in sorted(self._turned):
+            tenants.write(self._db, self._sealer, self._tenant_row(tenant))
+        return {tenant: self._states[tenant] for tenant in sorted(self._turned)}
+
+    def take_in(self, tenant: str) -> bool:
+        """Take a tenant's next memories into the tables of candidates; return whether these were the last."""
+        self._tenant_row(tenant).searched = True
+        return candidates.take_in(self._db, self._sealer, tenant)
+
+    def forget_candidates(self, tenant: str) -> None:
+        """Drop the tables of candidates of a tenant."""
+        state = self._tenant_row(tenant)
+        if state.searched:
+            candidates.forget(self._db, tenant)
+            state.searched = False
+
+    def append(self, tenant: str, stage: Stage) -> Commit:
+        """Write a commit with its events, records and features.
+
+        Raises:
+            StaleVersion: a base version has moved.
+            Conflict: a key is taken.
+            InvalidInput: salts or features are not one for each step, there are over a million steps, or the facts of
+                the receipt are not JSON.
+        """
+        steps = stage.steps
+        if len(stage.salts) != len(steps) + 1 or len(stage.features) != len(steps) or len(steps) >= WIDTH:
+            raise InvalidInput("a commit needs a salt of its own, and a salt and features for each of its steps")
+        state = self.state(tenant)
+        head = state.head
+        if stage.base:
+            self._check_base(tenant, stage)
+        seq, tenant_bytes = head.seq + 1, tenant.encode()
+        hashes, events, payloads = [], [], []
+        for n, (step, salt) in enumerate(zip(steps, stage.salts[1:], strict=True)):
+            record, payload = step.after, encode_record(step.after)
+            promise = commitment(salt, payload)
+            hashed = event_hash(n, step.op, record.id, record.version, promise)
+            seal = self._sealer.event(tenant_bytes, seq, n, hashed)
+            hashes.append(hashed)
+            payloads.append(payload)
+            events.append((tenant, *EventRow(seq, n, step.op, record.id, record.version, salt, payload, promise, seal)))
+        unhashed = Commit(
+            id=stage.commit_id,
+            tenant=tenant,
+            seq=seq,
+            at=stage.at,
+            kind=stage.kind,
+            actor_kind=stage.actor_kind,
+            prev=head.hash,
+            events_hash=digest("events", *hashes),
+            salt=stage.salts[0],
+            payload=stage.details.encode(),
+            hash=b"",
+        )
+        commit = replace(unhashed, hash=commit_hash(unhashed))
+        state.head = Head(seq=seq, hash=commit.hash)
+        told = None if stage.receipt is None else body_of(stage.receipt.as_dict() | {"head": state.head.name})
+        self._db.many("add_commit", [commit_row(commit, self._sealer, told)])
+        self._db.many("add_event", events)
+        self._project(tenant, seq, stage, payloads, state)
+        self._touched.setdefault(tenant, set()).update(step.after.id for step in steps)
+        return commit
+
+    def _check_base(self, tenant: str, stage: Stage) -> None:
+        ids = sorted({*stage.base, *(step.after.id for step in stage.steps)})
+        newest = dict(self._db.run("newest_versions", tenant=tenant, ids=listed(ids)).fetchall())
+        for memory_id, version in stage.base.items():
+            if newest.get(memory_id, 0) != version:
+                raise StaleVersion(f"memory {memory_id} has moved on; read it again and decide anew")
+        for step in stage.steps:
+            version = newest.get(step.after.id, 0) + 1
+            if step.after.version != version:
+                raise StaleVersion(f"memory {step.after.id} is not at the version this change follows")
+            newest[step.after.id] = version
+
+    def _project(self, tenant: str, seq: int, stage: Stage, payloads: Sequence[bytes], state: State) -> None:
+        final: dict[str, tuple[int, Record, Features | None]] = {}
+        arrivals: dict[str, int] = {}
+        for n, (step, computed) in enumerate(zip(stage.steps, stage.features, strict=True)):
+            earlier = final.get(step.after.id)
+            kept = computed if computed is not None or earlier is None else earlier[2]
+            final[step.after.id] = (n, step.after, kept)
+            if step.after.version == 1:
+                arrivals[step.after.id] = seq * WIDTH + n
+        known = [memory_id for memory_id in final if memory_id not in arrivals]
+        old: dict[str, tuple[RecordRow, FeatureRow | None]] = {}
+        if known:
+            ids = {"tenant": tenant, "ids": listed(known)}
+            arrivals |= dict(self._db.run("arrivals", ids).fetchall())
+            old = {row[0]: with_features(row) for row in self._db.run("profiles_by_id", ids).fetchall()}
+            self._db.many("drop_mark", [mark for each in old.values() for mark in marks_of(tenant, *each)])
+            self._db.run("drop_records", ids)
+            self._db.run("drop_links", ids)
+        rows: list[RecordRow] = []
+        kept_features: list[FeatureRow] = []
+        marks: list[Row] = []
+        for memory_id, (n, record, given) in final.items():
+            position = seq * WIDTH + n
+            row = record_row(self._sealer, tenant, position, arrivals[memory_id], record, payloads[n])
+            rows.append(row)
+            features: FeatureRow | None = None
+            before = old[memory_id][1] if memory_id in old else None
+            if given is not None:
+                features = feature_row(self._sealer, tenant, memory_id, record.version, given)
+            elif before is not None and before.holds(self._sealer, tenant):
+                features = before._replace(version=record.version).sealed(self._sealer, tenant)
+            if features is not None:
+                kept_features.append(features)
+            if row.status == Status.ACTIVE:
+                marks += marks_of(tenant, row, features)
+        self._db.many("add_record", [(tenant, *row) for row in rows])
+        self._db.many("put_features", [(tenant, *row) for row in kept_features])
+        self._db.many("add_link", link_rows(tenant, (record for _, record, _ in final.values())))
+        add_marks(self._db, marks)
+        state.turn_records(self._sealer, (row for row, _ in old.values()), rows)
+
+    def put_features(
+        self, tenant: str, features: Mapping[str, Features], versions: Mapping[str, int] | None = None
+    ) -> None:
+        """Replace the features of memories, by id; one whose newest version is not the named one is skipped."""
+        self.state(tenant)
+        self._touched.setdefault(tenant, set()).update(features)
+        dropped: list[Row] = []
+        changed: list[FeatureRow] = []
+        marks: list[Row] = []
+        rows = self._db.run("profiles_by_id", tenant=tenant, ids=listed(features)).fetchall()
+        for row, before in map(with_features, rows):
+            if versions is not None and versions.get(row.id) != row.version:
+                continue
+            fresh = feature_row(self._sealer, tenant, row.id, row.version, features[row.id])
+            dropped += marks_of(tenant, row, before)
+            changed.append(fresh)
+            if row.status == Status.ACTIVE:
+                marks += marks_of(tenant, row, fresh)
+        self._db.many("drop_mark", dropped)
+        self._db.many("put_features", [(tenant, *row) for row in changed])
+        add_marks(self._db, marks)
+
+    def destroy(self, tenant: str, what: Destruction) -> None:
+        """Destroy content, named by the commit that this transaction appended, and note that the file is unclean.
+
+        Raises:
+            Conflict: a place is not there, or is empty already.
+        """
+        self.put_features(tenant, {memory_id: Features(terms=b"") for memory_id in what.ids})
+        for item in what.proposals:
+            self.put(item)
+        for given in what.feedback:
+            self.put_feedback(given)
+        by_seq = self.state(tenant).head.seq
+        for seq, n in what.events:
+            if self._db.run("content_at", tenant=tenant, seq=seq, n=n).fetchone() is None:
+                raise Conflict(_GONE)
+        for seq, remains in what.details.items():
+            row = self._db.run("details_at", tenant=tenant, seq=seq).fetchone()
+            if row is None:
+                raise Conflict(_GONE)
+            self._put(erased(tenant, seq, by_seq, commitment(*row), remains.encode()), new=True)
+        self._db.many("erase_event", [(tenant, *place) for place in what.events])
+        self._db.many("erase_details", [(tenant, seq) for seq in what.details])
+        self.forget_uses(tenant, what.ids)
+        for kind, version in what.artefacts:
+            self.delete(KeptText, tenant, f"{kind}/{version}")
+        for receipt_id, body in what.receipts.items():
+            self.rewrite_receipt(tenant, receipt_id, body)
+        self._db.run("set_meta", name=NOTE, value=_UNCLEAN)
+
+    def settle(self) -> None:
+        """Take back the note that the file is unclean."""
+        self._db.run("drop_meta", name=NOTE)
+
+    def take_over(self, tenant: str, missing: Mapping[Place, bytes]) -> None:
+        """Write the erasures of a restored journal, given the places without content and their commitments.
+
+        Raises:
+            Tampered: content is missing that no later erasure names, or is there although one does.
+        """
+        named = named_places(self._db, tenant)
+        if missing.keys() != named.keys() or any(by <= place[0] for place, by in named.items()):
+            raise Tampered("the exported journal lacks content that no erasure names, or holds what was erased")
+        for seq, n in sorted(missing):
+            if n == OWN:
+                self._put(erased(tenant, seq, named[seq, n], missing[seq, n], None), new=True)
+
+
+def commit_row(commit: Commit, sealer: Sealer, receipt: bytes | None = None) -> Row:
+    return (
+        commit.tenant,
+        commit.seq,
+        commit.id,
+        to_micros(commit.at),
+        commit.kind,
+        commit.actor_kind,
+        commit.prev,
+        commit.events_hash,
+        None if commit.payload is None else commit.salt,
+        commit.payload,
+        commit.hash,
+        receipt,
+        sealer.commit(commit.tenant.encode(), commit.seq, commit.hash, receipt),
+    )
+
+
+def add_marks(db: Session, rows: Iterable[Row]) -> None:
+    """Write rows of ``marks``, in the order of the table, so that neighbours are written together."""
+    db.many("add_mark", sorted(rows))
+
+
+def link_rows(tenant: str, records: Iterable[Record | Body]) -> list[Row]:
+    """Return what records name: the memories they come from, their other names, their blobs."""
+    rows: list[Row] = []
+    for record in records:
+        rows += [(tenant, "lineage", parent, record.id) for parent in record.derived_from]
+        rows += [(tenant, "aliases", alias, record.id) for alias in record.aliases]
+        rows += [(tenant, "attachments", record.blob, record.id)] if record.blob is not None else []
+    return rows

@@ -1,0 +1,101 @@
+"""When a job is due: from its schedule, its last run and the clock alone."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from keepward.core.job import LEASE, RETRY, SCHEDULES, SKEW, JobRow, due_at, parse_schedule
+from keepward.core.policy import Policy
+from keepward.errors import InvalidInput
+from keepward.jobs.catalogue import CATALOGUE
+
+NOW = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
+
+
+def row(**fields) -> JobRow:
+    return JobRow(tenant="t", job="prune", **fields)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("1h", "every hour"),
+        ("90m", "every 90 minutes"),
+        ("2d", "every 2 days"),
+        ("90s", "every 90 seconds"),
+        ("03:00", "daily at 03:00 UTC"),
+        (" 23:59 ", "daily at 23:59 UTC"),
+    ],
+)
+def test_a_schedule_says_what_it_is(text, said):
+    assert str(parse_schedule(text)) == said
+
+
+def test_off_is_no_schedule():
+    assert parse_schedule("off") is None
+
+
+@pytest.mark.parametrize("text", ["", "3", "24:00", "3:00", "1s", "0h", "-1h", "soon", "03:00:00", "٣h"])
+def test_what_is_no_schedule_is_refused_with_what_would_be(text):
+    with pytest.raises(InvalidInput, match="such as 03:00"):
+        parse_schedule(text)
+
+
+def test_a_job_that_never_ran_is_due_now():
+    assert due_at(parse_schedule("03:00"), row(), NOW) == NOW
+
+
+def test_a_job_that_is_off_is_never_due():
+    assert due_at(None, row(last_at=NOW), NOW) is None
+
+
+def test_a_daily_job_is_due_at_its_time_of_day():
+    assert due_at(parse_schedule("03:00"), row(last_at=NOW), NOW) == datetime(2026, 3, 2, 3, 0, tzinfo=UTC)
+
+
+def test_a_daily_job_that_ran_at_its_very_time_is_due_a_day_later():
+    at = datetime(2026, 3, 1, 3, 0, tzinfo=UTC)
+    assert due_at(parse_schedule("03:00"), row(last_at=at), NOW) == at + timedelta(days=1)
+
+
+def test_a_daily_job_that_ran_before_its_time_is_due_on_the_same_day():
+    assert due_at(parse_schedule("17:00"), row(last_at=NOW), NOW) == datetime(2026, 3, 1, 17, 0, tzinfo=UTC)
+
+
+def test_a_failed_run_is_tried_again_before_its_schedule():
+    assert due_at(parse_schedule("03:00"), row(last_at=NOW, outcome="failed"), NOW) == NOW + RETRY
+
+
+def test_a_failed_run_of_a_frequent_job_keeps_to_its_schedule():
+    assert due_at(parse_schedule("5m"), row(last_at=NOW, outcome="failed"), NOW) == NOW + timedelta(minutes=5)
+
+
+def test_a_last_run_in_the_future_is_no_reason_to_wait_for_it():
+    assert due_at(parse_schedule("03:00"), row(last_at=NOW + timedelta(days=400)), NOW) == NOW
+
+
+def test_a_lease_holds_until_its_instant_and_no_longer():
+    held = row(holder="x", until=NOW + LEASE)
+    assert [held.held_at(NOW), held.held_at(NOW + LEASE)] == [True, False]
+
+
+def test_a_lease_that_reaches_further_than_a_lease_can_is_none():
+    assert not row(holder="x", until=NOW + LEASE + SKEW + timedelta(seconds=1)).held_at(NOW)
+
+
+def test_a_lease_and_a_run_of_a_server_whose_clock_is_ahead_count():
+    last = row(last_at=NOW + SKEW)
+    assert row(holder="x", until=NOW + SKEW + LEASE).held_at(NOW)
+    assert due_at(parse_schedule("1h"), last, NOW) == NOW + SKEW + timedelta(hours=1)
+
+
+def test_the_catalogue_is_what_policy_schedules():
+    assert [job.name for job in CATALOGUE] == list(SCHEDULES) == list(Policy().jobs)
+
+
+@pytest.mark.parametrize("jobs", [{"dance": "1h"}, {"prune": "sometimes"}])
+def test_a_policy_with_a_job_or_a_schedule_that_is_none_is_refused_by_its_key(jobs):
+    with pytest.raises(InvalidInput, match=r"policy\.jobs"):
+        Policy(jobs=jobs)

@@ -1,0 +1,21 @@
+"""Regular expressions are compiled when they are first used, and are then what `re` makes of them."""
+
+import re
+
+import pytest
+
+from keepward.core.patterns import regex
+
+
+def test_a_pattern_is_not_compiled_where_it_is_written():
+    assert regex("(").pattern == "("
+
+
+def test_a_mistake_is_told_of_at_the_first_use():
+    late = regex("(")
+    with pytest.raises(re.error):
+        late.search("text")
+
+
+def test_a_pattern_searches_as_one_of_re_does():
+    assert regex("B+", re.IGNORECASE).findall("abba b") == re.compile("B+", re.IGNORECASE).findall("abba b")

@@ -1,0 +1,35 @@
+"""Waiting proposals come back from JSON as they went in, and damaged ones do not."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from keepward.core.proposal import waiting_from_dict, waiting_to_dict
+from keepward.errors import Tampered
+from support.stages import Maker
+
+
+def _item():
+    make = Maker()
+    return make.waiting(
+        "ada", [make.record("grüß 茶"), make.record("two")], decided_by="operator:o", decided_at=make.now
+    )
+
+
+def test_a_proposal_comes_back_as_it_went_in():
+    assert waiting_from_dict(json.loads(json.dumps(waiting_to_dict(_item())))) == _item()
+
+
+@pytest.mark.parametrize("name", ["v", "steps", "proposer", "base", "created_at", "reasons"])
+def test_a_proposal_that_lacks_a_field_is_tampered(name):
+    fields = waiting_to_dict(_item())
+    del fields[name]
+    with pytest.raises(Tampered):
+        waiting_from_dict(fields)
+
+
+def test_a_proposal_of_another_schema_is_tampered():
+    with pytest.raises(Tampered):
+        waiting_from_dict(waiting_to_dict(_item()) | {"v": 2})

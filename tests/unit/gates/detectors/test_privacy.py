@@ -1,0 +1,152 @@
+"""Structured identifiers and their look-alikes."""
+
+from importlib import import_module
+
+import pytest
+
+from keepward.gates.detectors import pii
+from keepward.gates.detectors.tables import columns, listed, read
+
+FORMS = [columns(line, "name", "pattern", "example") for line in read("identifiers")["rules"].splitlines()]
+NUMBERS = [columns(line, "name", "number", "example", "labels") for line in read("identifiers")["numbers"].splitlines()]
+CHECKED = [row for row in NUMBERS if row["number"] != "any"]
+
+
+def names(text):
+    return {finding.detector for finding in pii.scan(text)}
+
+
+def invalid(row):
+    """The number of a line with one other character, the last one where that tells, for which its check does not hold."""
+    checks = [import_module(f"stdnum.{name}").is_valid for name in row["number"].split("|")]
+    number = row["example"]
+    places = range(len(number) - 1, -1, -1)
+    changed = (number[:at] + char + number[at + 1 :] for at in places for char in "0123456789ABCX")
+    return next(number for number in changed if not any(check(number) for check in checks))
+
+
+@pytest.mark.parametrize("row", FORMS, ids=lambda row: row["example"])
+def test_a_form_finds_its_example_and_passes_a_look_alike(row):
+    assert row["name"] in names(row["example"])
+    assert row["name"] not in names(row["not"])
+
+
+@pytest.mark.parametrize("row", NUMBERS, ids=lambda row: row["name"])
+def test_a_number_is_found_beside_each_of_its_labels(row):
+    labels = [label.replace("*", "") for label in listed(row["labels"]) if label != "-"]
+    assert [label for label in labels if not names(f"{label} {row['example']}")] == []
+
+
+@pytest.mark.parametrize("row", [row for row in NUMBERS if "shape" in row], ids=lambda row: row["name"])
+def test_a_number_of_a_telling_form_is_found_without_a_label(row):
+    # Two registers may share a form and a check.
+    assert names(f"the number is {row['example']}")
+
+
+@pytest.mark.parametrize("row", CHECKED, ids=lambda row: row["name"])
+def test_a_number_whose_check_digit_is_wrong_is_not_found(row):
+    label = listed(row["labels"])[0].strip("*-")
+    assert row["name"] not in names(f"{label} {invalid(row)}")
+
+
+@pytest.mark.parametrize("row", [row for row in NUMBERS if "likely" in row], ids=lambda row: row["name"])
+def test_a_label_without_a_number_yields_nothing(row):
+    assert [label for label in listed(row["labels"]) if names(f"{label.replace('*', '')} pending")] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SSN{}", "ssn_{}", "my_ssn: {}", '"ssn":"{}"', "employeeSSN={}", "userSsn: {}", "socialSecurityNumber: {}", "S.S.N. {}",
+        "SS# {}", "SS no. {}", "soc sec no. {}", "Soc. Sec. No.: {}", "SSN({})", "SSNs {}", "SSN field {}",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("number", ["536221234", "536-22-1234", "536.22.1234", "536 22 1234", "536 - 22 - 1234"])
+def test_a_social_security_number_is_found_beside_any_spelling_of_its_name(text, number):
+    given = text.format(number)
+    assert [given[f.start : f.end] for f in pii.scan(given)] == [number]
+
+
+@pytest.mark.parametrize("text", ["order 536-22-1234", "536-22-1234", "536.22.1234", "invoice 536-22-1234 is due"])
+def test_a_social_security_number_is_known_by_its_groups(text):
+    assert names(text) == {"us_ssn"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "version 536.22.1234", "v536.22.1234", "536.22.12345", "10.536.22.1234", "536-22-1234-5", "536-221-234",
+        "the classname 536221234", "assn 536221234", "536221234", "966-22-1234", "053-00-1234", "call 2026-11-27", "SS 536 seats",
+    ],
+)  # fmt: skip
+def test_a_number_in_other_groups_is_no_social_security_number(text):
+    assert "us_ssn" not in names(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "detector"),
+    [
+        ("IBAN DE89 3704 0044 0532 0130 00 please", "iban"),
+        ("card 4111 1111 1111 1111", "payment_card"),
+        ("SSN 536-22-1234", "us_ssn"),
+        ("mail jo.doe@example.org", "email"),
+        ("call +49 30 901820", "phone"),
+        ("phone: (212) 555-0187", "phone"),
+        ("passport C01234567", "passport"),
+        ("BSN 111222333", "nl_bsn"),
+        ("CPF 529.982.247-25", "br_cpf"),
+        ("PESEL 44051401359", "pl_pesel"),
+        ("身份证号 11010519491231002X", "cn_resident_id"),
+        ("NI number AB123456C", "gb_nino"),
+        ("client 84.117.45.12 logged in", "ip_address"),
+        ("client e9c2:ebd6:f910:9756:e60d:8392:df57:1297 logged in", "ip_address"),
+        ("SSN is 375 94 9669", "us_ssn"),
+        ("SSN is 375.94.9669", "us_ssn"),
+        ("SSN is 375949669", "us_ssn"),
+        ("my social is 375949669", "us_ssn"),
+        ("card 180059304240250", "payment_card"),
+        ("card number 584570583388", "payment_card"),
+        ("call 458-717-0057x225", "phone"),
+        ("call 001-381-896-1220x9832", "phone"),
+        ("passport E23905143", "passport"),
+        ("A22438749 is my passport number", "personal_number"),
+    ],
+)
+def test_an_identifier_is_found(text, detector):
+    assert [f.detector for f in pii.scan(text)] == [detector]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "order 123456789",
+        "at 1700000000123",
+        "v1.2.3.4 released",
+        "ISBN 978-3-16-148410-0",
+        "order 4111111111111111",
+        "IBAN DE88 3704 0044 0532 0130 00",
+        "card 4111 1111 1111 1112",
+        "git@github.com:acme/app.git",
+        "52.520008, 13.404954",
+        "listening on 192.168.1.7:8080",
+        "tracking number 1Z999AA10123456784",
+        "BSN 111222334",
+        "584570583388",
+        "social media post 375949669",
+        "the company 584570583388",
+        "salary run on 2019-03-10",
+        "MAC 3c:22:fb:9a:10:4e",
+    ],
+)
+def test_a_look_alike_yields_nothing(text):
+    assert pii.scan(text) == []
+
+
+def test_fullwidth_digits_count_as_digits():
+    assert [f.detector for f in pii.scan("card ４１１１１１１１１１１１１１１１")] == ["payment_card"]
+
+
+@pytest.mark.parametrize("domain", ["example.xn--p1ai", "a.b.c.d.e.f.g.h.org", "b" * 70 + ".org", "пример.рф"])
+def test_the_whole_of_an_address_is_taken_out(domain):
+    text = f"mail jo.doe@{domain} today"
+    assert [text[f.start : f.end] for f in pii.scan(text)] == [f"jo.doe@{domain}"]

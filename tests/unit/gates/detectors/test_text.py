@@ -1,0 +1,67 @@
+"""Normal forms and what reviewers see."""
+
+import pytest
+
+from keepward.gates.detectors.normalize import Text, odd_unicode, show_invisible
+
+
+def test_ascii_is_its_own_normal_form():
+    assert Text("plain text").normal.origin is None
+
+
+@pytest.mark.parametrize(
+    ("given", "plain"),
+    [
+        ("ig\u200bnore", "ignore"),
+        ("ｉｇｎｏｒｅ", "ignore"),
+        ("ignоrе", "ignore"),
+        ("𝐢𝐠𝐧𝐨𝐫𝐞", "ignore"),
+        ("contraseña", "contrasena"),
+        ("Привет, мир", "Привет, мир"),
+    ],
+)
+def test_disguised_letters_become_plain(given, plain):
+    assert Text(given).normal.text == plain
+
+
+def test_spans_map_back_over_deleted_characters():
+    form = Text("a ig\u200bnore b").normal
+    start = form.text.index("ignore")
+    assert form.span(start, start + 6) == (2, 9)
+
+
+def test_letters_set_apart_are_joined():
+    assert Text("so i g n o r e it").normal.collapsed().text == "so ignore it"
+
+
+def test_dropped_characters_keep_the_way_back():
+    tight = Text("ab cd").without(" ")
+    assert tight.span(1, 3) == (1, 4)
+
+
+def test_invisible_characters_are_shown_by_their_number():
+    assert show_invisible("a\u200bb\u202ec") == "a⟦U+200B⟧b⟦U+202E⟧c"
+
+
+def test_ordinary_text_is_shown_unchanged():
+    assert show_invisible("naïve 密码\n\tend") == "naïve 密码\n\tend"
+
+
+@pytest.mark.parametrize("text", ["a\ud800", "a\x00", "a\ufffe", "a\x07", "a\x9f", "\U0001ffff"])
+def test_odd_unicode_is_named(text):
+    assert str(odd_unicode(text)).startswith("U+")
+
+
+def test_ordinary_unicode_is_not_odd():
+    assert odd_unicode("naïve 密码 😀\r\n\t") is None
+
+
+def test_each_letter_of_a_percent_encoding_keeps_its_place():
+    plain = "für alle: grün \ufffd"
+    encoded = "%66%c3%bc%72%20%61%6c%6c%65%3a%20%67%72%c3%bc%6e%20%ff"
+    form = Text(encoded).unescaped
+    assert form is not None
+    assert form.text == plain
+    start = plain.index("grün")
+    first, last = form.span(start, start + 4)
+    assert encoded[first:last] == "%67%72%c3%bc%6e"

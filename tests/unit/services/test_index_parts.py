@@ -1,0 +1,105 @@
+"""A cold start takes memories in by parts: all are found, and no part is larger than it may be."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from keepward.ports.store import Profile
+from keepward.retrieval import tokenizer
+from keepward.retrieval.index import Allowed, Index, Query
+from keepward.services import index as engine
+
+
+def profile(n: int) -> Profile:
+    given = dict.fromkeys(Profile._fields) | {
+        "id": f"01920000-0000-7000-8000-{n:012x}",
+        "version": 1,
+        "touched": n,
+        "position": n,
+        "scope": "/",
+        "tier": "archival",
+        "kind": "fact",
+        "content_type": "text",
+        "tags": (),
+        "trust": 3,
+        "sensitive": False,
+        "importance": 0.5,
+        "confidence": 0.5,
+        "created_at": n,
+        "terms": tokenizer.pack(["tea"]),
+    }
+    return Profile(**given)
+
+
+class Store:
+    """What a cold start asks of a store: ten memories, of which the third is retired."""
+
+    def __init__(self) -> None:
+        self.broken_at: int | None = None
+        self.asked: list[int] = []
+
+    def head(self, tenant):
+        return SimpleNamespace(seq=1)
+
+    def profiles(self, tenant, *, after):
+        self.asked.append(after)
+        for n in range(after + 1, 11):
+            if n == self.broken_at:
+                raise OSError("the disk gave an error")
+            yield profile(n).id, None if n == 3 else profile(n)
+
+
+@pytest.fixture
+def store(monkeypatch) -> Store:
+    monkeypatch.setattr(engine, "_TOGETHER", 4)
+    return Store()
+
+
+def found(index: Index) -> set[str]:
+    query = Query(text="tea", terms=("tea",))
+    return {scored.id for scored in index.search(query, Allowed(scopes=None, now=0), 20)}
+
+
+def test_every_part_is_found(store):
+    index = engine.Indexes().level(store, "default")
+    assert found(index) == {profile(n).id for n in range(1, 11) if n != 3}
+
+
+def test_no_part_is_larger_than_it_may_be(store, monkeypatch):
+    sizes = []
+    apply = Index.apply
+    monkeypatch.setattr(
+        Index, "apply", lambda self, added, *rest: (sizes.append(len(added)), apply(self, added, *rest))
+    )
+    engine.Indexes().level(store, "default")
+    assert sizes == [3, 4, 2]
+
+
+def test_a_cold_start_that_fails_goes_on_where_it_stopped(store):
+    indexes = engine.Indexes()
+    store.broken_at = 7
+    with pytest.raises(OSError, match="disk"):
+        indexes.level(store, "default")
+    store.broken_at = None
+    assert found(indexes.level(store, "default")) == {profile(n).id for n in range(1, 11) if n != 3}
+    assert store.asked == [0, 4]
+
+
+def test_tenants_that_were_searched_longest_ago_leave_memory_and_are_read_anew(store):
+    one = engine.Indexes().level(store, "ada").nbytes
+    indexes = engine.Indexes(most_bytes=2 * one)
+    store.asked.clear()
+    for tenant in ("ada", "bob", "ada", "eve"):
+        indexes.level(store, tenant)
+    before = len(store.asked)
+    kept = [indexes.level(store, tenant) for tenant in ("ada", "eve")]
+    assert (before, len(store.asked), len(kept)) == (3, 3, 2)
+    assert found(indexes.level(store, "bob")) == found(kept[0])
+    assert len(store.asked) == 4
+
+
+def test_the_tenant_that_is_searched_stays_however_large_its_index(store):
+    indexes = engine.Indexes(most_bytes=1)
+    assert indexes.level(store, "ada") is indexes.level(store, "ada")
