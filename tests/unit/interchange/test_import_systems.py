@@ -120,17 +120,16 @@ def test_claudes_memory_projects_and_documents_come_along(mem, folder):
     } <= texts(mem)
 
 
-def test_the_graph_of_the_memory_server_is_read_back_by_the_same_tools(mem, folder):
-    from keepward.mcp import graph
-
+def test_an_import_keeps_every_entity_observation_and_relation(mem, folder):
     load(mem, folder / "memory.jsonl")
-    found = graph.read_graph.run(mem, {}).data
-    assert found["entities"][0] == {
-        "name": "Ana",
-        "entityType": "person",
-        "observations": ["Prefers tabs", "Lives in Lisbon"],
-    }
-    assert found["relations"] == [{"from": "Ana", "to": "Atlas", "relationType": "leads"}]
+    kept = sorted((each.category, each.text, each.metadata) for each in mem.find(within="/", limit=None))
+    assert kept == [
+        ("graph entity", "Ana (person)", {"name": "Ana", "type": "person"}),
+        ("graph entity", "Atlas (project)", {"name": "Atlas", "type": "project"}),
+        ("graph observation", "Ana: Lives in Lisbon", {"entity": "Ana", "named": True}),
+        ("graph observation", "Ana: Prefers tabs", {"entity": "Ana", "named": True}),
+        ("graph relation", "Ana leads Atlas", {"from": "Ana", "to": "Atlas", "type": "leads"}),
+    ]
 
 
 def test_an_agents_graph_waits_as_one_proposal(make_store, folder):
