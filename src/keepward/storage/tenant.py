@@ -11,7 +11,7 @@ Invariants
 (4) The head, and a digest of counts and sums, are noted outside the store: an older state of everything does not pass
     for the newest. What was noted is never ahead of the store.
 (5) Documents are counted by kind, records by tier and status: what a filter passes over because its row was edited or
-    is gone is missed all the same; see ``withheld.py``.
+    is gone is missed all the same; see ``integrity.py``.
 """
 
 from __future__ import annotations
