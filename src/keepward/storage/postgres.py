@@ -131,7 +131,9 @@ class Postgres:
             try:
                 yield session
                 if writes:
-                    self._own += session.commit(self._channel)
+                    taken = session.commit(self._channel)
+                    with self._lock:
+                        self._own += taken
                 else:
                     session.end()
             except BaseException:
