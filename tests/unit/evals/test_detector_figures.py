@@ -87,7 +87,7 @@ def test_no_blind_text_is_there_twice() -> None:
 
 
 def test_of_the_blind_texts_shares_alone_are_printed(capsys, monkeypatch) -> None:
-    monkeypatch.setattr(detectors, "scanner", lambda kind: lambda text: [])
+    monkeypatch.setattr(detectors, "SCANNERS", dict.fromkeys(detectors.SCANNERS, lambda text: []))
     detectors.main(["--only", "blind"])
     printed = capsys.readouterr().out
     assert "blind, secrets, told" in printed

@@ -55,6 +55,9 @@ _ROWS = (
     "0123456789abcdef0123456789abcdef",
     "qwertyuiopasdfghjklzxcvbnm",
 )
+_SIX_IN_A_ROW = frozenset(
+    way[start : start + 6] for row in _ROWS for way in (row, row[::-1]) for start in range(len(row) - 5)
+)
 #: Values that are read from elsewhere, or name what holds them.
 _READ = regex(
     r"(?:process\.env|import\.meta|Deno\.env|os\.|System\.|Rails\.|ENV\b|env\(|getenv|config\(|settings\.|secrets\.|vars?\."
@@ -182,7 +185,9 @@ def is_counted(value: str) -> bool:
     """Whether most characters follow the one before, in the alphabet or on a keyboard: ``0123456789abcdef``."""
     lowered, place, in_rows = value.lower(), 0, 0
     while place < len(lowered):
-        size = next((n for n in range(len(lowered) - place, 5, -1) if _in_a_row(lowered[place : place + n])), 0)
+        size = 0
+        if lowered[place : place + 6] in _SIX_IN_A_ROW:
+            size = next(n for n in range(len(lowered) - place, 5, -1) if _in_a_row(lowered[place : place + n]))
         in_rows += size
         place += size or 1
     return in_rows * 10 >= len(value) * 7
