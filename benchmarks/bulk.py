@@ -53,7 +53,7 @@ def run(sizes: tuple[int, ...] = (2_000, 10_000)) -> None:
             texts = made(size)
             with tempfile.TemporaryDirectory() as folder:
                 place = Path(folder)
-                with Memory.open(place / "storage.db", embedder=None, config_dir=place / "config") as memory:
+                with Memory.open(place / "store.db", embedder=None, config_dir=place / "config") as memory:
                     clock, work = time.perf_counter(), time.process_time()
                     memory.remember_many([{"text": text, "tier": "archival"} for text in texts], batch=BATCH)
                     clock, work = time.perf_counter() - clock, time.process_time() - work

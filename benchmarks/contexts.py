@@ -22,7 +22,7 @@ GOALS, COLD = {1_000: 3.0, 4_000: 15.0}, 0.6
 
 def _cold(folder: Path) -> float:
     """Return the median seconds of ``keepward recall`` from the shell, its bytecode compiled as an installer does."""
-    command = [sys.executable, "-m", "keepward", "recall", "an espresso machine", "--db", str(folder / "storage.db")]
+    command = [sys.executable, "-m", "keepward", "recall", "an espresso machine", "--db", str(folder / "store.db")]
     environment = os.environ | {"XDG_CONFIG_HOME": str(folder), "KEEPWARD_EMBEDDER": "hashed"}
     environment |= {"PYTHONPYCACHEPREFIX": str(folder / "bytecode"), "PYTHONDONTWRITEBYTECODE": ""}
     subprocess.run(command, env=environment, check=True, capture_output=True)
@@ -49,7 +49,7 @@ def run(sizes: tuple[int, ...] = (1_000, 10_000, 100_000)) -> None:
     asked = [" ".join(text.split()[:9]) for text in notes(2 * RUNS, seed=99)]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        with Memory.open(folder / "storage.db", embedder="hashed", config_dir=folder / "keepward") as memory:
+        with Memory.open(folder / "store.db", embedder="hashed", config_dir=folder / "keepward") as memory:
             texts = iter(notes(sizes[-1]))
             held = 0
             for size in sizes:

@@ -55,7 +55,7 @@ def run() -> None:
             place = Path(folder)
             policy = Policy(text_limit=dict.fromkeys(Tier, 8_000))
             with Memory.open(
-                place / "storage.db", embedder=embedder, policy=policy, config_dir=place / "config"
+                place / "store.db", embedder=embedder, policy=policy, config_dir=place / "config"
             ) as memory:
                 short = _work(lambda n, m=memory: m.remember(texts[n], tier="archival"), 60)
                 turns = [

@@ -39,7 +39,7 @@ def run(sizes: tuple[int, ...] = (1_000, 10_000, 100_000)) -> None:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             words = _words(folder, material.texts)
-            with Memory.open(folder / "storage.db", embedder=Looked(material), config_dir=folder / "config") as memory:
+            with Memory.open(folder / "store.db", embedder=Looked(material), config_dir=folder / "config") as memory:
                 memory.remember_many([{"text": text, "tier": "archival"} for text in material.texts], batch=2_000)
                 memory.recall(material.queries[0])
                 ours, scans, matches = [], [], []

@@ -31,7 +31,7 @@ def run(sizes: tuple[int, ...] = (100, 1_000, 10_000, 100_000)) -> None:
     with tempfile.TemporaryDirectory() as folder:
         floor = bare(Path(folder) / "floor.db")
         texts = iter(notes(sizes[-1] + RUNS * len(sizes) + 1_000))
-        with Memory.open(Path(folder) / "storage.db", embedder=None, config_dir=Path(folder) / "config") as mem:
+        with Memory.open(Path(folder) / "store.db", embedder=None, config_dir=Path(folder) / "config") as mem:
             held = 0
             for size in sizes:
                 missing = [{"text": next(texts), "tier": "archival"} for _ in range(size - held)]

@@ -28,7 +28,7 @@ def resident() -> float:
 
 def _fill(folder: Path, size: int) -> None:
     material = Material(size)
-    with Memory.open(folder / "storage.db", embedder=Looked(material), config_dir=folder / "config") as memory:
+    with Memory.open(folder / "store.db", embedder=Looked(material), config_dir=folder / "config") as memory:
         for start in range(0, size, 10_000):
             part = material.texts[start : start + 10_000]
             memory.remember_many([{"text": text, "tier": "archival"} for text in part], batch=2_000)
@@ -38,7 +38,7 @@ def _fill(folder: Path, size: int) -> None:
 def _ask(folder: Path) -> None:
     material = Material(1_000)
     empty = resident()
-    with Memory.open(folder / "storage.db", embedder=Looked(material), config_dir=folder / "config") as memory:
+    with Memory.open(folder / "store.db", embedder=Looked(material), config_dir=folder / "config") as memory:
         for query in material.queries[:5]:
             memory.recall(query)
         print(json.dumps({"resident": resident(), "before": empty}))
@@ -62,7 +62,7 @@ def run(sizes: tuple[int, ...] = (10_000, 100_000)) -> None:
             asked = _child("ask", folder, size)
             whole = sum(file.stat().st_size for file in folder.glob("store.db*")) / size
             rows.append([size, text, whole, whole - text, DISK, asked["resident"], RESIDENT])
-            with sqlite3.connect(folder / "storage.db") as store:
+            with sqlite3.connect(folder / "store.db") as store:
                 kept = store.execute("SELECT name, SUM(pgsize) FROM dbstat GROUP BY name ORDER BY 2 DESC LIMIT 9")
                 parts = [[name, taken / size] for name, taken in kept]
     table(

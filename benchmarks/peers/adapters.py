@@ -37,7 +37,7 @@ class _Keepward:
         from keepward import Actor, Memory
 
         self.memory = Memory.open(
-            folder / "storage.db",
+            folder / "store.db",
             embedder=Looked(material),
             actor=Actor.operator("bench"),
             config_dir=folder.parent / (folder.name + "-config"),
@@ -86,7 +86,7 @@ class _LangGraph:
     def open(self, folder: Path, index: Any) -> Any:
         from langgraph.store.sqlite import SqliteStore
 
-        connection = _loading().connect(folder / "storage.db", check_same_thread=False, isolation_level=None)
+        connection = _loading().connect(folder / "store.db", check_same_thread=False, isolation_level=None)
         store = SqliteStore(connection, index=index)
         store.setup()
         self.connection = connection
@@ -224,7 +224,7 @@ class _BareInsert:
 
     def __init__(self, folder: Path, material: Material) -> None:
         self.material = material
-        self.connection = sqlite3.connect(folder / "storage.db", isolation_level=None)
+        self.connection = sqlite3.connect(folder / "store.db", isolation_level=None)
         self.connection.execute("PRAGMA journal_mode=WAL")
         self.connection.execute("PRAGMA synchronous=FULL")
         self.connection.execute("CREATE VIRTUAL TABLE words USING fts5(body)")

@@ -187,10 +187,9 @@ def test_policy_says_how_long_a_decided_body_is_kept(opened, clock):
 
 #: Columns that can hold what somebody typed; erasing has to clean each of them.
 HOLDS = {
-    "commits.payload", "commits.receipt", "events.payload", "records.terms", "records.facts", "records.vectors",
-    "records.marks",
-    "records.digest", "records.trait", "records.key", "records.subject", "records.category", "records.tags",
-    "records.session", "records.job", "records.source", "links.name", "documents.id", "documents.refs", "documents.body",
+    "commits.payload", "commits.receipt", "events.payload", "records.key", "records.session", "records.body",
+    "features.digest", "features.marks", "features.trait", "features.terms", "features.vectors", "links.name",
+    "documents.id", "documents.refs", "documents.body",
 }  # fmt: skip
 #: Columns that hold ids, times, numbers, states, hashes, keys of other rows, or names of places and principals.
 NEVER = {
@@ -198,8 +197,9 @@ NEVER = {
     "deliveries": "tenant memory_id version receipt", "documents": "tenant kind state actor at until seal",
     "events": "tenant seq n op memory_id version salt payload_commit seal", "links": "tenant kind id",
     "marks": "tenant mark position", "meta": "name value", "migrations": "number name sha256",
-    "records": "tenant id version seq n position arrival status tier kind scope content_type sensitivity trust "
-    "importance created_at expires_at stability standing featured model units seal",
+    "features": "tenant id version model recipe units seal",
+    "records": "tenant id version position arrival status tier kind scope sensitivity trust created_at expires_at "
+    "standing seal",
     "tenants": "tenant seq hash restored writes tallies sums seal",
 }  # fmt: skip
 

@@ -30,7 +30,7 @@ from keepward import (
     Unauthorised,
 )
 from keepward.http import ServerOptions, create_app
-from keepward.mcp.blocks import block_tools
+from keepward.mcp.blocks import update_identity
 from keepward.mcp.profiles import profile
 
 KEY = "AK" + "IA" + "Q3EGKX7ZT2LM4N5P"
@@ -437,7 +437,6 @@ def test_a_client_and_a_tool_propose_and_the_owner_decides_over_the_network(
         assert agent.identity() == own.identity()
         owner.approve(item.id, digest=item.digest)
         assert (page.read_text(), len(agent.identity().editions)) == (SECOND, 2)
-    (tool,) = (each for each in block_tools() if each.name == "update_identity")
-    answer = tool.call(lyra, {"text": FIRST, "reason": "as before"})
+    answer = update_identity.call(lyra, {"text": FIRST, "reason": "as before"})
     assert answer.data["outcome"] == "quarantined"
     assert not any(each.name == "update_identity" for name in ("default", "readonly") for each in profile(name).tools)

@@ -159,7 +159,7 @@ def test_an_older_backup_that_comes_back_holds_nothing_of_it_and_does_not_refuse
     for end in ("", "-wal", "-shm"):
         (tmp_path / f"store.db{end}").unlink(missing_ok=True)
     Memory.restore_backup(
-        tmp_path / "copy.db", tmp_path / "storage.db", actor=Actor.operator("olga"), config_dir=tmp_path / "config"
+        tmp_path / "copy.db", tmp_path / "store.db", actor=Actor.operator("olga"), config_dir=tmp_path / "config"
     )
     with opened("store", actor=Actor.operator("olga")) as owner:
         assert owner.get(made.id).text == ""

@@ -350,7 +350,7 @@ def test_vectors_that_another_process_made_anew_are_used_by_the_next_recall(of_o
 
 def shell(folder: Path, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
     names = {**os.environ, "KEEPWARD_HOME": str(folder / "home"), "KEEPWARD_EMBEDDER": "hashed", **environ}
-    names.setdefault("KEEPWARD_DB", str(folder / "storage.db"))
+    names.setdefault("KEEPWARD_DB", str(folder / "store.db"))
     return subprocess.run(
         [sys.executable, "-m", "keepward", *arguments],
         env=names,
@@ -388,7 +388,7 @@ def test_a_command_that_reads_leaves_no_process(tmp_path: Path, monkeypatch: pyt
     left: list[Any] = []
     monkeypatch.setattr(cli_maintenance, "leave", left.append)
     monkeypatch.setenv("KEEPWARD_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("KEEPWARD_DB", str(tmp_path / "storage.db"))
+    monkeypatch.setenv("KEEPWARD_DB", str(tmp_path / "store.db"))
     monkeypatch.setenv("KEEPWARD_EMBEDDER", "none")
     monkeypatch.setenv("KEEPWARD_MAINTENANCE", "on")
     main(["remember", "The ferry leaves at six"])

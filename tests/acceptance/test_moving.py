@@ -56,8 +56,8 @@ def exported(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("exported")
     with Memory.open(folder / "m.db", config_dir=folder / "host", actor=Actor.operator("olga"), embedder=None) as mem:
         mem.remember("Ana prefers tabs", tier="archival")
-        export_key(mem, folder / "storage.key", WORDS, config_dir=folder / "host")
-    return folder / "storage.key"
+        export_key(mem, folder / "store.key", WORDS, config_dir=folder / "host")
+    return folder / "store.key"
 
 
 def texts(mem: Memory) -> list[str]:

@@ -41,7 +41,7 @@ def issued(opened: Callable[..., Memory], tmp_path: Path) -> Issued:
     with opened("store", actor=OWNER) as owner:
         owner.remember("The quay is closed on Mondays", tier="archival")
         made = owner.create_token("claude")
-    kept_aside(tmp_path / "storage.db", tmp_path / "before")
+    kept_aside(tmp_path / "store.db", tmp_path / "before")
     with opened("store", actor=OWNER) as owner:
         owner.revoke_token(made.token.id)
     return made
@@ -55,7 +55,7 @@ def test_a_revoked_token_opens_nothing(issued: Issued, opened: Callable[..., Mem
 def test_an_edited_row_does_not_make_it_hold_again(
     issued: Issued, opened: Callable[..., Memory], tmp_path: Path
 ) -> None:
-    tamper.unrevoke_tokens(tmp_path / "storage.db")
+    tamper.unrevoke_tokens(tmp_path / "store.db")
     with pytest.raises(Unauthorised):
         opened("store", token=issued.secret)
 
@@ -63,7 +63,7 @@ def test_an_edited_row_does_not_make_it_hold_again(
 def test_its_row_put_back_as_it_once_was_does_not_make_it_hold_again(
     issued: Issued, opened: Callable[..., Memory], tmp_path: Path
 ) -> None:
-    tamper.put_back_documents(tmp_path / "storage.db", "tokens", tmp_path / "before" / "storage.db")
+    tamper.put_back_documents(tmp_path / "store.db", "tokens", tmp_path / "before" / "store.db")
     with pytest.raises(Unauthorised):
         opened("store", token=issued.secret)
 
@@ -71,7 +71,7 @@ def test_its_row_put_back_as_it_once_was_does_not_make_it_hold_again(
 def test_an_older_copy_of_the_file_does_not_make_it_hold_again(
     issued: Issued, opened: Callable[..., Memory], tmp_path: Path
 ) -> None:
-    put_back(tmp_path / "storage.db", tmp_path / "before")
+    put_back(tmp_path / "store.db", tmp_path / "before")
     with pytest.raises((Unauthorised, Tampered)):
         opened("store", token=issued.secret)
 
@@ -79,7 +79,7 @@ def test_an_older_copy_of_the_file_does_not_make_it_hold_again(
 def test_an_older_copy_that_its_owner_accepts_does_not_make_it_hold_again(
     issued: Issued, opened: Callable[..., Memory], tmp_path: Path
 ) -> None:
-    put_back(tmp_path / "storage.db", tmp_path / "before")
+    put_back(tmp_path / "store.db", tmp_path / "before")
     with opened("store", actor=OWNER) as owner:
         owner.adopt(owner.plan_adopt().digest)
         assert [token.state(owner.now) for token in owner.tokens()] == ["revoked"]
@@ -94,10 +94,10 @@ def restored(opened: Callable[..., Memory], tmp_path: Path) -> tuple[Issued, int
         made = owner.create_token("claude")
         owner.backup(tmp_path / "copy.db")
         owner.revoke_token(made.token.id)
-    for each in files(tmp_path / "storage.db"):
+    for each in files(tmp_path / "store.db"):
         each.unlink(missing_ok=True)
     done = Memory.restore_backup(
-        tmp_path / "copy.db", tmp_path / "storage.db", actor=OWNER, config_dir=tmp_path / "config"
+        tmp_path / "copy.db", tmp_path / "store.db", actor=OWNER, config_dir=tmp_path / "config"
     )
     return made, done.revoked
 
@@ -133,9 +133,9 @@ def test_a_token_that_nobody_revoked_holds_in_a_backup_that_is_brought_back(
     with opened("store", actor=OWNER) as owner:
         made = owner.create_token("claude")
         owner.backup(tmp_path / "copy.db")
-    for each in files(tmp_path / "storage.db"):
+    for each in files(tmp_path / "store.db"):
         each.unlink(missing_ok=True)
-    Memory.restore_backup(tmp_path / "copy.db", tmp_path / "storage.db", actor=OWNER, config_dir=tmp_path / "config")
+    Memory.restore_backup(tmp_path / "copy.db", tmp_path / "store.db", actor=OWNER, config_dir=tmp_path / "config")
     with opened("store", token=made.secret) as bearer:
         assert bearer.actor.name == "claude"
 
@@ -170,6 +170,6 @@ def test_a_list_that_cannot_be_read_opens_nothing(
         raise PermissionError
 
     monkeypatch.setattr(FileErasures, "revoked", denied)
-    put_back(tmp_path / "storage.db", tmp_path / "before")
+    put_back(tmp_path / "store.db", tmp_path / "before")
     with pytest.raises((StoreUnavailable, Tampered)):
         opened("store", token=issued.secret)

@@ -28,7 +28,7 @@ sys.exit(main(sys.argv[1:]))
 
 
 def begun(folder: Path, *arguments: str, script: str | None = None) -> subprocess.Popen[str]:
-    names = {**os.environ, "KEEPWARD_HOME": str(folder / "home"), "KEEPWARD_DB": str(folder / "storage.db")}
+    names = {**os.environ, "KEEPWARD_HOME": str(folder / "home"), "KEEPWARD_DB": str(folder / "store.db")}
     names["KEEPWARD_EMBEDDER"] = "none"
     command = [sys.executable, *(["-m", "keepward"] if script is None else ["-c", script]), *arguments]
     return subprocess.Popen(
@@ -61,7 +61,7 @@ def test_waiting_for_another_process_is_told_once(
 
 def test_a_command_that_waits_says_so_on_stderr(tmp_path: Path) -> None:
     shell(tmp_path, "remember", "The ferry leaves at six")
-    with closing(sqlite3.connect(tmp_path / "storage.db", isolation_level=None, check_same_thread=False)) as other:
+    with closing(sqlite3.connect(tmp_path / "store.db", isolation_level=None, check_same_thread=False)) as other:
         other.execute("BEGIN IMMEDIATE")
         with begun(tmp_path, "remember", "Tea is served at nine") as waiting:
             told = waiting.stderr.readline() if waiting.stderr else ""
@@ -86,7 +86,7 @@ def test_an_open_store_is_read_on_a_full_disk(tmp_path: Path) -> None:
 import resource
 from keepward import Memory
 from keepward.errors import StoreUnavailable
-with Memory.open("storage.db", embedder=None) as memory:
+with Memory.open("store.db", embedder=None) as memory:
     memory.remember("The ferry leaves at six")
     hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
     resource.setrlimit(resource.RLIMIT_FSIZE, (1024, hard))

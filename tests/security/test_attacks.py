@@ -75,19 +75,19 @@ def test_an_attack_goes_through_without_its_gate(status, monkeypatch, gate, atta
 
 #: An attack, the functions that are its defence, and what a broken build has in their place.
 BROKEN = [
-    ("foreign_store", ["store.store.Store._admit"], lambda _: None),
+    ("foreign_store", ["storage.store.Store._admit"], lambda _: None),
     ("foreign_settings", ["accepted.is_accepted"], lambda *_: True),
-    ("bend_receipt", ["store.seals.Sealer.holds_row"], lambda *_: True),
-    ("read_below", [f"engine.{each}.reaches" for each in ("audit", "read", "view")], lambda *_: True),
+    ("bend_receipt", ["storage.seals.Sealer.holds_row"], lambda *_: True),
+    ("read_below", ["services.reader.Reader.sees"], lambda *_: True),
     ("borrow_voice", ["context.lines.origin"], lambda *_: None),
-    ("outlive_erasure", ["engine.erase._is_chosen"], lambda *_: False),
+    ("outlive_erasure", ["services.erase._is_chosen"], lambda *_: False),
     ("name_a_secret", ["verbs.arguments._no_secret"], lambda name: name),
-    ("drown_the_gates", ["engine.write.ill_formed"], lambda *_: ()),
-    ("flood_the_queue", ["engine.write._waiting_enough"], lambda *_: False),
-    ("approve_by_name", ["model.trust.Actor.could_be"], Actor.is_same),
-    ("confirm_from_a_page", ["engine.write._confirm"], lambda *_: None),
-    ("ask_for_sensitive", ["model.trust.Actor.able"], lambda *_: True),
-    ("consent_for_a_person", ["model.trust.Actor.able"], lambda *_: True),
+    ("drown_the_gates", ["services.write.ill_formed"], lambda *_: ()),
+    ("flood_the_queue", ["services.write._waiting_enough"], lambda *_: False),
+    ("approve_by_name", ["core.trust.Actor.could_be"], Actor.is_same),
+    ("confirm_from_a_page", ["services.write._confirm"], lambda *_: None),
+    ("ask_for_sensitive", ["core.trust.Actor.able"], lambda *_: True),
+    ("consent_for_a_person", ["core.trust.Actor.able"], lambda *_: True),
 ]
 
 

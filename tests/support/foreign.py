@@ -338,7 +338,7 @@ def written(folder: Path) -> None:
     zipped(folder / "openmemory.zip", {"memories.json": OPENMEMORY, "memories.jsonl.gz": b"\x1f\x8b"})
     (folder / "agent.af").write_text(json.dumps(LETTA))
     (folder / "zep.json").write_text(json.dumps(ZEP))
-    langgraph_store(folder / "storage.db", [("users.ana", "tabs", {"text": "Ana prefers tabs", "stars": 4}, None)])
+    langgraph_store(folder / "store.db", [("users.ana", "tabs", {"text": "Ana prefers tabs", "stars": 4}, None)])
     notes = {
         "basic-memory/coffee/Coffee Brewing.md": BASIC_MEMORY,
         "basic-memory/coffee/Bean Origins.md": "---\ntitle: Bean Origins\n---\n\nBeans grow between the tropics.\n",

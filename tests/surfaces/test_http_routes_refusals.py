@@ -237,9 +237,7 @@ def test_a_secret_is_in_no_file_and_in_no_answer_wherever_it_was_put(world, agen
 
 
 @pytest.mark.promise("Z6")
-@pytest.mark.parametrize(
-    "path", ["edit", "keys/berth", "items/batch", "drafts", "items/merge", "block", "compile", "bisect"]
-)
+@pytest.mark.parametrize("path", ["edit", "keys/berth", "items/batch", "items/merge", "block", "compile", "bisect"])
 def test_a_secret_in_a_body_that_cannot_be_read_is_not_repeated(world, agent, path):
     method = "PUT" if path.startswith("keys") else "POST"
     answer = agent.request(method, f"/memory/{path}", json={SECRET: SECRET, "reason": 1})

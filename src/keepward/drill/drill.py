@@ -16,11 +16,11 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from keepward.core.policy import Policy
+from keepward.core.value import Data
 from keepward.drill.attacks import ATTACKS, Attack, DrillStore
 from keepward.drill.target import DatabaseTarget, Target
 from keepward.errors import KeepwardError
@@ -30,8 +30,7 @@ from keepward.place import Database, Place
 Status = Literal["fired", "breached", "inconclusive"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DrillResult:
+class DrillResult(Data):
     """What became of one attack."""
 
     name: str

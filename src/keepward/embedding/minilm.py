@@ -106,7 +106,7 @@ class MiniLmEmbedder:
                 tokenizer = Tokenizer.from_file(str(self._folder / "tokenizer.json"))
                 tokenizer.no_padding()
                 tokenizer.enable_truncation(MAX_TOKENS)
-                self._opened = tokenizer, Network(read_weights(self._folder / "core.safetensors"))
+                self._opened = tokenizer, Network(read_weights(self._folder / "model.safetensors"))
             return self._opened
 
 
@@ -168,7 +168,7 @@ def _folder() -> Path | None:
     spec = find_spec(_PACKAGE)
     for place in (spec.submodule_search_locations or ()) if spec else ():
         folder = Path(place) / "model"
-        if (folder / "core.safetensors").is_file() and (folder / "tokenizer.json").is_file():
+        if (folder / "model.safetensors").is_file() and (folder / "tokenizer.json").is_file():
             return folder
     return None
 
@@ -181,5 +181,5 @@ def _digest(folder: Path) -> str:
             if line.startswith(name):
                 encoded = line[len(name) :].split(",")[0]
                 return urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)).hex()
-    with (folder / "core.safetensors").open("rb") as file:
+    with (folder / "model.safetensors").open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

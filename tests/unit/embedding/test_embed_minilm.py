@@ -66,7 +66,7 @@ def test_what_runs_the_model_leaves_no_identifier_and_no_file(tmp_path: Path) ->
 
 @pytest.mark.slow
 def test_the_graph_is_the_same_bytes_for_the_same_weights(plain: MiniLmEmbedder) -> None:
-    weights = read_weights(plain._folder / "core.safetensors")
+    weights = read_weights(plain._folder / "model.safetensors")
     assert blocks(weights) == blocks(weights)
 
 
@@ -84,7 +84,7 @@ def test_no_two_neighbours_of_a_matrix_add_up_to_more_than_sixteen_bits_hold(
         return constant(self, name, value)
 
     monkeypatch.setattr(graph._Graph, "constant", kept)
-    blocks(read_weights(plain._folder / "core.safetensors"))
+    blocks(read_weights(plain._folder / "model.safetensors"))
     assert max(found) * 255 < 2**15
 
 
@@ -173,7 +173,7 @@ def test_without_its_runtime_the_model_is_not_available(monkeypatch: pytest.Monk
 
 
 def test_a_file_of_another_format_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "core.safetensors"
+    path = tmp_path / "model.safetensors"
     path.write_bytes((4).to_bytes(8, "little") + b"{no}")
     with pytest.raises(ValueError, match="not a safetensors file"):
         read_weights(path)

@@ -20,7 +20,7 @@ FILES = {
     "openmemory.zip": "mem0",
     "agent.af": "letta",
     "zep.json": "zep",
-    "storage.db": "langgraph",
+    "store.db": "langgraph",
     "basic-memory": "markdown",
     "obsidian": "markdown",
     "memory": "markdown",
@@ -120,17 +120,16 @@ def test_claudes_memory_projects_and_documents_come_along(mem, folder):
     } <= texts(mem)
 
 
-def test_the_graph_of_the_memory_server_is_read_back_by_the_same_tools(mem, folder):
-    from keepward.mcp import graph
-
+def test_an_import_keeps_every_entity_observation_and_relation(mem, folder):
     load(mem, folder / "memory.jsonl")
-    found = graph.read_graph.run(mem, {}).data
-    assert found["entities"][0] == {
-        "name": "Ana",
-        "entityType": "person",
-        "observations": ["Prefers tabs", "Lives in Lisbon"],
-    }
-    assert found["relations"] == [{"from": "Ana", "to": "Atlas", "relationType": "leads"}]
+    kept = sorted((each.category, each.text, each.metadata) for each in mem.find(within="/", limit=None))
+    assert kept == [
+        ("graph entity", "Ana (person)", {"name": "Ana", "type": "person"}),
+        ("graph entity", "Atlas (project)", {"name": "Atlas", "type": "project"}),
+        ("graph observation", "Ana: Lives in Lisbon", {"entity": "Ana", "named": True}),
+        ("graph observation", "Ana: Prefers tabs", {"entity": "Ana", "named": True}),
+        ("graph relation", "Ana leads Atlas", {"from": "Ana", "to": "Atlas", "type": "leads"}),
+    ]
 
 
 def test_an_agents_graph_waits_as_one_proposal(make_store, folder):
@@ -140,19 +139,19 @@ def test_an_agents_graph_waits_as_one_proposal(make_store, folder):
 
 
 def test_an_item_of_a_langgraph_store_is_a_key_in_the_scope_of_its_namespace(mem, folder):
-    load(mem, folder / "storage.db")
+    load(mem, folder / "store.db")
     (item,) = mem.find(within="/", limit=None)
     assert (item.scope, item.key, item.metadata) == ("/users/ana", "tabs", {"text": "Ana prefers tabs", "stars": 4})
 
 
 def test_an_item_that_ran_out_is_left_out(mem, tmp_path):
     rows = [("a", "old", {"text": "gone"}, "2025-01-01 00:00:00+00:00"), ("a", "new", {"text": "stays"}, None)]
-    foreign.langgraph_store(tmp_path / "storage.db", rows)
-    assert load(mem, tmp_path / "storage.db").notes == ("left out: 1 items that ran out",)
+    foreign.langgraph_store(tmp_path / "store.db", rows)
+    assert load(mem, tmp_path / "store.db").notes == ("left out: 1 items that ran out",)
 
 
 def test_a_store_comes_in_from_a_stream_too(mem, folder):
-    with (folder / "storage.db").open("rb") as stream:
+    with (folder / "store.db").open("rb") as stream:
         assert load(mem, stream).committed == 1
 
 
@@ -278,7 +277,7 @@ def test_an_unpacked_export_is_read_as_the_archive_is(mem, folder, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "wrong"), [("chatgpt-export.zip", "mem0"), ("mem0.json", "letta"), ("storage.db", "zep")]
+    ("name", "wrong"), [("chatgpt-export.zip", "mem0"), ("mem0.json", "letta"), ("store.db", "zep")]
 )
 def test_a_wrong_format_is_named(mem, folder, name, wrong):
     with pytest.raises(InvalidInput, match=f"looks like {FILES[name]}, not {wrong}"):

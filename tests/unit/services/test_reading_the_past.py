@@ -16,7 +16,7 @@ from support.clock import SteppingClock
 @pytest.fixture
 def memory(tmp_path: Path) -> Iterator[Memory]:
     given: dict[str, Any] = {"embedder": None, "clock": SteppingClock(), "config_dir": tmp_path / "config"}
-    with Memory.open(tmp_path / "storage.db", **given) as opened:
+    with Memory.open(tmp_path / "store.db", **given) as opened:
         opened.remember("Ana drinks tea", tier="archival")
         opened.remember("Ben drinks coffee", tier="working")
         yield opened
