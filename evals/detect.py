@@ -20,21 +20,17 @@ from collections.abc import Callable, Iterable
 from typing import TextIO
 
 from evals.sets.case import Case
+from keepward.gates.detectors import injection, pii, secrets
 from keepward.gates.detectors.matcher import Finding
 
-KINDS = ("secrets", "privacy", "injection")
 Scan = Callable[[str], list[Finding]]
-
-
-def scanner(kind: str) -> Scan:
-    """The scan function of one kind."""
-    scan: Scan = importlib.import_module(f"keepward.gates.detectors.{kind}").scan
-    return scan
+SCANNERS: dict[str, Scan] = {"secrets": secrets.scan, "privacy": pii.scan, "injection": injection.scan}
+KINDS = tuple(SCANNERS)
 
 
 def answer(kind: str, lines: Iterable[str], out: TextIO, err: TextIO) -> int:
     """Answer every line; return the exit status."""
-    scan = scanner(kind)
+    scan = SCANNERS[kind]
     status = 0
     for number, line in enumerate(lines, start=1):
         if not line.strip():
@@ -56,7 +52,7 @@ def answer(kind: str, lines: Iterable[str], out: TextIO, err: TextIO) -> int:
 
 def selftest(kind: str, out: TextIO, *, show: str | None = None) -> None:
     """Print found or flagged shares a group and half, and the slowest text."""
-    scan = scanner(kind)
+    scan = SCANNERS[kind]
     cases: list[Case] = list(importlib.import_module(f"evals.sets.{kind}").cases())
     seen: dict[tuple[str, str], list[int]] = {}
     certain: dict[tuple[str, str], int] = {}

@@ -21,7 +21,7 @@ from itertools import product
 from pathlib import Path
 
 from evals import collections, worst
-from evals.detect import KINDS, scanner
+from evals.detect import KINDS, SCANNERS
 from evals.origin import CHANNELS, run
 from evals.placeholders import placeholder
 from evals.security import shown
@@ -52,7 +52,7 @@ def share(what: str, on: str, hits: Iterable[bool], goal: float, *, most: bool =
 def own(kind: str, what: str, groups: tuple[str, ...], goal: float, *, most: bool = False) -> Iterator[Figure]:
     """Yield the share of texts of our own in which something is found, by half."""
     cases: list[Case] = list(import_module(f"evals.sets.{kind}").cases())
-    flag = scanner(kind)
+    flag = SCANNERS[kind]
     for half, name in _HALVES.items():
         hits = (bool(flag(case.text)) for case in cases if case.half == half and case.group.startswith(groups))
         yield share(what, f"evals.sets.{kind}, {name}", hits, goal, most=most)
@@ -80,7 +80,7 @@ def injection(_: Path | None) -> Iterator[Figure]:
 def blind(_: Path | None) -> Iterator[Figure]:
     """Yield what is found in texts by five other hands, of the first by places; such a share has no goal."""
     for file, kind in product(_BY_OTHERS, KINDS):
-        flag = scanner(kind)
+        flag = SCANNERS[kind]
         flagged: dict[tuple[str, str], list[bool]] = {}
         for case in blind_cases(kind, file):
             places = "odd places, unread" if int(case.wording) % 2 else "even places, developed on"
@@ -93,7 +93,7 @@ def blind(_: Path | None) -> Iterator[Figure]:
 def varied(_: Path | None) -> Iterator[Figure]:
     """Yield what is found in notes of many wordings in seven languages, by half; such a share has no goal."""
     for kind in ("secrets", "injection"):
-        flag = scanner(kind)
+        flag = SCANNERS[kind]
         flagged: dict[tuple[str, str], list[bool]] = {}
         for case in blind_cases(kind, "varied"):
             flagged.setdefault((case.group, case.half), []).append(bool(flag(case.text)))
@@ -104,7 +104,7 @@ def varied(_: Path | None) -> Iterator[Figure]:
 def everyday(_: Path | None) -> Iterator[Figure]:
     """Yield how many notes of people and of coding agents are held for nothing, by half."""
     for kind, what in (("secrets", "secrets"), ("injection", "orders")):
-        flag = scanner(kind)
+        flag = SCANNERS[kind]
         for half, name in _HALVES.items():
             hits = (bool(flag(case.text)) for case in blind_cases(kind, "everyday") if case.half == half)
             yield share(f"everyday notes taken for {what}", name, hits, 1, most=True)
@@ -113,7 +113,7 @@ def everyday(_: Path | None) -> Iterator[Figure]:
 def rules(folder: Path | None) -> Iterator[Figure]:
     """Yield what is found of the examples of public rules: of all, of secrets, of secrets that are no placeholders."""
     found = list(collections.read(folder / "secrets")) if folder else []
-    flag = scanner("secrets")
+    flag = SCANNERS["secrets"]
     hits = [bool(flag(each.text)) for each in found]
     made_up = [placeholder(each.text) for each in found]
     counts: dict[str, Callable[[int], bool]] = {
@@ -137,7 +137,7 @@ def rules(folder: Path | None) -> Iterator[Figure]:
 def attacks(folder: Path | None) -> Iterator[Figure]:
     """Yield what is found of published attacks."""
     found = list(collections.read(folder / "attacks")) if folder else []
-    flag = scanner("injection")
+    flag = SCANNERS["injection"]
     for half in ("seen", "unread") if found else ():
         hits = (bool(flag(each.text)) for each in found if each.half == half)
         yield share("published attacks", f"{half} half", hits, 60)
@@ -149,7 +149,7 @@ def ordinary(folder: Path | None) -> Iterator[Figure]:
     """Yield what is flagged of ordinary texts of others."""
     found = list(collections.read(folder / "ordinary")) if folder else []
     for kind, what, goal in (("secrets", "secrets", 0.15), ("injection", "orders", 0.5)) if found else ():
-        flag = scanner(kind)
+        flag = SCANNERS[kind]
         for half in ("seen", "unread"):
             hits = (bool(flag(each.text)) for each in found if each.half == half)
             yield share(f"ordinary paragraphs taken for {what}", f"{half} half", hits, goal, most=True)

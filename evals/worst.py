@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import base64
-import importlib
 import importlib.resources
 import random
 import string
@@ -17,7 +16,7 @@ import sys
 import time
 from collections.abc import Iterator
 
-from evals.detect import KINDS
+from evals.detect import KINDS, SCANNERS
 from evals.sets.secrets import FORMATS, make
 from keepward.gates.detectors.secrets import parse_rule
 from keepward.gates.detectors.tables import columns, read
@@ -124,7 +123,7 @@ def texts(size: int) -> Iterator[tuple[str, str]]:
 
 def slowest(kind: str, size: int) -> list[tuple[float, str]]:
     """Return (milliseconds of CPU, name) of every text, slowest first."""
-    scan = importlib.import_module(f"keepward.gates.detectors.{kind}").scan
+    scan = SCANNERS[kind]
     scan("The crane is red")
     found = []
     for name, text in texts(size):

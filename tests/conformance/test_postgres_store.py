@@ -183,7 +183,7 @@ def test_a_transaction_whose_error_somebody_swallowed_is_not_acknowledged(databa
         with pytest.raises(StoreUnavailable, match="nothing was stored"), store.write() as writer:
             writer.append("ada", make.stage(make.record("second")))
             with suppress(psycopg.Error):
-                writer.session.execute("SELECT 1 FROM nowhere")
+                writer.session.execute("SELECT 1 FROM nowhere").fetchone()
         assert store.head("ada").seq == 1
 
 

@@ -216,17 +216,17 @@ OTHERWISE = "committed_description or learning_answers"
 
 
 @pytest.mark.slow
-def test_the_behaviour_of_http_is_the_same_of_three_servers_in_turn(database):
-    targets = sorted(str(each) for each in HERE.glob("test_http_routes_*.py"))
+@pytest.mark.parametrize("routes", sorted(HERE.glob("test_http_routes_*.py")), ids=lambda file: file.stem)
+def test_the_behaviour_of_http_is_the_same_of_three_servers_in_turn(database, routes):
     options = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-m", "not slow and not proof"]
     options += ["-k", f"not ({OTHERWISE})"]
     told = subprocess.run(
-        [*options, *targets],
+        [*options, routes],
         env={**os.environ, "KEEPWARD_TEST_DATABASE": database},
         cwd=HERE.parents[1],
         capture_output=True,
         text=True,
-        timeout=1800,
+        timeout=900,
         check=False,
     )
     assert told.returncode == 0, told.stdout[-3000:]

@@ -200,12 +200,16 @@ def edit_text(store: DrillStore) -> AttackResult:
     made = note(store.owner, f"Ships land at {WORD} pier.")
     ((_, events),) = store.owner.journal(after=made.commit.seq - 1)
     control = store.owner.get(made.records[0].id) == made.records[0] and store.owner.verify().ok
-    # A record holds the bytes of the event that wrote it last.
-    body, edit = events[0].payload or b"", "UPDATE records SET body = ? WHERE id = ?"
-    store.target.execute(edit, body.replace(b"pier", b"reef"), made.records[0].id)
+    payload = events[0].payload or b""
+
+    def edit(text: bytes) -> None:
+        for edited in ("UPDATE events SET payload = ? WHERE memory_id = ?", "UPDATE records SET body = ? WHERE id = ?"):
+            store.target.execute(edited, text, made.records[0].id)
+
+    edit(payload.replace(b"pier", b"reef"))
     with store.opened() as again:
         code, faults = refusal(again.get, made.records[0].id), again.verify().faults
-    store.target.execute(edit, body, made.records[0].id)
+    edit(payload)
     return AttackResult(bool(code and faults), control, f"reads refuse it ({code}), verify names the row")
 
 

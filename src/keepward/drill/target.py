@@ -104,7 +104,7 @@ class DatabaseTarget(Target):
         """Return the tables of the copy that outlive a crash."""
         return self._run(f"""
             SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace('{self._name}')
-               AND relkind IN ('r', 'p') AND NOT relispartition AND relpersistence = 'p'""")
+               AND relkind = 'r' AND relpersistence = 'p'""")
 
     def _run(self, statements: str, values: Any = None, *, at: str | None = None) -> list[Any]:
         import psycopg

@@ -131,7 +131,9 @@ class Postgres:
             try:
                 yield session
                 if writes:
-                    self._own += session.commit(self._channel)
+                    taken = session.commit(self._channel)
+                    with self._lock:
+                        self._own += taken
                 else:
                     session.end()
             except BaseException:
@@ -253,16 +255,7 @@ class Postgres:
 
     def blob_store(self) -> PostgresBlobs:
         """Return where the bytes of blobs are kept: beside the rows, since servers share no folder."""
-        return PostgresBlobs(self)
-
-    @contextmanager
-    def guarding(self, *, alone: bool) -> Iterator[None]:
-        """Hold the bytes of blobs against those that remove some, ``alone`` against those that add some as well."""
-        kind = "" if alone else "_shared"
-        with _connected(self._url) as connection:
-            connection.execute(f"SELECT pg_advisory_lock{kind}({_BLOBS})")
-            # The lock goes with the connection.
-            yield
+        return PostgresBlobs(self, self._url)
 
     def close(self) -> None:
         """Close every connection that is not lent; a second call does nothing."""
@@ -276,11 +269,17 @@ class Postgres:
 class PostgresBlobs:
     """Keeps bytes in a table, by place; see ``ports.world.BlobStore``."""
 
-    def __init__(self, database: Postgres) -> None:
-        self._database = database
+    def __init__(self, database: Postgres, url: str) -> None:
+        self._database, self._url = database, url
 
-    def holding(self, *, alone: bool = False) -> AbstractContextManager[None]:
-        return self._database.guarding(alone=alone)
+    @contextmanager
+    def holding(self, *, alone: bool = False) -> Iterator[None]:
+        """Hold the bytes against those that remove some, ``alone`` against those that add some as well."""
+        kind = "" if alone else "_shared"
+        with _connected(self._url) as connection:
+            connection.execute(f"SELECT pg_advisory_lock{kind}({_BLOBS})")
+            # The lock goes with the connection.
+            yield
 
     def keep(self, place: str, data: bytes) -> None:
         with self._database.writing() as db:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Iterable
 
 import psycopg
 from psycopg import errors
@@ -24,6 +23,10 @@ from keepward.storage.sql import Row, load_migrations, statements, text_of
 SERVER, VECTOR = 150_000, (0, 8)
 #: Lock of the making of a store.
 _MAKING = 0x4B454550
+#: Which rows a session sees; see (2).
+_SHOWN = """
+    tenant = (SELECT current_setting('keepward.tenant', true))
+    OR (SELECT current_setting('keepward.all', true)) = 'on'"""
 
 
 def tables() -> list[str]:
@@ -90,20 +93,15 @@ def _migrate(connection: psycopg.Connection[Row]) -> None:
     done = _number(connection) if holds(connection, "migrations") else 0
     for step in load_migrations():
         if step.number > done:
-            _make(connection, statements(step.sql))
+            _make(connection, step.sql)
             query = "INSERT INTO migrations (number, name, sha256) VALUES (%s, %s, %s)"
             connection.execute(query, (step.number, step.name, step.sha256))
     if not done:
         query = "INSERT INTO meta (name, value) VALUES ('store_id', %s), ('sealed_by', '')"
         connection.execute(query, (secrets.token_hex(16),))
-    if not holds(connection, "blob_bytes"):
-        query = """
-            SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
-             WHERE e.extname = 'vector'"""
+        query = "SELECT extnamespace::regnamespace::text FROM pg_extension WHERE extname = 'vector'"
         (schema,) = connection.execute(query).fetchone() or ("public",)
-        tables = text_of("postgres_tables.sql").replace("HALFVEC", f"{schema}.halfvec")
-        _make(connection, statements(tables))
-    if not holds(connection, "server_state"):
+        _make(connection, text_of("postgres_tables.sql").replace("HALFVEC", f"{schema}.halfvec"))
         connection.execute(TABLE)
 
 
@@ -118,32 +116,17 @@ def holds(connection: psycopg.Connection[Row], table: str) -> bool:
     return connection.execute("SELECT to_regclass(%s)", (table,)).fetchone() != (None,)
 
 
-def _make(connection: psycopg.Connection[Row], written: Iterable[str]) -> None:
-    """Run statements of a migration."""
-    for statement in written:
-        for each in guarded(statement):
-            connection.execute(each)
-
-
-def guarded(statement: str) -> list[str]:
-    """Return the statements that do for PostgreSQL what one does for SQLite.
+def _make(connection: psycopg.Connection[Row], written: str) -> None:
+    """Do for PostgreSQL what the statements of a migration do for SQLite.
 
     Text is in the order of its bytes, and tables of tenants have row-level security; see (2).
     """
-    text = re.sub(r"\s+STRICT(, WITHOUT ROWID)?$", "", statement.rstrip(";"))
-    text = re.sub(r"\bBLOB\b", "BYTEA", re.sub(r"\bINTEGER\b", "BIGINT", text))
-    text = re.sub(r"\bTEXT\b", 'TEXT COLLATE "C"', text)
-    match = re.match(r"CREATE TABLE (\w+)", text)
-    if match is None or match[1] in {"meta", "migrations"}:
-        return [text]
-    name = match[1]
-    shown = (
-        "tenant = (SELECT current_setting('keepward.tenant', true)) "
-        "OR (SELECT current_setting('keepward.all', true)) = 'on'"
-    )
-    return [
-        text,
-        f"ALTER TABLE {name} ENABLE ROW LEVEL SECURITY",
-        f"ALTER TABLE {name} FORCE ROW LEVEL SECURITY",
-        f"CREATE POLICY own ON {name} USING ({shown})",
-    ]
+    for statement in statements(written):
+        text = re.sub(r"\s+STRICT(, WITHOUT ROWID)?$", "", statement.rstrip(";"))
+        text = re.sub(r"\bBLOB\b", "BYTEA", re.sub(r"\bINTEGER\b", "BIGINT", text))
+        text = re.sub(r"\bTEXT\b", 'TEXT COLLATE "C"', text)
+        connection.execute(text)
+        match = re.match(r"CREATE TABLE (\w+)", text)
+        if match is not None and match[1] not in {"meta", "migrations"}:
+            connection.execute(f"ALTER TABLE {match[1]} ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY")
+            connection.execute(f"CREATE POLICY own ON {match[1]} USING ({_SHOWN})")

@@ -6,7 +6,7 @@ Invariants
     transaction is READ COMMITTED, so that what it reads after it got the lock is what the writer before it left.
 (3) A connection is never used on the other side of a fork: a transaction is the parent's.
 (4) Statements are sent through psycopg's pipeline: only a read of rows, and the end of the transaction, wait for the
-    server. An error is raised there, or at the end; a transaction with a failed statement never commits.
+    server. An error is raised there. After one the server skips all that is sent, the commit too.
 """
 
 from __future__ import annotations
@@ -110,8 +110,7 @@ class PostgresSession:
         """Begin with a statement once something is asked; a writer locks tenants of the store that ``lock`` names."""
         self._connection, self._begin, self._lock, self._patience = connection, begin, lock, patience
         self._pid, self._begun = os.getpid(), False
-        #: None outside of the pipeline, which ``_leave`` closes.
-        self._pipeline: psycopg.Pipeline | None = None
+        #: Leaves the pipeline: it waits for all statements that were sent.
         self._leave = ExitStack()
         #: The statement that shows a tenant, with its values, until it was sent.
         self._show: tuple[str, Sequence[Any]] | None = None
@@ -122,29 +121,22 @@ class PostgresSession:
         return self._ask(_named(name), named or values)
 
     def execute(self, text: str, values: Values = (), /) -> psycopg.Cursor[Row]:
-        """Run a statement that has no name; an error of it is raised here."""
-        cursor = self._ask(translated(text), values)
-        if self._pipeline is not None:
-            self._pipeline.sync()
-        return cursor
+        return self._ask(translated(text), values)
 
     def stream(self, name: str, **named: Any) -> Iterator[Row]:
-        """Yield the rows of a named statement, a page at a time; a cursor on the server takes no pipeline."""
-        connection = self._started()
-        self._leave_pipeline()
-        with connection.cursor(name=f"k{next(_names)}") as cursor:
-            cursor.itersize = _PAGE
-            cursor.execute(_named(name), named)
-            yield from cursor
+        """Yield the rows of a named statement, a page at a time; its cursor ends with the transaction."""
+        cursor, rows = f"k{next(_names)}", None
+        self._ask(f"DECLARE {cursor} NO SCROLL CURSOR FOR {_named(name)}", named, prepare=False)
+        while rows is None or len(rows) == _PAGE:
+            rows = self._ask(f"FETCH {_PAGE} FROM {cursor}", prepare=False).fetchall()
+            yield from rows
 
     def many(self, name: str, rows: Iterable[Sequence[Any]]) -> None:
         """Run a named statement once for each row, or once for all where it takes columns."""
         rows = list(rows)
         if name in _BY_COLUMN and rows:
             rows = [[list(column) for column in zip(*rows, strict=True)]]
-        if len(rows) == 1:
-            self._ask(_named(name), rows[0])
-        elif rows:
+        if rows:
             self._started().cursor().executemany(_named(name), rows)
 
     def enter(self, tenant: str | None) -> None:
@@ -163,44 +155,40 @@ class PostgresSession:
         self._show = query, shown
 
     def commit(self, channel: str) -> int:
-        """Commit, tell those that listen on a channel, and return how many transactions that took.
+        """Commit, tell those that listen on a channel, and return how many numbers of transactions the server gave.
 
         News are told in a transaction of their own: a notice takes a lock that all writers share until their
         transaction is on the disk. The commit stands, whatever becomes of them.
         """
         if not self._begun:
             return 0
+        self._show = None
+        numbered = self._ask("SELECT pg_current_xact_id_if_assigned() IS NOT NULL")
         ended = self._ask("COMMIT")
+        news: list[psycopg.Cursor[Row]] = []
+        fault: psycopg.Error | None = None
         try:
-            if self._tenants:
-                (named,) = self._tenants if len(self._tenants) == 1 else ("",)
-                self._ask("SELECT pg_notify(%s, %s)", (channel, named))
-            self._leave_pipeline()
-        except psycopg.Error:
-            if ended.statusmessage != "COMMIT":
-                raise
+            with self._leave:
+                if self._tenants:
+                    (named,) = self._tenants if len(self._tenants) == 1 else ("",)
+                    news.append(self._ask("SELECT pg_notify(%s, %s)", (channel, named)))
+        except psycopg.Error as error:
+            fault = error
         if ended.statusmessage != "COMMIT":
-            # The server answers the commit of a transaction of which a statement had failed by rolling back.
-            raise errors.InFailedSqlTransaction
-        return 2 if self._tenants else 1
+            # The server rolls back where it is to commit a transaction of which a statement has failed.
+            raise fault or errors.InFailedSqlTransaction
+        return (numbered.fetchone() == (True,)) + sum(each.statusmessage is not None for each in news)
 
     def end(self) -> None:
         """Roll the transaction back."""
         if self._pid != os.getpid():
             self._detach()
-            return
-        if self._begun:
-            for step in (lambda: self._connection.execute("ROLLBACK"), self._leave_pipeline):
-                with suppress(psycopg.Error):
-                    step()
-        if self._connection.info.transaction_status != TransactionStatus.IDLE:
-            # In an aborted pipeline the server skips a rollback too.
-            self._connection.execute("ROLLBACK")
-
-    def _leave_pipeline(self) -> None:
-        """Wait for all statements that were sent; what follows is sent one at a time."""
-        self._pipeline = None
-        self._leave.close()
+        elif self._begun:
+            with suppress(psycopg.Error), self._leave:
+                self._connection.execute("ROLLBACK")
+            if self._connection.info.transaction_status != TransactionStatus.IDLE:
+                # After an error the server skips a rollback too.
+                self._connection.execute("ROLLBACK")
 
     def _detach(self) -> None:
         """Point the descriptor of a child elsewhere: leaving the pipeline must not write to the parent's connection."""
@@ -208,8 +196,8 @@ class PostgresSession:
         os.dup2(null, self._connection.pgconn.socket)
         os.close(null)
 
-    def _ask(self, query: str, values: Values = ()) -> psycopg.Cursor[Row]:
-        return self._started().execute(query, values)
+    def _ask(self, query: str, values: Values = (), *, prepare: bool | None = None) -> psycopg.Cursor[Row]:
+        return self._started().execute(query, values, prepare=prepare)
 
     def _started(self) -> psycopg.Connection[Row]:
         """Return the connection, inside of the transaction and with the tenant shown."""
@@ -218,7 +206,7 @@ class PostgresSession:
             raise StoreUnavailable(REFUSED)
         if not self._begun:
             self._begun = True
-            self._pipeline = self._leave.enter_context(self._connection.pipeline())
+            self._leave.enter_context(self._connection.pipeline())
             self._connection.execute(self._begin)
         if self._show is not None:
             show, self._show = self._show, None

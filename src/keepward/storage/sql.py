@@ -46,9 +46,6 @@ Values: TypeAlias = Mapping[str, Any] | Sequence[Any]
 class Cursor(Protocol):
     """What a statement has found."""
 
-    @property
-    def rowcount(self) -> int: ...
-
     def fetchone(self) -> Any: ...
 
     def fetchall(self) -> list[Any]: ...
@@ -57,7 +54,7 @@ class Cursor(Protocol):
 
 
 class Session(Protocol):
-    """One transaction or snapshot of a backend."""
+    """One transaction or snapshot of a backend; what is wrong with a write may be raised by a later statement."""
 
     #: What the driver raises.
     fault: type[Exception]
@@ -73,7 +70,7 @@ class Session(Protocol):
         ...
 
     def many(self, name: str, rows: Iterable[Sequence[Any]]) -> object:
-        """Run a named statement once for each row; what is wrong with one may be raised by a later statement."""
+        """Run a named statement once for each row."""
         ...
 
     def execute(self, text: str, values: Values = (), /) -> Cursor:

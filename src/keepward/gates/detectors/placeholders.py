@@ -13,7 +13,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from keepward.core.patterns import regex
+from keepward.gates.detectors.checks import digits, high_entropy
 from keepward.gates.detectors.matcher import Finding
+from keepward.gates.detectors.normalize import occurs
 from keepward.gates.detectors.tables import listed
 
 #: Detectors of a place and not of a format: whatever is written there is found.
@@ -58,6 +60,16 @@ _READ = regex(
     r"(?:process\.env|import\.meta|Deno\.env|os\.|System\.|Rails\.|ENV\b|env\(|getenv|config\(|settings\.|secrets\.|vars?\."
     r"|self\.|this\.|req\.|request\.|[$%<{[(]).*"
 )
+#: A line of settings up to its value.
+_SETTING = regex(r"[ \t-]*[\w.]+[ \t]*[:=][ \t]*['\"]?\Z")
+#: What comes before a literal of code.
+_LITERAL = regex(r"(?:[=(\[{,]|\w['\"]?\s?:|=>)\s*['\"`]\Z")
+_TEST_CODE = (
+    r"\b(?:describe|context|it|test|specify)\(\s*['\"`]|\bdef test_|@pytest|@Test\b|func Test|\bexpect\(|\bassert"
+    r"|\bmock|\bpage\.(?:fill|getBy)|\bcy\.|Factory\b|\bfixtures?\b|\bseeds?\b|monkeypatch|testcontainers|\bt\.Run\("
+)
+_LETTERS = regex("[A-Za-z]{4}")
+_UNLEET = str.maketrans("0134579@$!", "oleastgasi")
 #: A piece of a key block's body.
 _BODY = regex(r"[A-Za-z0-9+/=]{16,}")
 _ESCAPES = regex(r"(?:\\[xuU]?[0-9A-Za-z]{1,8})+")
@@ -99,13 +111,22 @@ class _Sample:
         """Places of the marks that open and close blocks of code."""
         return [match.start() for match in _FENCE.finditer(self.text)]
 
+    @functools.cached_property
+    def is_test_code(self) -> bool:
+        """Whether the text holds the code of a test or of its data."""
+        return occurs(_TEST_CODE, self.text.encode("utf-8", "replace"))
+
     def before(self, start: int, size: int) -> str:
         """Return up to so many characters before a place."""
         return self.text[max(0, start - size) : start]
 
+    def line_before(self, start: int) -> str:
+        """Return the line up to a place, of a long line its last part."""
+        return self.before(start, _LINE).rpartition("\n")[2]
+
     def is_code(self, start: int) -> bool:
         """Whether a place is in a fenced block of code, or between backticks."""
-        line = self.before(start, _LINE).rpartition("\n")[2]
+        line = self.line_before(start)
         return bisect.bisect(self.fences, start - 1) % 2 == 1 or line.count("`") % 2 == 1
 
 
@@ -127,10 +148,13 @@ def _is_placeholder(sample: _Sample, finding: Finding) -> bool:
     if len(value) > _LONGEST or not (likely or finding.detector in _OF_A_PLACE):
         return False
     told = finding.detector == "told_secret"
-    code = not told or sample.is_code(start)
+    literal = _LITERAL.search(sample.before(start, _NEAR)) is not None
+    code = not told or literal or sample.is_code(start)
     if is_made_up(value.split("&", 1)[0]) or _READ.fullmatch(value):
-        return code
+        return code or _SETTING.match(sample.line_before(start)) is not None
     if likely and code and (is_counted(value) or _ESCAPES.fullmatch(value) or len(set(value)) == 1):
+        return True
+    if (finding.detector == "secret_assignment" or (told and literal)) and _is_test_value(sample, value):
         return True
     return told and (_is_digest(sample, start, value) or names_code(value) or sample.before(start, 3) == "```")
 
@@ -181,3 +205,10 @@ def _is_digest(sample: _Sample, start: int, value: str) -> bool:
 def names_code(value: str) -> bool:
     """Whether a value is a command or a digest: ``openssl rand -hex 32``, ``sha256:4bf5...``."""
     return any(pattern.fullmatch(value) for pattern in (_COMMAND, _DIGEST))
+
+
+def _is_test_value(sample: _Sample, value: str) -> bool:
+    """Whether somebody made up a value for a test: a short one with a word in it, in the code of a test."""
+    random = len(value) >= 16 and high_entropy(value) and digits(value) >= 3
+    short = len(value) <= 24 and not random
+    return short and sample.is_test_code and _LETTERS.search(value.translate(_UNLEET)) is not None

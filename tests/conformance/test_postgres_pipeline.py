@@ -1,0 +1,241 @@
+"""Statements that are sent without waiting for the answer lose nothing, and no error of one is lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from types import FrameType
+
+import pytest
+
+from keepward import Actor, Memory, StoreUnavailable
+from keepward.adapters.home import FileAnchor
+from keepward.adapters.world import RandomIds
+from keepward.errors import Conflict, NotAStore
+from keepward.storage.store import Store, open_store
+from keepward.storage.writer import Writer
+from support.stages import Maker
+
+pytestmark = pytest.mark.slow
+
+psycopg = pytest.importorskip("psycopg")
+
+from keepward.storage import postgres, postgres_session  # noqa: E402
+
+OTHERS = "FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
+
+
+@pytest.fixture
+def store(database: str, tmp_path: Path) -> Iterator[Store]:
+    with open_store(database, anchor=FileAnchor(tmp_path / "config")) as store:
+        yield store
+
+
+def append(writer: Writer, text: str, tenant: str = "ada", **fields: object) -> None:
+    make = Maker(RandomIds())
+    stage = make.stage(make.record(text, **fields))
+    writer.append(tenant, stage)
+    writer.put_receipt(make.receipt(tenant, stage.details.receipt))
+
+
+def put(store: Store, text: str, tenant: str = "ada") -> None:
+    with store.write() as writer:
+        append(writer, text, tenant)
+
+
+def end_connections(database: str) -> None:
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(f"SELECT pg_terminate_backend(pid, 5000) {OTHERS}".encode())
+
+
+def test_a_taken_key_is_a_conflict_although_more_was_sent(store: Store) -> None:
+    with store.write() as writer:
+        append(writer, "first", key="rule", scope="/")
+    with pytest.raises(Conflict, match="the key is taken"), store.write() as writer:
+        append(writer, "second", key="rule", scope="/")
+        append(writer, "third")
+        writer.settle()
+    assert (store.head("ada").seq, store.verify()[1]) == (1, [])
+
+
+def test_an_error_nobody_waited_for_is_raised_by_the_commit(store: Store) -> None:
+    put(store, "first")
+    with pytest.raises(NotAStore, match="does not hold the tables"), store.write() as writer:
+        append(writer, "second")
+        writer.session.execute("INSERT INTO nowhere VALUES (1)")
+    put(store, "second")
+    assert (store.head("ada").seq, store.verify()[1]) == (2, [])
+
+
+@pytest.mark.parametrize("sent", [0, 1, 2])
+def test_a_connection_that_ends_inside_a_write_stores_nothing(store: Store, database: str, sent: int) -> None:
+    put(store, "first")
+    with pytest.raises(StoreUnavailable, match="what was acknowledged is kept"), store.write() as writer:
+        writer.head("ada")
+        for n in range(sent):
+            append(writer, f"lost {n}")
+        end_connections(database)
+        append(writer, "lost too")
+    put(store, "second")
+    assert (store.head("ada").seq, store.verify()[1]) == (2, [])
+
+
+def test_a_connection_that_ends_inside_a_read_is_one_clear_error(
+    store: Store, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres_session, "_PAGE", 2)
+    for n in range(5):
+        put(store, f"note {n}")
+    profiles = store.profiles("ada", after=-1)
+    next(profiles)
+    end_connections(database)
+    with pytest.raises(StoreUnavailable, match="the database cannot be reached"):
+        list(profiles)
+    assert len(list(store.profiles("ada", after=-1))) == 5
+
+
+def test_pages_of_a_stream_are_read_between_writes(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postgres_session, "_PAGE", 2)
+    for n in range(5):
+        put(store, f"note {n}")
+    assert store.rebuild("ada") == 5
+    assert (len(list(store.profiles("ada", after=-1))), store.verify()[1]) == (5, [])
+
+
+def test_a_notice_that_fails_costs_no_commit(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(store, "first")
+    # Longer than a channel may be named.
+    monkeypatch.setattr(store._connector, "_channel", "x" * 64)
+    put(store, "second")
+    monkeypatch.undo()
+    put(store, "third")
+    assert (store.head("ada").seq, store.verify()[1]) == (3, [])
+
+
+def test_bytes_of_a_blob_that_are_not_kept_are_an_error_at_once(store: Store, database: str) -> None:
+    blobs = store.blob_store()
+    assert blobs is not None
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("ALTER TABLE blob_bytes ADD CONSTRAINT none CHECK (false) NOT VALID")
+        try:
+            with pytest.raises(Exception, match="refused"):
+                blobs.keep(f"{'0' * 16}/2026/01/01/{'0' * 64}", b"bytes")
+        finally:
+            connection.execute("ALTER TABLE blob_bytes DROP CONSTRAINT none")
+
+
+def test_who_waits_too_long_for_a_tenant_is_told_and_stores_nothing(
+    store: Store, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres, "BRIEF", 0.2)
+    put(store, "first")
+    with open_store(database, anchor=FileAnchor(tmp_path / "config")) as other, store.write() as writer:
+        writer.head("ada")
+        with ThreadPoolExecutor(1) as pool, pytest.raises(StoreUnavailable, match="another writes to the same tenant"):
+
+            def second() -> None:
+                with other.write(brief=True) as late:
+                    append(late, "late")
+
+            pool.submit(second).result(20)
+        append(writer, "second")
+    assert (store.head("ada").seq, store.verify()[1]) == (2, [])
+
+
+def test_who_is_interrupted_while_it_waits_can_write_afterwards(store: Store, database: str, tmp_path: Path) -> None:
+    def interrupt(_: int, __: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    put(store, "first")
+    with open_store(database, anchor=FileAnchor(tmp_path / "config")) as other:
+        with store.write() as writer:
+            writer.head("ada")
+            before = signal.signal(signal.SIGUSR1, interrupt)
+            main = threading.main_thread().ident
+            assert main is not None
+            timer = threading.Timer(0.5, signal.pthread_kill, (main, signal.SIGUSR1))
+            timer.start()
+            try:
+                with pytest.raises(KeyboardInterrupt):
+                    put(other, "late")
+            finally:
+                timer.join()
+                signal.signal(signal.SIGUSR1, before)
+            append(writer, "second")
+        put(other, "third")
+        assert (other.head("ada").seq, other.verify()[1]) == (3, [])
+
+
+def test_reads_of_what_servers_share_do_not_hide_a_change_by_another(store: Store, database: str) -> None:
+    connector = store._connector
+    put(store, "first")
+    before = connector.others()
+    for _ in range(3):
+        put(store, "more")
+        assert not connector.held(7)  # type: ignore[attr-defined]
+    connector._looked = -postgres.LOOK  # type: ignore[attr-defined]
+    assert connector.others() == before
+    for _ in range(4):
+        connector.held(7)  # type: ignore[attr-defined]
+    with psycopg.connect(database, autocommit=True) as connection:
+        for _ in range(4):
+            connection.execute("UPDATE records SET standing = standing")
+    connector._looked = -postgres.LOOK  # type: ignore[attr-defined]
+    assert connector.others() != before
+
+
+@pytest.mark.promise("T8")
+def test_what_was_acknowledged_outlives_a_crash_of_the_database(database: str, tmp_path: Path) -> None:
+    acknowledged: list[str] = []
+    failed: list[int] = []
+    done = threading.Event()
+
+    def write(writer: int) -> None:
+        tenant, n = f"t{writer}", 0
+        with Memory.open(
+            database, tenant=tenant, actor=Actor.operator("ana"), embedder=None, config_dir=tmp_path / "config"
+        ) as memory:
+            while not done.is_set():
+                n += 1
+                text = f"{tenant}: the ferry number {n} leaves the quay"
+                try:
+                    memory.remember(text)
+                    acknowledged.append(text)
+                except StoreUnavailable:
+                    failed.append(n)
+                    time.sleep(0.05)
+
+    def await_writes(count: int) -> None:
+        until, most = time.monotonic() + 60, len(acknowledged) + count
+        while len(acknowledged) < most and time.monotonic() < until:
+            time.sleep(0.01)
+
+    with ThreadPoolExecutor(3) as pool:
+        writers = [pool.submit(write, n) for n in range(3)]
+        try:
+            for _ in range(3):
+                await_writes(20)
+                with suppress(psycopg.Error), psycopg.connect(database, autocommit=True) as connection:
+                    ((pid,),) = connection.execute(f"SELECT pid {OTHERS} AND state <> 'idle' LIMIT 1".encode())
+                    os.kill(pid, signal.SIGKILL)
+            await_writes(20)
+        finally:
+            done.set()
+        for each in writers:
+            each.result(60)
+    found: list[str] = []
+    for n in range(3):
+        with Memory.open(
+            database, tenant=f"t{n}", actor=Actor.operator("ana"), embedder=None, config_dir=tmp_path / "config"
+        ) as memory:
+            found += [each.text for each in memory.find(limit=None)]
+            assert memory.verify().ok
+    assert set(acknowledged) - set(found) == set()
+    assert len(set(found) - set(acknowledged)) <= len(failed)
+    assert len(acknowledged) > 60
