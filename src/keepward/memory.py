@@ -248,9 +248,9 @@ class Memory(Use, Govern, Tools):
         Raises:
             Unauthorised: the token is unknown, expired or revoked, or gives no consent.
         """
+        from keepward.services.reader import GRANT
         from keepward.services.session import Session
         from keepward.services.tokens import recognise
-        from keepward.services.view import GRANT
 
         engine = self._shared.usable()
         known = recognise(engine, token)

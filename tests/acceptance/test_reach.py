@@ -1,4 +1,4 @@
-"""Reading by id obeys the scope as recall does: every verb, every route, every tool, for an agent that stands above.
+"""Reading by id obeys the scope as recall does: every verb, every route, every tool, for an agent above and one beside.
 
 The tables below are complete: a verb, a route or a tool that is in none of them fails this module.
 """
@@ -18,12 +18,12 @@ WORD = "Quillzephyr"
 
 
 class Stage:
-    """An agent at ``/``, and what another agent remembers at its own scope."""
+    """An agent at a scope, and what another agent remembers at its own."""
 
-    def __init__(self, owner: Memory) -> None:
+    def __init__(self, owner: Memory, scope: str = "/") -> None:
         self.owner = owner
         self.other = owner.acting_as(Actor.agent("orion")).at(scope="/agents/orion")
-        self.agent = owner.acting_as(Actor.agent("lyra"))
+        self.agent = owner.acting_as(Actor.agent("lyra")).at(scope=scope)
         made = self.other.remember(TEXT, tier="archival", key="keeper")
         self.id, self.commit, self.receipt = kept(made).id, made.commit.id, made.receipt.id  # type: ignore[union-attr]
         self.twin = kept(self.other.remember("The pier of Sagres is long", tier="archival")).id
@@ -35,6 +35,11 @@ class Stage:
 @pytest.fixture
 def stage(owner: Memory) -> Stage:
     return Stage(owner)
+
+
+@pytest.fixture(params=["/", "/agents/lyra"], ids=["above", "beside"])
+def apart(owner: Memory, request: pytest.FixtureRequest) -> Stage:
+    return Stage(owner, request.param)
 
 
 #: Every verb that takes the name of something: it answers that there is no such thing.
@@ -162,11 +167,11 @@ def test_every_verb_is_in_one_of_the_tables() -> None:
 
 
 @pytest.mark.parametrize("verb", sorted(BY_NAME))
-def test_a_verb_finds_nothing_of_another_agents_scope(stage: Stage, verb: str) -> None:
+def test_a_verb_finds_nothing_of_another_agents_scope(apart: Stage, verb: str) -> None:
     with pytest.raises(NotFound) as fault:
-        BY_NAME[verb](stage.agent, stage)
+        BY_NAME[verb](apart.agent, apart)
     assert WORD not in str(fault.value)
-    assert stage.owner.get(stage.id).version == 1
+    assert apart.owner.get(apart.id).version == 1
 
 
 @pytest.mark.parametrize("verb", sorted(BY_NAME))
@@ -180,11 +185,11 @@ def test_the_agent_that_stands_there_gets_an_answer(stage: Stage, verb: str) -> 
 
 
 @pytest.mark.parametrize("verb", sorted(SILENT))
-def test_a_verb_shows_nothing_of_another_agents_scope(stage: Stage, verb: str) -> None:
-    found = repr(SILENT[verb](stage.agent, stage))
+def test_a_verb_shows_nothing_of_another_agents_scope(apart: Stage, verb: str) -> None:
+    found = repr(SILENT[verb](apart.agent, apart))
     if verb != "remember_many":
         assert WORD not in found
-    assert stage.owner.get(stage.id).version == 1
+    assert apart.owner.get(apart.id).version == 1
 
 
 @pytest.mark.parametrize("verb", sorted(RIGHTS))

@@ -1,4 +1,7 @@
-"""Reading by id obeys the right to what is sensitive as recall does: every verb that names a memory or lists some."""
+"""Reading by id obeys the right to what is sensitive as recall does: every verb that names a memory or lists some.
+
+The tables below are complete: a verb that is in none of them fails this module.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import test_reach
 from outcomes import codes, kept
 
 from keepward import Actor, KeepwardError, Memory, NotFound, Replace, Unauthorised
@@ -31,7 +35,13 @@ class Stage:
         self.id, self.commit, self.receipt = kept(made).id, made.commit.id, made.receipt.id  # type: ignore[union-attr]
         kept(owner.revise(self.id, f"{TEXT} and Fridays", reason=f"said {WORD}"))
         self.own = kept(self.agent.remember("The bakery opens at six", tier="archival")).id
-        self.compiled = owner.context("Which doctor does Ana see?", include_sensitive=True).receipt.id
+        self.derived = kept(owner.remember("Doctors are at the pier", tier="archival", derived_from=[self.id])).id
+        kept(owner.revise(self.derived, sensitivity="normal", reason="no names"))
+        self.compiled, self.later = (
+            owner.context(f"Which doctor does Ana see{end}", include_sensitive=True).receipt.id for end in "?!"
+        )
+        held = self.agent.remember("Ana is well", tier="core", key="mission", evidence=[self.id])
+        self.proposal = held.item.id  # type: ignore[union-attr]
 
 
 @pytest.fixture
@@ -45,12 +55,15 @@ BY_NAME: dict[str, Callable[[Memory, Stage], Any]] = {
     "archive": lambda mem, at: mem.archive(at.id, reason="x"),
     "blame": lambda mem, at: mem.blame(at.id),
     "forget": lambda mem, at: mem.forget(at.id, reason="x"),
+    "draft": lambda mem, at: _drafted(mem, at),
+    "explain": lambda mem, at: mem.explain(at.compiled),
     "forget_many": lambda mem, at: mem.forget_many([at.id], reason="x"),
     "get": lambda mem, at: mem.get(at.id),
     "get by its key": lambda mem, at: mem.get("doctor"),
     "get by a part of its id": lambda mem, at: mem.get(at.id[:30]),
     "get of the past": lambda mem, at: mem.get(at.id, as_of=1),
     "history": lambda mem, at: mem.history(at.id),
+    "lineage": lambda mem, at: mem.lineage(at.id),
     "merge": lambda mem, at: mem.merge([at.own, at.id], reason="x"),
     "move": lambda mem, at: mem.move(at.id, scope="/", key="other", reason="x"),
     "promote": lambda mem, at: mem.promote(at.id, "Ana sees a doctor", reason="x"),
@@ -66,19 +79,70 @@ BY_NAME: dict[str, Callable[[Memory, Stage], Any]] = {
 }
 #: What answers, and tells no words of it.
 SILENT: dict[str, Callable[[Memory, Stage], Any]] = {
+    "activity": lambda mem, at: mem.activity(by="session"),
+    "add": lambda mem, at: mem.add([{"role": "user", "content": "I like tea", "id": at.id}], session=at.id),
+    "bisect": lambda mem, at: _tried(lambda: mem.bisect("Which doctor does Ana see?", contains="Fridays")),
+    "context": lambda mem, at: mem.context("Which doctor does Ana see?"),
+    "context of the past": lambda mem, at: mem.context("Which doctor does Ana see?", as_of=1),
+    "context_diff": lambda mem, at: mem.context_diff(at.compiled, at.later),
     "contradictions": lambda mem, at: mem.contradictions(),
     "diff": lambda mem, at: mem.diff(0),
     "diff between versions": lambda mem, at: mem.diff(1, 2),
+    "explain_recall": lambda mem, at: mem.explain_recall("Which doctor does Ana see?"),
+    "facets": lambda mem, at: mem.facets(include_ended=True),
+    "feedback": lambda mem, at: mem.feedback(at.compiled, used=[at.id]),
     "find": lambda mem, at: mem.find(limit=None, include_ended=True),
+    "find in the past": lambda mem, at: mem.find(limit=None, include_ended=True, as_of=1),
+    "identity": lambda mem, at: mem.identity(),
+    "lineage of what was made from it": lambda mem, at: mem.lineage(at.derived),
     "log": lambda mem, at: mem.log(),
     "merge_candidates": lambda mem, at: mem.merge_candidates(floor=0.0),
     "memory_block": lambda mem, at: mem.memory_block("Which doctor does Ana see?"),
+    "notices": lambda mem, at: mem.notices(),
     "pending": lambda mem, at: mem.pending(state=None),
+    "proposal": lambda mem, at: mem.proposal(at.proposal),
+    "queue": lambda mem, at: mem.queue(state="all"),
     "receipt": lambda mem, at: mem.receipt(at.receipt),
     "recall": lambda mem, at: mem.recall("Which doctor does Ana see?", floor=0),
+    "rollback": lambda mem, at: _tried(lambda: mem.rollback(at.commit)),
     "show": lambda mem, at: mem.show(at.commit),
     "snapshot": lambda mem, at: mem.snapshot(),
+    "sources": lambda mem, at: mem.sources(),
+    "status": lambda mem, at: mem.status(),
 }
+#: What takes a reviewer, who may not read what is sensitive either.
+REVIEWER: dict[str, Callable[[Memory, Stage], Any]] = {
+    "background": lambda mem, at: mem.background(at.proposal),
+    "contain": lambda mem, at: mem.contain(commit=at.commit),
+    "impact": lambda mem, at: mem.impact(commit=at.commit),
+    "preview": lambda mem, at: mem.preview("Which doctor does Ana see?"),
+    "receipts": lambda mem, at: mem.receipts(),
+}
+#: What reads no memory, or judges the identity alone.
+NEITHER = {*test_reach.NEITHER, *test_reach.RIGHTS, "update_identity", "remember_many"} - REVIEWER.keys()
+
+
+def _tried(call: Callable[[], Any]) -> str:
+    try:
+        return str(call())
+    except KeepwardError as fault:
+        return str(fault)
+
+
+def _drafted(mem: Memory, at: Stage) -> Any:
+    with mem.draft(reason="x") as draft:
+        draft.replace(at.id, "Nobody is ill")
+    return draft.outcome
+
+
+def test_every_verb_is_in_one_of_the_tables() -> None:
+    known = {verb.split()[0] for verb in (*BY_NAME, *SILENT, *REVIEWER)} | NEITHER
+    assert {name for name in dir(Memory) if not name.startswith("_")} - known == set()
+
+
+@pytest.mark.parametrize("verb", sorted(REVIEWER))
+def test_a_reviewer_without_the_right_reads_no_words(stage: Stage, verb: str) -> None:
+    assert WORD not in repr(REVIEWER[verb](stage.owner.acting_as(Actor.reviewer("rita")), stage))
 
 
 @pytest.mark.parametrize("verb", sorted(BY_NAME))

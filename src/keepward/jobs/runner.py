@@ -26,7 +26,7 @@ from keepward.core.journal import Contradiction, Contradictions
 from keepward.core.memory import Kind, Record, Status
 from keepward.core.proposal import Committed, Duplicate, Outcome, Quarantined, Refused, Waiting
 from keepward.core.query import Filter, check_limit
-from keepward.core.trust import Actor, ActorKind, Rights, visible_from
+from keepward.core.trust import Actor, ActorKind, Rights
 from keepward.core.value import unknown
 from keepward.errors import Conflict, InvalidInput, KeepwardError, NotFound
 from keepward.jobs.catalogue import CATALOGUE, Job, Tally
@@ -35,7 +35,6 @@ from keepward.services.commit import receipt_of
 from keepward.services.index import unembedded
 from keepward.services.read import find
 from keepward.services.session import Session
-from keepward.services.view import withholds
 from keepward.services.write import propose, propose_each
 
 logger = logging.getLogger(__name__)
@@ -364,9 +363,9 @@ def candidates(session: Session, *, floor: float, limit: int | None) -> list[Ali
     if not 0 <= floor <= 1:
         raise InvalidInput("a floor is a number from 0 to 1")
     check_limit(limit)
-    found = pairs(_planning(session, "consolidate"), floor=floor, scopes=visible_from(session.scope))
+    found = pairs(_planning(session, "consolidate"), floor=floor, scopes=session.reader.scopes)
     # A pair is of one sensitivity.
-    return [pair for pair in found if not withholds(session, pair.first)][:limit]
+    return [pair for pair in found if session.reader.reads(pair.first)][:limit]
 
 
 def contradictions(session: Session, filters: Filter, *, limit: int) -> Contradictions:

@@ -43,7 +43,6 @@ from keepward.ports.world import BlobStore
 from keepward.services.session import Engine, Session
 from keepward.services.traces import stone_of
 from keepward.services.unpack import unpacked
-from keepward.services.view import seen
 from keepward.storage.reads import Reader
 
 _GONE = "there is no blob by that name that this handle may read; check the name, the tenant and the scope"
@@ -106,8 +105,9 @@ def may_read(session: Session, kept: Kept) -> bool:
     if any(each.by(session.actor) for each in kept.puts):
         return True
     now = session.clock.now()
-    holders = session.store.records(session.tenant, session.store.blob_holders(session.tenant, kept.blob.ref)).records
-    if any(each.blob == kept.blob.ref and each.is_live(now) and seen(session, each) is each for each in holders):
+    # Of a memory whose words are hidden no reference is read.
+    holders = session.reader.records(session.store.blob_holders(session.tenant, kept.blob.ref)).records
+    if any(each.blob == kept.blob.ref and each.is_live(now) for each in holders):
         return True
     return session.actor.may_decide and kept.blob.ref in waiting_refs(session.store, session.tenant, now)
 

@@ -14,14 +14,15 @@ from typing import Any
 
 from keepward.core.browse import Activity, Count, Facets, Origins, Series, Sources
 from keepward.core.filters import Where, meets
-from keepward.core.memory import Record, Sensitivity, Status, as_read, importance_at
-from keepward.core.query import EVERYTHING, AsOf, Filter, Memories, check_limit, check_names
-from keepward.core.trust import Trust, visible_from
+from keepward.core.memory import Record, Status, as_read, importance_at
+from keepward.core.query import AsOf, Filter, Memories, check_limit, check_names
+from keepward.core.trust import Trust
 from keepward.core.value import chosen, from_micros, to_micros
 from keepward.errors import InvalidInput, Unauthorised
 from keepward.services.read import read_point
+from keepward.services.reader import GRANT
 from keepward.services.session import Session
-from keepward.services.view import GRANT, ids_of, notes_of, reaches, see_below, still_shown, unsound, withheld
+from keepward.services.view import ids_of, notes_of, unsound, withheld
 from keepward.storage.listing import COUNTED, ListedRow, Listing, Written, count_by
 
 #: What memories are counted by.
@@ -112,20 +113,11 @@ class _View:
                 chosen(name, value, known)
         self.session, self.selection = session, selection
         self.store, self.tenant = session.store, session.tenant
-        self.sensitive = selection.include_sensitive and session.actor.able("sensitive")
-        if within is not None:
-            see_below(session, within)
+        self.reader = session.reader.within(within)
+        self.sensitive = selection.include_sensitive and self.reader.may_ask_for_sensitive
         with self.store.together(self.tenant):
             self.at = read_point(session, selection.as_of)
-            self.visible = [
-                scope
-                for scope in self.store.scopes(self.tenant)
-                if (
-                    within in visible_from(scope)
-                    if within is not None
-                    else scope in visible_from(session.scope) or (selection.below and reaches(session, scope))
-                )
-            ]
+            self.visible = self.reader.scopes_with_memories(below=selection.below)
 
     def listing(self, any_of: Mapping[str, Sequence[str]], ids: Collection[str] | None = None) -> Listing:
         """Return the selection as the store takes it, with ``any_of`` in place of its own."""
@@ -158,12 +150,9 @@ class _View:
 
     def _past(self) -> _Rows:
         """Return what passed in an earlier state, newest arrival first."""
-        found = self.store.find(self.tenant, EVERYTHING, live_at=None, limit=None, as_of=self.at.seq)
-        records = [each for each in found.records if each.scope in self.visible]
-        if not self.sensitive:
-            # What is sensitive by now stays hidden in a state of before it was.
-            records = [each for each in still_shown(self.session, records) if each.sensitivity is Sensitivity.NORMAL]
-        passing = (each for each in records if self.selection.passed(each, self.at.now))
+        filters = Filter(scopes=(*self.visible, ""), include_sensitive=self.sensitive)
+        found = self.reader.find(filters, live_at=None, as_of=self.at.seq)
+        passing = (each for each in found.records if self.selection.passed(each, self.at.now))
         return [(_row_of(record, -n, self.at.now), record) for n, record in enumerate(passing)]
 
     def left_out(self, passing: int) -> tuple[str, ...]:
@@ -218,8 +207,8 @@ def window(
 
     ordered = sorted(rows, key=value, reverse=ascending is (sort in _NAMES))
     ids = [row.id for row, _ in ordered[offset : None if limit is None else offset + limit]]
-    found = session.store.records(session.tenant, ids, as_of=view.at.seq)
-    records = [as_read(record, view.at.now) for record in found.records if record.scope in view.visible]
+    found = view.reader.records(ids, as_of=view.at.seq)
+    records = [as_read(record, view.at.now) for record in found.records]
     gone, damaged = view.withheld(found.damaged)
     notes = (*view.left_out(len(rows)), *damaged)
     return Memories(records, withheld=gone, notes=notes, total=len(rows), head=view.at.head.name)
@@ -275,8 +264,7 @@ def elsewhere(session: Session) -> tuple[str, ...]:
 
     It is what ``facets`` would answer, and so nothing where the handle may not list what lies below.
     """
-    own = Filter(scopes=visible_from(session.scope), include_sensitive=True)
-    found = session.store.find(session.tenant, own, live_at=session.clock.now(), limit=1)
+    found = session.reader.find(Filter(scopes=(), include_sensitive=True), live_at=session.clock.now(), limit=1)
     if found.records or found.damaged:
         return ()
     try:

@@ -27,7 +27,7 @@ from keepward.core.commit import Reason
 from keepward.core.compiled import CompiledContext, Replayed
 from keepward.core.memory import Kind, Record, Sensitivity, Stability, Status, Tier
 from keepward.core.query import MOST_HITS, AsOf, Filter, Recall
-from keepward.core.trust import Trust, visible_from
+from keepward.core.trust import Trust
 from keepward.core.value import unknown
 from keepward.errors import InvalidInput
 from keepward.gates.content import scrub_private, scrub_secret
@@ -35,20 +35,15 @@ from keepward.ports.store import Withheld
 from keepward.services.commit import keep_read
 from keepward.services.features import tells_preference
 from keepward.services.read import ReadPoint, made_with, rank, read_point
-from keepward.services.review import proposals
+from keepward.services.reader import WITHHELD
 from keepward.services.screening import screen
 from keepward.services.session import Session, note_handed
 from keepward.services.status import core_of
 from keepward.services.view import (
     COMPILED,
-    WITHHELD,
-    ask_for_sensitive,
     ids_of,
     notes_of,
-    receipt_of_read,
     refuse_without_core,
-    see_readable,
-    still_shown,
     unsound,
     withheld,
 )
@@ -88,7 +83,8 @@ _COMPILERS: dict[Which, Callable[[Inputs], Compiled]] = {
 _FIXED: dict[str, tuple[Callable[[Record], bool], dict[str, Any]]] = {
     "pinned": (lambda each: each.stability is Stability.PERMANENT and each.tier is not Tier.CORE, {"permanent": True}),
     "state": (
-        lambda each: each.kind is Kind.STATE and each.key is not None and not each.pinned,
+        # Of a hidden one the key is hidden as well: it is named among the exclusions.
+        lambda each: each.kind is Kind.STATE and (each.key is not None or each.text == WITHHELD) and not each.pinned,
         {"keyed": True, "kinds": (Kind.STATE.value,)},
     ),
     "working": (
@@ -143,7 +139,7 @@ def context(session: Session, objective: str, *, which: Which = "context", **ask
 def compiled(session: Session, objective: str, which: Which, asked: ContextRequest) -> tuple[Gathered, Compiled]:
     """Compile a context and keep nothing of it; see ``context``."""
     if asked.include_sensitive:
-        ask_for_sensitive(session)
+        session.reader.check_sensitive()
     gathered = _gather(session, objective, asked)
     if which != "memory_block":
         refuse_without_core(gathered.withheld, asked.without)
@@ -170,7 +166,7 @@ def _gather(session: Session, objective: str, asked: ContextRequest) -> Gathered
     if asked.format not in FORMATS:
         raise InvalidInput(unknown("format", asked.format, list(FORMATS)))
     at = read_point(session, asked.as_of)
-    everything = Filter(scopes=visible_from(session.scope), include_sensitive=True)
+    everything = Filter(scopes=session.reader.scopes, include_sensitive=True)
     on = session.policy.enabled and session.policy.recall
     gathering = _Gathering(session=session, asked=asked, at=at, everything=everything)
     if on:
@@ -239,8 +235,9 @@ class _Gathering:
         with session.store.together(session.tenant):
             if self.at.seq is None:
                 blocks = core_of(session)
-                self.sections["core"], self.damaged_blocks = blocks.records, blocks.damaged
-                waiting = [each.id for each in proposals(session)]
+                self.sections["core"] = [session.reader.redacted(each) for each in blocks.records]
+                self.damaged_blocks = blocks.damaged
+                waiting = session.reader.pending_ids()
             else:
                 # A state of the past is folded from the journal: once, and not for each section.
                 past = self._find({})
@@ -255,10 +252,9 @@ class _Gathering:
 
     def _find(self, narrowed: dict[str, Any]) -> list[Record]:
         """Return the records that pass a filter and may be shown; note damaged ones."""
-        session, filters = self.session, replace(self.everything, **narrowed)
-        found = session.store.find(session.tenant, filters, live_at=None, limit=None, as_of=self.at.seq)
+        found = self.session.reader.find(replace(self.everything, **narrowed), live_at=None, as_of=self.at.seq)
         self.damaged.extend(found.damaged)
-        return found.records if self.at.seq is None else still_shown(session, found.records)
+        return found.records
 
     def _lasts(self, record: Record) -> bool:
         """Whether a record is active, or ended lately enough to be named among the exclusions."""
@@ -314,14 +310,11 @@ class _Gathering:
 
     def _read(self, ids: Sequence[str]) -> list[Record]:
         """Return the records of some memories that may be shown; note damaged ones and those left out."""
-        found = self.session.store.records(self.session.tenant, ids, as_of=self.at.seq)
+        found = self.session.reader.records(ids, as_of=self.at.seq)
         self.damaged.extend(found.damaged)
-        if self.at.seq is None:
-            return found.records
-        shown = still_shown(self.session, found.records)
-        if len(shown) < len(found.records):
+        if found.left_out:
             self.notes = (f"left out: {WITHHELD}",)
-        return shown
+        return found.records
 
     def _read_until_full(self, ids: Sequence[str]) -> dict[str, Record]:
         """Return memories by id, read in order until their texts take all the room."""
@@ -421,7 +414,7 @@ def replay(session: Session, receipt_id: str) -> Replayed:
     Raises:
         NotFound: no such compile receipt within reach.
     """
-    return render_again(receipt_of_read(session, receipt_id, COMPILED), *sources(session))
+    return render_again(session.reader.receipt_of_read(receipt_id, COMPILED), *sources(session))
 
 
 def sources(session: Session) -> tuple[Fetch, Artefact]:
@@ -430,12 +423,7 @@ def sources(session: Session) -> tuple[Fetch, Artefact]:
 
     def fetch(memory_id: str, version: int) -> Record | None:
         if memory_id not in versions:
-            steps = session.store.steps(session.tenant, memory_id)
-            if steps:
-                see_readable(session, steps[-1].after, own=False)
-            versions[memory_id] = {
-                step.after.version: step.after for step in steps if step.after.status is not Status.ERASED
-            }
+            versions[memory_id] = session.reader.contents(memory_id)
         return versions[memory_id].get(version)
 
     return fetch, lambda kind, version: session.store.artefact(session.tenant, kind, version)

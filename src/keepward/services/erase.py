@@ -65,7 +65,7 @@ from keepward.services.traces import (
     speaks,
     traces_of,
 )
-from keepward.services.view import WITHHELD, closure, fetch, items_of, withholds
+from keepward.services.view import closure, items_of
 from keepward.storage.documents import KeptText
 from keepward.storage.writer import Writer
 
@@ -236,7 +236,7 @@ def replay(session: Session, entries: Sequence[dict[str, Any]]) -> int:
     seen.events |= {place for place in cells if place[1] != OWN}
     seen.details = own | seen.details
     gathered.plan = body = _planned(session.tenant, gathered, gathered.plan)
-    _apply(session, gathered, bearer=None if ids else fetch(session, min(cells.values())), unmarked=allowed)
+    _apply(session, gathered, bearer=None if ids else session.reader.fetch(min(cells.values())), unmarked=allowed)
     return len(body.versions) + len(body.details) + len(queued)
 
 
@@ -409,7 +409,7 @@ def _citing_proposals(
 
 def _beginning(session: Session, record: Record) -> str:
     """Return what a plan shows of a memory: the first characters of its text, where the handle may read it."""
-    text = WITHHELD if withholds(session, record) else record.text
+    text = session.reader.redacted(record).text
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
 
 
@@ -439,7 +439,7 @@ def _selected(session: Session, chosen: Selection) -> tuple[set[str], set[str]]:
     for name in chosen.ids:
         item = session.store.documents(Waiting, session.tenant).get(name, prefix=True)
         if item is None:
-            record = fetch(session, name)
+            record = session.reader.fetch(name)
             found[record.id] = record
         elif item.steps:
             queued.add(name)

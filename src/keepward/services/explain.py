@@ -1,6 +1,6 @@
 """Explanations: what receipts say of contexts and reads, and why a context holds what it holds.
 
-Nothing is kept of what is compiled here, and it counts as no use. `view` says what a caller may see.
+Nothing is kept of what is compiled here, and it counts as no use. `reader` says what a caller may see.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from keepward.context.render import pieces
 from keepward.context.render import replay as render_again
-from keepward.core.commit import ReceiptLine, ReceiptPage, Step
+from keepward.core.commit import ReceiptLine, ReceiptPage
 from keepward.core.compiled import Considered, Explanation, Part, Share
 from keepward.core.journal import Bisection, CommitView, ContextDifference, ContextItem
 from keepward.core.memory import Status
@@ -23,16 +23,7 @@ from keepward.services.contexts import ContextRequest, compiled, held_in, source
 from keepward.services.reranker import reranker_status
 from keepward.services.review import pending
 from keepward.services.session import Session, note_handed
-from keepward.services.view import (
-    COMPILED,
-    commit_of,
-    oversees,
-    readable,
-    receipt_of_read,
-    veiled,
-    visible,
-    withholds,
-)
+from keepward.services.view import COMPILED
 
 if TYPE_CHECKING:
     from keepward.context.render import Artefact, Fetch
@@ -89,7 +80,7 @@ def bisect(
             high = middle
         else:
             low = middle
-    view = readable(session, commit_of(session, str(high)))
+    view = session.reader.commit(str(high))
     return Bisection(commit=view, compiled=len(texts), before=texts[low], after=texts[high])
 
 
@@ -99,12 +90,7 @@ def receipt(session: Session, receipt_id: str) -> dict[str, Any]:
     Raises:
         NotFound: no such receipt within reach.
     """
-    stored = session.store.receipt(session.tenant, receipt_id)
-    view = session.store.commit(session.tenant, stored["commit"]) if stored and "commit" in stored else None
-    view = view and readable(session, view)
-    scope = (stored or {}).get("inputs", {}).get("scope", session.scope)
-    if stored is None or (view and not view.steps) or not oversees(session, scope):
-        raise NotFound("there is no receipt by that id in this tenant")
+    stored, view = session.reader.receipt(receipt_id)
     if view is None:
         return stored
     return {
@@ -146,13 +132,11 @@ def receipts(
         InvalidInput: a limit below 1.
         Unauthorised: they span every scope of the tenant, and take a reviewer or the owner.
     """
-    if not session.actor.may_decide:
-        raise Unauthorised("a list of receipts spans every scope; it takes a reviewer or the owner")
     check_limit(limit)
     found: list[ReceiptLine] = []
     wanted = (objective or "").casefold()
     for _ in range(MAX_RECEIPTS_READ // _RECEIPTS_AT_ONCE):
-        page = session.store.receipts_before(session.tenant, before, limit=_RECEIPTS_AT_ONCE)
+        page = session.reader.receipts_before(before, limit=_RECEIPTS_AT_ONCE)
         for each in page:
             before, line = each["id"], _line(each)
             if (
@@ -195,7 +179,7 @@ def context_diff(session: Session, first: str, second: str) -> ContextDifference
     Raises:
         NotFound: one of them is not a compile receipt within reach.
     """
-    a, b = (receipt_of_read(session, name, COMPILED) for name in (first, second))
+    a, b = (session.reader.receipt_of_read(name, COMPILED) for name in (first, second))
     before, after = (
         {item["id"]: (item["version"], part["name"]) for part in each["sections"] for item in part["items"]}
         for each in (a, b)
@@ -206,14 +190,10 @@ def context_diff(session: Session, first: str, second: str) -> ContextDifference
         *(("changed", name) for name in sorted(before.keys() & after.keys()) if before[name][0] != after[name][0]),
     ]
     low, high = sorted(int(each["inputs"]["head"].split(":")[0]) for each in (a, b))
-    histories = session.store.histories(session.tenant, [name for _, name in names])
+    commits = session.reader.commits_changing([name for _, name in names], _LINE_FIELDS, after=low, until=high)
     items = []
     for change, name in names:
-        touched = [
-            readable(session, view)
-            for view, step in histories[name]
-            if low < view.commit.seq <= high and _changes_line(step)
-        ]
+        touched = commits[name]
         items.append(
             ContextItem(
                 id=name,
@@ -240,12 +220,6 @@ def context_diff(session: Session, first: str, second: str) -> ContextDifference
     )
 
 
-def _changes_line(step: Step) -> bool:
-    """Whether a step changes the line of a memory or where it may stand, and not its bookkeeping alone."""
-    before, after = step.before, step.after
-    return before is None or any(getattr(before, name) != getattr(after, name) for name in _LINE_FIELDS)
-
-
 def _why(
     session: Session,
     memory_id: str,
@@ -263,7 +237,7 @@ def _why(
     for left in lacking["excluded"]:
         if left["id"] == memory_id:
             return f"left out of the other: {left['detail']} ({left['code']})"
-    ends = [each.expires_at for each in session.store.records(session.tenant, [memory_id]).records]
+    ends = [each.expires_at for each in session.reader.records([memory_id]).records]
     if any(at is not None and at <= from_micros(lacking["inputs"]["now"]) for at in ends):
         return "its term ended between the two"
     differ = [name for name in sorted(both[0]["inputs"]) if both[0]["inputs"][name] != both[1]["inputs"].get(name)]
@@ -301,7 +275,7 @@ def explain(session: Session, receipt_id: str) -> Explanation:
     Raises:
         NotFound: no such compile receipt within reach.
     """
-    receipt = receipt_of_read(session, receipt_id, COMPILED)
+    receipt = session.reader.receipt_of_read(receipt_id, COMPILED)
     notes = tuple(each["detail"] for each in receipt["reasons"] if each["gate"] == "recall")
     return _explained(session, receipt, *sources(session), receipt=receipt["id"], notes=notes)
 
@@ -342,21 +316,18 @@ def _considered(session: Session, facts: Mapping[str, Any]) -> Iterator[Consider
         (each["name"], item, each["name"], _IN[each["name"]]) for each in facts["sections"] for item in each["items"]
     ]
     outside = [(None, item, item["code"], item["detail"]) for item in facts.get("excluded", ())]
-    proposed = {item.id: visible(session, item.steps) for item in pending(session)} if outside else {}
+    reader = session.reader
+    proposed = {item.id: reader.steps(item.steps) for item in pending(session)} if outside else {}
     listed += outside
-    histories = session.store.histories(session.tenant, {item["id"] for _, item, _, _ in listed})
+    known = reader.versions({item["id"] for _, item, _, _ in listed})
     for section, item, code, why in listed:
-        versions = {
-            step.after.version: (view.commit.id, veiled(step.after) if withholds(session, step.after) else step.after)
-            for view, step in histories[item["id"]]
-            if oversees(session, step.after.scope)
-        }
+        versions = known[item["id"]]
         now = versions[max(versions)][1] if versions else None
         made, then = versions.get(item["version"] or max(versions, default=0), (None, None))
         if now is None and (steps := proposed.get(item["id"])):
             now = then = steps[-1].after
-        if now is not None and then is not None:
-            then = now if now.status is Status.ERASED else veiled(then) if withholds(session, now) else then
+        if now is not None and now.status is Status.ERASED and then is not None:
+            then = now
         gone = then is None or then.status is Status.ERASED
         yield Considered(
             id=item["id"],

@@ -24,9 +24,9 @@ from typing import Any
 from keepward.core import change as ask
 from keepward.core.memory import ContentType, Kind, Record, Status, Tier, importance_at
 from keepward.core.query import Filter
-from keepward.core.trust import ActorKind, Trust, visible_from
+from keepward.core.trust import ActorKind, Trust
 from keepward.core.value import plain_key
-from keepward.errors import Conflict, InvalidInput, NotFound, StaleVersion
+from keepward.errors import Conflict, InvalidInput, StaleVersion
 from keepward.gates import pipeline
 from keepward.gates.detectors.matcher import Finding
 from keepward.gates.detectors.near_duplicate import Form
@@ -37,7 +37,7 @@ from keepward.retrieval.chunking import GIVEN
 from keepward.services.features import text_digest, words
 from keepward.services.session import Session
 from keepward.services.traces import revived
-from keepward.services.view import MOST_ALIKE, fetch, occupant, reaches, says_the_same, see_readable, write_scope
+from keepward.services.view import occupant, says_the_same
 from keepward.storage.reads import CANDIDATES, SHARED, Reader
 from keepward.storage.rows import place_of
 
@@ -239,10 +239,8 @@ def before_of(session: Session, change: ask.Change, overlay: Overlay) -> Record 
             return None
         held = overlay.keys.get((change.scope, change.key))
         there = overlay.records[held] if held else occupant(session, change.scope, change.key)
-        if there is not None and not reaches(session, there.scope):
-            raise NotFound("this handle does not see that scope, where the key is taken: open the store at that scope")
         if there is not None:
-            see_readable(session, there, own=True)
+            session.reader.check_key_holder(there)
         if change.if_version not in {None, there.version if there else 0} and not (
             there and there.id not in overlay.records and says_the_same(session, there, change.if_version or 0)
         ):
@@ -274,7 +272,7 @@ def newest(session: Session, name: str, overlay: Overlay) -> Record:
     """Return a memory as the proposal has made it so far."""
     held = overlay.records.get(name)
     if held is None:
-        held = fetch(session, name, own=True)
+        held = session.reader.fetch(name, own=True)
         held = overlay.records.get(held.id, held)
     return held
 
@@ -317,7 +315,7 @@ def look(session: Session, change: ask.Change, before: Record | None, after: Rec
     if isinstance(change, ask.Insert | ask.Move):
         seen["taken"] = _taken_names(session, before, after, overlay)
     if isinstance(change, ask.Supersede):
-        seen["successor"] = overlay.records.get(change.by) or fetch(session, change.by, own=True)
+        seen["successor"] = overlay.records.get(change.by) or session.reader.fetch(change.by, own=True)
     if isinstance(change, ask.Restore):
         seen["contained"] = session.store.steps(session.tenant, after.id)[-1].op == "contain"
     return View(**seen)
@@ -351,7 +349,7 @@ def case_of(session: Session, change: ask.Change, before: Record | None, after: 
         change=change,
         actor=session.actor,
         scope=session.scope,
-        write_scope=write_scope(session),
+        write_scope=session.reader.write_scope(),
         before=before,
         after=after,
         reason=reason,
@@ -364,7 +362,7 @@ def _taken_names(session: Session, before: Record | None, after: Record, overlay
     An alias is compared with keys whatever its case and look-alike letters; both are compared with ids.
     """
     forms = {each: _forms(each) for each in after.aliases if before is None or each not in before.aliases}
-    scopes = {each for each in (*visible_from(session.scope), *visible_from(after.scope)) if reaches(session, each)}
+    scopes = session.reader.scopes_above(after.scope)
     if forms:
         holders = session.store.keyed(session.tenant, {form for each in forms.values() for form in each}, scopes)
         holders += [(key, held) for (scope, key), held in overlay.keys.items() if scope in scopes]
@@ -387,11 +385,7 @@ def _forms(alias: str) -> set[str]:
 
 def _begins_an_id(session: Session, name: str, own: str) -> bool:
     """Whether a name is the id of another memory that the handle sees, or its first 8 or more characters."""
-    if not _ID.fullmatch(name):
-        return False
-    begun = session.store.beginning(session.tenant, name, limit=MOST_ALIKE)
-    seen = session.store.records(session.tenant, [each for each in begun if each != own])
-    return any(reaches(session, record.scope) for record in seen.records)
+    return bool(_ID.fullmatch(name) and session.reader.ids_beginning(name) - {own})
 
 
 def _key_is_free(session: Session, after: Record, overlay: Overlay) -> None:

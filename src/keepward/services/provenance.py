@@ -1,37 +1,26 @@
 """Provenance: what happened to memories, who made it happen, and who was shown them. Nothing is written.
 
-The history of a memory is read from the journal. `view` says what a caller may see.
+The history of a memory is read from the journal. `reader` says what a caller may see.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING
 
 from keepward.core.browse import Bond, Lineage, Relative
 from keepward.core.commit import decode_details
 from keepward.core.journal import Blame, CommitView, Difference, Impact, Origin, Selector
-from keepward.core.memory import FIELDS, READ_FIELDS, VERSION_FIELDS, Record, Status
+from keepward.core.memory import FIELDS, READ_FIELDS, VERSION_FIELDS, Record
 from keepward.core.proposal import Waiting
-from keepward.core.query import EVERYTHING, AsOf, check_limit
+from keepward.core.query import AsOf, check_limit
 from keepward.core.trust import is_actor
-from keepward.errors import InvalidInput, NotFound, Unauthorised
-from keepward.services.read import history, seq_of
+from keepward.errors import InvalidInput, NotFound
+from keepward.services.read import seq_of
 from keepward.services.review import AMENDED
-from keepward.services.view import (
-    closure,
-    commit_of,
-    fetch,
-    handed_in,
-    oversees,
-    proven,
-    readable,
-    seen,
-    veiled,
-    withheld_from,
-)
+from keepward.services.view import closure, commit_of, handed_in
 
 if TYPE_CHECKING:
     from keepward.services.session import Session
@@ -62,18 +51,12 @@ def log(
     if until is not None:
         last = (seq_of(session, until) or 0) + 1
         before = last if before is None else min(before, last)
-    found: list[CommitView] = []
-    while len(found) < limit and before != 1:
-        page = session.store.commits(session.tenant, before=before, limit=limit, kind=kind, actor=actor)
-        for each in page:
-            names = (each.details.actor, each.details.approved_by or "")
-            if actor is None or any(is_actor(name, actor) for name in names):
-                view = readable(session, each)
-                found += [view] if view.steps else []
-        if len(page) < limit:
-            break
-        before = page[-1].commit.seq
-    return found[:limit]
+    found = (
+        view
+        for view in session.reader.commits(before=before, page=limit, kind=kind, actor=actor)
+        if actor is None or any(is_actor(name, actor) for name in (view.details.actor, view.details.approved_by or ""))
+    )
+    return list(islice(found, limit))
 
 
 def show(session: Session, commit: str) -> CommitView:
@@ -82,7 +65,7 @@ def show(session: Session, commit: str) -> CommitView:
     Raises:
         NotFound: no such commit within reach.
     """
-    view = readable(session, commit_of(session, commit))
+    view = session.reader.commit(commit)
     if not view.steps:
         raise NotFound("there is no such commit in this tenant; `keepward log` lists them")
     return view
@@ -90,20 +73,7 @@ def show(session: Session, commit: str) -> CommitView:
 
 def diff(session: Session, earlier: AsOf, later: AsOf) -> list[Difference]:
     """Return the memories within reach that differ between the states after two commits, by id."""
-    states: list[dict[str, Record]] = []
-    for seq in (seq_of(session, earlier), seq_of(session, later)):
-        found = session.store.find(session.tenant, EVERYTHING, live_at=None, limit=None, as_of=seq)
-        active = (each for each in found.records if each.status is Status.ACTIVE)
-        states.append({each.id: each for each in active if oversees(session, each.scope)})
-    pairs = {name: (states[0].get(name), states[1].get(name)) for name in sorted(states[0].keys() | states[1].keys())}
-    changed = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
-    hidden = withheld_from(session, [side for pair in changed.values() for side in pair if side])
-    return [
-        Difference(id=name, before=before and veiled(before), after=after and veiled(after))
-        if name in hidden
-        else Difference(id=name, before=before, after=after)
-        for name, (before, after) in changed.items()
-    ]
+    return session.reader.differences(seq_of(session, earlier), seq_of(session, later))
 
 
 def blame(session: Session, name: str) -> Blame:
@@ -114,8 +84,8 @@ def blame(session: Session, name: str) -> Blame:
     Raises:
         NotFound: neither a memory nor a key of this name is within reach.
     """
-    record = fetch(session, name)
-    versions = history(session, record.id)
+    record = session.reader.fetch(name)
+    versions = session.reader.history(record.id)
     names = {each.details.proposal for each in versions if each.details.proposal}
     proposed = {name: session.store.documents(Waiting, session.tenant).get(name, prefix=True) for name in sorted(names)}
     origins: list[Origin] = []
@@ -154,29 +124,27 @@ def lineage(session: Session, memory_id: str) -> Lineage:
     Raises:
         NotFound, Unauthorised: as for ``get``.
     """
-    store, tenant = session.store, session.tenant
-    start = fetch(session, memory_id)
+    reader = session.reader
+    start = reader.fetch(memory_id)
     found, depths, bonds = {start.id: start}, {start.id: 0}, set[Bond]()
-    replaced = store.predecessors(tenant)
-    out_of_reach, left_out = set[str](), set[str]()
+    replaced = session.store.predecessors(session.tenant)
+    elsewhere, left_out = set[str](), set[str]()
     for direction in (-1, 1):
         names = [start.id]
         while names:
             near = _bonds(session, found, replaced, names, direction)
             bonds |= near
             wanted = {name for bond in near for name in (bond.before, bond.after)} - found.keys()
-            records, names = store.records(tenant, sorted(wanted)).records, []
-            for record in records:
-                relative = seen(session, record)
-                if relative is None:
-                    out_of_reach.add(record.id)
-                elif len(found) >= RELATIVES:
+            read, names = reader.records(sorted(wanted)), []
+            elsewhere |= read.elsewhere
+            for record in read.records:
+                if len(found) >= RELATIVES:
                     left_out.add(record.id)
                 else:
                     ends = [(bond.before, bond.after) for bond in near if record.id in (bond.before, bond.after)]
                     through = {name for pair in ends for name in pair} & depths.keys()
                     depths[record.id] = direction + min((depths[each] for each in through), key=abs)
-                    found[record.id] = relative
+                    found[record.id] = record
                     names.append(record.id)
     now = session.clock.now()
     memories = [
@@ -198,7 +166,7 @@ def lineage(session: Session, memory_id: str) -> Lineage:
         id=start.id,
         memories=tuple(sorted(memories, key=lambda each: (each.depth, each.id))),
         bonds=tuple(sorted(known, key=lambda each: (each.before, each.after, each.how))),
-        hidden=len(out_of_reach),
+        hidden=len(elsewhere),
         left_out=len(left_out),
     )
 
@@ -216,8 +184,7 @@ def _bonds(
         derived = {(parent, each.id) for each in records for parent in each.derived_from}
         superseded = {(old, name) for name in names for old in replaced.get(name, ())}
     else:
-        children = session.store.records(session.tenant, session.store.children(session.tenant, names)).records
-        derived = {(parent, each.id) for each in children for parent in each.derived_from if parent in names}
+        derived = session.reader.derivations(names)
         superseded = {(each.id, each.superseded_by) for each in records if each.superseded_by is not None}
     return {
         Bond(before=before, after=after, how=how)
@@ -249,14 +216,13 @@ def impact(session: Session, selector: Selector) -> Impact:
         NotFound: there is no such commit or memory.
         Tampered: the journal does not hold, so that nothing can be said of it as a whole.
     """
-    if not session.actor.may_decide:
-        raise Unauthorised("an impact spans every scope; it takes a reviewer or the owner")
+    session.reader.check_every_scope("an impact")
     touched = _touched(session, selector)
     derived = closure(session, touched)
-    found = session.store.records(session.tenant, [*touched, *derived])
+    found = session.reader.overseen([*touched, *derived])
     records = {record.id: record for record in found.records}
     held = handed_in(session, {**dict.fromkeys(derived, 1), **touched})
-    contexts = {name: proven(session, name, pairs) for name, pairs in held.items()}
+    contexts = {name: session.reader.delivery(name, pairs) for name, pairs in held.items()}
     return Impact(
         selector=selector,
         direct=tuple(records[name] for name in touched if name in records),
@@ -275,7 +241,7 @@ def _touched(session: Session, selector: Selector) -> dict[str, int]:
     """Return the version from which each memory was touched, in journal order."""
     way, value = selector.way, selector.value
     if way == "memory":
-        return {fetch(session, value).id: 1}
+        return {session.reader.fetch(value).id: 1}
     touched: dict[str, int] = {}
     if way == "commit":
         for step in commit_of(session, value).steps:

@@ -33,29 +33,14 @@ from keepward.core.query import (
     check_limit,
     check_names,
 )
-from keepward.core.trust import visible_from
 from keepward.core.value import to_micros, unknown
 from keepward.errors import InvalidInput, ModelUnavailable, NotFound
-from keepward.ports.store import Found
 from keepward.services.features import usual_request, vectors_of
 from keepward.services.index import from_database, unembedded
+from keepward.services.reader import GRANT, WITHHELD, Seen
 from keepward.services.reranker import active_reranker
 from keepward.services.session import Engine, Session
-from keepward.services.view import (
-    GRANT,
-    WITHHELD,
-    commit_of,
-    fetch,
-    ids_of,
-    notes_of,
-    reaches,
-    still_shown,
-    unsound,
-    veiled,
-    withheld,
-    withholds,
-    without_reason,
-)
+from keepward.services.view import commit_of, ids_of, notes_of, unsound, withheld
 
 if TYPE_CHECKING:
     from keepward.retrieval.index import Allowed, Index, Query, Scored
@@ -145,11 +130,13 @@ def recall(
     as_of: AsOf = None,
     order: str = "learned",
     floor: float | None = None,
+    within: str | None = None,
     counts: bool = True,
 ) -> Recall:
     """Return the memories most relevant to a query, best first; weak ones are marked.
 
-    ``floor`` is the least score of a hit, 0..1; None for all.
+    ``floor`` is the least score of a hit, 0..1; None for all. ``within`` names the scope at and below which the
+    scopes of the filter lie.
 
     Raises:
         InvalidInput: an empty query, a limit outside of 1 to 1,000, a floor outside of 0 to 1, an unknown purpose,
@@ -159,7 +146,7 @@ def recall(
     if floor is not None and not 0.0 <= floor <= 1.0:
         raise InvalidInput("a floor is a score from 0 to 1; leave it out for all hits")
     check_names(tiers=filters.tiers, kinds=filters.kinds, content_types=filters.content_types)
-    found = search(session, query, filters, limit=limit, purpose=purpose, as_of=as_of, order=order)
+    found = search(session, query, filters, limit=limit, purpose=purpose, as_of=as_of, order=order, within=within)
     if floor is not None:
         found = replace(found, hits=tuple(hit for hit in found.hits if hit.score >= floor))
     if counts and not session.inspects:
@@ -180,6 +167,7 @@ def search(
     as_of: AsOf = None,
     gated: bool = True,
     order: str = "learned",
+    within: str | None = None,
 ) -> Recall:
     """Recall without counting uses; ``gated`` off also returns what the purpose or sensitivity excludes.
 
@@ -187,13 +175,10 @@ def search(
     """
     at = read_point(session, as_of)
     found, scored = rank(session, query, filters, limit=limit, purpose=purpose, at=at, gated=gated, order=order)
-    read = session.store.records(session.tenant, [each.id for each in scored], as_of=at.seq) if scored else Found()
-    records, notes = read.records, found.notes
-    if at.seq is not None:
-        records = still_shown(session, records)
-        notes += (f"left out: {WITHHELD}",) if len(records) < len(read.records) else ()
+    read = session.reader.within(within).records([each.id for each in scored], as_of=at.seq) if scored else Seen()
+    notes = (*found.notes, f"left out: {WITHHELD}") if read.left_out else found.notes
     # The row was read after the ranking. One that ended in between is no answer any more.
-    shown = {record.id: record for record in records if record.is_live(at.now) and not is_textless(record)}
+    shown = {record.id: record for record in read.records if record.is_live(at.now) and not is_textless(record)}
     why = {used: tuple(_WHY[signal] for signal in used) for used in {each.used for each in scored}}
     hits = [
         Hit(
@@ -366,19 +351,17 @@ def find(session: Session, filters: Filter, *, limit: int | None, include_ended:
     seq, now = at.seq, at.now
     live_at = None if include_ended else now
     filters = replace(filters, at=now)
-    found = session.store.find(session.tenant, filters, live_at=live_at, limit=limit, as_of=seq)
+    reader = session.reader
+    found = reader.find(filters, live_at=live_at, limit=limit, as_of=seq)
     kept_back: tuple[str, ...] = ()
-    if filters.include_sensitive and not session.actor.able("sensitive"):
+    if filters.include_sensitive and not reader.may_ask_for_sensitive:
         hidden = any(record.sensitivity is Sensitivity.SENSITIVE for record in found.records)
         if hidden:
             kept_back = (f"sensitive memories were left out: asking for them {GRANT} --can read,propose,sensitive`",)
         filters = replace(filters, include_sensitive=False)
         if hidden or found.damaged:
-            found = session.store.find(session.tenant, filters, live_at=live_at, limit=limit, as_of=seq)
-    if seq is not None:
-        past = still_shown(session, found.records)
-        kept_back = kept_back or ((f"left out: {WITHHELD}",) if len(past) < len(found.records) else ())
-        found = dataclasses.replace(found, records=past)
+            found = reader.find(filters, live_at=live_at, limit=limit, as_of=seq)
+    kept_back = kept_back or ((f"left out: {WITHHELD}",) if found.left_out else ())
     gone = withheld(session, filters, live_at=live_at, damaged=found.damaged) if seq is None else unsound(found.damaged)
     records = [as_read(record, now) for record in found.records]
     return Memories(records, withheld=ids_of(gone), notes=(*notes_of(gone), *kept_back))
@@ -391,37 +374,23 @@ def get(session: Session, memory_id: str, *, as_of: AsOf = None) -> Record:
     """
     with session.store.together(session.tenant):
         at = read_point(session, as_of)
-        record = fetch(session, memory_id, as_of=at.seq)
+        record = session.reader.fetch(memory_id, as_of=at.seq)
         count, last = session.store.usage(session.tenant, [record.id]).get(record.id, (0, None))
-        children = session.store.children(session.tenant, [record.id])
-        made = session.store.records(session.tenant, children, as_of=at.seq).records if children else []
+        children = session.reader.children(record.id, as_of=at.seq)
     return as_read(
         record,
         at.now,
         uses=count + session.engine.uses[session.tenant, record.id],
         last_used=session.engine.used_at.get((session.tenant, record.id), last),
-        children=tuple(sorted(each.id for each in made if reaches(session, each.scope))),
+        children=children,
     )
 
 
 def history(session: Session, memory_id: str) -> list[Version]:
-    """Return every version of a memory, oldest first; those of a time when it lay out of reach are left out."""
-    record = fetch(session, memory_id)
-    versions: list[Version] = []
-    for made, step in session.store.history(session.tenant, record.id):
-        after, before = step.after, step.before
-        if not reaches(session, after.scope):
-            continue
-        before = before if before and reaches(session, before.scope) else None
-        view = made
-        if withholds(session, after):
-            after, view = veiled(after), without_reason(made)
-        if before and withholds(session, before):
-            before, view = veiled(before), without_reason(made)
-        versions.append(Version(record=after, before=before, op=step.op, commit=view.commit, details=view.details))
-    return versions
+    """Return every version of a memory, oldest first; those of a time when it was not visible are left out."""
+    return session.reader.history(memory_id)
 
 
 def own_and_shared(session: Session, filters: Filter) -> Filter:
     """Return the filter narrowed to what the handle's scope sees."""
-    return replace(filters, scopes=visible_from(session.scope))
+    return replace(filters, scopes=session.reader.scopes)

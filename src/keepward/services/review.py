@@ -38,7 +38,7 @@ from keepward.core.memory import Record, Sensitivity, Status
 from keepward.core.proposal import Committed, Decided, ProposalState, Refused, Waiting, digest_of
 from keepward.core.reducer import apply
 from keepward.core.trust import ActorKind
-from keepward.errors import Conflict, InvalidInput, KeepwardError, NotFound, StaleVersion, Unauthorised
+from keepward.errors import Conflict, InvalidInput, KeepwardError, StaleVersion, Unauthorised
 from keepward.gates.content import scrub_secret
 from keepward.gates.detectors.matcher import Finding
 from keepward.gates.gate_types import named, reasons_of
@@ -49,7 +49,7 @@ from keepward.services.look import Overlay, judged
 from keepward.services.session import Session
 from keepward.services.tokens import may_be_one_person
 from keepward.services.traces import revived
-from keepward.services.view import occupant, reaches, says_the_same, seen, visible
+from keepward.services.view import occupant, says_the_same
 
 #: The fields of a change that the gates look at.
 _GIVEN: dict[Any, tuple[str, ...]] = {
@@ -64,7 +64,6 @@ _Result = TypeVar("_Result")
 _review = reasons_of("review")
 #: Stands where the reason of a proposal stood whose body is no longer kept.
 DROPPED = "[no longer kept]"
-_UNKNOWN = "there is no proposal by that id in this tenant; `keepward pending` lists them"
 _NO_DECIDER = "deciding takes a reviewer or the owner; an agent cannot approve or reject"
 #: What stands as the decision on a proposal that was stored with words of its reviewer's own.
 AMENDED = "approved with changes"
@@ -81,11 +80,10 @@ def pending(session: Session, *, state: str = "pending") -> list[Waiting]:
 
 
 def proposals(session: Session, state: str = "pending") -> list[Waiting]:
-    """Return the proposals of a state that a handle may read, oldest first, not yet for it to see; see ``shown``."""
+    """Return the proposals of a state that a handle may read, oldest first, without what ``shown`` says of them."""
     # What has run out still waits as far as the store knows; nothing else turns into what waits.
-    everything = session.store.documents(Waiting, session.tenant).list(state="pending" if state == "pending" else None)
-    found = [_as_of_now(session, item) for item in everything]
-    return [item for item in found if state in {item.state, "all"} and _is_within_reach(session, item)]
+    everything = session.reader.proposals("pending" if state == "pending" else None)
+    return [item for each in everything if state in {(item := _as_of_now(session, each)).state, "all"}]
 
 
 def _as_of_now(session: Session, item: Waiting) -> Waiting:
@@ -108,29 +106,18 @@ def proposal(session: Session, proposal_id: str) -> Waiting:
     """Return a proposal that a handle may read, whatever became of it; one past its term shows as expired.
 
     Raises:
-        NotFound: there is none by that id within reach.
+        NotFound: none by that id is visible.
     """
-    item = session.store.documents(Waiting, session.tenant).get(proposal_id, prefix=True)
-    if item is None or not _is_within_reach(session, item):
-        raise NotFound(_UNKNOWN)
-    return shown(session, [_as_of_now(session, item)])[0]
-
-
-def _is_within_reach(session: Session, item: Waiting) -> bool:
-    if session.actor.may_decide:
-        return True
-    return all(reaches(session, side.scope) for step in item.steps for side in (step.before, step.after) if side)
+    return shown(session, [_as_of_now(session, session.reader.proposal(proposal_id))])[0]
 
 
 def shown(session: Session, items: Sequence[Waiting]) -> list[Waiting]:
-    """Return proposals within reach as a handle sees them: without the words that it may not read.
+    """Return proposals of which those that wait say whether a handle may approve them, and how their memories are now.
 
-    Those that wait say whether it may approve them, and how their memories are now; see ``Waiting.stale``.
+    See ``Waiting.stale``.
     """
     ids = sorted({name for item in items if item.state == "pending" for name in item.base})
     newest = {each.id: each for each in session.store.records(session.tenant, ids).records} if ids else {}
-    if not session.actor.may_decide:
-        items = [replace(item, steps=visible(session, item.steps)) for item in items]
     return [_compared(session, item, newest) if item.state == "pending" else item for item in items]
 
 
@@ -139,8 +126,8 @@ def _compared(session: Session, item: Waiting, newest: Mapping[str, Record]) -> 
     if identity.is_edition(item):
         return replace(item, stale=identity.is_outdated(session, item))
     changed = _changed(session, item, newest)
-    current = (seen(session, newest[name]) for name in changed if name in newest)
-    return replace(item, stale=bool(changed), current=tuple(filter(None, current)))
+    current = session.reader.records([name for name in changed if name in newest]).records if changed else ()
+    return replace(item, stale=bool(changed), current=tuple(current))
 
 
 def _changed(session: Session, item: Waiting, newest: Mapping[str, Record]) -> list[str]:
@@ -470,7 +457,7 @@ def notices(session: Session) -> list[Waiting]:
         with session.store.write() as writer:
             for item in mine:
                 writer.put(replace(item, told=True))
-    return shown(session, mine)
+    return shown(session, session.reader.redacted_proposals(mine))
 
 
 def drop_bodies(session: Session) -> int:
@@ -495,10 +482,7 @@ def drop_bodies(session: Session) -> int:
 def _within_queue(session: Session, proposal_id: str) -> Waiting:
     if not session.actor.may_decide:
         raise Unauthorised(_NO_DECIDER)
-    item = session.store.documents(Waiting, session.tenant).get(proposal_id, prefix=True)
-    if item is None:
-        raise NotFound(_UNKNOWN)
-    return item
+    return session.reader.proposal(proposal_id)
 
 
 def _open(session: Session, proposal_id: str, *, to_reject: bool = False) -> Waiting:

@@ -43,7 +43,7 @@ from keepward.services.commit import Steps, Transaction, transact
 from keepward.services.look import case_of, judged
 from keepward.services.provenance import impact
 from keepward.services.session import Session
-from keepward.services.view import closure, commit_of, fetch, occupant, visible
+from keepward.services.view import closure, commit_of, occupant
 
 _id = attrgetter("id")
 _IN_NO_WAY = BOOKKEEPING | {"expire"}
@@ -128,7 +128,7 @@ def _reverting(session: Session, name: str, *, with_later: bool) -> _Reverting:
         undone=tuple(each.commit.id for each in views),
         targets=tuple(
             Difference(id=step.after.id, before=_if_active(step.before), after=_if_active(step.after))
-            for step in visible(session, steps)
+            for step in session.reader.steps(steps)
         ),
         conflicts=(*conflicts, *_taken_keys(session, steps)),
         dependents=tuple(closure(session, targets)),
@@ -172,7 +172,7 @@ def _reach(session: Session, view: CommitView, *, with_later: bool) -> tuple[lis
         if memory_id in seen:
             continue
         seen.add(memory_id)
-        if fetch(session, memory_id, own=True).status is Status.ERASED:
+        if session.reader.fetch(memory_id, own=True).status is Status.ERASED:
             continue
         steps = histories[memory_id]
         since = min((made.commit.seq for made, _ in steps if made.commit.seq in chosen), default=view.commit.seq)
@@ -222,7 +222,7 @@ def _steps(session: Session, targets: dict[str, int]) -> tuple[list[Step], tuple
     steps: list[Step] = []
     reasons: list[Reason] = []
     for memory_id, version in sorted(targets.items()):
-        before = fetch(session, memory_id, own=True)
+        before = session.reader.fetch(memory_id, own=True)
         made = session.store.steps(session.tenant, memory_id) if version else ()
         earlier = next((step.after for step in made if step.after.version == version), None)
         if version and earlier is None:
@@ -335,7 +335,7 @@ def lift(session: Session, name: str) -> Lifted:
     """
 
     def decide(session: Session) -> Steps:
-        record = fetch(session, name)
+        record = session.reader.fetch(name)
         if record.status is not Status.ERASED:
             raise InvalidInput("that memory was not erased; name an erased one, by the id that the refusal names")
         marks = {alias for alias in record.aliases if alias.startswith(MARK)}

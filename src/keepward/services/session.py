@@ -24,6 +24,7 @@ from keepward.errors import Unauthorised
 from keepward.ports.models import Embedder, Extractor, Redactor, Summarizer, TokenCounter
 from keepward.ports.world import BlobStore, Clock, Document, ErasureList, IdSource
 from keepward.services.index import Indexes
+from keepward.services.reader import Reader
 from keepward.storage.store import Store
 from keepward.storage.writer import Writer
 
@@ -157,6 +158,11 @@ class Session:
         object.__setattr__(self, "embedder", engine.embedder)
         object.__setattr__(self, "policy", engine.policy)
         object.__setattr__(self, "indexes", engine.indexes)
+
+    @property
+    def reader(self) -> Reader:
+        """What this session may see of its tenant."""
+        return Reader(self)
 
     @property
     def embeds_inside(self) -> bool:

@@ -12,7 +12,6 @@ from keepward.core.compiled import TokenCount
 from keepward.core.journal import Check, Verification
 from keepward.core.memory import CORE_BLOCKS, Tier
 from keepward.core.query import Filter
-from keepward.core.trust import visible_from
 from keepward.core.value import counted, plain_key
 from keepward.ports.store import Found
 from keepward.retrieval.chunking import FRESH
@@ -61,9 +60,7 @@ def status(session: Session) -> dict[str, Any]:
     """Return counts, sizes, the queue, and the use of each budget, as plain JSON values."""
     now = session.clock.now()
     head = session.store.head(session.tenant)
-    facts = session.store.facts(
-        session.tenant, now, scopes=None if session.actor.is_owner else visible_from(session.scope)
-    )
+    facts = session.store.facts(session.tenant, now, scopes=None if session.actor.is_owner else session.reader.scopes)
     waiting = [each.created_at for each in proposals(session)]
     oldest = min(waiting, default=None)
     by_tier = facts.get("by_tier", {})
@@ -131,8 +128,8 @@ def count_tokens(session: Session, text: str, *, key: str | None = None) -> Toke
 
 
 def core_of(session: Session) -> Found:
-    """Return the live core blocks a handle sees; of two with one key the nearer scope's counts."""
-    filters = Filter(scopes=visible_from(session.scope), tiers=(Tier.CORE.value,), include_sensitive=True)
+    """Return the live core blocks of a handle as stored; of two with one key the nearer scope's counts."""
+    filters = Filter(scopes=session.reader.scopes, tiers=(Tier.CORE.value,), include_sensitive=True)
     found = session.store.find(session.tenant, filters, live_at=session.clock.now(), limit=None)
     nearest = sorted(found.records, key=lambda record: (len(record.scope), record.id))
     return Found(records=list({record.key: record for record in nearest}.values()), damaged=found.damaged)
@@ -169,7 +166,7 @@ def _checks(session: Session, facts: dict[str, Any]) -> Iterator[Check]:
         f"rows are {'sealed' if facts['sealed'] else 'not sealed'}; anchor: {facts['anchor']}",
         "let this user read and write the configuration folder, where the sealing key is kept",
     )
-    scopes = () if session.actor.is_owner else visible_from(session.scope)
+    scopes = () if session.actor.is_owner else session.reader.scopes
     gone = session.store.withheld(session.tenant, Filter(scopes=scopes, include_sensitive=True), live_at=None)
     yield check(
         "records",

@@ -42,7 +42,7 @@ from keepward.errors import Conflict, NotFound
 from keepward.gates.detectors.near_duplicate import normalise
 from keepward.services.own import RERANKER
 from keepward.services.session import Engine, Session
-from keepward.services.view import fetch, items_of, reaches
+from keepward.services.view import items_of
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -250,9 +250,8 @@ def stone_of(session: Session, records: Iterable[Record], names: Iterable[str]) 
     key = erasures.key() if erasures else None
     if key is None:
         return None
-    found = session.store.records(tenant, marks_of(key, tenant, records, names)).records
-    stones = (record.id for record in found if record.status is Status.ERASED and reaches(session, record.scope))
-    return min(stones, default=None)
+    found = session.reader.records(marks_of(key, tenant, records, names)).records
+    return min((record.id for record in found if record.status is Status.ERASED), default=None)
 
 
 def unerased(engine: Engine, commits: Iterable[tuple[Commit, list[Event]]]) -> Iterator[tuple[Commit, list[Event]]]:
@@ -324,7 +323,7 @@ def find(session: Session, name: str) -> tuple[Commit, list[Event]]:
         NotFound: nothing was erased under that name.
     """
     with suppress(NotFound):
-        record = fetch(session, name)
+        record = session.reader.fetch(name)
         # A tombstone may have been lifted since.
         made = [view.commit.id for view, step in session.store.history(session.tenant, record.id) if step.op == "erase"]
         name = made[-1] if made else name

@@ -28,7 +28,7 @@ from keepward.services.commit import Steps, Transaction, keep_read, transact
 from keepward.services.look import judged
 from keepward.services.read import made_with
 from keepward.services.session import Session
-from keepward.services.view import items_of, receipt_of_read
+from keepward.services.view import items_of
 
 #: Receipts that show memories somebody was given.
 KINDS = {"recall": "receipt of a recall", "compile": "a context"}
@@ -69,7 +69,7 @@ def give(session: Session, receipt_id: str, *, used: Sequence[str], ignored: Seq
     A second one of the same actor on the same receipt takes the place of the first. With memory switched off by
     policy nothing is kept, and the number is 0. Errors are as for ``Memory.feedback``.
     """
-    receipt = receipt_of_read(session, receipt_id, KINDS)
+    receipt = session.reader.receipt_of_read(receipt_id, KINDS)
     shown = items_of(receipt)
     sides = tuple(sorted(set(used))), tuple(sorted(set(ignored)))
     named = {*sides[0], *sides[1]}

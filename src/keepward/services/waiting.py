@@ -9,24 +9,22 @@ Invariants
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping
-
-from msgspec.structs import replace
 
 from keepward.core.memory import VERSION_FIELDS, Record
 from keepward.core.proposal import Background, Evidence, Queue, Reached, Shown, Similar, Waiting
 from keepward.core.query import Filter, check_limit
 from keepward.core.serialization import encode_record
-from keepward.core.trust import visible_from
 from keepward.core.value import from_micros
-from keepward.errors import KeepwardError, Unauthorised
+from keepward.errors import KeepwardError
 from keepward.gates.detectors.normalize import show_invisible
 from keepward.services.read import search
 from keepward.services.review import proposal, proposals, shown
 from keepward.services.session import Session
-from keepward.services.view import handed_in, proven, veiled, withheld_from
+from keepward.services.view import handed_in
 
 #: Most memories that are shown as similar.
 ALIKE = 5
@@ -101,24 +99,16 @@ def background(session: Session, proposal_id: str) -> Background:
         Unauthorised: it takes a reviewer or the owner.
         NotFound: there is no such proposal.
     """
-    if not session.actor.may_decide:
-        raise Unauthorised("what bears on a proposal spans every scope; it takes a reviewer or the owner")
+    session.reader.check_every_scope("what bears on a proposal")
     item = proposal(session, proposal_id)
     own = {step.after.id for step in item.steps}
     texts = [step.after for step in item.steps if step.before is None or step.before.text != step.after.text]
     named = list(dict.fromkeys(ref for step in item.steps for ref in step.after.evidence))
-    records = session.store.records(session.tenant, named).records
-    hidden = withheld_from(session, records)
-    # Under the names that they were asked for by.
-    known = {
-        name: replace(veiled(each), aliases=each.aliases) if each.id in hidden else each
-        for each in records
-        for name in (each.id, *each.aliases)
-    }
+    known = session.reader.references(named)
     # The contexts that held what it would change, as it is.
     changed = dict.fromkeys((step.after.id for step in item.steps if step.before is not None), 1)
     held = handed_in(session, changed) if changed else {}
-    newest = (proven(session, name, held[name]) for name in sorted(held, reverse=True))
+    newest = (session.reader.delivery(name, held[name]) for name in sorted(held, reverse=True))
     return Background(
         id=item.id,
         meaning={each.gate: MEANING[each.gate] for each in item.reasons if each.gate in MEANING},
@@ -129,8 +119,9 @@ def background(session: Session, proposal_id: str) -> Background:
 
 
 def _similar(session: Session, record: Record, own: set[str]) -> tuple[Similar, ...]:
-    sensitive = session.actor.able("sensitive")
-    filters = Filter(scopes=visible_from(record.scope), include_sensitive=sensitive)
+    session = dataclasses.replace(session, scope=record.scope)
+    sensitive = session.reader.may_ask_for_sensitive
+    filters = Filter(scopes=session.reader.scopes, include_sensitive=sensitive)
     try:
         asked = {"limit": ALIKE + len(own), "purpose": "answer", "order": "fused"}
         found = search(session, record.text[:GIST], filters, **asked, gated=not sensitive)  # type: ignore[arg-type]

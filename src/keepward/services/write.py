@@ -49,7 +49,6 @@ from keepward.services.features import packed
 from keepward.services.look import Overlay, before_of, case_of, judge, look_ahead, newest, parents_of
 from keepward.services.session import Session, least_handed
 from keepward.services.traces import revived
-from keepward.services.view import reaches, seen, veiled, withholds
 
 #: From so many changes on they are judged before the transaction, which nobody else is to wait for.
 MANY = 20
@@ -238,7 +237,7 @@ def store_draft(
                 base = {step.after.id: draft.base[step.after.id] for step in steps}
                 return _hold(transaction, steps, base, items[-1].reason, reasons)
             done = stored or commit(items, reasons)
-            records = tuple(_visible_step(session, step).after for step in steps)
+            records = tuple(session.reader.own_step(step).after for step in steps)
             return Committed(records=records, commit=done.commit, receipt=done.receipt, reasons=reasons)
 
         if draft.atomic:
@@ -342,7 +341,7 @@ def _judge(
     if asked.heard is not None and isinstance(change, SAYING):
         detail = f"its writer was handed something of lower trust: written after reading {asked.heard.label}"
         result.reasons = (*result.reasons, Reason(gate="authority", code="after_reading", detail=detail))
-    if not reaches(session, asked.scope):
+    if not session.reader.sees(asked.scope):
         # A place that it writes to and does not see: what is there is not told.
         untold = "something like it is known in that scope, which this handle does not see"
         result.reasons = tuple(
@@ -391,13 +390,6 @@ def _says_as_much(before: Record, after: Record) -> bool:
     """Whether a change leaves a memory as it is, but for the times of its last version and confirmation."""
     same = {name: getattr(before, name) for name in ("version", "updated_at", "reinforced_at")}
     return replace(after, **same) == before
-
-
-def _visible_step(session: Session, step: Step) -> Step:
-    """Return what is told of a step: not what a memory said that its writer may not read."""
-    if step.before is None or not withholds(session, step.before):
-        return step
-    return replace(step, before=veiled(step.before), after=veiled(step.after))
 
 
 def _confirm(session: Session, judged: pipeline.Judged, existing: Record, draft: Draft, result: Judgement) -> None:
@@ -464,8 +456,7 @@ def _duplicate(transaction: Transaction, item: Judgement, reasons: tuple[Reason,
         record, commit, receipt = after, stored.commit, stored.receipt
     else:
         receipt = transaction.receipt("duplicate", {"existing": record.id}, reasons)
-    record = seen(session, record) or veiled(record)
-    return Duplicate(record=record, receipt=receipt, reasons=reasons, commit=commit)
+    return Duplicate(record=session.reader.existing(record), receipt=receipt, reasons=reasons, commit=commit)
 
 
 def _waiting_enough(session: Session) -> bool:
@@ -501,5 +492,5 @@ def _hold(
     )
     transaction.writer.put(item)
     receipt = transaction.receipt("quarantine", {"proposal": item.id, "digest": item.digest}, reasons)
-    visible = replace(item, steps=tuple(_visible_step(session, step) for step in item.steps))
-    return Quarantined(item=visible, receipt=receipt, reasons=reasons)
+    told = replace(item, steps=tuple(session.reader.own_step(step) for step in item.steps))
+    return Quarantined(item=told, receipt=receipt, reasons=reasons)

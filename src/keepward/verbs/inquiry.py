@@ -84,10 +84,9 @@ class FindContradictions(Filtered[Contradictions]):
     def run(self, session: Session) -> Contradictions:
         from keepward.jobs.runner import contradictions
         from keepward.services.session import note_handed
-        from keepward.services.view import ask_for_sensitive
 
         if self.include_sensitive:
-            ask_for_sensitive(session)
+            session.reader.check_sensitive()
         found = contradictions(session, self.narrowed(session), limit=self.limit)
         note_handed(session, [each for pair in found.items for each in (pair.older, pair.newer)])
         return found

@@ -101,18 +101,18 @@ class Searched(Filtered[R]):
     def ranked(self, session: Session, **instead: Any) -> Found:
         """Return the answer alone; ``instead`` takes the place of what was asked."""
         from keepward.services.read import recall
-        from keepward.services.view import ask_for_sensitive
 
         filters = self.narrowed(session)
         if self.include_sensitive:
-            ask_for_sensitive(session)
+            session.reader.check_sensitive()
+        selection = self.selection()
         if _narrows(self):
             from keepward.services.browse import among
 
-            ids, scopes = among(session, self.selection())
+            ids, scopes = among(session, selection)
             filters = replace(filters, ids=ids, scopes=scopes or filters.scopes)
         asked: dict[str, Any] = {name: getattr(self, name) for name in ("limit", "purpose", "as_of", "order", "floor")}
-        return recall(session, self.query, filters, **asked | instead)
+        return recall(session, self.query, filters, within=selection.within, **asked | instead)
 
 
 @verb("recall", "GET /memory/search", right="read", operation="search", tool="recall")

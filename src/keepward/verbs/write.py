@@ -383,9 +383,7 @@ def known_id(session: Session, name: Any) -> str:
     """Return the id of a memory that is there and that the session may change, by id or alias."""
     if not isinstance(name, str) or not name:
         raise InvalidInput("a memory is named by its id, a text")
-    from keepward.services.view import fetch
-
-    return fetch(session, name, own=True).id
+    return session.reader.fetch(name, own=True).id
 
 
 def _one_of_many(session: Session, item: Any) -> Insert:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from pathlib import Path
 
 import pytest
@@ -12,7 +10,7 @@ from evals.security_figure import Figure, all_of, none_of
 from evals.security_gates import crossing
 from evals.target import Target
 
-import keepward.services
+from keepward.services.reader import Reader
 
 
 def test_something_that_must_not_happen_and_did_misses_its_goal() -> None:
@@ -48,8 +46,5 @@ def test_the_exit_status_says_whether_a_goal_was_missed(monkeypatch: pytest.Monk
 
 @pytest.mark.slow
 def test_a_handle_that_sees_everything_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for each in pkgutil.iter_modules(keepward.services.__path__, "keepward.services."):
-        module = importlib.import_module(each.name)
-        if hasattr(module, "reaches"):
-            monkeypatch.setattr(module, "reaches", lambda *_: True)
+    monkeypatch.setattr(Reader, "sees", lambda *_: True)
     assert crossing(Target(tmp_path), False)[0].missed

@@ -1,0 +1,73 @@
+"""Services return what their ``Reader`` returns: it alone compares scopes and rights with what it reads."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import keepward
+
+SOURCE = Path(keepward.__file__).parent
+MODULES = [path for folder in ("services", "jobs") for path in sorted((SOURCE / folder).glob("*.py"))]
+#: What reads contents of memories, commits, proposals or receipts from the store.
+READS = {
+    "beginning", "commit", "commits", "contents", "events", "find", "histories", "history", "likely", "receipt",
+    "receipts", "receipts_before", "records", "steps", "superseded",
+}  # fmt: skip
+#: Modules that read contents whatever the handle sees, and why nothing of it is told to who may not read it.
+WITHOUT_READER = {
+    # They judge, build and store changes.
+    "look": {"find", "likely", "records", "steps", "superseded"},
+    "review": {"Waiting", "records"},
+    "rollback": {"commit", "find", "histories", "history", "steps"},
+    "use": {"records"},
+    "view": {"commit", "find", "steps"},
+    "write": {"Waiting", "records"},
+    "ingest": {"Waiting"},
+    # They work on the whole tenant, for its owner or for upkeep.
+    "catalogue": {"find"},
+    "erase": {"Waiting", "events", "find", "receipts", "records", "steps"},
+    "planners": {"find", "steps"},
+    "provenance": {"Waiting", "commit", "events"},
+    "runner": {"Waiting"},
+    "traces": {"commit", "events", "history"},
+    # They find and rank, count tokens and bytes, or find the instant of a commit.
+    "blobs": {"Waiting"},
+    "browse": {"contents"},
+    "index": {"find", "records"},
+    "read": {"commit", "records"},
+    "reranker": {"events", "receipt", "records"},
+    "status": {"find"},
+    # The identity and what was learned are memories of the store itself.
+    "identity": {"Waiting", "history", "steps"},
+    "own": {"find"},
+}
+
+
+def _stored_contents(path: Path) -> Iterator[str]:
+    """Yield what a module reads from a store, by the name of the method or of the kind of document."""
+    # A planner calls the store its reader.
+    stores = {"store", "writer", "reader"} if path.stem == "planners" else {"store", "writer"}
+    for node in ast.walk(ast.parse(path.read_text())):
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+            continue
+        if ast.unparse(node.func.value).split(".")[-1] in stores:
+            if node.func.attr in READS:
+                yield node.func.attr
+            if node.func.attr == "documents" and ast.unparse(node.args[0]) == "Waiting":
+                yield "Waiting"
+
+
+def test_services_read_contents_through_the_reader() -> None:
+    found = {path.stem: {*_stored_contents(path)} for path in MODULES if path.stem != "reader"}
+    assert {name: reads for name, reads in found.items() if reads} == WITHOUT_READER
+
+
+def test_the_reader_alone_compares_scopes_and_rights() -> None:
+    compared = re.compile(
+        r"visible_from|able\(.sensitive|reaches\(|oversees\(|withholds\(|veiled\(|_hides|_without_words"
+    )
+    found = {path.stem: compared.findall(path.read_text()) for path in MODULES if path.stem != "reader"}
+    assert {name: words for name, words in found.items() if words} == {}
