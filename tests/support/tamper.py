@@ -92,6 +92,7 @@ EDITS = {
     "tags": "UPDATE records SET body = CAST(replace(CAST(body AS TEXT), '\"boat\"', '\"verified\"') AS BLOB)",
     "scope": "UPDATE records SET scope = '/agents/orion' WHERE key = 'f3'",
     "importance": "UPDATE records SET body = CAST(json_set(CAST(body AS TEXT), '$.importance', 10000) AS BLOB)",
+    "subject": "UPDATE records SET subject = 'Bo' WHERE key = 'f3'",
     "status": "UPDATE records SET status = 'retired' WHERE key = 'f3'",
     "sensitivity": "UPDATE records SET sensitivity = 'sensitive' WHERE key = 'f3'",
     "version": "UPDATE records SET version = 2 WHERE key = 'f3'",

@@ -134,8 +134,6 @@ class Asked:
             # Fields of the body, which only these statements look at.
             "content_types": listed(filters.content_types),
             "tags": listed(name_forms(filters.tags)),
-            "subject": listed(name_forms([filters.subject] if filters.subject else [])),
-            "category": listed(name_forms([filters.category] if filters.category else [])),
             # What is stored fades, and nothing fades upwards.
             "min_importance": round(filters.min_importance * 10_000),
             "narrow": int(self.filters is not None),

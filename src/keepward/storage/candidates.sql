@@ -54,8 +54,7 @@ c.tenant = :tenant AND c.scope IN (SELECT value FROM json_each(:scopes)) AND c.t
  WHERE r.tenant = c.tenant AND r.arrival = c.arrival AND {{passes}}
    AND (CAST(:key AS TEXT) IS NULL OR r.key = :key)
    AND (:session = '[]' OR r.session IN (SELECT value FROM json_each(:session)))
-   AND (:subject = '[]' OR j.body ->> 'subject' IN (SELECT value FROM json_each(:subject)))
-   AND (:category = '[]' OR j.body ->> 'category' IN (SELECT value FROM json_each(:category)))
+   AND (:subject = '[]' OR r.subject IN (SELECT value FROM json_each(:subject)))
    AND (:content_types = '[]'
         OR coalesce(j.body ->> 'content_type', 'text') IN (SELECT value FROM json_each(:content_types)))
    AND (:tags = '[]' OR EXISTS (SELECT 1 FROM json_array_elements_text(j.body -> 'tags') AS tag

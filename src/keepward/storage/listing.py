@@ -86,6 +86,8 @@ class Listing:
             "include_sensitive": int(self.include_sensitive),
             "since": self.since,
             "until": self.until,
+            "subject": listed(name_forms(self.any_of.get("subject", ()))),
+            "category": listed(name_forms(self.any_of.get("category", ()))),
         }
 
     def conditions(self) -> list[tuple[str, frozenset[str]]]:

@@ -85,8 +85,8 @@ def translated(text: str) -> str:
     """Return a statement as PostgreSQL and its driver take it."""
     text = text.replace("%", "%%")
     text = re.sub(r" INDEXED BY \w+", "", text)
-    text = re.sub(r"instr\(([\w.]+), (CAST\(\S+ AS) BLOB\)\)", r"position(\2 BYTEA) IN \1)", text)
-    text = text.replace(" AS BLOB)", " AS BYTEA)")
+    text = text.replace("CAST(value AS BLOB)", "convert_to(value, 'UTF8')").replace(" AS BLOB)", " AS BYTEA)")
+    text = re.sub(r"instr\(([\w.]+), ((?:CAST|convert_to)\([^)]+\))\)", r"position(\2 IN \1)", text)
     text = re.sub(
         r"json_each\((:\w+|documents\.refs)\)(?: AS (\w+))?",
         lambda match: f"jsonb_array_elements_text(CAST({match[1]} AS jsonb)) AS {match[2] or 'item'}(value)",

@@ -64,17 +64,17 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- record_columns --
 -- Fragment: see ``rows.RecordRow``.
-r.id, r.version, r.position, r.arrival, r.status, r.tier, r.kind, r.scope, r.key, r.session, r.sensitivity, r.trust,
-       r.created_at, r.expires_at, r.standing, r.body, r.seal
+r.id, r.version, r.position, r.arrival, r.status, r.tier, r.kind, r.scope, r.key, r.subject, r.category, r.session, r.sensitivity,
+       r.trust, r.created_at, r.expires_at, r.standing, r.body, r.seal
 
 -- feature_columns --
 -- Fragment: see ``rows.FeatureRow``.
 f.id, f.version, f.model, f.recipe, f.units, f.digest, f.marks, f.trait, f.terms, f.vectors, f.seal
 
 -- add_record --
-INSERT INTO records (tenant, id, version, position, arrival, status, tier, kind, scope, key, session, sensitivity, trust,
-       created_at, expires_at, standing, body, seal)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+INSERT INTO records (tenant, id, version, position, arrival, status, tier, kind, scope, key, subject, category, session,
+       sensitivity, trust, created_at, expires_at, standing, body, seal)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- put_features --
 INSERT INTO features (tenant, id, version, model, recipe, units, digest, marks, trait, terms, vectors, seal)
@@ -249,10 +249,14 @@ SELECT id FROM records WHERE tenant = :tenant AND status = 'active' AND expires_
 SELECT {{record_columns}}, (SELECT max(x.version) FROM events x WHERE x.tenant = r.tenant AND x.memory_id = r.id) FROM records r
 
 -- passes --
--- Fragment: the part of a filter that columns answer; an empty list and NULL mean all. ``rows.passes`` is all of it.
+-- Fragment: the part of a filter that columns answer; an empty list and NULL mean all. ``rows.passes`` is all of it: a
+-- body can hold a tag as another name.
        (:scopes = '[]' OR r.scope IN (SELECT value FROM json_each(:scopes)))
    AND (:tiers = '[]' OR r.tier IN (SELECT value FROM json_each(:tiers)))
    AND (:kinds = '[]' OR r.kind IN (SELECT value FROM json_each(:kinds)))
+   AND (:category = '[]' OR r.category IN (SELECT value FROM json_each(:category)))
+   AND (:quoted_tags = '[]'
+        OR EXISTS (SELECT 1 FROM json_each(:quoted_tags) WHERE instr(r.body, CAST(value AS BLOB)) > 0))
    AND (:include_sensitive = 1 OR r.sensitivity = 'normal')
    AND (CAST(:now AS BIGINT) IS NULL OR (r.status = 'active' AND (r.expires_at IS NULL OR r.expires_at > :now)))
 
@@ -265,7 +269,7 @@ SELECT {{record_columns}}, (SELECT max(x.version) FROM events x WHERE x.tenant =
 {{record_row}} WHERE r.tenant = :tenant AND r.standing = 1 AND {{passes}} ORDER BY r.arrival DESC;
 
 -- find_key --
--- The same under one key, which has an index.
+-- The same under one key.
 {{record_row}} INDEXED BY records_by_key
  WHERE r.tenant = :tenant AND r.key = :key AND {{passes}} ORDER BY r.arrival DESC;
 
@@ -274,8 +278,14 @@ SELECT key, id FROM records
  WHERE tenant = :tenant AND key IN (SELECT value FROM json_each(:keys))
    AND scope IN (SELECT value FROM json_each(:scopes));
 
+-- find_subject --
+-- The same about one subject.
+{{record_row}} INDEXED BY records_subject
+ WHERE r.tenant = :tenant AND r.subject IN (SELECT value FROM json_each(:subject)) AND {{passes}}
+ ORDER BY r.arrival DESC;
+
 -- find_session --
--- The same of one session, which has an index too.
+-- The same of one session.
 {{record_row}} INDEXED BY records_session
  WHERE r.tenant = :tenant AND r.session IN (SELECT value FROM json_each(:session)) AND {{passes}}
  ORDER BY r.arrival DESC;
@@ -343,6 +353,8 @@ SELECT e.seq, e.n, e.op, e.memory_id, e.version, e.salt, e.payload, e.payload_co
    AND (:include_sensitive = 1 OR r.sensitivity = 'normal')
    AND (CAST(:since AS BIGINT) IS NULL OR r.created_at >= :since)
    AND (CAST(:until AS BIGINT) IS NULL OR r.created_at < :until)
+   AND (:subject = '[]' OR r.subject IN (SELECT value FROM json_each(:subject)))
+   AND (:category = '[]' OR r.category IN (SELECT value FROM json_each(:category)))
 
 -- listed --
 SELECT {{record_columns}} {{listing}};

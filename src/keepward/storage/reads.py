@@ -77,6 +77,8 @@ def _query_for(filters: Filter) -> str:
     """Return the query of ``find`` that has the best index for a filter."""
     if filters.key is not None:
         return "find_key"
+    if filters.subject is not None:
+        return "find_subject"
     if filters.session is not None:
         return "find_session"
     standing = filters.keyed or filters.permanent or (filters.tiers and set(filters.tiers) <= _STANDING)

@@ -10,6 +10,7 @@ Invariants
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
 import struct
 from collections.abc import Iterable
@@ -84,6 +85,8 @@ class RecordRow(NamedTuple):
     kind: str
     scope: str
     key: str | None
+    subject: str | None
+    category: str | None
     session: str | None
     sensitivity: str
     trust: int
@@ -224,6 +227,8 @@ def record_row(sealer: Sealer, tenant: str, position: int, arrival: int, record:
         record.kind._value_,
         record.scope,
         record.key,
+        record.subject,
+        record.category,
         record.session,
         record.sensitivity._value_,
         int(record.effective_trust),
@@ -391,8 +396,8 @@ def profile_of(sealer: Sealer, tenant: str, row: RecordRow, features: FeatureRow
         row.kind,
         body.content_type,
         row.key,
-        body.subject,
-        body.category,
+        row.subject,
+        row.category,
         row.session if row.kind == "event" else None,
         body.speaker,
         body.tags,
@@ -442,18 +447,29 @@ def passes(record: Record | Body, filters: Filter) -> bool:
 
 def has_body_filter(filters: Filter) -> bool:
     """Whether a filter asks for what no column answers."""
-    names = (filters.content_types, filters.tags, filters.subject, filters.category, filters.job)
+    names = (filters.content_types, filters.tags, filters.job)
     return any(names) or (filters.keyed, filters.permanent, filters.ids) != (None, None, None)
 
 
+def _forms(name: str | None) -> str:
+    """Return the ways to write a name as a JSON list; an empty one for none."""
+    return listed(name_forms([name] if name else []))
+
+
 def parameters(filters: Filter, live_at: int | None) -> dict[str, Any]:
-    """Return the part of a filter that columns answer, as the statements take it; the instant in microseconds."""
+    """Return the part of a filter that columns answer, as the statements take it; the instant in microseconds.
+
+    Tags are written as a body holds them.
+    """
     return {
         "scopes": listed(filters.scopes),
         "tiers": listed(filters.tiers),
         "kinds": listed(filters.kinds),
         "key": filters.key,
-        "session": listed(name_forms([filters.session] if filters.session else [])),
+        "subject": _forms(filters.subject),
+        "category": _forms(filters.category),
+        "quoted_tags": listed(json.dumps(name, ensure_ascii=False) for name in name_forms(filters.tags)),
+        "session": _forms(filters.session),
         "include_sensitive": int(filters.include_sensitive),
         "now": live_at,
     }

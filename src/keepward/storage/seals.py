@@ -48,6 +48,12 @@ def cells(*values: object) -> bytes:
     return b"".join(parts)
 
 
+def pack(table: str, tenant: str, cells: tuple[Cell, ...]) -> bytes:
+    """Return an encoding of a row of a table, without its tenant; for rows that are read by the thousand."""
+    # A third of the time of ``cells``; version 2 of ``marshal`` is frozen.
+    return marshal.dumps((table, tenant, cells), 2)
+
+
 class Sealer:
     """Makes and checks seals with one key; None makes empty seals and accepts any."""
 
@@ -124,9 +130,13 @@ class Sealer:
         """Return the 16-byte seal of a row of a table, without its tenant; for rows that are read by the thousand."""
         if self._rows is None:
             return b""
-        # A third of the time of ``row``; version 2 of ``marshal`` is frozen.
-        packed = marshal.dumps((table, tenant, cells), 2)
-        return hashlib.blake2b(packed, key=self._rows, digest_size=16, person=b"keepward/row").digest()
+        return self.packed(pack(table, tenant, cells))
+
+    def packed(self, content: bytes) -> bytes:
+        """Return the 16-byte seal of what ``pack`` gave."""
+        if self._rows is None:
+            return b""
+        return hashlib.blake2b(content, key=self._rows, digest_size=16, person=b"keepward/row").digest()
 
 
 def sha256(*parts: bytes) -> bytes:

@@ -172,7 +172,7 @@ SQL = parse_queries(text_of("queries.sql"))
 TABLES = {
     "commits": 13,
     "events": 10,
-    "records": 18,
+    "records": 20,
     "features": 12,
     "marks": 3,
     "links": 4,

@@ -17,7 +17,6 @@ Invariants
 from __future__ import annotations
 
 import json
-import marshal
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -28,7 +27,7 @@ from keepward.core.memory import Record, Status
 from keepward.core.serialization import digest
 from keepward.errors import Tampered
 from keepward.storage.rows import WIDTH, EventRow, FeatureRow, RecordRow, record_at, record_row
-from keepward.storage.seals import Sealer
+from keepward.storage.seals import Sealer, pack
 from keepward.storage.sql import Row, Session
 
 _SUM_BYTES = 32
@@ -98,7 +97,7 @@ class State:
         """Count some rows of ``records`` in place of others."""
         for sign, rows in ((-1, before), (1, after)):
             for row in rows:
-                content = marshal.dumps((self.tenant, *row[:-1]), 2)
+                content = pack("records", self.tenant, row[:-1])
                 self.records.add(sealer, "records", f"{row.tier} {row.status}", content, sign)
 
     def active(self) -> dict[str, int]:
@@ -228,12 +227,12 @@ def counted(
 ) -> Iterator[tuple[RecordRow, FeatureRow | None]]:
     """Yield records with their features and, once all of them are read, count them as the records that are there."""
     # A handle counts all of them before its first read: what the loop needs is at hand.
-    term, dumps, tenant = sealer.term, marshal.dumps, state.tenant
+    term, tenant = sealer.term, state.tenant
     counts, total = Counter[str](), 0
     for each in rows:
         row = each[0]
         counts[f"{row.tier} {row.status}"] += 1
-        total += term("records", dumps((tenant, *row[:-1]), 2))
+        total += term("records", pack("records", tenant, row[:-1]))
         yield each
     state.records = TableSum(counts=counts, total=total % _WHOLE)
 

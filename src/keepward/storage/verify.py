@@ -19,6 +19,7 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from hashlib import blake2b
+from itertools import islice
 from typing import Any, TypeAlias
 
 from keepward.core.commit import EMPTY_HASH, Head
@@ -30,8 +31,18 @@ from keepward.storage import erasing
 from keepward.storage import tenant as tenants
 from keepward.storage.documents import Document, refs_in
 from keepward.storage.journal import walk_chain
-from keepward.storage.rows import WIDTH, FeatureRow, RecordRow, body_in, marks_of, record_row, with_features
-from keepward.storage.seals import Sealer
+from keepward.storage.rows import (
+    BOTH,
+    WIDTH,
+    FeatureRow,
+    RecordRow,
+    body_in,
+    place_bits,
+    record_row,
+    unpack_marks,
+    with_features,
+)
+from keepward.storage.seals import Sealer, pack
 from keepward.storage.sql import TABLES, Connector, Row, Session, load_migrations
 from keepward.storage.tenant import State
 from keepward.storage.uses import deliveries_of
@@ -42,6 +53,8 @@ Seen: TypeAlias = tuple[Head | None, Head | None]
 _META = {"store_id", "sealed_by", "note_adopted", "note_foreign", erasing.NOTE}
 #: What is computed from records: marks, and the kinds of links.
 _COMPUTED = ("marks", "lineage", "aliases", "attachments")
+#: What stands in the body of a memory that names another one or a blob.
+_NAMING = (b'"derived_from":', b'"aliases":', b'"blob":')
 _PRIME = (1 << 127) - 1
 #: What is counted of what was checked.
 _COUNTED = (
@@ -78,6 +91,14 @@ class _Rows:
             count += 1
         self.count, self.value = self.count + count, value
 
+    def add_marks(self, row: RecordRow, features: FeatureRow) -> None:
+        """Take up the marks that a record calls for, as ``add_pairs`` does."""
+        marks, bits, value = unpack_marks(features.marks), place_bits(row.place), self.value
+        offset = self.point - row.position * (self.point * self.point % _PRIME)
+        for mark in marks:
+            value = value * (offset - (mark ^ bits)) % _PRIME
+        self.count, self.value = self.count + len(marks), value
+
 
 class _Progress:
     """Counts the rows that checks look at; what is reported never falls and ends at the whole."""
@@ -93,11 +114,10 @@ class _Progress:
                 count = db.execute(f"SELECT count(*) FROM {table} WHERE tenant = ?", (tenant,)).fetchone()[0]
                 self._total += times * count
 
-    def row(self) -> None:
-        """Take a row as looked at."""
-        self._done += 1
-        if self._done % _STEP == 0:
-            self._report(min(self._done, self._total), self._total)
+    def rows(self, count: int) -> None:
+        """Take so many rows as looked at."""
+        self._done += count
+        self._report(min(self._done, self._total), self._total)
 
     def end(self) -> None:
         """Report that nothing is left."""
@@ -114,9 +134,10 @@ class _Watched:
         return getattr(self._db, name)
 
     def stream(self, name: str, **named: Any) -> Iterator[Row]:
-        for row in self._db.stream(name, **named):
-            self._progress.row()
-            yield row
+        rows = iter(self._db.stream(name, **named))
+        while some := list(islice(rows, _STEP)):
+            yield from some
+            self._progress.rows(len(some))
 
 
 def check_store(
@@ -293,24 +314,27 @@ class _Check:
 
     def records(self) -> Iterator[Fault]:
         """Records equal what the newest events say; what is computed from them is put aside for ``computed``."""
-        db, tenant = self._db, self._tenant
-        for *cells, newest, arrival, payload in db.stream("standing_rows", tenant=tenant):
-            row, features = with_features(tuple(cells))
+        db, tenant, known = self._db, self._tenant, self._counts["features"]
+        for line in db.stream("standing_rows", tenant=tenant):
+            row, features = with_features(line)
             self._counts["records"] += 1
-            self._held.turn_records(self._sealer, (), (row,))
+            packed = pack("records", tenant, row[:-1])
+            self._held.records.add(self._sealer, "records", f"{row.tier} {row.status}", packed)
             self._check_features(row, features)
-            body = body_in(row.body)
-            wrong = self._flaw(row, newest, arrival, payload) if body is not None else "its content is damaged"
-            if wrong is not None or body is None:
-                yield Fault(check="records", row=f"records {tenant}/{row.id}", detail=str(wrong))
+            if (wrong := self._flaw(row, packed, *line[BOTH:])) is not None:
+                yield Fault(check="records", row=f"records {tenant}/{row.id}", detail=wrong)
                 continue
-            for _, kind, *link in dict.fromkeys(link_rows(tenant, [body])):
+            # Few name anything: only these are read.
+            body = body_in(row.body) if any(name in row.body for name in _NAMING) else None
+            for _, kind, *link in dict.fromkeys(link_rows(tenant, [body] if body else [])):
                 self._due[kind].add(link)
-            if row.status == "active":
-                self._due["marks"].add_pairs(each[1:] for each in marks_of(tenant, row, features))
+            if row.status == "active" and features is not None:
+                self._due["marks"].add_marks(row, features)
         for (memory_id,) in db.run("unrecorded", tenant=tenant).fetchall():
             yield Fault(check="records", row=f"records {tenant}/{memory_id}", detail="its record is missing")
-        for (memory_id,) in db.run("stray_features", tenant=tenant).fetchall():
+        (held,) = db.execute("SELECT count(*) FROM features WHERE tenant = ?", (tenant,)).fetchone()
+        strays = db.run("stray_features", tenant=tenant).fetchall() if held != self._counts["features"] - known else []
+        for (memory_id,) in strays:
             detail = "no memory is at their version; `rebuild` removes them"
             self._features.append(Fault(check="features", row=f"features {tenant}/{memory_id}", detail=detail))
 
@@ -325,9 +349,11 @@ class _Check:
             elif document.kind == "receipts":
                 self._delivered.update(deliveries_of(document))
 
-    def _flaw(self, row: RecordRow, newest: int | None, arrival: int | None, payload: bytes | None) -> str | None:
+    def _flaw(
+        self, row: RecordRow, packed: bytes, newest: int | None, arrival: int | None, payload: bytes | None
+    ) -> str | None:
         """Return what is wrong with a record, given what the journal says of its memory; see (4)."""
-        if not row.holds(self._sealer, self._tenant):
+        if self._sealer.active and row.seal != self._sealer.packed(packed):
             return "its record does not match its seal"
         if row.version != newest:
             return "a record is not the newest version"
@@ -336,6 +362,8 @@ class _Check:
         if row.body != payload:
             return "a record differs from its event"
         if not self._sealer.active:
+            if body_in(row.body) is None:
+                return "its content is damaged"
             due = record_row(self._sealer, self._tenant, row.position, row.arrival, decode_record(row.body), row.body)
             return None if due == row._replace(seal=b"") else "a record's columns differ from its content"
         return None

@@ -79,6 +79,8 @@ CREATE TABLE records (
     kind TEXT NOT NULL,
     scope TEXT NOT NULL,
     key TEXT,
+    subject TEXT,
+    category TEXT,
     session TEXT,
     sensitivity TEXT NOT NULL,
     trust INTEGER NOT NULL,
@@ -94,6 +96,7 @@ CREATE INDEX records_by_key ON records (tenant, key, scope) WHERE key IS NOT NUL
 CREATE UNIQUE INDEX records_position ON records (tenant, position);
 CREATE INDEX records_arrival ON records (tenant, arrival);
 CREATE INDEX records_standing ON records (tenant, arrival) WHERE standing = 1;
+CREATE INDEX records_subject ON records (tenant, subject, arrival) WHERE subject IS NOT NULL;
 CREATE INDEX records_session ON records (tenant, session, arrival) WHERE session IS NOT NULL;
 
 -- What was computed from a memory for ranking and for finding near-duplicates. They count while the memory is at this
