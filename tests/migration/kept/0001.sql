@@ -117,7 +117,7 @@ CREATE TABLE migrations (
     name TEXT NOT NULL,
     sha256 TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
-INSERT INTO "migrations" VALUES(1,'store','74ea5af855d9e745f5e390960c34f7de251555fb4f117f83c3d64e91133bacf6');
+INSERT INTO "migrations" VALUES(1,'store','fefd23c2795899b582536bbffa8d76ce2c9082608ca0d111efa7c0ce991d96df');
 CREATE TABLE records (
     tenant TEXT NOT NULL,
     id TEXT NOT NULL,
@@ -160,7 +160,7 @@ CREATE UNIQUE INDEX records_position ON records (tenant, position);
 CREATE INDEX records_arrival ON records (tenant, arrival);
 CREATE INDEX records_standing ON records (tenant, arrival) WHERE standing = 1;
 CREATE INDEX records_session ON records (tenant, session, arrival) WHERE session IS NOT NULL;
-CREATE INDEX features_digest ON features (tenant, digest);
+CREATE INDEX features_digest ON features (digest, tenant);
 CREATE INDEX links_id ON links (tenant, id);
 CREATE INDEX documents_state ON documents (tenant, kind, state, at, id) WHERE state IS NOT NULL;
 CREATE INDEX documents_token ON documents (state) WHERE kind = 'tokens';
