@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import threading
 import time
@@ -18,6 +19,7 @@ from keepward import Actor, Memory, StoreUnavailable
 from keepward.adapters.home import FileAnchor
 from keepward.adapters.world import RandomIds
 from keepward.errors import Conflict, NewerSchema, NotAStore
+from keepward.storage.sql import SQL
 from keepward.storage.store import Store, open_store
 from support.clock import SteppingClock
 from support.forking import forked
@@ -199,6 +201,14 @@ def test_remember_takes_at_most_7_round_trips(database: str, tmp_path: Path) -> 
         lines = [line.split("\t") for line in (tmp_path / "trace").read_text().splitlines()]
         sides = [line[1] for line in lines if line[0]]
         assert sum(one == "F" and next_one == "B" for one, next_one in pairwise(sides)) in range(3, 8)
+
+
+@pytest.mark.parametrize("name", ["likely", "profiles_by_id", "profiles", "facts_records", "standing_rows"])
+def test_features_are_looked_up_by_their_key_where_no_rows_were_counted(database: str, name: str) -> None:
+    values = {"tenant": "ada", "positions": "[1]", "ids": '["a"]', "after": 0}
+    with open_store(database) as store, store._connector.reading("ada") as db:
+        plan = "\n".join(line for (line,) in db.execute(f"EXPLAIN {SQL[name]}", values))
+    assert re.search(r"features_pkey on features.*\n\s+Index Cond: .*\bid = ", plan), plan
 
 
 def test_writers_of_one_tenant_wait_for_each_other_and_those_of_another_do_not(database: str) -> None:

@@ -17,4 +17,4 @@ def test_a_repeated_text_is_looked_up_by_its_digest(tmp_path, name):
     with sqlite3.connect(path) as db:
         plan = [row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {SQL[name]}", values)]
     db.close()
-    assert "features_digest (tenant=? AND digest=?)" in plan[0]
+    assert "features_digest (digest=? AND tenant=?)" in plan[0]

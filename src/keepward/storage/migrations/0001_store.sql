@@ -118,7 +118,7 @@ CREATE TABLE features (
     seal BLOB NOT NULL,
     PRIMARY KEY (tenant, id)
 ) STRICT;
-CREATE INDEX features_digest ON features (tenant, digest);
+CREATE INDEX features_digest ON features (digest, tenant);
 
 -- Marks of active memories. mark: mixed with the place, which is tier, sensitivity and scope, apart by a blank.
 -- position: that of the memory's record.
