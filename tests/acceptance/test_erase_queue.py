@@ -187,7 +187,8 @@ def test_policy_says_how_long_a_decided_body_is_kept(opened, clock):
 
 #: Columns that can hold what somebody typed; erasing has to clean each of them.
 HOLDS = {
-    "commits.payload", "commits.receipt", "events.payload", "records.key", "records.session", "records.body",
+    "commits.payload", "commits.receipt", "events.payload", "records.key", "records.session", "records.subject",
+    "records.category", "records.body",
     "features.digest", "features.marks", "features.trait", "features.terms", "features.vectors", "links.name",
     "documents.id", "documents.refs", "documents.body",
 }  # fmt: skip
