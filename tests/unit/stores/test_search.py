@@ -47,5 +47,5 @@ def test_seals_hold_after_the_store_was_adopted(path):
 
 
 def test_a_damaged_body_in_a_store_without_a_key_makes_no_profile():
-    cells = ("m", 1, 1, 1, "active", "archival", "fact", "/", None, None, "normal", 8, 0, None, 0, b"x")
-    assert profile_of(Sealer(None), TENANT, RecordRow(*cells), None) is None
+    row = RecordRow(**{**dict.fromkeys(RecordRow._fields), "id": "m", "version": 1, "body": b"x", "seal": b""})
+    assert profile_of(Sealer(None), TENANT, row, None) is None
