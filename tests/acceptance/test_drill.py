@@ -150,10 +150,9 @@ def test_an_erasure_that_nobody_remembers_turns_a_line_red(store, monkeypatch):
 
 
 def test_a_reach_that_goes_anywhere_turns_a_line_red(store, monkeypatch):
-    from keepward.services import read, view
+    from keepward.services.reader import Reader
 
-    for module in (read, view):
-        monkeypatch.setattr(module, "reaches", lambda *_: True)
+    monkeypatch.setattr(Reader, "sees", lambda *_: True)
     assert status(store, "cross_scopes") == "breached"
 
 
