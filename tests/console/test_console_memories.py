@@ -214,7 +214,7 @@ def test_a_memory_is_readable_at_every_width(console, bakery, width):
 
 
 def test_a_damaged_memory_is_said_to_be_damaged(console, bakery):
-    tamper.run(console.owner.path, tamper.BENT_EVENTS.format(bakery["rye"]))
+    tamper.run(console.owner.path, tamper.BENT_BODY.format(bakery["rye"]))
     with console.page("/memories") as page:
         page.get_by_role("link", name="Refunds").wait_for()
         row = page.get_by_role("listitem").filter(has_text="cannot be shown")
