@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from benchmarks import bulk, contexts, crowd, embedding, floors, hooks, postgres, remember, served, size, start
+from benchmarks import bulk, calls, contexts, crowd, embedding, floors, hooks, postgres, remember, served, size, start
 
 
 def index() -> None:
@@ -15,6 +15,7 @@ def index() -> None:
 
 ALL = {
     "remember": remember.run,
+    "calls": calls.run,
     "bulk": bulk.run,
     "context": contexts.run,
     "recall": floors.run,
