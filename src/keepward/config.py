@@ -3,7 +3,7 @@
 Invariants
 (1) The command line beats the environment, the environment beats the file, the file beats the default.
 (2) An unknown name or a wrong value is ``InvalidInput`` that names the key and never repeats the value.
-(3) Every field of ``model.policy.Policy`` can be set under ``[policy]``; a table replaces only the
+(3) Every field of ``core.policy.Policy`` can be set under ``[policy]``; a table replaces only the
     entries it names.
 (4) A start costs nothing that is not used: what reads patterns or settings files is imported with the first of them.
 (5) Where a server listens and whom it lets in stands under ``[server]``; reads are opened on the command line alone.
@@ -105,8 +105,9 @@ class Settings(Data):
     file: Path | None = None
     digest: str = ""
     named: bool = False
-    #: Each setting of the file with its value; and the names of these where its owner has not accepted the file.
+    #: Every setting of the file, with its value.
     loosens: Mapping[str, str] = field(default_factory=dict)
+    #: The settings of the file that do not apply, since the owner has not accepted the file.
     withheld: tuple[str, ...] = ()
     #: Where each setting comes from that is not the default: `file` or `environment`, by name or `table.name`.
     origins: Mapping[str, str] = field(default_factory=dict)

@@ -72,7 +72,7 @@ def test_after_an_erasure_no_file_holds_the_text_or_a_word_of_it(owner, number, 
 
 
 @pytest.mark.promise("F14")
-def test_a_receipt_that_quotes_the_text_and_does_not_show_it_loses_the_quote(owner, number):
+def test_a_receipt_loses_its_quote_of_an_erased_text(owner, number):
     text = owner.get(number).text
     asked = owner.recall(text, kinds=["event"], receipt=True)
     assert (text in str(owner.receipt(asked.receipt)), len(asked.hits)) == (True, 0)

@@ -282,7 +282,7 @@ def test_a_link_to_a_store_is_no_copy(pair, at, tmp_path, caplog):
     assert caplog.records == []
 
 
-def test_what_was_erased_since_is_erased_in_a_copy_that_is_adopted_later(pair, at):
+def test_adopting_a_copy_erases_what_was_erased_since(pair, at):
     with at(pair[0], "ours") as mem:
         name = mem.find()[0].id
         mem.erase(mem.plan_erase(name).digest, name)

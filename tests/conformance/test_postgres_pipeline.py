@@ -118,7 +118,7 @@ def test_a_notice_that_fails_costs_no_commit(store: Store, monkeypatch: pytest.M
     assert (store.head("ada").seq, store.verify()[1]) == (3, [])
 
 
-def test_bytes_of_a_blob_that_are_not_kept_are_an_error_at_once(store: Store, database: str) -> None:
+def test_a_blob_that_cannot_be_stored_fails_at_once(store: Store, database: str) -> None:
     blobs = store.blob_store()
     assert blobs is not None
     with psycopg.connect(database, autocommit=True) as connection:

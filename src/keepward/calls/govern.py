@@ -273,7 +273,7 @@ class Govern(Calls):
         """Return what erasing these memories would destroy, under a digest; change nothing.
 
         ``subject`` and ``source`` take memories of the whole tenant; ``source`` is a reference in evidence, a
-        foreign name, or the name of a source. ``reason`` is one of the codes of ``model.commit.REASONS``.
+        foreign name, or the name of a source. ``reason`` is one of the codes of ``core.commit.REASONS``.
         What derives from one of these or cites it stays, and is listed as ``candidates`` with its text;
         ``include_citing`` takes it along, for example a fact whose evidence is an erased message.
         """

@@ -323,7 +323,7 @@ class Use(Talks):
 
         Fields, all optional: ``tier kind key scope subject category tags content_type blob metadata source evidence
         derived_from confidence importance ttl stability sensitivity access session speaker job aliases
-        occurred_at consent vector``; see ``model.change.InsertFields``.
+        occurred_at consent vector``; see ``core.change.InsertFields``.
 
         Raises:
             InvalidInput: a field, or a name of a tier, kind, ..., that there is not; a value of another type.

@@ -180,12 +180,10 @@ def _(request: write.Edit, way: Transport) -> Outcome:
 
 @carry_out.register
 def _(request: write.Propose, way: Transport) -> Outcome:
-    with Draft(way, request.reason, request.session) as draft:
-        for each in request.changes:
-            draft.stage(each)
-    if draft.outcome is None:
-        return _edited(way, [], request.reason, request.session)
-    return draft.outcome
+    draft = Draft(way, request.reason, request.session)
+    for each in request.changes:
+        draft.stage(each)
+    return draft.send()
 
 
 def _edited(way: Transport, changes: list[dict[str, Any]], reason: str, session: str | None = None) -> Outcome:
@@ -413,4 +411,8 @@ class Draft(LocalDraft):
     ) -> None:
         self._over = True
         if kind is None and self._sent:
-            self.outcome = _edited(self._way, self._sent, self._reason, self._session)
+            self.outcome = self.send()
+
+    def send(self) -> Outcome:
+        """Propose everything that was staged."""
+        return _edited(self._way, self._sent, self._reason, self._session)

@@ -55,7 +55,7 @@ def carry_out_again(session: Session) -> None:
 
 
 def erase_everywhere(session: Session, digest: str, chosen: Selection, *, reason: str) -> Erased:
-    """Carry out an erasure, here and in the backups of the store; see ``engine.erase``."""
+    """Carry out an erasure, here and in the backups of the store; see ``services.erase``."""
     done = erase(session, digest, chosen, reason=reason)
     settle(session)
     return done

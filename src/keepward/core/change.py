@@ -1,6 +1,6 @@
 """Changes: requested alterations of memory, as data.
 
-A change says what is wanted; gates judge it and ``fold`` applies it. Names of tiers, kinds and the
+A change says what is wanted; gates judge it and ``reducer`` applies it. Names of tiers, kinds and the
 like are kept as given, so that the shape gate can refuse an unknown one with a reason.
 """
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, Literal
 
@@ -109,7 +110,7 @@ class CommitDetails(Data, omit_defaults=True):
     approved_digest: str | None = None
     #: Ids of the commits this one undoes.
     undoes: tuple[str, ...] = ()
-    #: Of an erasure: the places whose content it destroyed, see ``model.commit``.
+    #: Of an erasure: the places whose content it destroyed, see the invariants of this module.
     erased: tuple[str, ...] = ()
 
     def encode(self) -> bytes:
@@ -255,6 +256,13 @@ class Receipt(Value):
             "reasons": [reason.as_dict() for reason in self.reasons],
             **self.facts,
         }
+
+
+def items_in(receipt: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield what the receipt of a recall or a context says of each memory that it shows."""
+    yield from receipt.get("items", ())
+    for section in receipt.get("sections", ()):
+        yield from section["items"]
 
 
 #: Stands where a reason, a digest or a name stood.

@@ -115,7 +115,7 @@ class Record(Value, eq=False):
     #: Sorted, without repeats.
     tags: tuple[str, ...] = ()
     content_type: ContentType = ContentType.TEXT
-    #: Name of the content that lies beside the store; see ``model.blob``.
+    #: Name of the content that lies beside the store; see ``core.blob``.
     blob: str | None = None
     #: Canonical JSON text of ``metadata``, as it is stored and hashed; None for an empty one.
     metadata_json: str | None = None

@@ -1,7 +1,7 @@
 """The shape gate: lengths, names, ranges, odd Unicode, and the rules of each tier and kind.
 
 ``ill_formed`` runs before anything else reads the change, since what it finds cannot be processed at
-all; ``shape`` runs in its place among the gates.
+all; the gate ``shape`` runs this check.
 
 Invariants
 (1) Lengths come first: no detector, here or elsewhere, is given a text longer than a field may hold.

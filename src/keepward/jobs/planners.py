@@ -130,14 +130,14 @@ class Ask:
     #: Live memories that it archives with nothing in their place.
     removes: int = 0
     session: str | None = None
-    #: The memory that the uses of those it archives count for from now on.
+    #: Id of the memory that takes over the use counts of the memories that this archives.
     heir: str | None = None
     #: What the receipt of the run says of it.
     notes: tuple[Reason, ...] = ()
 
 
 def _batches(changes: Sequence[Change], reason: str, *, removes: bool = False) -> Iterator[Ask]:
-    """Yield independent changes as asks of ``BATCH`` each."""
+    """Yield an ask for each ``BATCH`` changes; each change is decided by itself."""
     for start in range(0, len(changes), BATCH):
         part = tuple(changes[start : start + BATCH])
         yield Ask(changes=part, reason=reason, removes=len(part) if removes else 0)

@@ -120,7 +120,7 @@ class Profile(NamedTuple):
     session: str | None
     speaker: str | None
     tags: tuple[str, ...]
-    #: Rank of ``model.trust.Trust``.
+    #: Rank of ``core.trust.Trust``.
     trust: int
     sensitive: bool
     importance: float

@@ -2,7 +2,7 @@
 
 Invariants
 (1) Pure: no clock; the same memory gives the same texts for ever; whoever changes a rule, here, in what is passed in
-    (the question that a turn answers), in how MiniLM is computed or in what marks a text (`engine.features`), gives
+    (the question that a turn answers), in how MiniLM is computed or in what marks a text (`services.features`), gives
     `RECIPE` the next number, and what was written before is embedded and marked anew.
 (2) Only a named speaker is rewritten to the third person; "I" in a user-and-assistant chat stays "I".
 (3) There is at least one unit for a text that holds anything but white space, and at most `MOST_UNITS`.

@@ -20,7 +20,7 @@ from keepward.core.trust import is_actor
 from keepward.errors import InvalidInput, NotFound
 from keepward.services.read import seq_of
 from keepward.services.review import AMENDED
-from keepward.services.view import closure, commit_of, handed_in
+from keepward.services.view import closure, commit_of, context_deliveries
 
 if TYPE_CHECKING:
     from keepward.services.session import Session
@@ -43,7 +43,7 @@ def log(
     kind: str | None = None,
     until: AsOf = None,
 ) -> list[CommitView]:
-    """Return commits with what the handle may read of them, newest first; those with nothing are passed over.
+    """Return the commits of which the handle may read something, newest first.
 
     ``actor`` made or approved them, as ``kind:name`` or by name alone; ``until`` is the moment of the newest.
     """
@@ -221,7 +221,7 @@ def impact(session: Session, selector: Selector) -> Impact:
     derived = closure(session, touched)
     found = session.reader.overseen([*touched, *derived])
     records = {record.id: record for record in found.records}
-    held = handed_in(session, {**dict.fromkeys(derived, 1), **touched})
+    held = context_deliveries(session, {**dict.fromkeys(derived, 1), **touched})
     contexts = {name: session.reader.delivery(name, pairs) for name, pairs in held.items()}
     return Impact(
         selector=selector,

@@ -76,7 +76,7 @@ def pending(session: Session, *, state: str = "pending") -> list[Waiting]:
 
     ``state`` is that of all of them, or ``all``.
     """
-    return shown(session, proposals(session, state))
+    return with_review_state(session, proposals(session, state))
 
 
 def proposals(session: Session, state: str = "pending") -> list[Waiting]:
@@ -108,13 +108,13 @@ def proposal(session: Session, proposal_id: str) -> Waiting:
     Raises:
         NotFound: none by that id is visible.
     """
-    return shown(session, [_as_of_now(session, session.reader.proposal(proposal_id))])[0]
+    return with_review_state(session, [_as_of_now(session, session.reader.proposal(proposal_id))])[0]
 
 
-def shown(session: Session, items: Sequence[Waiting]) -> list[Waiting]:
-    """Return proposals of which those that wait say whether a handle may approve them, and how their memories are now.
+def with_review_state(session: Session, items: Sequence[Waiting]) -> list[Waiting]:
+    """Return proposals; each pending one says whether this handle may approve it and whether it is stale.
 
-    See ``Waiting.stale``.
+    See ``Waiting.stale`` and ``Waiting.current``.
     """
     ids = sorted({name for item in items if item.state == "pending" for name in item.base})
     newest = {each.id: each for each in session.store.records(session.tenant, ids).records} if ids else {}
@@ -457,7 +457,7 @@ def notices(session: Session) -> list[Waiting]:
         with session.store.write() as writer:
             for item in mine:
                 writer.put(replace(item, told=True))
-    return shown(session, session.reader.redacted_proposals(mine))
+    return with_review_state(session, session.reader.redacted_proposals(mine))
 
 
 def drop_bodies(session: Session) -> int:

@@ -15,6 +15,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from keepward.core.change import BOOKKEEPING
+from keepward.core.commit import items_in
 from keepward.core.journal import CommitView
 from keepward.core.memory import Record, Status
 from keepward.core.query import Filter
@@ -140,12 +141,11 @@ def commit_of(session: Session, name: str) -> CommitView:
 
 def items_of(receipt: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return, by id, what the receipt of a recall or context says of the memories that it shows."""
-    parts = (receipt.get("items", ()), *(section["items"] for section in receipt.get("sections", ())))
-    return {item["id"]: item for items in parts for item in items}
+    return {item["id"]: item for item in items_in(receipt)}
 
 
-def handed_in(session: Session, since: Mapping[str, int]) -> dict[str, set[tuple[str, int]]]:
-    """Return, by receipt, the memories and versions that contexts held, from these versions on."""
+def context_deliveries(session: Session, since: Mapping[str, int]) -> dict[str, set[tuple[str, int]]]:
+    """Return by receipt which of these memories a context held, with the version, from the given versions on."""
     held: dict[str, set[tuple[str, int]]] = {}
     for memory_id, version, receipt_id in session.store.deliveries(session.tenant, sorted(since)):
         if version >= since[memory_id]:

@@ -22,9 +22,9 @@ from keepward.core.value import from_micros
 from keepward.errors import KeepwardError
 from keepward.gates.detectors.normalize import show_invisible
 from keepward.services.read import search
-from keepward.services.review import proposal, proposals, shown
+from keepward.services.review import proposal, proposals, with_review_state
 from keepward.services.session import Session
-from keepward.services.view import handed_in
+from keepward.services.view import context_deliveries
 
 #: Most memories that are shown as similar.
 ALIKE = 5
@@ -76,7 +76,7 @@ def queue(
         "op": Counter(op for each in known for op in {step.op for step in each.steps}),
     }
     return Queue(
-        items=tuple(shown(session, chosen[offset : offset + limit])),
+        items=tuple(with_review_state(session, chosen[offset : offset + limit])),
         offset=offset,
         total=len(chosen),
         counts={name: dict(sorted(each.items())) for name, each in counts.items()},
@@ -107,7 +107,7 @@ def background(session: Session, proposal_id: str) -> Background:
     known = session.reader.references(named)
     # The contexts that held what it would change, as it is.
     changed = dict.fromkeys((step.after.id for step in item.steps if step.before is not None), 1)
-    held = handed_in(session, changed) if changed else {}
+    held = context_deliveries(session, changed) if changed else {}
     newest = (session.reader.delivery(name, held[name]) for name in sorted(held, reverse=True))
     return Background(
         id=item.id,

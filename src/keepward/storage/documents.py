@@ -32,7 +32,7 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 from msgspec.structs import replace
 
 from keepward.core.blob import Kept
-from keepward.core.commit import Receipt
+from keepward.core.commit import Receipt, items_in
 from keepward.core.job import JobRow
 from keepward.core.proposal import Waiting, waiting_from_dict, waiting_to_dict
 from keepward.core.query import Feedback
@@ -515,7 +515,7 @@ class DocumentWrites(DocumentReads):
         """
         told = receipt.as_dict()
         lent = receipt.kind in {"compile", "recall"} and "handed" in receipt.facts
-        body, refs = body_of(told), names_in(_shown_by(told))
+        body, refs = body_of(told), names_in(_named_in_receipt(told))
         if receipt.kind in {"compile", "recall"}:
             body = deflated(body)
         at = to_micros(receipt.at)
@@ -531,7 +531,7 @@ class DocumentWrites(DocumentReads):
             state = None if "compacted_at" in body else old.state
             told = body_of(body)
             fresh = deflated(told) if old.body[:1] == b"x" else told
-            self._put(old._replace(state=state, refs=names_in(_shown_by(body)), body=fresh))
+            self._put(old._replace(state=state, refs=names_in(_named_in_receipt(body)), body=fresh))
             return
         key = {"tenant": tenant, "low": receipt_id, "high": f"{receipt_id} "}
         _, seq, hashed, _, _ = self._db.run("commit_receipts_between", key).fetchone()
@@ -566,10 +566,9 @@ class DocumentWrites(DocumentReads):
         return True
 
 
-def _shown_by(receipt: Mapping[str, Any]) -> Iterator[str | None]:
-    """Yield the memories that a receipt shows or is about, and the proposal or token that it is about."""
-    yield from (item["id"] for item in receipt.get("items", ()))
-    yield from (item["id"] for section in receipt.get("sections", ()) for item in section["items"])
+def _named_in_receipt(receipt: Mapping[str, Any]) -> Iterator[str | None]:
+    """Yield the ids that a receipt names: memories, its proposal, its token."""
+    yield from (item["id"] for item in items_in(receipt))
     yield from (target.get("id") for target in receipt.get("targets", ()))
     yield from (receipt.get("proposal"), receipt.get("token"))
 

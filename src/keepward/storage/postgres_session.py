@@ -87,7 +87,7 @@ def translated(text: str) -> str:
     text = re.sub(r" INDEXED BY \w+", "", text)
     text = text.replace("CAST(value AS BLOB)", "convert_to(value, 'UTF8')").replace(" AS BLOB)", " AS BYTEA)")
     text = re.sub(r"instr\(([\w.]+), ((?:CAST|convert_to)\([^)]+\))\)", r"position(\2 IN \1)", text)
-    # Of a new table the planner knows nothing: it is told to look up what is listed, and features, by the whole key.
+    # A new table has no statistics. These forms make the planner look up listed values, and features, by the full key.
     listed = r"(SELECT (?:value|CAST\(value AS BIGINT\)) FROM json_each\(:\w+\))"
     text = re.sub(rf"(?<!NOT )\bIN \({listed}\)", r"= ANY(ARRAY(\1))", text)
     keyed = r"LEFT JOIN features f ON (f\.tenant = \S+ AND f\.id = \S+ AND f\.version = \S+)"

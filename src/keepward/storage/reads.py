@@ -59,7 +59,7 @@ from keepward.storage.uses import UseReads
 #: Most candidates for one text.
 CANDIDATES = 8
 #: Of six marks, how many likely duplicates share, unless the texts are equal; of texts that share four fifths of their
-#: words, one in 600 pairs shares fewer. See ``engine.features``.
+#: words, one in 600 pairs shares fewer. See ``services.features``.
 SHARED = 2
 #: Holders of one mark that are counted, those touched last.
 CROWD = 32
@@ -249,7 +249,7 @@ class MemoryReads(Snapshot):
         return found
 
     def indexed(self, tenant: str) -> Iterator[Indexed]:
-        """Yield every active memory with its features, the one touched first first."""
+        """Yield every active memory with its features, the longest unchanged first."""
         with self._reading(tenant) as db:
             for row, features in map(with_features, db.stream("profiles", tenant=tenant, after=-1)):
                 if row.status != Status.ACTIVE:
@@ -369,7 +369,7 @@ class _Memories:
     embedded: Counter[tuple[str | None, str]] = field(default_factory=Counter)
     topics: int = 0
     sensitive: int = 0
-    #: Of each live memory its importance in 1/10,000, and the microsecond from which it decays.
+    #: Two numbers for each live memory: its importance in 1/10,000, and when its decay begins, in microseconds.
     importance: array[int] = field(default_factory=lambda: array("q"))
     #: When the first live memory ends, in microseconds; None for never.
     ends: int | None = None

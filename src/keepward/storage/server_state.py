@@ -71,7 +71,7 @@ class Kind:
     """One kind of entries: their type, how long they last, and how many one owner may have."""
 
     name: str
-    #: Type of the values, as ``model.codec.decode`` takes it.
+    #: Type of the values, as ``core.serialization.decode`` takes it.
     of: Any
     ttl_s: float
     #: Whether a change lets an entry last as long again.

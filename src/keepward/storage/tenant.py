@@ -250,7 +250,7 @@ def recount(db: Session, sealer: Sealer, state: State) -> None:
 
 
 def check(db: Session, sealer: Sealer, tenant: str, held: State) -> Iterator[Fault]:
-    """Yield the tables whose rows are not the ones that were written, in order.
+    """Yield a fault for each table whose rows differ from those that were written.
 
     ``held`` has the sums of the rows that are there.
     """

@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from keepward.core.commit import Receipt
+from keepward.core.commit import Receipt, items_in
 from keepward.core.value import from_micros, to_micros
 from keepward.errors import Tampered
 from keepward.storage.documents import Document, DocumentReads, DocumentWrites, body_of, found
@@ -128,8 +128,7 @@ def deliveries_of(receipt: Document) -> list[tuple[str, str, int, str]]:
 
 
 def _items(receipt: Mapping[str, Any]) -> list[tuple[str, int, bool]]:
-    items = (item for section in receipt["sections"] for item in section["items"])
-    return [(item["id"], item["version"], not item.get("weak", False)) for item in items]
+    return [(item["id"], item["version"], not item.get("weak", False)) for item in items_in(receipt)]
 
 
 def _counts(document: Document) -> tuple[int, int]:

@@ -158,7 +158,7 @@ Facet = Literal[
 ]  # fmt: skip
 Sort = Literal["created", "changed", "importance", "confidence", "trust", "tier", "kind", "scope", "source", "author"]
 
-#: Types of what a memory may be given, by name; ``model.change`` says which change takes which, and the defaults.
+#: Types of what a memory may be given, by name; ``core.change`` says which change takes which, and the defaults.
 WIRE: Mapping[str, Any] = {
     "id": Id,
     "text": Text,

@@ -315,7 +315,7 @@ class Propose(Request[Outcome]):
 
     reason: fields.Why
     session: fields.ReadLine | None = None
-    #: Each an ``op`` with the fields of its change in ``model.change``; those of a new memory are ``remember``'s.
+    #: Each an ``op`` with the fields of its change in ``core.change``; those of a new memory are ``remember``'s.
     changes: Annotated[list[Any], Limit(minItems=1, maxItems=fields.MOST)]
     mode: Literal["atomic"] = "atomic"
 

@@ -173,7 +173,7 @@ def _made_up() -> Any:
 
 
 def is_made_up(value: str) -> bool:
-    """Whether a value is made of the words that stand for secrets: ``your-secret-key``."""
+    """Whether a value has only placeholder words, such as ``your-secret-key``."""
     return _made_up().match(value) is not None
 
 
