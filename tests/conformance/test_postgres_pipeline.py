@@ -130,7 +130,7 @@ def test_a_blob_that_cannot_be_stored_fails_at_once(store: Store, database: str)
             connection.execute("ALTER TABLE blob_bytes DROP CONSTRAINT none")
 
 
-def test_who_waits_too_long_for_a_tenant_is_told_and_stores_nothing(
+def test_a_write_that_waits_too_long_stores_nothing(
     store: Store, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(postgres, "BRIEF", 0.2)
@@ -172,7 +172,7 @@ def test_who_is_interrupted_while_it_waits_can_write_afterwards(store: Store, da
         assert (other.head("ada").seq, other.verify()[1]) == (3, [])
 
 
-def test_reads_of_what_servers_share_do_not_hide_a_change_by_another(store: Store, database: str) -> None:
+def test_reads_of_server_state_hide_no_foreign_change(store: Store, database: str) -> None:
     connector = store._connector
     put(store, "first")
     before = connector.others()

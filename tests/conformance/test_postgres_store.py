@@ -204,7 +204,7 @@ def test_remember_takes_at_most_7_round_trips(database: str, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("name", ["likely", "profiles_by_id", "profiles", "facts_records", "standing_rows"])
-def test_features_are_looked_up_by_their_key_where_no_rows_were_counted(database: str, name: str) -> None:
+def test_a_new_table_is_looked_up_by_its_key(database: str, name: str) -> None:
     values = {"tenant": "ada", "positions": "[1]", "ids": '["a"]', "after": 0}
     with open_store(database) as store, store._connector.reading("ada") as db:
         plan = "\n".join(line for (line,) in db.execute(f"EXPLAIN {SQL[name]}", values))

@@ -217,7 +217,7 @@ OTHERWISE = "committed_description or learning_answers"
 
 @pytest.mark.slow
 @pytest.mark.parametrize("routes", sorted(HERE.glob("test_http_routes_*.py")), ids=lambda file: file.stem)
-def test_the_behaviour_of_http_is_the_same_of_three_servers_in_turn(database, routes):
+def test_three_servers_in_turn_answer_like_one(database, routes):
     options = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-m", "not slow and not proof"]
     options += ["-k", f"not ({OTHERWISE})"]
     told = subprocess.run(

@@ -46,6 +46,6 @@ def test_seals_hold_after_the_store_was_adopted(path):
         assert dict(store.profiles(TENANT, after=0)) == before
 
 
-def test_a_damaged_body_in_a_store_without_a_key_makes_no_profile():
+def test_a_damaged_body_makes_no_profile_without_a_key():
     row = RecordRow(**{**dict.fromkeys(RecordRow._fields), "id": "m", "version": 1, "body": b"x", "seal": b""})
     assert profile_of(Sealer(None), TENANT, row, None) is None

@@ -66,12 +66,12 @@ def test_ordinary_plain_text_is_settled_by_one_look(text):
     assert injection.calm(Text(text))
 
 
-def test_a_text_that_is_not_its_own_normal_form_is_always_scanned():
+def test_a_text_not_in_normal_form_is_scanned():
     assert not secrets.calm(Text(ORDINARY[-1]))
 
 
 @pytest.mark.parametrize("text", PERSONAL)
-def test_a_personal_identifier_is_not_calm_by_itself_or_in_a_line(text):
+def test_an_identifier_passes_the_prefilter_alone_and_in_a_line(text):
     assert pii.scan(text)
     assert not pii.calm(Text(text))
     assert not pii.calm(Text(f"{ORDINARY[0]}\n{text}\n{ORDINARY[1]}"))
@@ -84,7 +84,7 @@ def test_numbers_that_name_nobody_yield_nothing(text):
 
 @given(st.lists(st.sampled_from(sorted({piece for text in PERSONAL for piece in re.findall(r"\S+|\s", text)}))))
 @settings(deadline=None)
-def test_a_text_in_which_one_look_finds_nothing_personal_holds_nothing_personal(pieces):
+def test_what_the_prefilter_skips_has_no_identifier(pieces):
     text = "".join(pieces)
     assert not (pii.calm(Text(text)) and pii.scan(text))
 
@@ -113,7 +113,7 @@ def test_a_set_that_runs_out_of_memory_loses_no_rule():
 @pytest.mark.parametrize("rule", secrets._rule_sets()[1].rules)
 @given(data=st.data())
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_every_secret_of_a_rule_without_a_telling_string_holds_a_run(rule, data):
+def test_secrets_of_rules_without_literals_have_a_long_run(rule, data):
     text = data.draw(st.from_regex(rule.pattern))
     assert occurs(secrets.RUN, text.encode("utf-8", "replace"))
 
