@@ -37,7 +37,7 @@ def accept(config_dir: Path, file: Path, raw: bytes) -> None:
 
 
 def host_of_key(config_dir: Path, key: str, host: str) -> str:
-    """Return the host that a key is sent to; one that was sent to none yet is bound to ``host`` from here on (3).
+    """Return the host that a key is sent to; one that was sent to none yet is bound to ``host`` from here on.
 
     Raises:
         OSError: it cannot be noted.

@@ -500,11 +500,11 @@ class DocumentWrites(DocumentReads):
         sealed = document.sealed(self._sealer)
         self._db.many("add_document" if new else "put_document", [sealed])
         if state is not None:
-            state.turn(self._sealer, document.kind, before and before[-1], sealed.seal)
+            state.replace_document(self._sealer, document.kind, before and before[-1], sealed.seal)
 
     def _drop(self, document: Document) -> None:
         self._db.run("drop_document", tenant=document.tenant, kind=document.kind, id=document.id)
-        self.state(document.tenant).turn(self._sealer, document.kind, document.seal, None)
+        self.state(document.tenant).replace_document(self._sealer, document.kind, document.seal, None)
 
     def put_receipt(self, receipt: Receipt) -> None:
         """Keep a receipt of what was decided without a commit; see ``Stage.receipt`` for the others.

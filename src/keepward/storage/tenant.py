@@ -87,13 +87,13 @@ class State:
         content = self.tallies().encode() + b"\0" + self.sums()
         return Head(seq=self.writes, hash=digest("beside", self.tenant.encode(), b"\0", content))
 
-    def turn(self, sealer: Sealer, kind: str, before: bytes | None, after: bytes | None) -> None:
+    def replace_document(self, sealer: Sealer, kind: str, before: bytes | None, after: bytes | None) -> None:
         """Count a document with the seal ``after`` in place of one with the seal ``before``; None for none."""
         for sign, seal in ((-1, before), (1, after)):
             if seal is not None:
                 self.documents.add(sealer, "documents", kind, seal, sign)
 
-    def turn_records(self, sealer: Sealer, before: Iterable[RecordRow], after: Iterable[RecordRow]) -> None:
+    def replace_records(self, sealer: Sealer, before: Iterable[RecordRow], after: Iterable[RecordRow]) -> None:
         """Count some rows of ``records`` in place of others."""
         for sign, rows in ((-1, before), (1, after)):
             for row in rows:
@@ -212,7 +212,7 @@ def count_documents(db: Session, sealer: Sealer, state: State) -> None:
     """Count the documents that are there."""
     state.documents = TableSum()
     for kind, seal in db.stream("document_seals", tenant=state.tenant):
-        state.turn(sealer, kind, None, seal if isinstance(seal, bytes) else b"")
+        state.replace_document(sealer, kind, None, seal if isinstance(seal, bytes) else b"")
 
 
 def count_records(db: Session, sealer: Sealer, state: State) -> None:
@@ -240,7 +240,7 @@ def counted(
 def recount_records(db: Session, sealer: Sealer, state: State) -> None:
     """Count the records that the journal calls for; one whose event does not hold is none of them."""
     state.records = TableSum()
-    state.turn_records(sealer, (), (row for _, row, _ in due_records(db, sealer, state.tenant) if row is not None))
+    state.replace_records(sealer, (), (row for _, row, _ in due_records(db, sealer, state.tenant) if row is not None))
 
 
 def recount(db: Session, sealer: Sealer, state: State) -> None:

@@ -101,7 +101,7 @@ class UseWrites(UseReads, DocumentWrites):
             at = max(last.get(name, 0), 0 if old is None else old.at)
             new = Document(tenant, "usage", name, _NEW if count > learned else None, None, at, None, None, body)
             fresh.append(new.sealed(self._sealer))
-            state.turn(self._sealer, "usage", old and old.seal, fresh[-1].seal)
+            state.replace_document(self._sealer, "usage", old and old.seal, fresh[-1].seal)
         self._db.many("put_document", fresh)
 
 

@@ -342,7 +342,7 @@ class _Check:
         """Every document matches its seal; they are counted, and what contexts held is put aside for ``promised``."""
         for document in map(Document._make, self._db.stream("all_documents", tenant=self._tenant)):
             self._counts[document.kind] = self._counts.get(document.kind, 0) + 1
-            self._held.turn(self._sealer, document.kind, None, document.seal)
+            self._held.replace_document(self._sealer, document.kind, None, document.seal)
             if not document.holds(self._sealer):
                 name = f"{document.kind} {self._tenant}/{document.id}"
                 yield Fault(check="seals", row=name, detail="its seal does not hold")

@@ -218,7 +218,7 @@ class Writer(UseWrites, Reader):
         self._db.many("put_features", [(tenant, *row) for row in kept_features])
         self._db.many("add_link", link_rows(tenant, (record for _, record, _ in final.values())))
         add_marks(self._db, marks)
-        state.turn_records(self._sealer, (row for row, _ in old.values()), rows)
+        state.replace_records(self._sealer, (row for row, _ in old.values()), rows)
 
     def put_features(
         self, tenant: str, features: Mapping[str, Features], versions: Mapping[str, int] | None = None
