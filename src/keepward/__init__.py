@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from keepward.aio import AsyncMemory as AsyncMemory
-    from keepward.calls.draft import Draft as Draft
-    from keepward.calls.tools import ToolResult as ToolResult
     from keepward.client import Client as Client
     from keepward.core.blob import Blob as Blob
     from keepward.core.browse import Activity as Activity
@@ -95,6 +93,7 @@ if TYPE_CHECKING:
     from keepward.core.proposal import Waiting as Waiting
     from keepward.core.query import Feedback as Feedback
     from keepward.core.query import Filter as Filter
+    from keepward.core.query import Filters as Filters
     from keepward.core.query import Hit as Hit
     from keepward.core.query import Memories as Memories
     from keepward.core.query import Ranked as Ranked
@@ -107,6 +106,7 @@ if TYPE_CHECKING:
     from keepward.core.trust import Issued as Issued
     from keepward.core.trust import Token as Token
     from keepward.core.trust import Trust as Trust
+    from keepward.draft import Draft as Draft
     from keepward.errors import Conflict as Conflict
     from keepward.errors import ContextTooSmall as ContextTooSmall
     from keepward.errors import InvalidInput as InvalidInput
@@ -122,17 +122,18 @@ if TYPE_CHECKING:
     from keepward.errors import Tampered as Tampered
     from keepward.errors import Unauthorised as Unauthorised
     from keepward.memory import Memory as Memory
+    from keepward.tools import ToolResult as ToolResult
 
 __version__ = "0.1.0"
 
 #: Exported names by the module that has them.
 _HOMES = {
     "aio": "AsyncMemory",
-    "calls.draft": "Draft",
+    "draft": "Draft",
     "client": "Client",
     "errors": "Conflict ContextTooSmall InvalidInput KeepwardError ModelUnavailable NewerSchema NotAStore "
     "NotAdopted NotFound StaleVersion StoreError StoreUnavailable Tampered Unauthorised",
-    "calls.tools": "ToolResult",
+    "tools": "ToolResult",
     "memory": "Memory",
     "core.blob": "Blob",
     "core.change": "Append Archive Insert Move Promote Reinforce Replace Restore Retire Supersede",
@@ -147,7 +148,7 @@ _HOMES = {
     "core.memory": "Access ContentType Kind Record Sensitivity Stability Status Tier",
     "core.policy": "EthicsRule Policy",
     "core.proposal": "Committed Decided Duplicate Outcome Quarantined Refused Shown Waiting",
-    "core.query": "Feedback Filter Hit Memories Ranked Ranking Recall Reinforced Training",
+    "core.query": "Feedback Filter Filters Hit Memories Ranked Ranking Recall Reinforced Training",
     "core.trust": "SOURCES Actor Issued Token Trust",
 }
 _HOME = {name: f"keepward.{home}" for home, names in _HOMES.items() for name in names.split()}

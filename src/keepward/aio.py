@@ -21,15 +21,17 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime
 from itertools import islice
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from keepward.calls.conversation import Conversation
-from keepward.calls.draft import Draft
+from keepward.api import AsyncMemoryAPI
+from keepward.conversation import Conversation
 from keepward.core.policy import Policy
 from keepward.core.proposal import Outcome
 from keepward.core.trust import Actor
+from keepward.draft import Draft
 from keepward.errors import InvalidInput
 from keepward.memory import Memory
+from keepward.operations import awaited
 
 if TYPE_CHECKING:
     from typing import Self
@@ -92,18 +94,6 @@ async def over(job: Future[R]) -> R:
         raise
 
 
-def hop(verb: Callable[Concatenate[T, P], R]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]:
-    """Return a verb of a handle or draft as one of its awaited twin: the same, in a thread."""
-
-    @functools.wraps(verb)
-    async def awaited(self: Any, /, *args: P.args, **named: P.kwargs) -> R:
-        # By name: a handle may be of a class that narrows a verb.
-        result: R = await self._threads.run(getattr(self._target, verb.__name__), *args, **named)
-        return result
-
-    return awaited
-
-
 class Opening:
     """A handle that is being opened: ``await`` gives it, ``async with`` gives it and closes it at the end."""
 
@@ -157,17 +147,17 @@ class AsyncDraft:
     def __init__(self, draft: Draft, threads: Threads) -> None:
         self._target, self._threads = draft, threads
 
-    insert = hop(Draft.insert)
-    replace = hop(Draft.replace)
-    append = hop(Draft.append)
-    move = hop(Draft.move)
-    retire = hop(Draft.retire)
-    supersede = hop(Draft.supersede)
-    promote = hop(Draft.promote)
-    restore = hop(Draft.restore)
-    reinforce = hop(Draft.reinforce)
-    stage = hop(Draft.stage)
-    discard = hop(Draft.discard)
+    insert = awaited(Draft.insert)
+    replace = awaited(Draft.replace)
+    append = awaited(Draft.append)
+    move = awaited(Draft.move)
+    retire = awaited(Draft.retire)
+    supersede = awaited(Draft.supersede)
+    promote = awaited(Draft.promote)
+    restore = awaited(Draft.restore)
+    reinforce = awaited(Draft.reinforce)
+    stage = awaited(Draft.stage)
+    discard = awaited(Draft.discard)
 
     @property
     def outcome(self) -> Outcome | None:
@@ -201,14 +191,14 @@ class AsyncConversation:
     ) -> None:
         await self._threads.run(self._target.__exit__, kind, fault, trace)
 
-    user = hop(Conversation.user)
-    assistant = hop(Conversation.assistant)
-    tool = hop(Conversation.tool)
-    say = hop(Conversation.say)
-    context = hop(Conversation.context)
+    user = awaited(Conversation.user)
+    assistant = awaited(Conversation.assistant)
+    tool = awaited(Conversation.tool)
+    say = awaited(Conversation.say)
+    context = awaited(Conversation.context)
 
 
-class AsyncMemory:
+class AsyncMemory(AsyncMemoryAPI):
     """A handle on a store of memories, awaited."""
 
     def __init__(self, memory: Memory, threads: Threads | None = None) -> None:
@@ -278,50 +268,6 @@ class AsyncMemory:
         """Return the handle of a token's bearer on the same store."""
         return AsyncMemory(await self._threads.run(self._target.holding, token, consent=consent), self._threads)
 
-    # --- reading
-
-    recall = hop(Memory.recall)
-    explain_recall = hop(Memory.explain_recall)
-    find = hop(Memory.find)
-    get = hop(Memory.get)
-    history = hop(Memory.history)
-    facets = hop(Memory.facets)
-    activity = hop(Memory.activity)
-    sources = hop(Memory.sources)
-    lineage = hop(Memory.lineage)
-    context = hop(Memory.context)
-    preview = hop(Memory.preview)
-    count_tokens = hop(Memory.count_tokens)
-    snapshot = hop(Memory.snapshot)
-    memory_block = hop(Memory.memory_block)
-    replay = hop(Memory.replay)
-    explain = hop(Memory.explain)
-    receipts = hop(Memory.receipts)
-    receipt = hop(Memory.receipt)
-    doctor = hop(Memory.doctor)
-    status = hop(Memory.status)
-    identity = hop(Memory.identity)
-
-    # --- proposing
-
-    update_identity = hop(Memory.update_identity)
-    remember = hop(Memory.remember)
-    revise = hop(Memory.revise)
-    append = hop(Memory.append)
-    merge = hop(Memory.merge)
-    update_by_key = hop(Memory.update_by_key)
-    forget = hop(Memory.forget)
-    archive = hop(Memory.archive)
-    restore = hop(Memory.restore)
-    reinforce = hop(Memory.reinforce)
-    move = hop(Memory.move)
-    promote = hop(Memory.promote)
-    supersede = hop(Memory.supersede)
-    forget_many = hop(Memory.forget_many)
-    propose = hop(Memory.propose)
-    remember_many = hop(Memory.remember_many)
-    add = hop(Memory.add)
-
     def session(self, name: str, *, subject: str | None = None) -> AsyncConversation:
         """Return a conversation under a name of its own, to say turns into as they come; see ``Conversation``."""
         return AsyncConversation(self._target.session(name, subject=subject), self._threads)
@@ -330,29 +276,8 @@ class AsyncMemory:
         """Collect changes in an ``async with`` block and propose them together at its end; an error discards them."""
         return AsyncDraft(self._target.draft(reason=reason, session=session), self._threads)
 
-    # --- deciding and the journal
-
-    pending = hop(Memory.pending)
-    notices = hop(Memory.notices)
-    queue = hop(Memory.queue)
-    background = hop(Memory.background)
-    proposal = hop(Memory.proposal)
-    approve = hop(Memory.approve)
-    amend = hop(Memory.amend)
-    reject = hop(Memory.reject)
-    reopen = hop(Memory.reopen)
-    approve_many = hop(Memory.approve_many)
-    reject_many = hop(Memory.reject_many)
-    shown = hop(Memory.shown)
-    log = hop(Memory.log)
-    show = hop(Memory.show)
-    diff = hop(Memory.diff)
-    rollback = hop(Memory.rollback)
-    verify = hop(Memory.verify)
-    rebuild = hop(Memory.rebuild)
-    reindex = hop(Memory.reindex)
-    restore_journal = hop(Memory.restore_journal)
-    tenants = hop(Memory.tenants)
+    shown = awaited(Memory.shown)
+    restore_journal = awaited(Memory.restore_journal)
 
     async def journal(self, *, after: int = 0) -> AsyncIterator[tuple[Commit, list[Event]]]:
         """Yield the tenant's commits with their events as stored, oldest first."""
@@ -368,37 +293,8 @@ class AsyncMemory:
             if len(found) < _TOGETHER:
                 return
 
-    # --- inquiring, learning, credentials, erasing, copies, jobs, blobs
-
-    impact = hop(Memory.impact)
-    contain = hop(Memory.contain)
-    blame = hop(Memory.blame)
-    contradictions = hop(Memory.contradictions)
-    bisect = hop(Memory.bisect)
-    context_diff = hop(Memory.context_diff)
-    feedback = hop(Memory.feedback)
-    train_reranker = hop(Memory.train_reranker)
-    learn_importance = hop(Memory.learn_importance)
-    create_token = hop(Memory.create_token)
-    tokens = hop(Memory.tokens)
-    revoke_token = hop(Memory.revoke_token)
-    owner_token = hop(Memory.owner_token)
-    plan_erase = hop(Memory.plan_erase)
-    erase = hop(Memory.erase)
-    certificates = hop(Memory.certificates)
-    certificate = hop(Memory.certificate)
-    lift_erasure = hop(Memory.lift_erasure)
-    backup = hop(Memory.backup)
-    move_store = hop(Memory.move_store)
-    plan_adopt = hop(Memory.plan_adopt)
-    adopt = hop(Memory.adopt)
-    jobs = hop(Memory.jobs)
-    run_job = hop(Memory.run_job)
-    pause_job = hop(Memory.pause_job)
-    run_due = hop(Memory.run_due)
-    merge_candidates = hop(Memory.merge_candidates)
-    put_blob = hop(Memory.put_blob)
-    blob = hop(Memory.blob)
-    read_blob = hop(Memory.read_blob)
-    tools = hop(Memory.tools)
-    call_tool = hop(Memory.call_tool)
+    owner_token = awaited(Memory.owner_token)
+    backup = awaited(Memory.backup)
+    move_store = awaited(Memory.move_store)
+    tools = awaited(Memory.tools)
+    call_tool = awaited(Memory.call_tool)

@@ -18,26 +18,25 @@ from dataclasses import dataclass
 from datetime import datetime
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from keepward.calls.govern import Govern
-from keepward.calls.tools import Tools
-from keepward.calls.use import Use
+from keepward.api import MemoryAPI
 from keepward.core.policy import Policy
 from keepward.core.trust import CAN, EXTRA, SHARED, Actor, stands_below, visible_from
 from keepward.errors import InvalidInput, KeepwardError, StoreUnavailable, Unauthorised
-from keepward.verbs import Request
-from keepward.verbs.arguments import DEFAULT, scope_named, tenant_named, typed
+from keepward.operations import Operation, split
+from keepward.services.arguments import DEFAULT, scope_named, tenant_named
+from keepward.tools import Tools
 
 if TYPE_CHECKING:
     from typing import Self
 
-    from keepward.calls.draft import Draft
     from keepward.core.commit import Commit, Event, Head
     from keepward.core.copies import Backup, Moved, Rescued, Restored
     from keepward.core.proposal import Shown, Waiting
+    from keepward.draft import Draft
     from keepward.jobs.maintenance import Handover, Maintenance
     from keepward.ports.models import Embedder, Extractor, Redactor, Summarizer, TokenCounter
     from keepward.ports.world import Clock, IdSource
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
     from keepward.storage.server_state import SharedState
 
 _log = logging.getLogger(__name__)
-R = TypeVar("R")
 _ACTOR = "an actor is such as Actor.user('ana') or Actor.operator('ana')"
 
 
@@ -67,7 +65,7 @@ class Shared:
         return self.engine
 
 
-class Memory(Use, Govern, Tools):
+class Memory(MemoryAPI, Tools):
     """A handle on a store of memories."""
 
     def __init__(self, shared: Shared, session: Session) -> None:
@@ -310,8 +308,8 @@ class Memory(Use, Govern, Tools):
 
     def draft(self, *, reason: str, session: str | None = None) -> Draft:
         """Collect changes in a ``with`` block and propose them together at its end; an error discards them."""
-        from keepward.calls.draft import Draft
-        from keepward.verbs.write import new_memory
+        from keepward.draft import Draft
+        from keepward.services.edits import new_memory
 
         return Draft(self, reason, session, lambda text, given: new_memory(self._session, text, given))
 
@@ -424,9 +422,10 @@ class Memory(Use, Govern, Tools):
 
     # --- how requests are carried out
 
-    def _send(self, request: Request[R], **local: Any) -> R:
-        session, request = self._session, typed(request)
-        return request.run(session, **local)
+    def _send(self, about: Operation, given: dict[str, Any]) -> Any:
+        session = self._session
+        sent, local = split(about, given)
+        return about.run(session, about.read(sent), local)
 
     @property
     def _session(self) -> Session:

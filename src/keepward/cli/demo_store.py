@@ -164,7 +164,7 @@ def _act(owner: Memory, moment: dict[str, Any]) -> None:
         case "undo":
             owner.rollback(owner.log(limit=1)[0].commit.id)
         case "contain":
-            plan = owner.contain(source=moment["source"])
+            plan = owner.plan_contain(source=moment["source"])
             owner.contain(plan.digest, source=moment["source"], reason=moment["why"])
         case "erase":
             owner.erase(owner.plan_erase(subject=moment["subject"]).digest, subject=moment["subject"])

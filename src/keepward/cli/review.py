@@ -422,7 +422,12 @@ def _show_memories(screen: Screen, word: str, items: list[dict[str, Any]]) -> No
 @command(*SELECTOR, APPLY, option("--reason", "Why; it stands in the commit.", "TEXT", default=""))
 def contain(call: Call, writer: str | None, apply: str | None, **asked: Any) -> Answer:
     """Take all that one of these touched out of use. First shows the plan and its digest, and changes nothing."""
-    done = call.memory("decide").contain(apply, actor=writer, **asked)
+    memory = call.memory("decide")
+    if apply is None:
+        asked.pop("reason")
+        done = memory.plan_contain(actor=writer, **asked)
+    else:
+        done = memory.contain(apply, actor=writer, **asked)
     talk: tuple[str, ...] = ()
     if done.items and not done.applied:
         talk = (f"nothing was changed; carry it out with the same options and --apply {done.digest}",)

@@ -22,8 +22,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from keepward import durable
-from keepward.calls.govern import Govern
-from keepward.calls.use import Use
+from keepward.api import MemoryAPI
 from keepward.client import wire
 from keepward.client.transport import PAUSE, Answer, Transport, answer_of, reading
 from keepward.client.wire import Draft
@@ -31,14 +30,13 @@ from keepward.core.commit import Reason
 from keepward.core.copies import ExportPlan, RestoredExport
 from keepward.core.trust import Actor
 from keepward.errors import InvalidInput, KeepwardError, StoreError, StoreUnavailable
+from keepward.operations import Operation, split
 from keepward.results import UNREADABLE, error_of, from_json, read_json
-from keepward.verbs.arguments import typed
 
 if TYPE_CHECKING:
     from typing import Self
 
     from keepward.core.proposal import Shown, Waiting
-    from keepward.verbs import Request
 
 #: Bytes read from a file at a time.
 _CHUNK = 1 << 16
@@ -74,7 +72,7 @@ class Line:
     detail: str | None = None
 
 
-class Client(Use, Govern):
+class Client(MemoryAPI):
     """A handle on the memories of a server; it may be used by many threads."""
 
     def __init__(
@@ -261,13 +259,14 @@ class Client(Use, Govern):
     def _standing(self) -> Answer:
         return self._way.get("/memory/status")
 
-    def _send(self, request: Request[Any], **local: Any) -> Any:
-        given = {name: value for name, value in local.items() if value is not None}
-        if given.pop("kind", "write") != "write":
+    def _send(self, about: Operation, given: dict[str, Any]) -> Any:
+        sent, local = split(about, given)
+        local = {name: value for name, value in local.items() if value is not None}
+        if local.pop("kind", "write") != "write":
             raise InvalidInput("a call over HTTP is always of kind 'write': leave it out")
-        if "predicate" in given:
+        if "predicate" in local:
             raise InvalidInput("a predicate cannot be sent to a server: give the text to look for as `contains`")
-        return wire.carry_out(typed(request), self._way, **given)
+        return wire.carry_out(about, about.read(sent), self._way, **local)
 
 
 def _sent(way: Transport, path: str, source: str | Path | IO[bytes] | bytes, query: list[tuple[str, str]]) -> Any:

@@ -14,10 +14,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 from enum import Enum
-from functools import singledispatch
 from types import TracebackType
 from typing import Any, Unpack, get_args
 from urllib.parse import quote
@@ -25,7 +24,6 @@ from urllib.parse import quote
 import msgspec
 
 from keepward.adapters.world import RandomIds, SystemClock
-from keepward.calls.draft import Draft as LocalDraft
 from keepward.client.transport import Answer, Transport, answer_of
 from keepward.core.blob import Blob, parse_ref, ref_of
 from keepward.core.change import KEEP, Change, Insert, InsertFields, Revert, operation
@@ -33,9 +31,13 @@ from keepward.core.journal import Verification
 from keepward.core.memory import Record
 from keepward.core.proposal import Decided, Outcome
 from keepward.core.query import MOST_HITS, Memories, Recall, check_limit, check_names
+from keepward.draft import Draft as LocalDraft
 from keepward.errors import InvalidInput, KeepwardError, StaleVersion, Tampered
+from keepward.operations import OPERATIONS, Operation
 from keepward.results import from_json, read_json
-from keepward.verbs import Request, arguments, journal, read, review, upkeep, verb_of, write
+from keepward.services import arguments
+from keepward.services.edits import IS_NEW_ID
+from keepward.services.operations import approvals
 
 #: Most items of one page; most commits on one, each with all that it changed.
 PAGE = 500
@@ -60,14 +62,17 @@ def _part(part: Any) -> str:
     return quote(part, safe="")
 
 
-# --- requests
+# --- operations
 
 
-@singledispatch
-def carry_out(request: Request[Any], way: Transport, **local: Any) -> Any:
-    """Have a request carried out by a server: here those of which the registry says all."""
-    asked = arguments_of(request)
-    result = read_json(verb_of(type(request)).result, _answer(request, way, asked))
+def carry_out(about: Operation, given: Mapping[str, Any], way: Transport, **local: Any) -> Any:
+    """Have an operation carried out by a server."""
+    own = _OWN.get(about.name)
+    if own is not None:
+        return own(about, given, way, **local)
+    if about.makes is not None and "memory_id" in given:
+        return _edited(way, [_change(edit_of(about, given))], given.get("reason", _default(about, "reason")))
+    result = read_json(about.result, _answer(about, way, arguments_of(about, given)))
     if "on_progress" in local:
         # A server says nothing on the way.
         done = result if isinstance(result, int) else _size(result)
@@ -75,114 +80,126 @@ def carry_out(request: Request[Any], way: Transport, **local: Any) -> Any:
     return result
 
 
+def edit_of(about: Operation, given: Mapping[str, Any]) -> Change:
+    """Return the change of one memory that an operation proposes."""
+    _part(given["memory_id"])
+    fields = {name: value for name, value in given.items() if name not in {"memory_id", "reason"}}
+    made: Change = arguments.naming(arguments.change(about.makes, {"id": given["memory_id"], **fields}))  # type: ignore[arg-type]
+    return made
+
+
+def _default(about: Operation, name: str) -> Any:
+    return about.signature.parameters[name].default
+
+
 def _size(result: Any) -> int:
     return sum(result.checked.values()) if isinstance(result, Verification) else int(result.feedback)
 
 
 def _answer(
-    request: Request[Any], way: Transport, asked: Mapping[str, Any], headers: Mapping[str, str] | None = None
+    about: Operation, way: Transport, asked: Mapping[str, Any], headers: Mapping[str, str] | None = None
 ) -> Any:
-    """Send a request with its arguments by wire name; return what its result is read from."""
-    verb = verb_of(type(request))
-    places = re.findall(r"{(\w+)}", verb.path)
-    path = verb.path.format_map({wire: _part(getattr(request, verb.arguments[wire].name)) for wire in places})
+    """Send an operation with its arguments by wire name; return what its result is read from."""
+    places = re.findall(r"{(\w+)}", about.path)
+    path = about.path.format_map({wire: _part(asked.get(wire)) for wire in places})
     sent = {name: value for name, value in asked.items() if name not in places}
-    if verb.method in {"GET", "DELETE"}:
+    if about.verb in {"GET", "DELETE"}:
         # What is told once is not asked for again.
-        once = isinstance(request, review.Notices)
-        answer = answer_of(way.call(verb.method, path, query=list(sent.items()), once=once))
+        once = about.name == "notices"
+        answer = answer_of(way.call(about.verb, path, query=list(sent.items()), once=once))
     else:
-        answer = answer_of(way.call(verb.method, path, body=sent or None, headers=headers))
-    keys = verb.answer.split()
+        answer = answer_of(way.call(about.verb, path, body=sent or None, headers=headers))
+    keys = about.answer.split()
     return answer if not keys else answer[keys[0]] if len(keys) == 1 else [answer[key] for key in keys]
 
 
-def arguments_of(request: Request[Any]) -> dict[str, Any]:
-    """Return what was given of a request as JSON values by wire name, without what is the default anyhow."""
-    found = {}
-    for wire, argument in verb_of(type(request)).arguments.items():
-        value = None if argument.within else getattr(request, argument.name)
+def arguments_of(about: Operation, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arguments as JSON values by wire name, without what is the default anyhow."""
+    found, fields = {}, set[str]()
+    if about.makes is not None:
+        fields = {*given} & {*about.makes.__struct_fields__} - {"id", "text"}
+    for wire, argument in about.arguments.items():
+        if argument.name in fields:
+            continue
+        value = given.get(argument.name)
+        if argument.within is not None:
+            value = getattr(given.get(argument.within), argument.name, argument.default)
         if value is None or value is argument.default or value == argument.default:
             continue
         if wire == "where" and not isinstance(value, str):
             value = json.dumps(value)
         found[wire] = moment(value) if wire in _MOMENTS else plain(value)
-    if isinstance(request, read.Filtered):
+    if {"tier", "kind", "content_type"} <= about.arguments.keys() and about.makes is None:
         names = {"tiers": "tier", "kinds": "kind", "content_types": "content_type"}
         check_names(**{name: found.get(wire, ()) for name, wire in names.items()})
-    return found | (_sent(_read_values(request)) if hasattr(request, "values") else {})
+    return found | _sent(_read_fields(about, {name: given[name] for name in fields}))
 
 
-def _read_values(request: Any) -> Mapping[str, Any]:
-    if request.makes is Insert:
-        return arguments.insert(request.values)
-    change = arguments.change(request.makes, {"id": "", **request.values})
-    return {name: getattr(change, name) for name in request.values}
+def _read_fields(about: Operation, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the fields of a memory, read as the library reads them; what stays as it is is left out."""
+    if about.makes is None:
+        return {}
+    if about.makes is Insert:
+        return arguments.insert(fields)
+    change = arguments.change(about.makes, {"id": "", **fields})
+    return {name: getattr(change, name) for name in fields}
 
 
-@carry_out.register
-def _(request: read.Recall, way: Transport) -> Recall:
-    check_limit(request.limit, MOST_HITS)
-    if request.receipt and request.limit > PAGE:
+def _recall(about: Operation, given: Mapping[str, Any], way: Transport) -> Recall:
+    check_limit(given.get("limit"), MOST_HITS)
+    receipt = bool(given.get("receipt"))
+    if receipt and given.get("limit", 0) > PAGE:
         raise InvalidInput(f"a receipt of a recall over HTTP names at most {PAGE} memories")
     # A receipt that is kept is one more each time it is asked for.
-    hits, answers = _pages(request, way, "hits", once=request.receipt)
+    hits, answers = _pages(about, given, way, "hits", once=receipt)
     return from_json(Recall, {**answers[0], "hits": hits})
 
 
-@carry_out.register
-def _(request: read.Find, way: Transport) -> Memories:
-    items, answers = _pages(request, way)
+def _find(about: Operation, given: Mapping[str, Any], way: Transport) -> Memories:
+    items, answers = _pages(about, given, way)
     # A server of an older release says nothing of it.
     lost, notes = (tuple(map(str, answers[-1].get(name, ()))) for name in ("withheld", "notes"))
-    first = answers[0] if request.windowed else {}
-    counts: dict[str, Any] = {name: first.get(name) for name in ("total", "head")}
+    counts: dict[str, Any] = {name: answers[0].get(name) for name in ("total", "head")}
+    if counts["total"] is None:
+        counts = {}
     return Memories(read_json(list[Record], items), withheld=lost, notes=notes, **counts)
 
 
-@carry_out.register(review.Pending)
-@carry_out.register(journal.Log)
-def _(request: Request[list[Any]], way: Transport) -> list[Any]:
-    return read_json(verb_of(type(request)).result, _pages(request, way)[0])  # type: ignore[no-any-return]
+def _list(about: Operation, given: Mapping[str, Any], way: Transport) -> list[Any]:
+    return read_json(about.result, _pages(about, given, way)[0])  # type: ignore[no-any-return]
+
+
+def _pending(about: Operation, given: Mapping[str, Any], way: Transport) -> list[Any]:
+    return _list(about, {**given, "state": "all"} if given.get("state", "") is None else given, way)
 
 
 def _pages(
-    request: Request[Any], way: Transport, key: str = "items", *, once: bool = False
+    about: Operation, given: Mapping[str, Any], way: Transport, key: str = "items", *, once: bool = False
 ) -> tuple[list[Any], list[Answer]]:
     """Return the items of a list, all of them or the first ones, and the answers that they came in, page by page."""
-    limit: int | None = getattr(request, "limit", None)
+    limit: int | None = None
+    if "limit" in about.signature.parameters:
+        limit = given.get("limit", _default(about, "limit"))
     check_limit(limit)
-    asked, size, cursor, onward = arguments_of(request), PAGE, "cursor", "cursor"
-    if isinstance(request, journal.Log):
+    asked, size, cursor, onward = arguments_of(about, given), PAGE, "cursor", "cursor"
+    if about.name == "log":
         asked, size, cursor, onward = {**asked, "events": True}, _COMMITS, "before", "next_before"
     # The size stays the same: a page begins where the one before ended.
     asked["limit"] = size if limit is None else min(size, limit)
     answers: list[Answer] = []
     found: list[Any] = []
     while True:
-        answers.append(way.get(verb_of(type(request)).path, list(asked.items()), once=once))
+        answers.append(way.get(about.path, list(asked.items()), once=once))
         found += read_json(list[Any], answers[-1][key])
         asked[cursor] = answers[-1].get(onward)
         if asked[cursor] is None or (limit is not None and len(found) >= limit):
             return found[:limit], answers
 
 
-@carry_out.register
-def _(request: write.UpdateByKey, way: Transport) -> Outcome:
-    return carry_out(request.remember(), way)  # type: ignore[no-any-return]
-
-
-@carry_out.register
-def _(request: write.Edit, way: Transport) -> Outcome:
-    _part(request.memory_id)
-    return _edited(way, [_change(request.change())], getattr(request, "reason", ""))
-
-
-@carry_out.register
-def _(request: write.Propose, way: Transport) -> Outcome:
-    draft = Draft(way, request.reason, request.session)
-    for each in request.changes:
-        draft.stage(each)
+def _propose(about: Operation, given: Mapping[str, Any], way: Transport) -> Outcome:
+    draft = Draft(way, given["reason"], given.get("session"))
+    for each in given["changes"]:
+        draft.stage(arguments.naming(each))
     return draft.send()
 
 
@@ -191,59 +208,70 @@ def _edited(way: Transport, changes: list[dict[str, Any]], reason: str, session:
     return read_json(Outcome, way.post("/memory/edit", body))  # type: ignore[no-any-return]
 
 
-@carry_out.register
-def _(request: write.Merge, way: Transport) -> Outcome | None:
-    asked = arguments_of(request)
-    answer = _answer(request, way, asked) if asked["ids"] else {}
+def _update_by_key(about: Operation, given: Mapping[str, Any], way: Transport) -> Outcome:
+    # As a memory with a key: a key in a path may hold no slash.
+    asked = {"kind": _default(about, "kind"), **arguments_of(about, given)}
+    return read_json(Outcome, way.post("/memory/items", asked))  # type: ignore[no-any-return]
+
+
+def _merge(about: Operation, given: Mapping[str, Any], way: Transport) -> Outcome | None:
+    asked = arguments_of(about, given)
+    answer = _answer(about, way, asked) if asked.get("ids") else {}
     return read_json(Outcome, answer) if answer.get("outcome") else None
 
 
-@carry_out.register
-def _(request: write.ForgetMany, way: Transport) -> tuple[Outcome | None, list[str]]:
-    asked = arguments_of(request)
-    if not asked["ids"]:
+def _forget_many(about: Operation, given: Mapping[str, Any], way: Transport) -> tuple[Outcome | None, list[str]]:
+    asked = arguments_of(about, given)
+    if not asked.get("ids"):
         return None, []
-    return read_json(tuple[Outcome | None, list[str]], _answer(request, way, asked))  # type: ignore[no-any-return]
+    return read_json(tuple[Outcome | None, list[str]], _answer(about, way, asked))  # type: ignore[no-any-return]
 
 
-@carry_out.register
-def _(request: write.RememberMany, way: Transport, *, batch: int = _ITEMS, on_progress: Any = None) -> list[Outcome]:
+def _remember_many(
+    about: Operation, given: Mapping[str, Any], way: Transport, *, batch: int = _ITEMS, on_progress: Any = None
+) -> list[Outcome]:
     if batch < 1:
         raise InvalidInput("a batch holds at least 1 item")
-    sent = [{"text": each} if isinstance(each, str) else _sent(each) for each in request.items]
-    asked = present({"mode": request.mode, "reason": request.reason or None})
+    sent = [{"text": each} if isinstance(each, str) else _sent(each) for each in given["items"]]
+    mode = given.get("mode", "each")
+    asked = present({"mode": mode, "reason": given.get("reason") or None})
     outcomes: list[Outcome] = []
-    for part in [sent] if request.mode == "atomic" else _parts(sent, min(batch, _ITEMS)):
+    for part in [sent] if mode == "atomic" else _parts(sent, min(batch, _ITEMS)):
         if part:
-            found = read_json(list[Outcome], _answer(request, way, {"items": part, **asked}))
+            found = read_json(list[Outcome], _answer(about, way, {"items": part, **asked}))
             # All or nothing is one outcome, for all of them.
-            outcomes += found * len(part) if request.mode == "atomic" and len(found) == 1 else found
-        if on_progress is not None and request.mode != "atomic":
+            outcomes += found * len(part) if mode == "atomic" and len(found) == 1 else found
+        if on_progress is not None and mode != "atomic":
             on_progress(len(outcomes), len(sent))
     return outcomes
 
 
-@carry_out.register(review.Approve)
-@carry_out.register(review.Amend)
-def _(request: review.Approve | review.Amend, way: Transport) -> Outcome:
-    seen: Any = request.digest
+def _approve(about: Operation, given: Mapping[str, Any], way: Transport) -> Outcome:
+    seen: Any = given.get("digest")
     if seen is None:
-        seen = way.get(path_of("quarantine", request.proposal_id))["digest"]
+        seen = way.get(path_of("quarantine", given["proposal_id"]))["digest"]
     if not (isinstance(seen, str) and seen.isascii() and seen.isalnum()):
         raise InvalidInput("a digest is hex digits, as they stand with what waits")
-    asked = {} if isinstance(request, review.Approve) else arguments_of(request)
-    return read_json(Outcome, _answer(request, way, asked, {"If-Match": f'"{seen}"'}))  # type: ignore[no-any-return]
+    asked = arguments_of(about, given)
+    if about.name == "approve":
+        asked.pop("digest", None)
+    return read_json(Outcome, _answer(about, way, asked, {"If-Match": f'"{seen}"'}))  # type: ignore[no-any-return]
 
 
-@carry_out.register(review.ApproveMany)
-@carry_out.register(review.RejectMany)
-def _(request: review.ApproveMany | review.RejectMany, way: Transport) -> list[Decided]:
-    name, asked = "ids" if isinstance(request, review.RejectMany) else "items", arguments_of(request)
-    items = [_seen(each, way) for each in asked[name]] if name == "items" else list(dict.fromkeys(asked[name]))
+def _approve_many(about: Operation, given: Mapping[str, Any], way: Transport) -> list[Decided]:
+    return _decided(about, way, {"items": [_seen(dict(each), way) for each in approvals(given["items"])]}, "items")
+
+
+def _reject_many(about: Operation, given: Mapping[str, Any], way: Transport) -> list[Decided]:
+    ids = list(dict.fromkeys(arguments.texts("ids", given["ids"])))
+    return _decided(about, way, {**arguments_of(about, given), "ids": ids}, "ids")
+
+
+def _decided(about: Operation, way: Transport, asked: dict[str, Any], name: str) -> list[Decided]:
     found: list[Decided] = []
-    for start in range(0, len(items), _MANY):
-        part = asked | {name: items[start : start + _MANY]}
-        found += read_json(list[Decided], _answer(request, way, part))
+    for start in range(0, len(asked[name]), _MANY):
+        part = asked | {name: asked[name][start : start + _MANY]}
+        found += read_json(list[Decided], _answer(about, way, part))
     return found
 
 
@@ -258,16 +286,15 @@ def _seen(item: dict[str, Any], way: Transport) -> dict[str, Any]:
         return item | {"digest": "0" * 64}
 
 
-@carry_out.register
-def _(request: journal.RollBack, way: Transport) -> Any:
+def _rollback(about: Operation, given: Mapping[str, Any], way: Transport) -> Any:
     # Whatever the newest commit is: one that touches the same memories is a conflict, and not undone.
-    kind, asked = verb_of(type(request)).result, arguments_of(request)
-    if request.dry_run:
-        return read_json(kind, _answer(request, way, asked))
+    asked = arguments_of(about, given)
+    if given.get("dry_run"):
+        return read_json(about.result, _answer(about, way, asked))
     for last in (False, False, True):
         head = way.get(path_of("status"))["etag"]
         try:
-            return read_json(kind, _answer(request, way, asked, {"If-Match": head}))
+            return read_json(about.result, _answer(about, way, asked, {"If-Match": head}))
         except StaleVersion:
             # Another commit was made in between.
             if last:
@@ -275,21 +302,47 @@ def _(request: journal.RollBack, way: Transport) -> Any:
     raise AssertionError
 
 
-@carry_out.register
-def _(request: upkeep.PutBlob, way: Transport) -> Blob:
-    if not isinstance(request.data, bytes):
+def _put_blob(about: Operation, given: Mapping[str, Any], way: Transport) -> Blob:
+    if not isinstance(given["data"], bytes):
         raise InvalidInput("a blob is made of bytes")
-    headers = {"Content-Type": request.media_type or "application/octet-stream"}
-    return from_json(Blob, answer_of(way.call("POST", "/memory/blobs", content=request.data, headers=headers)))
+    headers = {"Content-Type": given.get("media_type") or "application/octet-stream"}
+    return from_json(Blob, answer_of(way.call("POST", about.path, content=given["data"], headers=headers)))
 
 
-@carry_out.register
-def _(request: upkeep.ReadBlob, way: Transport) -> bytes:
-    path = path_of("blobs", parse_ref(request.ref))
+def _read_blob(about: Operation, given: Mapping[str, Any], way: Transport) -> bytes:
+    path = path_of("blobs", parse_ref(given["ref"]))
     data: bytes = way.call("GET", path, headers={"Accept": "*/*"}).content
-    if ref_of(data) != request.ref:
+    if ref_of(data) != given["ref"]:
         raise Tampered("the bytes are not those that were put")
     return data
+
+
+def _bisect(about: Operation, given: Mapping[str, Any], way: Transport) -> Any:
+    if not given.get("contains"):
+        raise InvalidInput("give the text to look for as `contains`")
+    return read_json(about.result, _answer(about, way, arguments_of(about, given)))
+
+
+#: Operations that take more than one call, or whose call is not made of their arguments alone.
+_OWN: Mapping[str, Callable[..., Any]] = {
+    "recall": _recall,
+    "find": _find,
+    "log": _list,
+    "pending": _pending,
+    "propose": _propose,
+    "update_by_key": _update_by_key,
+    "merge": _merge,
+    "forget_many": _forget_many,
+    "remember_many": _remember_many,
+    "approve": _approve,
+    "amend": _approve,
+    "approve_many": _approve_many,
+    "reject_many": _reject_many,
+    "rollback": _rollback,
+    "put_blob": _put_blob,
+    "read_blob": _read_blob,
+    "bisect": _bisect,
+}
 
 
 def _parts(items: list[dict[str, Any]], most: int) -> Iterator[list[dict[str, Any]]]:
@@ -384,14 +437,16 @@ class Draft(LocalDraft):
         """Stage a new memory with the fields of ``remember``; return the id it will have."""
         self._see_open()
         name = self._ids.new_id(SystemClock().now())
-        self._sent.append({"op": "insert", "id": name, **arguments_of(write.Remember(text=text, values=fields))})
+        self._sent.append(
+            {"op": "insert", "id": name, **arguments_of(OPERATIONS["remember"], {"text": text, **fields})}
+        )
         return name
 
     def stage(self, change: Change) -> None:
         """Stage a change that is there as data; the id of an ``Insert`` is a name for the changes that follow."""
         self._see_open()
         sent = _change(change)
-        if isinstance(change, Insert) and not write.IS_NEW_ID(change.id):
+        if isinstance(change, Insert) and not IS_NEW_ID(change.id):
             self._names[change.id] = self._ids.new_id(SystemClock().now())
         for name in {"id", "by"} & sent.keys():
             sent[name] = self._names.get(sent[name], sent[name])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 from keepward.core.commit import Commit, Receipt
 from keepward.core.memory import ContentType, Kind, Record, Tier
@@ -82,6 +82,47 @@ class Filter(Data):
 
 #: Everything of a tenant.
 EVERYTHING = Filter(scopes=(), include_sensitive=True)
+
+
+class Filters(Data):
+    """Which memories count, as people say it; empty means all. Filters apply before any limit."""
+
+    #: Marks a group of parameters, whose fields stand beside the others in JSON and in a query.
+    is_group: ClassVar[bool] = True
+    tiers: Sequence[str] = ()
+    kinds: Sequence[str] = ()
+    #: Any of these tags.
+    tags: Sequence[str] = ()
+    content_types: Sequence[str] = ()
+    #: Exact paths.
+    scopes: Sequence[str] = ()
+    sources: Sequence[str] = ()
+    trusts: Sequence[str] = ()
+    #: In place of those that hold.
+    statuses: Sequence[str] = ()
+    #: As ``kind:name``.
+    authors: Sequence[str] = ()
+    #: A part of the text or key, in any case.
+    text: str | None = None
+    #: Written from then on, and before.
+    since: datetime | str | None = None
+    until: datetime | str | None = None
+    #: What it tells happened from then on, and before, by ``occurred_at``.
+    occurred_since: datetime | str | None = None
+    occurred_until: datetime | str | None = None
+    #: Also scopes below, for who may decide.
+    below: bool = False
+    #: Only this scope and those below it.
+    within: str | None = None
+    #: Conditions on the metadata.
+    where: Mapping[str, Any] | str | None = None
+    subject: str | None = None
+    category: str | None = None
+    session: str | None = None
+    #: 0..1.
+    min_importance: float = 0.0
+    include_ended: bool = False
+    include_sensitive: bool = True
 
 
 class Memories(list[Record], Told):

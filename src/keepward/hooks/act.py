@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keepward import durable
-from keepward.calls.conversation import sum_up
+from keepward.conversation import sum_up
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -18,13 +18,12 @@ from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from keepward.calls import send
 from keepward.core import plain as present
 from keepward.core.change import BOOKKEEPING
 from keepward.core.commit import Receipt
 from keepward.core.memory import Record
 from keepward.core.proposal import Committed, Decided, Duplicate, Outcome, Quarantined, Refused, Waiting, is_for_import
-from keepward.core.query import MOST_HITS, Memories, Recall
+from keepward.core.query import MOST_HITS, Filters, Memories, Recall
 from keepward.core.trust import Token
 from keepward.core.value import parse_instant
 from keepward.errors import InvalidInput, KeepwardError, NotFound, StaleVersion, Unauthorised
@@ -46,10 +45,10 @@ from keepward.http.reading import (
     seq_of,
 )
 from keepward.memory import Memory, session_of
+from keepward.operations import Operation, operation
 from keepward.results import to_json
-from keepward.verbs import Request as Asked
-from keepward.verbs import Verb, verb
-from keepward.verbs.write import change_of
+from keepward.services.edits import change_of
+from keepward.services.search import is_counted
 
 _STATUS = {"committed": 201, "quarantined": 202, "duplicate": 200}
 
@@ -110,9 +109,9 @@ def parse_as_of(value: str) -> int | str | datetime:
 
 
 #: What is no verb and has a route all the same, by operation.
-OVER_HTTP: dict[str, Verb] = {}
-#: Gives a request a route that is HTTP's own.
-over_http = partial(verb, group="http", into=OVER_HTTP)
+OVER_HTTP: dict[str, Operation] = {}
+#: Gives a route to what is HTTP's own.
+over_http = partial(operation, into=OVER_HTTP)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,25 +120,25 @@ class Call:
 
     http: Request
     memory: Memory
-    verb: Verb
+    operation: Operation
     #: What was sent, by wire name; ``beside`` it what is of HTTP alone.
     given: dict[str, Any]
     beside: dict[str, Any]
 
     def run(self, **instead: Any) -> Any:
         """Carry it out; ``instead`` takes the place of what was sent."""
-        return send(self.memory, self.request(**instead))
+        return getattr(self.memory, self.operation.name)(**self.arguments(**instead))
 
-    def request(self, **instead: Any) -> Any:
-        """Return what was sent as a request of the registry."""
+    def arguments(self, **instead: Any) -> dict[str, Any]:
+        """Return what was sent as Python takes it."""
         own: dict[str, Any] = {}
+        groups: dict[str, dict[str, Any]] = {}
         for wire, value in {**self.given, **instead}.items():
-            argument = self.verb.arguments[wire]
-            values = own if argument.within is None else own.setdefault(argument.within, {})
-            values[argument.name] = (
-                parse_as_of(value) if isinstance(value, str) and names_moment(argument.kind) else value
-            )
-        return self.verb.request(**own)
+            argument = self.operation.arguments[wire]
+            values = own if argument.within is None else groups.setdefault(argument.within, {})
+            names = isinstance(value, str) and names_moment(argument.kind)
+            values[argument.name] = parse_as_of(value) if names else value
+        return own | {name: Filters(**values) for name, values in groups.items()}
 
 
 def propose(call: Call) -> Response:
@@ -161,8 +160,8 @@ def status(call: Call) -> Response:
     return json_response({**present.plain(found), **beside}, headers={"ETag": tag})
 
 
-@over_http("core", "GET /memory/core", right="read")
-class Core(Asked[Any]):
+@over_http("GET /memory/core", name="core", right="read")
+def about_core(self: Any) -> Any:
     """Return the core blocks as they stand now; of two with one key the nearer scope's counts."""
 
 
@@ -203,9 +202,15 @@ def search(call: Call) -> Response:
     return json_response({**page, "cursor": cursor_of(call.http, end, moment) if more else None})
 
 
+#: What orders a list, with its defaults.
+_ORDER: Mapping[str, Any] = {"offset": None, "sort": "created", "ascending": False}
+
+
 def find(call: Call) -> Response:
     memory, (start, moment) = call.memory, place(call.http, call.beside["cursor"])
-    if call.request().windowed:
+    given = call.arguments()
+    order = {name: given.pop(name, usual) for name, usual in _ORDER.items()}
+    if is_counted(given, **order):
         return _window(call, start, moment)
     end, asked = start + call.given["limit"], call.given.get("as_of")
     asked = parse_as_of(asked) if isinstance(asked, str) else asked
@@ -369,7 +374,7 @@ def edited(call: Call) -> Response:
     """Change the version that the caller saw; who may not propose is told so first."""
     if not call.memory.actor.may_propose:
         return write_response(call.run())
-    seen = matched(call, required=call.verb.name == "revise")
+    seen = matched(call, required=call.operation.name == "revise")
     if seen is None:
         return write_response(call.run())
     if call.given.get("if_version") not in {None, seen}:
@@ -418,14 +423,14 @@ def adding(more: Callable[[Call, Any], dict[str, Any]]) -> Callable[[Call], Resp
             return json_response({"outcome": None})
         if isinstance(result, Committed | Quarantined | Refused | Duplicate):
             return write_response(result)
-        keys, found = call.verb.answer.split(), shape(result)
+        keys, found = call.operation.answer.split(), shape(result)
         if isinstance(result, Receipt):
             found = {"receipt": result.id, keys[0]: found}
         elif keys == ["items"]:
             found = listed(found)
         elif keys:
             found = dict(zip(keys, found if len(keys) > 1 else [found], strict=True))
-        return json_response({**found, **more(call, result)}, call.verb.status)
+        return json_response({**found, **more(call, result)}, call.operation.status)
 
     return answer
 

@@ -22,26 +22,26 @@ import hmac
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import Depends
+from msgspec.structs import replace
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.requests import Request, cookie_parser
 
+from keepward.core.query import Filters
 from keepward.core.trust import PREFIX, Actor, ActorKind, Rights
 from keepward.errors import KeepwardError, Unauthorised
 from keepward.http.reading import SCOPE, TENANT, Problem, problem_of
 from keepward.memory import Memory, inspecting
+from keepward.operations import Operation
 from keepward.services.session import principal
 from keepward.storage.server_state import Kind, ServerState
-from keepward.verbs import Request as Asked
-from keepward.verbs.read import Find
 
 if TYPE_CHECKING:
     from keepward.http.serving import Serving
 
-R = TypeVar("R")
 CSRF = "Keepward-Csrf"
 #: Seconds that a session lasts, and wrong codes in a minute.
 SESSION_TERM = 12 * 3600
@@ -154,12 +154,16 @@ _STRANGER = Actor(kind=ActorKind.AGENT, name="stranger", rights=Rights.AGENT, ca
 class Stranger(Memory):
     """A handle that holds back what is sensitive; see (5)."""
 
-    def _send(self, request: Asked[R], **local: Any) -> R:
-        if "include_sensitive" in request.names:
-            if request.given().get("include_sensitive") and not isinstance(request, Find):
+    def _send(self, about: Operation, given: dict[str, Any]) -> Any:
+        if "include_sensitive" in about.arguments:
+            if about.name != "find" and given.get("include_sensitive"):
                 raise Unauthorised("what is sensitive is read with a token")
-            request = type(request)(**{**vars(request), "include_sensitive": False})
-        return super()._send(request, **local)
+            group = about.arguments["include_sensitive"].within
+            if group is None:
+                given = {**given, "include_sensitive": False}
+            else:
+                given = {**given, group: replace(given.get(group) or Filters(), include_sensitive=False)}
+        return super()._send(about, given)
 
 
 def stranger(memory: Memory) -> Memory:

@@ -1,4 +1,4 @@
-"""Models: what routes take, as pydantic models made from the requests of the registry.
+"""Models: what routes take, as pydantic models made from the parameters of operations.
 
 Invariants
 (1) A field that is not listed is refused; in a body a value of another JSON type is refused, never converted.
@@ -24,8 +24,21 @@ from pydantic_core import PydanticCustomError
 from keepward.core import change
 from keepward.core.patterns import table
 from keepward.core.value import no_such
-from keepward.verbs import MISSING, Argument, Judged, Limit, Verb, registry
-from keepward.verbs.fields import AS_OF_PATTERN, MANY, MOST, NEW_ID_PATTERN, WIRE, Digest, Id, Line, Scope, TierName
+from keepward.operations import OPERATIONS, REQUIRED, Argument, Operation
+from keepward.types import (
+    AS_OF_PATTERN,
+    FIELDS,
+    MANY,
+    MOST,
+    NEW_ID_PATTERN,
+    Digest,
+    Id,
+    Judged,
+    Limit,
+    Line,
+    Scope,
+    TierName,
+)
 
 #: What words of JSON Schema are called in pydantic.
 _WORDS = {
@@ -159,7 +172,7 @@ def body_model(
     for each in asked:
         kind = (kinds or {}).get(each.wire) or typed(each.kind)
         bare = _bare(each.kind)
-        if each.default is MISSING:
+        if each.default is REQUIRED:
             fields[each.wire] = (kind, ...)
         elif get_origin(bare) is list:
             fields[each.wire] = (kind, Field(default_factory=list))
@@ -211,7 +224,7 @@ def _one_given(word: str, *names: str) -> dict[str, Any]:
 
 
 def _of_memory() -> list[Argument]:
-    return [each for name, each in registry()["remember"].arguments.items() if name != "reason"]
+    return [each for name, each in OPERATIONS["remember"].arguments.items() if name != "reason"]
 
 
 #: Changes of one proposal by the word for them: the name of the model, what it says, and the change itself.
@@ -240,7 +253,7 @@ _KINDS: Mapping[Any, Mapping[str, Any]] = {
 def _operation(word: str) -> type[Body]:
     name, doc, makes = CHANGES[word]
     asked = _of_memory() if makes is None else [_argument(each) for each in msgspec.structs.fields(makes)]
-    asked.insert(2 if word == "append" else 1, Argument("op", "op", Literal[word], MISSING, ""))
+    asked.insert(2 if word == "append" else 1, Argument("op", "op", Literal[word], REQUIRED, ""))
     if makes is None:
         told = "Id of the new memory, by which later changes name it; without one it is given one."
         asked.append(Argument("id", "id", Annotated[str, Limit(told, pattern=NEW_ID_PATTERN)] | None, None, told))
@@ -249,7 +262,7 @@ def _operation(word: str) -> type[Body]:
 
 
 def _argument(field: msgspec.structs.FieldInfo) -> Argument:
-    return Argument(field.name, field.name, WIRE[field.name], MISSING if field.required else field.default, "")
+    return Argument(field.name, field.name, FIELDS[field.name], REQUIRED if field.required else field.default, "")
 
 
 Op: Any = Union[tuple(_operation(word) for word in CHANGES)]  # noqa: UP007  made when it runs
@@ -292,18 +305,20 @@ BODIES: Mapping[str, Mapping[str, str]] = table(__package__, "bodies.toml")
 _CHANGED: Mapping[str, Callable[[dict[str, Any]], None] | dict[str, Any]] = {
     **dict.fromkeys(("plan_erase", "erase"), _one_given("anyOf", "ids[]", "subject", "source")),
     **dict.fromkeys(("plan_contain", "contain"), _one_given("oneOf", "source", "actor", "session", "commit", "memory")),
-    **dict.fromkeys(("compile", "preview"), _nothing_left_out),
+    **dict.fromkeys(("context", "preview"), _nothing_left_out),
     **dict.fromkeys(("amend", "revise", "move"), _no_defaults),
     "feedback": _one_given("anyOf", "used[]", "ignored[]"),
 }
 
 
-def body_of(verb: Verb) -> type[Body] | None:
-    """Return the model of a verb's body; None where it takes none."""
-    if verb.operation not in BODIES:
+def body_of(about: Operation) -> type[Body] | None:
+    """Return the model of a operation's body; None where it takes none."""
+    if about.name not in BODIES:
         return None
-    told, changed = BODIES[verb.operation], _CHANGED.get(verb.operation)
-    asked = [each for wire, each in verb.arguments.items() if f"{{{wire}}}" not in verb.path]
-    kinds = _WITHIN.get(verb.operation) or _KINDS.get(getattr(verb.request, "makes", None))
+    told, changed = BODIES[about.name], _CHANGED.get(about.name)
+    asked = [each for wire, each in about.arguments.items() if f"{{{wire}}}" not in about.path]
+    kinds = _WITHIN.get(about.name) or _KINDS.get(about.makes)
+    if about.name == "propose":
+        asked.append(Argument("mode", "mode", Literal["atomic"], "atomic", ""))
     config = {"json_schema_extra": changed} if changed else {}
     return body_model(told["name"], told["says"], asked, kinds, **config)

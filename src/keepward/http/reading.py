@@ -42,7 +42,7 @@ from keepward.core.value import from_micros, no_such, to_micros
 from keepward.interchange import reading
 from keepward.mcp import turned_away
 from keepward.services.parts import Unusable
-from keepward.verbs.fields import PAGE
+from keepward.types import PAGE
 
 #: Where a request is about, by header.
 TENANT = "Keepward-Tenant"

@@ -32,7 +32,7 @@ from starlette.responses import Response
 from starlette.routing import Match
 from starlette.types import Scope
 
-from keepward import verbs
+from keepward import types
 from keepward.core.copies import ExportPlan, RestoredExport
 from keepward.core.job import Alike, JobState, Run
 from keepward.core.journal import Check, Difference, Erasure
@@ -56,8 +56,10 @@ from keepward.http.reading import (
 from keepward.http.schemas import Written, answered, mirror, page
 from keepward.http.serving import HEADER, REPLAYED, Answered, fingerprint
 from keepward.http.telemetry import OPERATIONS
+from keepward.operations import OPERATIONS as LIBRARY
+from keepward.operations import REQUIRED, Operation
 from keepward.services.session import principal
-from keepward.verbs import MISSING, Judged, Limit, Verb, fields, registry
+from keepward.types import Judged, Limit
 
 
 class _Named(StringConvertor):
@@ -219,7 +221,7 @@ _MATCH = {"if_match": _header("If-Match", _Tag, "The ETag that was read.")}
 _UNCHANGED = {"if_none_match": _header("If-None-Match", _Tag, "An ETag; 304 where it is still that of the answer.")}
 _SEEN = {"last_event_id": _header("Last-Event-ID", _Number, "As for `after`, which it takes the place of.")}
 _CURSOR = {"cursor": (_query(_Cursor | None, "From the page before."), None)}
-_LIMIT = {"limit": (_query(fields.Most, "Most items on this page."), 50)}
+_LIMIT = {"limit": (_query(types.Most, "Most items on this page."), 50)}
 _EVENTS = {"events": (_query(bool, "Each memory before and after as well."), False)}
 _REF = {"ref": streams.Ref, "data": None, "media_type": None}
 
@@ -317,7 +319,7 @@ ROWS: Mapping[str, Mapping[str, Row]] = {
     "events": {"events": row(404, 429, answer=streams.events, beside=_SEEN, also={200: streams.TOLD})},
     "inquiry": {
         "blame": row(404),
-        "impact": row(404, kinds=dict.fromkeys(verbs.inquiry.Selected.names, fields.Word | None)),
+        "impact": row(404, kinds=dict.fromkeys(("source", "actor", "session", "commit", "memory"), types.Word | None)),
         "plan_contain": row(404),
         "contain": row(404, 409),
         "bisect": row(404, 409),
@@ -341,10 +343,10 @@ ROWS: Mapping[str, Mapping[str, Row]] = {
     "read": {
         "status": row(answer=answers.status, model=schemas.Status),
         "core": row(answer=answers.core, model=schemas.Core),
-        "search": row(404, answer=answers.search, model=schemas.Found, beside=_CURSOR),
+        "recall": row(404, answer=answers.search, model=schemas.Found, beside=_CURSOR),
         "explain_recall": row(404),
         "identity": row(404),
-        "compile": row(404, 409, title="compile_context"),
+        "context": row(404, 409, title="compile_context"),
         "preview": row(404, 409),
         "count_tokens": row(),
         "memory_block": row(409, title="block"),
@@ -368,9 +370,9 @@ ROWS: Mapping[str, Mapping[str, Row]] = {
         "pending": row(answer=answers.pending, model=page(schemas.Reviewed, "Proposals"), beside=_LIMIT | _CURSOR),
         "queue": row(),
         "background": row(404),
-        "get_proposal": row(404, answer=answers.get_proposal, model=schemas.Reviewed),
+        "proposal": row(404, answer=answers.get_proposal, model=schemas.Reviewed),
         "approve": row(
-            404, 409, 412, 428, answer=answers.approve, beside=_MATCH, kinds={"id": fields.Name, "digest": None}
+            404, 409, 412, 428, answer=answers.approve, beside=_MATCH, kinds={"id": types.Name, "digest": None}
         ),
         "amend": _write(412, 428, answer=answers.approve, beside=_MATCH),
         "reject": row(404, 409, answer=answers.reject, model=schemas.Rejected),
@@ -423,9 +425,9 @@ ROWS: Mapping[str, Mapping[str, Row]] = {
     },
 }
 #: Whatever has a route, by operation.
-VERBS: Mapping[str, Verb] = {each.operation: each for each in registry().values()} | OVER_HTTP
+ALL: Mapping[str, Operation] = LIBRARY | OVER_HTTP
 #: What each call takes. Every token reads; ``owner`` is a class and not a right.
-RIGHTS: Mapping[str, str] = {operation: VERBS[operation].right for rows in ROWS.values() for operation in rows}
+RIGHTS: Mapping[str, str] = {operation: ALL[operation].right for rows in ROWS.values() for operation in rows}
 #: Operations whose body may be left out.
 _BODILESS = frozenset({"rollback", "run_job", "pause_job"})
 
@@ -441,11 +443,11 @@ def _router(tag: str) -> APIRouter:
     kind = KeepwardRoute if tag in ("blobs", "carry") else VerbRoute
     made = APIRouter(route_class=kind, tags=[tag])
     for operation, each in ROWS[tag].items():
-        _add(made, VERBS[operation], each, confirms=kind.confirms)
+        _add(made, ALL[operation], each, confirms=kind.confirms)
     return made
 
 
-def _add(made: APIRouter, verb: Verb, row: Row, *, confirms: bool) -> None:
+def _add(made: APIRouter, about: Operation, row: Row, *, confirms: bool) -> None:
     aside = {"http", "handle", "body", "received", *(row.beside or ())}
 
     def endpoint(**sent: Any) -> Response:
@@ -454,10 +456,10 @@ def _add(made: APIRouter, verb: Verb, row: Row, *, confirms: bool) -> None:
         given = {name: value for name, value in sent.items() if name not in aside and value is not None}
         given |= sent["body"].given() if sent.get("body") is not None else {}
         beside = {name: sent.get(name) for name in ("received", *(row.beside or ()))}
-        call = Call(http=sent["http"], memory=sent["handle"], verb=verb, given=given, beside=beside)
+        call = Call(http=sent["http"], memory=sent["handle"], operation=about, given=given, beside=beside)
         # A streamed answer goes on after this returns: what makes it is limited by itself.
-        streamed = WORK.get(verb.operation) is slots.STREAM or row.extra
-        with nullcontext() if streamed else serving_of(call.http).limited(call.memory, reads=not verb.changes):
+        streamed = WORK.get(about.name) is slots.STREAM or row.extra
+        with nullcontext() if streamed else serving_of(call.http).limited(call.memory, reads=not about.changes):
             return row.answer(call)
 
     async def receiving(**sent: Any) -> Response:
@@ -466,27 +468,27 @@ def _add(made: APIRouter, verb: Verb, row: Row, *, confirms: bool) -> None:
 
     receives: Any = row.receives
     called: Any = endpoint if receives is None else receiving
-    called.__name__, called.__doc__ = row.title or verb.operation, verb.doc
-    called.__signature__ = Signature(list(_parameters(verb, row)))
+    called.__name__, called.__doc__ = row.title or about.name, about.doc
+    called.__signature__ = Signature(list(_parameters(about, row)))
     own = {}
-    if verb.status not in (row.also or {}):
-        own = {verb.status: row.model or (Written if verb.result == Outcome else mirror(verb.result))}
-    body, changes = verb.operation in BODIES, verb.changes
+    if about.status not in (row.also or {}):
+        own = {about.status: row.model or (Written if about.result == Outcome else mirror(about.result))}
+    body, changes = about.name in BODIES, about.changes
     problems = (*row.problems, *((413, 415) if body else ()), *((429,) if changes else ()))
     made.add_api_route(
-        verb.path.replace("{id}", "{id:named}"),
+        about.path.replace("{id}", "{id:named}"),
         called,
-        methods=[verb.method],
-        operation_id=verb.operation,
-        status_code=verb.status,
+        methods=[about.verb],
+        operation_id=about.name,
+        status_code=about.status,
         dependencies=[Writes] if changes else None,
         response_class=Response,
-        responses=answered(verb.operation, verb.status, {**own, **(row.also or {})}, problems),
+        responses=answered(about.name, about.status, {**own, **(row.also or {})}, problems),
         openapi_extra=row.extra,
     )
 
 
-def _parameters(verb: Verb, row: Row) -> Iterator[Parameter]:
+def _parameters(about: Operation, row: Row) -> Iterator[Parameter]:
     """Yield the parameters of an endpoint: of its path, of its query where it has no body, and of HTTP alone."""
 
     def named(name: str, kind: Any, default: Any = Parameter.empty) -> Parameter:
@@ -494,18 +496,18 @@ def _parameters(verb: Verb, row: Row) -> Iterator[Parameter]:
 
     yield named("http", Request)
     yield named("handle", Handle)
-    kinds, body = row.kinds or {}, body_of(verb)
+    kinds, body = row.kinds or {}, body_of(about)
     # What has to be given stands first.
-    for wire, each in sorted(verb.arguments.items(), key=lambda item: item[1].default is not MISSING):
+    for wire, each in sorted(about.arguments.items(), key=lambda item: item[1].default is not REQUIRED):
         kind = kinds.get(wire, each.kind)
         doc = each.doc if wire not in kinds else next((note.doc for note in getattr(kind, "__metadata__", ())), "")
-        if f"{{{wire}}}" in verb.path:
+        if f"{{{wire}}}" in about.path:
             yield named(wire, Annotated[typed(kind, query=True, described=False), Path(description=doc or None)])
         elif body is None and kind is not None:
             default = [] if each.default == () else each.default
-            yield named(wire, _query(kind, doc), Parameter.empty if default is MISSING else default)
+            yield named(wire, _query(kind, doc), Parameter.empty if default is REQUIRED else default)
     for name, (kind, default) in (row.beside or {}).items():
         yield named(name, kind, default)
     if body is not None:
-        optional = verb.operation in _BODILESS
+        optional = about.name in _BODILESS
         yield named("body", body | None if optional else body, None if optional else Parameter.empty)

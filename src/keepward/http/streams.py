@@ -42,9 +42,7 @@ from keepward.http.serving import RELEASED, Serving
 from keepward.interchange import load, plan_restore_export, restore_export, write_vault
 from keepward.interchange.imports import Format, Result
 from keepward.memory import Memory, queue_mark
-from keepward.verbs import Limit
-from keepward.verbs import Request as Asked
-from keepward.verbs.fields import Word
+from keepward.types import Limit, Word
 
 #: Seconds between two looks at the head, and between two signs of life.
 LOOK = 0.5
@@ -87,25 +85,31 @@ Ref = Annotated[str, Limit("As `POST /memory/blobs` gave it.", pattern=r"^sha256
 Seen = Annotated[int, Limit("Number of the last commit that was seen.", minimum=0, maximum=2**53)]
 
 
-@over_http("events", "GET /memory/events", right="read")
-class Events(Asked[Any]):
+@over_http("GET /memory/events", name="events", right="read")
+def about_events(self: Any, *, after: Seen | None = None, reviews: bool = False) -> Any:
     """Return commits as they come: ids, operations and tiers of what the caller may see, no text.
 
     Without `after` or `Last-Event-ID` it begins with what comes next. With `reviews` it also says when the review queue
     changed, to whoever may decide: `event: review`, with how many wait.
     """
 
-    after: Seen | None = None
-    reviews: bool = False
 
-
-@over_http("export", "GET /memory/export", right="owner")
-class Export(Asked[Any]):
+@over_http("GET /memory/export", name="export", right="owner")
+def about_export(self: Any) -> Any:
     """Return every version of every memory of the tenant, for the owner alone; `restore-export` brings it back."""
 
 
-@over_http("import", "POST /memory/import", right="propose")
-class Import(Asked[Any]):
+@over_http("POST /memory/import", name="import", right="propose")
+def about_import(
+    self: Any,
+    *,
+    format: Format = "auto",  # noqa: A002  the word people use
+    session: Word | None = None,
+    name: Word | None = None,
+    facts: bool = False,
+    subject: Word | None = None,
+    dry_run: bool = False,
+) -> Any:
     """Bring memories in, each through the gates, those of an export too; it counts as one change.
 
     The body is a file of any system that `keepward import` knows: lines, a document, or the bytes of a zip archive or
@@ -113,27 +117,15 @@ class Import(Asked[Any]):
     nothing twice.
     """
 
-    format: Format = "auto"
-    session: Word | None = None
-    #: Name of the file; `import:` and this stand in the evidence of all that came with it.
-    name: Word | None = None
-    #: Whether what users tell of themselves in conversations is proposed as facts, and who they are.
-    facts: bool = False
-    subject: Word | None = None
-    #: Whether everything is judged and nothing stored.
-    dry_run: bool = False
 
-
-@over_http("plan_restore_export", "POST /memory/restore-export/plan", right="owner", changes=True)
-class PlanRestoring(Asked[Any]):
+@over_http("POST /memory/restore-export/plan", name="plan_restore_export", right="owner", changes=True)
+def about_plan_restore_export(self: Any) -> Any:
     """Return what bringing an export of one's own back would restore, under a digest; for the owner alone."""
 
 
-@over_http("restore_export", "POST /memory/restore-export", right="owner")
-class Restoring(Asked[Any]):
+@over_http("POST /memory/restore-export", name="restore_export", right="owner")
+def about_restore_export(self: Any, *, digest: Annotated[str, Limit(pattern=r"^[0-9a-f]{64}$")]) -> Any:
     """Write an export into an empty tenant as it is, given the digest of its plan; for the owner alone."""
-
-    digest: Annotated[str, Limit(pattern=r"^[0-9a-f]{64}$")]
 
 
 def events(call: Call) -> Response:

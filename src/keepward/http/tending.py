@@ -22,30 +22,29 @@ from keepward.http.answers import Call, json_response, over_http, shape
 from keepward.http.credentials import serving_of
 from keepward.http.schemas import mirror, model
 from keepward.http.streams import LINES, STREAMING, Tell, piped_lines
-from keepward.verbs import Request as Asked
 
 TOLD = {"description": "How far it has come, as it goes on; the last line has `result`, or `error`.", "content": LINES}
 EXTRA = {STREAMING: True}
 
 
-@over_http("watch_verify", "POST /memory/verify/watch", right="read", changes=False)
-class WatchVerify(Asked[Any]):
+@over_http("POST /memory/verify/watch", name="watch_verify", right="read", changes=False)
+def about_watch_verify(self: Any) -> Any:
     """Check as `verify` does, and tell how far it has come.
 
     Lines have `done` of `total` rows, the last has `result`.
     """
 
 
-@over_http("drill", "POST /memory/drill", right="owner")
-class Drill(Asked[Any]):
+@over_http("POST /memory/drill", name="drill", right="owner")
+def about_drill(self: Any) -> Any:
     """Attack a copy of the store, for the owner alone: a line for each attack as it ends, the last with `result`.
 
     The store, its key and its noted heads are not touched.
     """
 
 
-@over_http("settings", "GET /memory/settings", right="owner")
-class InForceNow(Asked[Any]):
+@over_http("GET /memory/settings", name="settings", right="owner")
+def about_settings(self: Any) -> Any:
     """Return each setting in force and where it comes from, and whether the settings file waits for acceptance.
 
     For the owner alone; a file is accepted where the server runs.

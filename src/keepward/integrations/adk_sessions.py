@@ -18,9 +18,9 @@ from google.adk.sessions.base_session_service import GetSessionConfig
 from google.genai.types import Content
 from pydantic_core import to_jsonable_python
 
-from keepward.calls.draft import Draft
 from keepward.core.memory import Record, Tier
 from keepward.core.value import from_micros
+from keepward.draft import Draft
 from keepward.errors import StaleVersion
 from keepward.integrations import stored
 from keepward.integrations.names import below, found_by, key_of, labels_below, name_of, segment_of, texts_of

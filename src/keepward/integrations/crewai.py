@@ -19,6 +19,7 @@ from typing import Any
 from crewai.memory.types import MemoryRecord, ScopeInfo
 
 from keepward.core.memory import Record
+from keepward.core.query import Filters
 from keepward.embedding.hashed import HashedEmbedder
 from keepward.errors import NotFound
 from keepward.integrations import KINDS, all_stored, warn_of
@@ -150,7 +151,8 @@ class KeepwardStorage:
 
     def _counts(self, scope: str | None, of: str) -> dict[str, int]:
         handle = self._at(scope)
-        counts = handle.facets(within=handle.scope, kinds=KINDS, of=[of], most=100_000).facets[of]
+        filters = Filters(within=handle.scope, kinds=KINDS)
+        counts = handle.facets(filters=filters, of=[of], most=100_000).facets[of]
         return {each.value: each.count for each in counts}
 
     def _retire(self, gone: Iterable[Record]) -> None:

@@ -18,6 +18,7 @@ from langgraph.store import base
 from langgraph.store.base.batch import AsyncBatchedBaseStore
 
 from keepward.core.memory import Record, Tier
+from keepward.core.query import Filters
 from keepward.errors import NotFound
 from keepward.integrations import KINDS, warn_of
 from keepward.integrations.embedder import FunctionEmbedder
@@ -160,7 +161,8 @@ class KeepwardStore(base.BaseStore):
         }
 
     def _namespaces(self, op: base.ListNamespacesOp) -> list[tuple[str, ...]]:
-        scopes = self.memory.facets(within=self.memory.scope, kinds=KINDS, of=["scope"], most=_EVERY).facets["scope"]
+        filters = Filters(within=self.memory.scope, kinds=KINDS)
+        scopes = self.memory.facets(filters=filters, of=["scope"], most=_EVERY).facets["scope"]
         every = (labels_below(self.memory.scope, each.value) for each in scopes)
         found = {each[: op.max_depth] for each in every if all(_meets(each, one) for one in op.match_conditions or ())}
         found.discard(())

@@ -31,14 +31,14 @@ from pydantic_ai.messages import InstructionPart, ModelMessagesTypeAdapter, Tool
 from pydantic_ai.tools import Tool
 from pydantic_ai.toolsets import FunctionToolset
 
-from keepward.calls.draft import Draft
-from keepward.calls.tools import ToolProfile
 from keepward.core.memory import Record, Status
+from keepward.draft import Draft
 from keepward.errors import NotFound, StaleVersion
 from keepward.integrations import stored
 from keepward.integrations.names import key_of
 from keepward.integrations.turns import carried_out, turn, turns
 from keepward.memory import Memory
+from keepward.tools import ToolProfile
 
 _RECORD: TypeAdapter[Any] = TypeAdapter(ConversationRecord)
 #: Who says a part of a message; what tools are asked and return is not said.

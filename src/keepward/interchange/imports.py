@@ -212,11 +212,11 @@ def holds_items(
 
 def _rehearsal(session: Session, reason: str) -> _Rehearsal:
     """Return what judges items as ``remember_many`` would, each call on those before it, and stores nothing."""
+    from keepward.services.edits import new_memories
     from keepward.services.write import Rehearsal
-    from keepward.verbs.write import RememberMany
 
     rehearsal = Rehearsal(session, reason)
-    return lambda items: rehearsal.judge(RememberMany(items=items).changes(session))
+    return lambda items: rehearsal.judge(new_memories(session, items))
 
 
 def formats_of(

@@ -6,14 +6,15 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Unpack
 
+from keepward.core import change as changes
 from keepward.core.change import KEEP, AppendFields, Change, Insert, InsertFields, ReplaceFields, TierName
 from keepward.core.proposal import Outcome
 from keepward.core.value import Duration
 from keepward.errors import Conflict
-from keepward.verbs import write
+from keepward.services import arguments
 
 if TYPE_CHECKING:
-    from keepward.calls.use import Use
+    from keepward.api import MemoryAPI
 
 
 class Draft:
@@ -22,7 +23,7 @@ class Draft:
     _over = False
 
     def __init__(
-        self, handle: Use, reason: str, session: str | None, made: Callable[[str, Mapping[str, Any]], Insert]
+        self, handle: MemoryAPI, reason: str, session: str | None, made: Callable[[str, Mapping[str, Any]], Insert]
     ) -> None:
         """Collect for a handle; ``made`` gives the change that makes a memory, by its text and fields."""
         self._handle, self._reason, self._session, self._made = handle, reason, session, made
@@ -40,21 +41,17 @@ class Draft:
         self, memory_id: str, text: str = KEEP, *, if_version: int | None = None, **fields: Unpack[ReplaceFields]
     ) -> None:
         """Stage new text or fields for a memory."""
-        self.stage(
-            write.Revise(memory_id=memory_id, text=text, values=fields, if_version=if_version, reason="").change()
-        )
+        self._edit(changes.Replace, id=memory_id, text=text, if_version=if_version, **fields)
 
     def append(
         self, memory_id: str, text: str, *, if_version: int | None = None, **fields: Unpack[AppendFields]
     ) -> None:
         """Stage an addition."""
-        self.stage(
-            write.Append(memory_id=memory_id, text=text, values=fields, if_version=if_version, reason="").change()
-        )
+        self._edit(changes.Append, id=memory_id, text=text, if_version=if_version, **fields)
 
     def retire(self, memory_id: str, *, if_version: int | None = None) -> None:
         """Stage a retirement."""
-        self.stage(write.Forget(memory_id=memory_id, if_version=if_version, reason="").change())
+        self._edit(changes.Retire, id=memory_id, if_version=if_version)
 
     def move(
         self,
@@ -66,24 +63,23 @@ class Draft:
         if_version: int | None = None,
     ) -> None:
         """Stage a move to another tier, scope or key."""
-        where: Any = {"tier": tier, "scope": scope, "key": key}
-        self.stage(write.Move(memory_id=memory_id, values=where, if_version=if_version, reason="").change())
+        self._edit(changes.Move, id=memory_id, tier=tier, scope=scope, key=key, if_version=if_version)
 
     def supersede(self, memory_id: str, by: str) -> None:
         """Stage that a memory is replaced by another."""
-        self.stage(write.Supersede(memory_id=memory_id, by=by, reason="").change())
+        self._edit(changes.Supersede, id=memory_id, by=by)
 
     def promote(self, memory_id: str, text: str) -> None:
         """Stage a promotion to lasting knowledge."""
-        self.stage(write.Promote(memory_id=memory_id, text=text, reason="").change())
+        self._edit(changes.Promote, id=memory_id, text=text)
 
     def restore(self, memory_id: str, *, ttl: Duration | None = None, if_version: int | None = None) -> None:
         """Stage that an ended memory comes back; ``ttl`` gives an expired one a new term."""
-        self.stage(write.Restore(memory_id=memory_id, ttl=ttl, if_version=if_version, reason="").change())
+        self._edit(changes.Restore, id=memory_id, ttl=ttl, if_version=if_version)
 
     def reinforce(self, memory_id: str, *, gain: float = 0.0) -> None:
         """Stage that a memory is confirmed."""
-        self.stage(write.Reinforce(memory_id=memory_id, gain=gain).change())
+        self._edit(changes.Reinforce, id=memory_id, gain=gain)
 
     def stage(self, change: Change) -> None:
         """Stage a change as it is.
@@ -93,6 +89,9 @@ class Draft:
         """
         self._see_open()
         self._changes.append(change)
+
+    def _edit(self, makes: type[Any], **given: Any) -> None:
+        self.stage(arguments.naming(arguments.change(makes, given)))
 
     def discard(self) -> None:
         """Drop everything that was staged."""

@@ -13,17 +13,16 @@ import json
 import math
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
-from functools import cache, lru_cache
+from functools import lru_cache
 from numbers import Integral, Real
-from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 from keepward.core.change import KEEP, Append, Insert, Move, Replace
 from keepward.core.reducer import metadata_text
 from keepward.core.trust import SHARED, parse_scope, parse_tenant
 from keepward.core.value import Data, Duration, chosen, no_such, parse_duration, parse_instant
 from keepward.errors import InvalidInput
-from keepward.verbs import LIFTED, Request
-from keepward.verbs.fields import CHOICES
+from keepward.types import CHOICES
 
 #: Changes whose fields are read one by one, and what each is called.
 _CHANGES: Mapping[type[Any], str] = {Replace: "an edit", Append: "an addition", Move: "a move"}
@@ -31,36 +30,14 @@ _CHANGES: Mapping[type[Any], str] = {Replace: "an edit", Append: "an addition", 
 DEFAULT = "default"
 #: Arguments that are a text on the wire, and something else as well from Python: their verbs read them.
 _SEVERAL_FORMS = frozenset(
-    {"commit", "since", "until", "occurred_since", "occurred_until", "earlier", "later", "where"}
+    {"commit", "since", "until", "occurred_since", "occurred_until", "earlier", "later", "where", "ids"}
 )
-R = TypeVar("R")
 
 
-def typed(request: Request[R]) -> Request[R]:
-    """Return a request whose arguments have the types that it names, as plain texts, numbers and tuples.
-
-    What a verb takes in several forms, such as an instant, and the fields of a memory are left to the verb.
-    """
-    kind = type(request)
-    readers = _readers(kind)  # type: ignore[arg-type]  # a class has a hash
-    # A default is what the request says, and need not be read.
-    given = {name: value for name, value in request.__dict__.items() if value is not getattr(kind, name, request)}
-    read = {name: readers[name](name, value) for name, value in given.items() if name in readers}
-    if all(given[name] is value for name, value in read.items()):
-        return request
-    return kind(**request.__dict__ | read)
-
-
-@cache
-def _readers(request: type[Request[Any]]) -> Mapping[str, Reader]:
-    """Return what reads each argument of a request that is of one type."""
-    hints = get_type_hints(request, include_extras=True)
-    types = {name: tuple(dict.fromkeys(_types(hints[name]))) for name in request.names if name not in LIFTED}
-    return {
-        name: _BY_TYPE[kinds]
-        for name, kinds in types.items()
-        if kinds in _BY_TYPE and not (name in _SEVERAL_FORMS and str in kinds)
-    }
+def reader_of(name: str, kind: Any) -> Reader | None:
+    """Return what reads an argument of a type of JSON; None where it is read by its operation."""
+    kinds = tuple(dict.fromkeys(_types(kind)))
+    return None if name in _SEVERAL_FORMS and str in kinds else _BY_TYPE.get(kinds)
 
 
 def _types(hint: Any) -> Iterable[type]:

@@ -1,13 +1,12 @@
-"""Talks: messages that are added, and conversations whose turns are said into memory as they come."""
+"""Conversations, whose turns are added to memory as they come."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from keepward.calls import Calls, sends
 from keepward.core.memory import Tier
 from keepward.core.policy import Policy
 from keepward.core.trust import Trust
@@ -15,7 +14,7 @@ from keepward.core.trust import Trust
 if TYPE_CHECKING:
     from typing import Self
 
-    from keepward.calls.use import Use
+    from keepward.api import MemoryAPI
     from keepward.core.compiled import CompiledContext
     from keepward.core.memory import Record
     from keepward.core.messages import Added
@@ -24,43 +23,10 @@ if TYPE_CHECKING:
 FEWEST, QUOTE, LEAST = 3, 160, 60
 
 
-class Talks(Calls):
-    """Adding what was said."""
-
-    @sends("write")
-    def add(
-        self,
-        messages: Sequence[Mapping[str, Any]],
-        *,
-        session: str | None = None,
-        subject: str | None = None,
-        extract: bool = True,
-        reason: str = "",
-        on_progress: Callable[[int, int], None] | None = None,
-    ) -> Added:
-        """Add messages of a talk as events of a session, and propose the facts that they tell.
-
-        Messages are ``{"role": ..., "content": ...}`` with ``name``, ``id`` and ``timestamp`` where they have one; one
-        with an id is added once. ``subject`` is whom the talk is about: the user. What a user asks
-        to remember ("remember that ...") becomes a fact, as it was said; the ``extractor`` that the store was opened
-        with may propose more. Each fact is derived from the message that told it and judged as any other memory.
-
-        Raises:
-            InvalidInput: one of them is no message; nothing was stored.
-        """
-
-    def session(self, name: str, *, subject: str | None = None) -> Conversation:
-        """Return a conversation under a name of its own, to say turns into as they come; see ``Conversation``.
-
-        As a context manager it writes a summary at its end, which expires after a week; an error writes none.
-        """
-        return Conversation(cast("Use", self), name, subject)
-
-
 class Conversation:
     """One session of a talk; every turn is stored, or held, when its call returns."""
 
-    def __init__(self, memory: Use, name: str, subject: str | None) -> None:
+    def __init__(self, memory: MemoryAPI, name: str, subject: str | None) -> None:
         self._memory = memory
         #: Name of the session, and whom it is about.
         self.name, self.subject = name, subject
@@ -101,7 +67,7 @@ class Conversation:
 
 
 def sum_up(
-    memory: Use, session: str, heading: str, *, subject: str | None = None, speakers: bool = False, reason: str
+    memory: MemoryAPI, session: str, heading: str, *, subject: str | None = None, speakers: bool = False, reason: str
 ) -> None:
     """Propose a summary of the turns that no summary covers yet; several where one text is too short.
 

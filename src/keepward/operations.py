@@ -1,0 +1,301 @@
+"""Operations: what is known of each, read from the signature of its method in ``api.py``.
+
+The library, the awaited handle, the client, HTTP routes, tools and commands all use ``OPERATIONS``.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, wraps
+from importlib import import_module
+from inspect import Parameter, Signature, getdoc, signature
+from types import MappingProxyType
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Concatenate,
+    NamedTuple,
+    ParamSpec,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+)
+
+import msgspec
+
+from keepward.core.change import Append, Insert, Move, Replace
+from keepward.core.value import Data, meant
+from keepward.errors import InvalidInput
+from keepward.services.arguments import reader_of
+from keepward.types import FIELDS, PARAMETERS, Limit, Local, Needed, Wire
+
+if TYPE_CHECKING:
+    from keepward.services.session import Session
+
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
+
+#: The default of a parameter that has to be given.
+REQUIRED: Any = Parameter.empty
+#: Operations by name, in the order of ``api.py``.
+OPERATIONS: dict[str, Operation] = {}
+#: Said to a caller who names a scope or tenant in a call.
+_PLACE = "it asks from where the handle stands: `at(scope=...)` gives one elsewhere"
+
+
+class UnknownParameter(InvalidInput, TypeError):
+    """An argument that the operation does not take, or one that is missing."""
+
+
+class Argument(NamedTuple):
+    """A parameter of an operation."""
+
+    #: In Python.
+    name: str
+    #: In JSON and in a query.
+    wire: str
+    #: Its type in JSON, with ``Limit`` and ``Judged`` in ``Annotated``.
+    kind: Any
+    #: ``REQUIRED`` where it has to be given.
+    default: Any
+    #: Its description; empty where the name says all.
+    doc: str
+    #: The parameter whose value holds it, such as ``filters``; None for a parameter of its own.
+    within: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operation:
+    """An operation and where it is offered."""
+
+    name: str
+    #: The method in ``api.py``; its signature and docstring define the operation.
+    method: Callable[..., Any]
+    #: The function that carries it out, as ``module:name`` below ``keepward``.
+    function: str
+    #: ``read``, ``propose``, ``approve``, ``erase``, or ``owner``, which is a class of principals and not a right.
+    right: str
+    #: Method and path of the HTTP API; names in braces are parameters.
+    verb: str
+    path: str
+    #: HTTP status of the answer when it was carried out.
+    status: int
+    #: Key of the result in the answer, or one for each part of it; empty where the result is the whole answer.
+    answer: str
+    #: Whether it changes something: it counts against the rate of changes.
+    changes: bool
+    #: Name of the tool for models; empty where there is none.
+    tool: str
+    #: What the owner alone does, such as ``rebuilding``; empty where others may.
+    owner: str
+    #: The change that it proposes, whose fields it takes; None for an operation of another sort.
+    makes: type[Data] | None
+    _carry_out: list[Callable[..., Any]] = field(default_factory=list, compare=False, repr=False)
+
+    def run(self, session: Session, given: Mapping[str, Any], local: Mapping[str, Any]) -> Any:
+        """Carry it out in an open store."""
+        if self.owner:
+            session.owner(self.owner, "erase" if self.right == "erase" else "admin")
+        if not self._carry_out:
+            module, name = self.function.split(":")
+            self._carry_out.append(getattr(import_module(f"keepward.{module}"), name))
+        return self._carry_out[0](session, **given, **local)
+
+    def read(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return arguments with plain types: texts, numbers, tuples.
+
+        Raises:
+            InvalidInput: a value of another type; the message names the argument.
+        """
+        readers, defaults = self._readers, self.signature.parameters
+        return {
+            name: readers[name](name, value) if name in readers and value is not defaults[name].default else value
+            for name, value in given.items()
+        }
+
+    @cached_property
+    def signature(self) -> Signature:
+        """The parameters after ``self``, and the result, with their types."""
+        found = signature(self.method, eval_str=True)
+        return found.replace(parameters=list(found.parameters.values())[1:])
+
+    @property
+    def result(self) -> Any:
+        """The type of what it returns."""
+        return self.signature.return_annotation
+
+    @cached_property
+    def arguments(self) -> Mapping[str, Argument]:
+        """What can be sent, by its name in JSON, in order; the fields of a group such as ``filters`` stand alone."""
+        found: dict[str, Argument] = {}
+        for each in self.signature.parameters.values():
+            group = _group(each.annotation)
+            if self._kind(each.name) is Local:
+                continue
+            if group is None:
+                made = [_argument(each.name, self._kind(each.name), each.annotation, each.default)]
+            else:
+                made = [
+                    _argument(one.name, self._kind(one.name), one.type, one.default, within=each.name)
+                    for one in msgspec.structs.fields(group)
+                ]
+            found.update((one.wire, one) for one in made)
+        return MappingProxyType(found)
+
+    @property
+    def doc(self) -> str:
+        """Its description without the part on errors."""
+        return (getdoc(self.method) or "").partition("\n\nRaises:")[0].replace("``", "`").strip()
+
+    def kept_here(self, name: str) -> bool:
+        """Return whether a parameter stays in this process, such as ``on_progress``."""
+        return self._kind(name) is Local
+
+    def _kind(self, name: str) -> Any:
+        own = PARAMETERS.get(f"{self.name}.{name}")
+        if own is None and self.makes is not None:
+            own = FIELDS.get(name)
+        return PARAMETERS.get(name) if own is None else own
+
+    @cached_property
+    def _readers(self) -> Mapping[str, Any]:
+        found = {each.name: reader_of(each.name, each.kind) for each in self.arguments.values() if not each.within}
+        # The fields of a change are read together.
+        fields = self.makes.__struct_fields__ if self.makes in (Insert, Replace, Append, Move) else ()
+        return {name: read for name, read in found.items() if read is not None and name not in fields}
+
+
+def operation(
+    http: str,
+    *,
+    by: str = "",
+    name: str = "",
+    right: str,
+    status: int = 0,
+    answer: str = "",
+    changes: bool | None = None,
+    tool: str = "",
+    owner: str = "",
+    makes: type[Data] | None = None,
+    into: dict[str, Operation] = OPERATIONS,
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Make an operation of a method without a body; ``http`` is a method and path, such as ``GET /memory/search``.
+
+    ``by`` is the function that carries it out, such as ``services.search:recall``. It takes a session and the
+    parameters of the method by name. ``name`` takes the place of the method's.
+    """
+    verb, path = http.split(" ")
+    writes = right != "read" and verb != "GET" and "plan" not in by
+
+    def made(method: Callable[P, R]) -> Callable[P, R]:
+        called = name or method.__name__
+        code = method.__code__
+        places = code.co_varnames[1 : code.co_argcount]
+        known = frozenset(code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount])
+        optional = places[len(places) - len(method.__defaults__ or ()) :]
+        needed = known - (method.__kwdefaults__ or {}).keys() - {*optional}
+        about = into[called] = Operation(
+            name=called,
+            method=method,
+            function=by,
+            right=right,
+            verb=verb,
+            path=path,
+            status=status or (201 if "Outcome" in str(method.__annotations__["return"]).split(" ")[:1] else 200),
+            answer=answer,
+            changes=writes if changes is None else changes,
+            tool=tool,
+            owner=owner,
+            makes=makes,
+        )
+
+        @wraps(method)
+        def call(self: Any, /, *args: Any, **named: Any) -> Any:
+            if len(args) > len(places):
+                raise UnknownParameter(f"{called} takes {', '.join(places) or 'nothing'} by place, the rest by name")
+            given = dict(zip(places, args, strict=False))
+            for each, value in named.items():
+                if each not in known:
+                    near = _PLACE if each in {"scope", "tenant"} else meant(each, known)
+                    raise UnknownParameter(f"{called} takes no {each}; {near}".rstrip("; "))
+                if each in given:
+                    raise UnknownParameter(f"{called} is given {each} twice")
+                given[each] = value
+            if missing := sorted(needed - given.keys()):
+                raise UnknownParameter(f"{called} needs {', '.join(missing)}")
+            return self._send(about, given)
+
+        return call  # type: ignore[return-value]
+
+    return made
+
+
+def awaited(method: Callable[Concatenate[T, P], R]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]:
+    """Return a method of a handle or draft as one of its awaited twin, which calls it in a thread."""
+
+    @wraps(method)
+    async def call(self: Any, /, *args: P.args, **named: P.kwargs) -> R:
+        # By name: a handle may be of a class that narrows a method.
+        result: R = await self._threads.run(getattr(self._target, method.__name__), *args, **named)
+        return result
+
+    return call
+
+
+def split(about: Operation, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the arguments that can be sent, and those that stay in this process."""
+    local = {name: value for name, value in given.items() if about.kept_here(name)}
+    return {name: value for name, value in given.items() if name not in local}, local
+
+
+def _argument(name: str, kind: Any, hint: Any, default: Any, within: str | None = None) -> Argument:
+    if default is msgspec.NODEFAULT:
+        default = REQUIRED
+    notes = list(_notes(kind))
+    if Needed in notes:
+        default = REQUIRED
+    if kind is None:
+        kind = hint
+    else:
+        kind = _optional(kind) if _takes_none(hint) and default is not REQUIRED else _present(kind)
+    wire = next((each.name for each in notes if isinstance(each, Wire)), name)
+    doc = next((each.doc for each in notes if isinstance(each, Limit) and each.doc), "")
+    return Argument(name, wire, kind, default, doc, within)
+
+
+def _takes_none(hint: Any) -> bool:
+    return type(None) in get_args(hint)
+
+
+def _optional(kind: Any) -> Any:
+    return kind if _takes_none(kind) else kind | None
+
+
+def _present(kind: Any) -> Any:
+    """Return a type without None."""
+    if not _takes_none(kind):
+        return kind
+    return Union[tuple(each for each in get_args(kind) if each is not type(None))]  # noqa: UP007  known when it runs
+
+
+def _group(hint: Any) -> type[msgspec.Struct] | None:
+    """Return the class of a group of parameters, such as ``Filters``."""
+    kinds = (hint, *get_args(hint)) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+    return next((each for each in kinds if isinstance(each, type) and getattr(each, "is_group", False)), None)
+
+
+def _notes(kind: Any) -> Iterator[Any]:
+    """Yield what is noted of a type: its own notes, then those of its parts."""
+    if get_origin(kind) is Annotated:
+        inner, *own = get_args(kind)
+        # What was noted last describes it as a whole.
+        yield from reversed(own)
+        yield from _notes(inner)
+    elif get_origin(kind) in (Union, types.UnionType, list):
+        for each in get_args(kind):
+            yield from _notes(each)

@@ -1,0 +1,271 @@
+"""Writes as callers ask for them: arguments become changes, and changes are proposed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, get_args
+
+from msgspec.structs import replace
+
+from keepward.core import change as changes
+from keepward.core.change import BY_OPERATION, KEEP, Change, Insert, Replace
+from keepward.core.proposal import Outcome
+from keepward.core.value import chosen
+from keepward.errors import InvalidInput, NotFound, Unauthorised
+from keepward.services import arguments, read
+from keepward.services.session import Session, note_handed
+from keepward.types import NEW_ID_PATTERN
+
+#: Whether a text may be the id of a new memory.
+IS_NEW_ID = re.compile(NEW_ID_PATTERN).match
+
+
+def remember(session: Session, /, text: str, *, reason: str = "", **fields: Any) -> Outcome:
+    """Propose a new memory."""
+    change = new_memory(session, text, fields)
+    return _propose(session, [change], reason or "remembered", conversation=change.session)
+
+
+def update_by_key(session: Session, /, key: str, text: str, *, reason: str = "", **fields: Any) -> Outcome:
+    """Propose the text of a keyed state."""
+    return remember(session, text, reason=reason, **{"kind": "state", **fields, "key": key})
+
+
+def remember_many(
+    session: Session,
+    /,
+    items: Sequence[Mapping[str, Any] | str],
+    *,
+    mode: str = "each",
+    reason: str = "",
+    kind: str = "write",
+    batch: int = 500,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> list[Outcome]:
+    """Propose many memories ``batch`` at a time, or all together; ``on_progress`` is called with (done, total)."""
+    from keepward.services.write import propose_each
+
+    reason = reason or "remembered"
+    chosen("mode", mode, ("each", "atomic"))
+    if arguments.whole("batch", batch) < 1:
+        raise InvalidInput("a batch is at least 1")
+    new = new_memories(session, items)
+    if mode == "atomic":
+        return [_propose(session, new, reason, kind=kind)] * len(new) if new else []
+    outcomes: list[Outcome] = []
+    for start in range(0, len(new), batch):
+        outcomes += propose_each(session, new[start : start + batch], reason=reason, kind=kind)
+        if on_progress is not None:
+            on_progress(len(outcomes), len(new))
+    return outcomes
+
+
+def revise(session: Session, /, memory_id: str, *, reason: str, **fields: Any) -> Outcome:
+    """Propose new text or fields."""
+    return _edit(session, changes.Replace, memory_id, reason, fields)
+
+
+def append(session: Session, /, memory_id: str, *, reason: str, **fields: Any) -> Outcome:
+    """Propose an addition."""
+    return _edit(session, changes.Append, memory_id, reason, fields)
+
+
+def forget(session: Session, /, memory_id: str, *, reason: str, **fields: Any) -> Outcome:
+    """Propose that a memory no longer holds."""
+    return _edit(session, changes.Retire, memory_id, reason, fields)
+
+
+def archive(session: Session, /, memory_id: str, *, reason: str, **fields: Any) -> Outcome:
+    """Propose to put a memory away."""
+    return _edit(session, changes.Archive, memory_id, reason, fields)
+
+
+def restore(session: Session, /, memory_id: str, *, reason: str, **fields: Any) -> Outcome:
+    """Propose to bring a memory back."""
+    return _edit(session, changes.Restore, memory_id, reason, fields)
+
+
+def reinforce(session: Session, /, memory_id: str, *, reason: str = "confirmed", **fields: Any) -> Outcome:
+    """Propose that a memory is confirmed."""
+    return _edit(session, changes.Reinforce, memory_id, reason, fields)
+
+
+def move(session: Session, /, memory_id: str, *, reason: str, **fields: Any) -> Outcome:
+    """Propose another tier, scope or key."""
+    return _edit(session, changes.Move, memory_id, reason, fields)
+
+
+def promote(session: Session, /, memory_id: str, text: str, *, reason: str) -> Outcome:
+    """Propose lasting knowledge."""
+    return _edit(session, changes.Promote, memory_id, reason, {"text": text})
+
+
+def supersede(session: Session, /, memory_id: str, by: str, *, reason: str) -> Outcome:
+    """Propose that one memory is replaced by another."""
+    return _edit(session, changes.Supersede, memory_id, reason, {"by": by})
+
+
+def merge(
+    session: Session, /, memory_ids: Sequence[str], text: str | None = None, *, reason: str, **fields: Any
+) -> Outcome | None:
+    """Propose one summary in place of several memories; None for fewer than two."""
+    ids = list(dict.fromkeys(known_id(session, each) for each in memory_ids))
+    _check_reason(reason)
+    if len(ids) < 2:
+        return None
+    records = [read.get(session, each) for each in ids]
+    note_handed(session, records)
+    first = records[0]
+    if len({(each.subject, each.scope, each.sensitivity) for each in records}) > 1:
+        raise InvalidInput("only memories of one subject, scope and sensitivity can be merged")
+    if fields.get("subject", first.subject) != first.subject:
+        raise InvalidInput("a summary is about whom its memories are about: leave `subject` out")
+    joined = text if text is not None else "\n".join(each.text for each in records)
+    given = {"kind": "summary", "scope": first.scope, "subject": first.subject, **fields}
+    summary = new_memory(session, joined, {**given, "derived_from": tuple(ids)})
+    made: list[Change] = [summary, *(changes.Supersede(id=each, by=summary.id) for each in ids)]
+    return _propose(session, made, reason)
+
+
+def forget_many(session: Session, /, memory_ids: Sequence[str], *, reason: str) -> tuple[Outcome | None, list[str]]:
+    """Propose in one commit that memories no longer hold; return the outcome and the ids that were not found."""
+    here, missing = [], []
+    for each in dict.fromkeys(memory_ids):
+        try:
+            here.append(known_id(session, each))
+        except NotFound:
+            missing.append(each)
+    retired = [changes.Retire(id=each) for each in here]
+    return _propose(session, retired, reason) if here else None, missing
+
+
+def propose(
+    session: Session,
+    asked: Sequence[Change],
+    *,
+    reason: str,
+    conversation: str | None = None,
+    kind: str = "write",
+) -> Outcome:
+    """Propose changes that are carried out, held or refused together."""
+    if not all(isinstance(each, get_args(Change)) for each in asked):
+        raise InvalidInput("changes are a list of Insert(...), Replace(...) and the others of keepward")
+    checked = [arguments.naming(each) for each in asked]
+    return _propose(session, checked, reason, conversation=conversation, kind=kind, named=True)
+
+
+def amend(
+    session: Session,
+    /,
+    proposal_id: str,
+    text: str = KEEP,
+    *,
+    digest: str | None = None,
+    memory: str | None = None,
+    if_version: int | None = None,
+    **fields: Any,
+) -> Outcome:
+    """Approve a proposal with changes of one's own."""
+    from keepward.services.review import amend as amended
+
+    given = {} if text is KEEP else {"text": text}
+    change = arguments.change(Replace, {"id": "", **given, **fields})
+    return amended(session, proposal_id, change, digest=digest, memory=memory, if_version=if_version)
+
+
+def change_of(session: Session, sent: Mapping[str, Any]) -> Change:
+    """Return a change as JSON has it: an ``op`` with the fields of its change, of a new memory those of ``remember``.
+
+    A new memory may be given its id, a fresh UUIDv7, so that later changes can name it.
+
+    Raises:
+        InvalidInput: an id, instant, duration or scope that cannot be read.
+    """
+    fields = dict(sent)
+    makes = BY_OPERATION[fields.pop("op")]
+    if makes is not Insert:
+        made: Change = arguments.change(makes, fields)
+        return made
+    name = fields.pop("id", None)
+    new = new_memory(session, fields.pop("text"), fields)
+    if name is None:
+        return new
+    if not IS_NEW_ID(name):
+        raise InvalidInput("the id of a new memory is a UUIDv7 in small letters; leave it out to be given one")
+    return replace(new, id=name)
+
+
+def new_memory(session: Session, text: str, given: Mapping[str, Any], *, each: bool = False) -> Insert:
+    """Return the change that makes a memory, with an id; with ``each`` unknown names are left to a gate."""
+    found = arguments.insert(given, each=each)
+    if found.get("scope") is None:
+        found["scope"] = session.scope
+    if found.get("blob") is not None and "content_type" not in found:
+        from keepward.services.blobs import content_type
+
+        found["content_type"] = content_type(session, found["blob"])
+    said = arguments.text(text)
+    if found.get("vector") is not None:
+        _check_vector(session, found["vector"])
+    return Insert(id=session.ids.new_id(session.clock.now()), text=said, **found)
+
+
+def new_memories(session: Session, items: Sequence[Any]) -> list[Insert]:
+    """Return the changes that make memories of texts or mappings; what is wrong with one is left to a gate."""
+    return [_one_of_many(session, item) for item in items]
+
+
+def known_id(session: Session, name: Any) -> str:
+    """Return the id of a memory that is there and that the session may change, by id or alias."""
+    if not isinstance(name, str) or not name:
+        raise InvalidInput("a memory is named by its id, a text")
+    return session.reader.fetch(name, own=True).id
+
+
+def _edit(session: Session, makes: type[Any], memory_id: str, reason: str, fields: Mapping[str, Any]) -> Outcome:
+    given: dict[str, Any] = {"id": memory_id, **fields}
+    given |= {name: known_id(session, given[name]) for name in ("id", "by") if name in given}
+    return _propose(session, [arguments.naming(arguments.change(makes, given))], reason)
+
+
+def _propose(
+    session: Session,
+    asked: Sequence[Change],
+    reason: str,
+    *,
+    conversation: str | None = None,
+    kind: str = "write",
+    named: bool = False,
+) -> Outcome:
+    from keepward.services.write import propose as proposed
+
+    _check_reason(reason)
+    return proposed(session, asked, reason=reason, conversation=conversation, kind=kind, named=named)
+
+
+def _one_of_many(session: Session, item: Any) -> Insert:
+    if isinstance(item, str):
+        return new_memory(session, item, {})
+    if not isinstance(item, Mapping):
+        raise InvalidInput("an item is a text, or a mapping of the arguments of `remember`")
+    if "text" not in item:
+        raise InvalidInput("an item needs a `text`")
+    # What is wrong with one item of many is told in its place, by a gate.
+    given = {name: value for name, value in item.items() if name != "text"}
+    return new_memory(session, item["text"], given, each=True)
+
+
+def _check_vector(session: Session, vector: Sequence[float]) -> None:
+    actor, embedder = session.actor, session.embedder
+    if actor.credential is not None and not actor.is_owner:
+        raise Unauthorised("a vector decides what a memory is found by: with a token, only the owner gives one")
+    if embedder is None:
+        raise InvalidInput("this store is open without an embedder: there is nothing to compare a vector with")
+    if len(vector) != embedder.dim:
+        raise InvalidInput(f"a vector of this store has {embedder.dim} numbers ({embedder.id})")
+
+
+def _check_reason(reason: str) -> None:
+    if not reason.strip():
+        raise InvalidInput("say why: a change carries a `reason` (`--reason TEXT` at the terminal)")

@@ -1,0 +1,223 @@
+"""Operations whose arguments a service takes in another form: a selector, a selection of memories, an instant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from keepward.core.compiled import CompiledContext
+from keepward.core.job import JobState
+from keepward.core.journal import Bisection, Containment, Erased, ErasePlan, Impact, Selection
+from keepward.core.messages import Added
+from keepward.core.proposal import Decided, Outcome, Waiting
+from keepward.core.query import Feedback
+from keepward.core.trust import Issued
+from keepward.core.value import Duration
+from keepward.errors import InvalidInput, Unauthorised
+from keepward.services.arguments import ending, scope_named, tenant_named, texts
+from keepward.services.session import Session
+
+
+def snapshot(session: Session, **asked: Any) -> CompiledContext:
+    """Compile what belongs in every prompt of this scope."""
+    from keepward.services.contexts import context
+
+    return context(session, "", which="snapshot", **asked)
+
+
+def memory_block(session: Session, query: str, **asked: Any) -> CompiledContext:
+    """Compile only what is relevant to a query."""
+    from keepward.services.contexts import context
+
+    return context(session, query, which="memory_block", **asked)
+
+
+def status(session: Session) -> dict[str, Any]:
+    """Return counts, sizes, the queue, the use of budgets, and how each job stands."""
+    from keepward.jobs.runner import states
+    from keepward.services import status as figures
+
+    with figures.inspecting(session):
+        stands = {
+            each.name: {
+                "last_at": each.last_at and each.last_at.isoformat(),
+                "last_outcome": each.last_outcome,
+                "due_at": each.due_at and each.due_at.isoformat(),
+                "due": each.due,
+            }
+            for each in states(session)
+        }
+        return {"path": session.engine.path, **figures.status(session), "jobs": stands}
+
+
+def add(
+    session: Session,
+    /,
+    messages: Sequence[Mapping[str, Any]],
+    *,
+    reason: str = "",
+    extract: bool = True,
+    subject: str | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+    **more: Any,
+) -> Added:
+    """Add messages of a talk, and propose the facts that they tell."""
+    from keepward.services.ingest import add as ingested
+
+    return ingested(
+        session,
+        messages,
+        conversation=more.get("session"),
+        subject=subject,
+        extract=extract,
+        reason=reason or "said in a talk",
+        on_progress=on_progress,
+    )
+
+
+def propose(session: Session, /, changes: Sequence[Any], *, reason: str, kind: str = "write", **more: Any) -> Outcome:
+    """Propose changes that are carried out, held or refused together."""
+    from keepward.services.edits import propose as proposed
+
+    return proposed(session, changes, reason=reason, conversation=more.get("session"), kind=kind)
+
+
+def pending(session: Session, *, state: str | None = "pending") -> list[Waiting]:
+    """Return proposals in the review queue, oldest first."""
+    from keepward.services import review
+
+    return review.pending(session, state="all" if state is None else state)
+
+
+def approve_many(
+    session: Session, items: Iterable[str | Mapping[str, Any]] | Mapping[str, str | None]
+) -> list[Decided]:
+    """Approve each by id, or by id with the digest that was seen."""
+    from keepward.services import review
+
+    return review.approve_many(session, approvals(items))
+
+
+def reject_many(session: Session, ids: Sequence[str], *, reason: str) -> list[Decided]:
+    """Reject each for one reason."""
+    from keepward.services import review
+
+    return review.reject_many(session, texts("ids", ids), reason=reason)
+
+
+def approvals(items: Iterable[str | Mapping[str, Any]] | Mapping[str, str | None]) -> list[Mapping[str, Any]]:
+    """Return proposals to approve, each with its ``id`` and ``digest``."""
+    if isinstance(items, Mapping):
+        return [{"id": name, "digest": digest} for name, digest in items.items()]
+    if isinstance(items, str):
+        raise InvalidInput("ids are a list of texts, not str")
+    return [{"id": each, "digest": None} if isinstance(each, str) else each for each in items]
+
+
+def impact(session: Session, /, **ways: str | None) -> Impact:
+    """Return what exactly one source, actor, session, commit or memory touched."""
+    from keepward.services import provenance
+
+    return provenance.impact(session, provenance.selector_of(**ways))
+
+
+def plan_contain(session: Session, /, **ways: str | None) -> Containment:
+    """Return what would be taken out of use."""
+    from keepward.services import provenance, rollback
+
+    return rollback.contain(session, provenance.selector_of(**ways))
+
+
+def contain(session: Session, /, digest: str, *, reason: str = "", **ways: str | None) -> Containment:
+    """Carry out the plan with this digest."""
+    from keepward.services import provenance, rollback
+
+    return rollback.contain(session, provenance.selector_of(**ways), digest=digest, reason=reason)
+
+
+def bisect(
+    session: Session,
+    query: str,
+    *,
+    contains: str | None = None,
+    predicate: Callable[[str], bool] | None = None,
+    since: int = 0,
+    purpose: str = "answer",
+) -> Bisection:
+    """Return the commit with which the context for a query began to hold a text, or to pass a predicate."""
+    from keepward.services import explain
+
+    if bool(contains) == (predicate is not None):
+        raise InvalidInput("give either the text to look for or a predicate")
+    wanted = contains or ""
+    passes = predicate if predicate is not None else lambda text: wanted in text
+    return explain.bisect(session, query, passes, since=since, purpose=purpose)
+
+
+def plan_erase(session: Session, *, reason: str = "request", **chosen: Any) -> ErasePlan:
+    """Return what erasing these memories would destroy."""
+    from keepward.services import erase as erasing
+
+    return erasing.plan(session, _selection(**chosen), reason=reason)
+
+
+def erase(session: Session, digest: str, *, reason: str = "request", **chosen: Any) -> Erased:
+    """Carry out the plan with this digest, here and in the backups of the store."""
+    from keepward.copies.erasures import erase_everywhere
+
+    return erase_everywhere(session, digest, _selection(**chosen), reason=reason)
+
+
+def feedback(session: Session, receipt_id: str, *, used: Sequence[str] = (), ignored: Sequence[str] = ()) -> Feedback:
+    """Keep which memories of a receipt were used, and which were not."""
+    from keepward.services import use
+
+    if not receipt_id:
+        raise InvalidInput("feedback is on a receipt: give its id, a text")
+    return use.give(session, receipt_id, used=used, ignored=ignored)
+
+
+def jobs(session: Session) -> list[JobState]:
+    """Return every job with its schedule and its last run."""
+    from keepward.jobs.runner import states
+
+    if not session.actor.able("read"):
+        raise Unauthorised("this credential does not read; ask the owner for one that may")
+    return states(session)
+
+
+def create_token(
+    session: Session,
+    name: str,
+    *,
+    rights: str = "agent",
+    can: Sequence[str] | None = None,
+    tenant: str | None = None,
+    scope: str | None = None,
+    expires: datetime | Duration | None = None,
+) -> Issued:
+    """Make a token for a bearer of that name."""
+    from keepward.services import tokens
+
+    end = ending(expires)
+    return tokens.create(
+        session,
+        name=name,
+        rights=rights,
+        can=None if can is None else frozenset(can),
+        tenant=session.tenant if tenant is None else tenant_named(tenant),
+        scope=session.scope if scope is None else scope_named(scope),
+        expires_at=session.clock.now() + end if isinstance(end, timedelta) else end,
+    )
+
+
+def _selection(
+    *,
+    ids: Sequence[str] | str = (),
+    subject: str | None = None,
+    source: str | None = None,
+    include_citing: bool = False,
+) -> Selection:
+    ids = (ids,) if isinstance(ids, str) else texts("ids", ids)
+    return Selection(ids=ids, subject=subject, source=source, include_citing=include_citing)

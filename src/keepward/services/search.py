@@ -1,0 +1,236 @@
+"""Recall, lists and counts as callers ask for them: names and instants are read, filters kept to what is visible."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from keepward.core.browse import Activity, Facets, Sources
+from keepward.core.filters import parse_where
+from keepward.core.journal import Contradictions
+from keepward.core.memory import Record, as_read
+from keepward.core.query import ORDERS, AsOf, Filter, Filters, Memories, Order, Purpose, Ranking, Recall
+from keepward.core.value import plain_key, plain_name
+from keepward.services import browse, read
+from keepward.services.arguments import instant, scope_named
+from keepward.services.session import Session, note_handed
+
+#: Facets by the filter that names several of their values.
+_FACETS = {
+    "tiers": "tier",
+    "kinds": "kind",
+    "tags": "tag",
+    "content_types": "content_type",
+    "scopes": "scope",
+    "sources": "source",
+    "trusts": "trust",
+    "statuses": "status",
+    "authors": "author",
+}
+_INSTANTS = ("since", "until", "occurred_since", "occurred_until")
+#: Filters that the index of recall does not answer, and those that make the answer of ``find`` a page with a total.
+_NARROWING = (*_INSTANTS, "within", "where")
+_COUNTED = ("scopes", "sources", "trusts", "statuses", "authors", "text", "below")
+
+
+def recall(
+    session: Session,
+    /,
+    query: str,
+    *,
+    limit: int = 10,
+    purpose: Purpose = "answer",
+    as_of: AsOf = None,
+    order: Order = "learned",
+    floor: float | None = None,
+    receipt: bool = False,
+    **filters: Any,
+) -> Recall:
+    """Return the answer to a query, with a receipt where one was asked for or is due."""
+    asked: dict[str, Any] = {"limit": limit, "purpose": purpose, "as_of": as_of, "order": order, "floor": floor}
+    found = _recalled(session, query, _filters(filters), asked, receipt=receipt)
+    if found.hits or as_of is not None:
+        return found
+    return replace(found, notes=(*found.notes, *browse.elsewhere(session)))
+
+
+def explain_recall(session: Session, /, query: str, *, receipt: bool = False, **given: Any) -> Ranking:
+    """Recall as asked, and rank once more in each order."""
+    from keepward.services.explain import RANKED, explained_recall
+
+    asked: dict[str, Any] = {
+        "limit": 10,
+        "purpose": "answer",
+        "as_of": None,
+        "order": "learned",
+        "floor": None,
+        "counts": False,
+    }
+    asked |= {name: given.pop(name) for name in list(given) if name in asked}
+    narrowing = _filters(given)
+    found = _recalled(session, query, narrowing, asked, receipt=receipt)
+    more = asked | {"limit": max(RANKED, asked["limit"])}
+    orders: dict[str, Recall] = {order: _ranked(session, query, narrowing, more | {"order": order}) for order in ORDERS}
+    return explained_recall(session, found, orders)
+
+
+def find(
+    session: Session,
+    /,
+    *,
+    as_of: AsOf = None,
+    key: str | None = None,
+    job: str | None = None,
+    limit: int | None = 50,
+    offset: int | None = None,
+    sort: str = "created",
+    ascending: bool = False,
+    **given: Any,
+) -> Memories:
+    """Return the memories that pass all filters; a page with a total where the caller asked for one."""
+    filters = Filters(**given)
+    if is_counted(given, offset=offset, sort=sort, ascending=ascending):
+        selection = _selection(filters, as_of=as_of, key=key, job=job)
+        found = browse.window(session, selection, offset=offset or 0, sort=sort, ascending=ascending, limit=limit)
+    else:
+        narrow = _narrowed(session, filters, key=None if key is None else plain_key(key), job=job)
+        found = read.find(session, narrow, limit=limit, include_ended=filters.include_ended, as_of=as_of)
+    note_handed(session, found)
+    if not found and as_of is None:
+        found.notes += browse.elsewhere(session)
+    return found
+
+
+def is_counted(given: dict[str, Any], *, offset: int | None, sort: str, ascending: bool) -> bool:
+    """Return whether the answer of ``find`` is a page with a total."""
+    return (
+        offset is not None
+        or sort != "created"
+        or ascending
+        or any(given.get(name) for name in _COUNTED)
+        or any(given.get(name) is not None for name in _NARROWING)
+    )
+
+
+def get(session: Session, /, memory_id: str, *, as_of: AsOf = None) -> Record:
+    """Return a memory by id or alias, whatever its status."""
+    record = read.get(session, memory_id, as_of=as_of)
+    note_handed(session, [record])
+    return record
+
+
+def facets(session: Session, /, *, filters: Filters | None = None, **asked: Any) -> Facets:
+    """Return how many memories pass, and how many have each value."""
+    return browse.facets(session, _selection(filters or Filters()), **asked)
+
+
+def activity(
+    session: Session, /, *, filters: Filters | None = None, by: str = "author", days: int = 30, zone: int = 0
+) -> Activity:
+    """Return how many versions were written on each day."""
+    return browse.activity(session, _selection(filters or Filters()), by=by, days=days, zone=zone)
+
+
+def sources(session: Session, /, *, filters: Filters | None = None) -> Sources:
+    """Return what each actor, source, reference and session wrote."""
+    return browse.sources(session, _selection(filters or Filters()))
+
+
+def contradictions(session: Session, /, *, limit: int = 50, **filters: Any) -> Contradictions:
+    """Return pairs of memories that say nearly the same and differ in something."""
+    from keepward.jobs import runner
+
+    narrowing = _filters(filters)
+    if narrowing.include_sensitive:
+        session.reader.check_sensitive()
+    found = runner.contradictions(session, _narrowed(session, narrowing), limit=limit)
+    note_handed(session, [each for pair in found.items for each in (pair.older, pair.newer)])
+    return found
+
+
+def _filters(given: dict[str, Any]) -> Filters:
+    """Return the filters of a search: what is sensitive stays out unless it was asked for."""
+    return Filters(**{"include_sensitive": False} | given)
+
+
+def _recalled(session: Session, query: str, filters: Filters, asked: dict[str, Any], *, receipt: bool) -> Recall:
+    found = _ranked(session, query, filters, asked)
+    news = note_handed(session, [hit.memory for hit in found.hits])
+    if receipt or news is not None:
+        from keepward.services.use import keep_recall
+
+        kept = keep_recall(session, query, asked["purpose"], found)
+        found = kept if receipt else found
+    hits = tuple(replace(hit, memory=as_read(hit.memory, found.now)) for hit in found.hits)
+    return replace(found, hits=hits)
+
+
+def _ranked(session: Session, query: str, filters: Filters, asked: dict[str, Any]) -> Recall:
+    narrow = _narrowed(session, filters)
+    if filters.include_sensitive:
+        session.reader.check_sensitive()
+    within = None
+    if any(getattr(filters, name) is not None for name in _NARROWING):
+        selection = browse.Selection(
+            include_sensitive=filters.include_sensitive, as_of=asked["as_of"], **_narrowing(filters)
+        )
+        ids, scopes = browse.among(session, selection)
+        narrow, within = replace(narrow, ids=ids, scopes=scopes or narrow.scopes), selection.within
+    return read.recall(session, query, narrow, within=within, **asked)
+
+
+def _narrowed(session: Session, filters: Filters, **more: Any) -> Filter:
+    """Return what an index or a list takes, kept to what the session may see."""
+    return read.own_and_shared(
+        session,
+        Filter(
+            tiers=tuple(filters.tiers),
+            kinds=tuple(filters.kinds),
+            tags=tuple(map(plain_name, filters.tags)),
+            content_types=tuple(filters.content_types),
+            subject=_name(filters.subject),
+            category=_name(filters.category),
+            session=_name(filters.session),
+            min_importance=filters.min_importance,
+            include_sensitive=filters.include_sensitive,
+            **more,
+        ),
+    )
+
+
+def _selection(
+    filters: Filters, *, as_of: AsOf = None, key: str | None = None, job: str | None = None
+) -> browse.Selection:
+    """Return the filters as lists and counts take them."""
+    one = {
+        "subject": _name(filters.subject),
+        "category": _name(filters.category),
+        "session": _name(filters.session),
+        "key": None if key is None else plain_key(key),
+        "job": job,
+    }
+    several = {facet: tuple(getattr(filters, name)) for name, facet in _FACETS.items()}
+    several["tag"] = tuple(map(plain_name, several["tag"]))
+    return browse.Selection(
+        any_of={name: values for name, values in several.items() if values}
+        | {name: (value,) for name, value in one.items() if value is not None},
+        text=filters.text,
+        **_narrowing(filters),
+        min_importance=filters.min_importance,
+        include_ended=filters.include_ended,
+        include_sensitive=filters.include_sensitive,
+        below=filters.below,
+        as_of=as_of,
+    )
+
+
+def _narrowing(filters: Filters) -> dict[str, Any]:
+    """Return what narrows a list and a search alike: time, place and the memory's own fields."""
+    within = None if filters.within is None else scope_named(filters.within)
+    instants = {name: instant(name, getattr(filters, name)) for name in _INSTANTS}
+    return {**instants, "within": within, "where": parse_where(filters.where)}
+
+
+def _name(value: str | None) -> str | None:
+    return None if value is None else plain_name(value)
