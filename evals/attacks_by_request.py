@@ -95,7 +95,7 @@ def blind_approval(store: AttackStore) -> AttackResult:
 def overreach(store: AttackStore) -> AttackResult:
     agent, commit = store.agent, note(store.owner, f"The owner keeps {WORD} in a jar.").commit.id
     said = note(agent, f"Sink {WORD}.", **store.core)
-    plan = store.owner.contain(commit=commit)
+    plan = store.owner.plan_contain(commit=commit)
     codes = [
         refusal(agent.rollback, commit),
         refusal(agent.contain, plan.digest, commit=commit),
@@ -156,7 +156,7 @@ def revive_contained(store: AttackStore) -> AttackResult:
     text = f"The {WORD} harbour pays in gold."
     made = note(store.agent, text, source="web", evidence=["drill:page"])
     control = in_prompt(store.agent, text)
-    plan = store.owner.contain(source="drill:page")
+    plan = store.owner.plan_contain(source="drill:page")
     done = store.owner.contain(plan.digest, source="drill:page", reason="drill")
     restored = store.agent.restore(made.records[0].id, reason="drill")
     note(store.agent, text)

@@ -748,7 +748,7 @@ class MemoryAPI(ABC):
     def proposal(self, proposal_id: str) -> Waiting:
         """Return a proposal, whatever became of it, by its id or the first letters of it."""
 
-    @operation("GET /memory/notices", by="", right="read", answer="items")
+    @operation("GET /memory/notices", by="services.review:notices", right="read", answer="items")
     def notices(self) -> list[Waiting]:
         """Return, once, the decisions on this actor's own proposals that went against them."""
 

@@ -28,7 +28,7 @@ from typing import (
 import msgspec
 
 from keepward.core.change import Append, Insert, Move, Replace
-from keepward.core.value import Data, meant
+from keepward.core.value import Data, no_such
 from keepward.errors import InvalidInput
 from keepward.services.arguments import reader_of
 from keepward.types import FIELDS, PARAMETERS, Limit, Local, Needed, Wire
@@ -44,8 +44,11 @@ T = TypeVar("T")
 REQUIRED: Any = Parameter.empty
 #: Operations by name, in the order of ``api.py``.
 OPERATIONS: dict[str, Operation] = {}
-#: Said to a caller who names a scope or tenant in a call.
-_PLACE = "it asks from where the handle stands: `at(scope=...)` gives one elsewhere"
+#: What to do instead of giving an argument that other systems have.
+_HINTS = {
+    **dict.fromkeys(("scope", "tenant"), "it asks from where the handle stands: `at(scope=...)` gives one elsewhere"),
+    "id": "ids are given by the store; keep a foreign id in `aliases`",
+}
 
 
 class UnknownParameter(InvalidInput, TypeError):
@@ -104,7 +107,8 @@ class Operation:
         if not self._carry_out:
             module, name = self.function.split(":")
             self._carry_out.append(getattr(import_module(f"keepward.{module}"), name))
-        return self._carry_out[0](session, **given, **local)
+        asked = given if self.makes is not None else {**self._defaults, **given}
+        return self._carry_out[0](session, **asked, **local)
 
     def read(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return arguments with plain types: texts, numbers, tuples.
@@ -161,6 +165,11 @@ class Operation:
         if own is None and self.makes is not None:
             own = FIELDS.get(name)
         return PARAMETERS.get(name) if own is None else own
+
+    @cached_property
+    def _defaults(self) -> Mapping[str, Any]:
+        found = self.signature.parameters.items()
+        return {name: each.default for name, each in found if each.default is not REQUIRED and not self.kept_here(name)}
 
     @cached_property
     def _readers(self) -> Mapping[str, Any]:
@@ -221,8 +230,7 @@ def operation(
             given = dict(zip(places, args, strict=False))
             for each, value in named.items():
                 if each not in known:
-                    near = _PLACE if each in {"scope", "tenant"} else meant(each, known)
-                    raise UnknownParameter(f"{called} takes no {each}; {near}".rstrip("; "))
+                    raise UnknownParameter(f"{called}: {_HINTS.get(each) or no_such('argument', each, known)}")
                 if each in given:
                     raise UnknownParameter(f"{called} is given {each} twice")
                 given[each] = value

@@ -193,7 +193,7 @@ def test_the_order_of_the_receipts_turns_the_difference_around(agent):
 def test_a_containment_is_the_commit_behind_what_left(owner, agent):
     agent.remember("Refunds go by wire", tier="archival", source="web")
     first = agent.context("refunds").receipt.id
-    done = owner.contain(owner.contain(source="web").digest, source="web")
+    done = owner.contain(owner.plan_contain(source="web").digest, source="web")
     found = agent.context_diff(first, agent.context("refunds").receipt.id)
     assert found.items[0].commit.commit.id == done.commit.id
 

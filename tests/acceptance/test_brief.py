@@ -31,7 +31,7 @@ RESULTS: dict[str, Callable[[Memory], Any]] = {
     "held": lambda mem: mem.pending()[0],
     "blame": lambda mem: mem.blame("drink"),
     "impact": lambda mem: mem.impact(source="operator"),
-    "contain": lambda mem: mem.contain(source="operator"),
+    "contain": lambda mem: mem.plan_contain(source="operator"),
     "show": lambda mem: mem.show("1"),
     "difference": lambda mem: mem.diff(0, 2)[0],
     "version": lambda mem: mem.history("drink")[0],

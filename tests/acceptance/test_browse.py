@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 from outcomes import kept
 
-from keepward import Actor, InvalidInput, Memory
+from keepward import Actor, Filters, InvalidInput, Memory
 from support import tamper
 
 TEXTS = ("Rye bread takes a day", "The shop opens at eight", "Tom prefers emails", "The oven is at 230 degrees")
@@ -61,7 +61,7 @@ def test_a_window_has_what_a_list_has_at_every_commit(owner, story):
         listed = ids_of(owner.find(limit=None, **asked))
         assert ids_of(owner.find(offset=0, limit=None, **asked)) == listed
         if seq is None:
-            assert owner.facets(include_ended=ended, tags=tags).total == len(listed)
+            assert owner.facets(filters=Filters(include_ended=ended, tags=tags)).total == len(listed)
 
 
 def test_windows_side_by_side_are_the_whole_order(owner, story):
@@ -141,7 +141,7 @@ def test_a_damaged_memory_is_named_by_every_page_and_count(owner, agent, bend, a
     assert (list(found), found.withheld, found.total) == ([], (record.id,), 1)
     assert record.id in found.notes[0]
     counted = {name: each for name, each in asked.items() if name != "sort"}
-    assert owner.facets(**counted).total == 1
+    assert owner.facets(filters=Filters(**counted)).total == 1
 
 
 def test_a_record_whose_row_was_edited_is_named_by_facets(owner, agent):
@@ -152,5 +152,5 @@ def test_a_record_whose_row_was_edited_is_named_by_facets(owner, agent):
 
 
 def test_facets_of_an_earlier_state_are_not_offered(owner):
-    with pytest.raises(TypeError, match="takes no as_of"):
+    with pytest.raises(TypeError, match="no argument `as_of`"):
         owner.facets(as_of=0)

@@ -39,7 +39,7 @@ def poisoned(owner, agent):
 
 
 def plan_and_contain(owner, **way):
-    plan = owner.contain(**way)
+    plan = owner.plan_contain(**way)
     return owner.contain(plan.digest, **way, reason="the page was poisoned")
 
 
@@ -164,7 +164,7 @@ def test_a_rebuild_writes_the_index_of_deliveries_anew(owner, poisoned, tmp_path
 def test_a_plan_changes_no_byte(owner, poisoned, tmp_path):
     owner.status()
     before = {each.name: each.read_bytes() for each in tmp_path.glob("m.db*")}
-    owner.contain(source="web")
+    owner.plan_contain(source="web")
     assert {each.name: each.read_bytes() for each in tmp_path.glob("m.db*")} == before
 
 
@@ -250,14 +250,14 @@ def test_a_containment_deletes_nothing(owner, poisoned):
 @pytest.mark.promise("F10")
 @pytest.mark.parametrize("actor", [Actor.agent("claude"), Actor.reviewer("rita"), Actor.user("ulla")], ids=str)
 def test_only_the_owner_carries_a_containment_out(owner, poisoned, actor):
-    plan = owner.contain(source="web")
+    plan = owner.plan_contain(source="web")
     with pytest.raises(Unauthorised):
         owner.acting_as(actor).contain(plan.digest, source="web")
 
 
 def test_an_owner_who_was_given_less_than_all_does_not_contain(owner, poisoned, tmp_path, clock):
     less = replace(Actor.operator("otto"), can=frozenset({"read", "approve"}))
-    plan = owner.contain(source="web")
+    plan = owner.plan_contain(source="web")
     with (
         Memory.open(tmp_path / "m.db", embedder=None, clock=clock, config_dir=tmp_path / "config", actor=less) as other,
         pytest.raises(Unauthorised),
@@ -275,27 +275,27 @@ def test_only_the_owner_undoes_a_containment(owner, poisoned, actor):
 
 @pytest.mark.promise("T16")
 def test_a_plan_whose_set_has_grown_is_void(owner, agent, poisoned):
-    plan = owner.contain(source="web")
+    plan = owner.plan_contain(source="web")
     agent.remember("Refunds take three days", tier="archival", source="web")
     with pytest.raises(Conflict, match="has changed"):
         owner.contain(plan.digest, source="web")
 
 
 def test_a_plan_whose_memory_moved_on_is_void(owner, agent, poisoned):
-    plan = owner.contain(source="web")
+    plan = owner.plan_contain(source="web")
     agent.revise(poisoned["page"].id, "Refunds are settled in cash", reason="changed")
     with pytest.raises(Conflict):
         owner.contain(plan.digest, source="web")
 
 
 def test_an_unrelated_commit_leaves_a_plan_good(owner, poisoned):
-    plan = owner.contain(source="web")
+    plan = owner.plan_contain(source="web")
     owner.remember("The ovens are cold on Sundays", tier="archival")
     assert owner.contain(plan.digest, source="web").applied
 
 
 def test_a_plan_for_one_way_does_not_carry_out_another(owner, poisoned):
-    plan = owner.contain(source="web")
+    plan = owner.plan_contain(source="web")
     with pytest.raises(Conflict):
         owner.contain(plan.digest, session="s1")
 
@@ -321,7 +321,7 @@ def test_a_contained_store_verifies(owner, poisoned):
 def test_a_plan_leaves_erased_memories_alone(owner, poisoned):
     page = poisoned["page"].id
     owner.erase(owner.plan_erase([page]).digest, [page])
-    assert page not in {each.id for each in owner.contain(session="s1").items}
+    assert page not in {each.id for each in owner.plan_contain(session="s1").items}
 
 
 def test_the_index_of_deliveries_holds_after_an_erasure(owner, poisoned):

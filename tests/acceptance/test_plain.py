@@ -69,7 +69,7 @@ def results(owner: Memory, folder: Path) -> list[Any]:
         owner.verify(),
         owner.reject(held.item.id, reason="not now"),
         owner.rollback(kept.commit.id, dry_run=True),
-        owner.contain(memory=str(kept.id)),
+        owner.plan_contain(memory=str(kept.id)),
         owner.plan_erase(subject="ana"),
         owner.backup(folder / "copy.kwb"),
         blob,

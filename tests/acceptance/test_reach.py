@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from outcomes import kept, refused
 
-from keepward import Actor, KeepwardError, Memory, NotFound
+from keepward import Actor, Filters, KeepwardError, Memory, NotFound
 
 TEXT = "The lighthouse keeper of Sagres is called Quillzephyr"
 WORD = "Quillzephyr"
@@ -70,8 +70,8 @@ BY_NAME: dict[str, Callable[[Memory, Stage], Any]] = {
 SILENT: dict[str, Callable[[Memory, Stage], Any]] = {
     "add": lambda mem, at: mem.add([{"role": "user", "content": "I like tea", "id": at.id}], session=at.id),
     "activity": lambda mem, at: mem.activity(by="session"),
-    "facets": lambda mem, at: mem.facets(below=True, include_ended=True),
-    "sources": lambda mem, at: mem.sources(below=True),
+    "facets": lambda mem, at: mem.facets(filters=Filters(below=True, include_ended=True)),
+    "sources": lambda mem, at: mem.sources(filters=Filters(below=True)),
     "bisect": lambda mem, at: _tried(lambda: mem.bisect("Who keeps the lighthouse of Sagres?", contains=WORD)),
     "contradictions": lambda mem, at: mem.contradictions(),
     "context": lambda mem, at: mem.context("Who keeps the lighthouse of Sagres?").text,
@@ -104,7 +104,7 @@ RIGHTS: dict[str, Callable[[Memory, Stage], Any]] = {
     "approve": lambda mem, at: mem.approve(at.id),
     "background": lambda mem, at: mem.background(at.id),
     "backup": lambda mem, at: mem.backup("copy.db"),
-    "contain": lambda mem, at: mem.contain(memory=at.id),
+    "contain": lambda mem, at: mem.plan_contain(memory=at.id),
     "create_token": lambda mem, at: mem.create_token("x"),
     "erase": lambda mem, at: mem.erase("0" * 64, at.id),
     "impact": lambda mem, at: mem.impact(memory=at.id),

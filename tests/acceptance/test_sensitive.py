@@ -12,7 +12,7 @@ import pytest
 import test_reach
 from outcomes import codes, kept
 
-from keepward import Actor, KeepwardError, Memory, NotFound, Replace, Unauthorised
+from keepward import Actor, Filters, KeepwardError, Memory, NotFound, Replace, Unauthorised
 from keepward.storage.driver import SqliteSession
 
 WORD = "Quillzephyr"
@@ -89,7 +89,7 @@ SILENT: dict[str, Callable[[Memory, Stage], Any]] = {
     "diff": lambda mem, at: mem.diff(0),
     "diff between versions": lambda mem, at: mem.diff(1, 2),
     "explain_recall": lambda mem, at: mem.explain_recall("Which doctor does Ana see?"),
-    "facets": lambda mem, at: mem.facets(include_ended=True),
+    "facets": lambda mem, at: mem.facets(filters=Filters(include_ended=True)),
     "feedback": lambda mem, at: mem.feedback(at.compiled, used=[at.id]),
     "find": lambda mem, at: mem.find(limit=None, include_ended=True),
     "find in the past": lambda mem, at: mem.find(limit=None, include_ended=True, as_of=1),
@@ -113,7 +113,7 @@ SILENT: dict[str, Callable[[Memory, Stage], Any]] = {
 #: What takes a reviewer, who may not read what is sensitive either.
 REVIEWER: dict[str, Callable[[Memory, Stage], Any]] = {
     "background": lambda mem, at: mem.background(at.proposal),
-    "contain": lambda mem, at: mem.contain(commit=at.commit),
+    "contain": lambda mem, at: mem.plan_contain(commit=at.commit),
     "impact": lambda mem, at: mem.impact(commit=at.commit),
     "preview": lambda mem, at: mem.preview("Which doctor does Ana see?"),
     "receipts": lambda mem, at: mem.receipts(),

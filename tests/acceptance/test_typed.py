@@ -18,7 +18,7 @@ import pytest
 
 from keepward import Actor, AsyncMemory, Client, Committed, Insert, InvalidInput, Memory, NotFound, Policy, Tier
 from keepward.core import change
-from keepward.verbs.fields import CHOICES
+from keepward.types import CHOICES
 
 ROOT = Path(__file__).parents[2]
 #: Each line marked so has to be found wrong, and no other.
@@ -127,7 +127,7 @@ def test_the_fields_that_a_verb_takes_are_those_of_its_change(kind: Any, fields:
 @pytest.mark.parametrize(
     ("fields", "says"),
     [
-        ({"teir": "core"}, "no field `teir`; did you mean `tier`?"),
+        ({"teir": "core"}, "no argument `teir`; did you mean `tier`?"),
         ({"tier": "archivall"}, "unknown tier: did you mean archival? use one of core"),
         ({"tier": ["core"]}, "tier is a text"),
         ({"kind": "rul"}, "did you mean rule?"),

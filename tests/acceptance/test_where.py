@@ -10,7 +10,7 @@ import pytest
 from fastapi.testclient import TestClient
 from outcomes import kept
 
-from keepward import Actor, Client, InvalidInput, Memory, Unauthorised
+from keepward import Actor, Client, Filters, InvalidInput, Memory, Unauthorised
 from keepward.http import create_app
 
 ITEMS: dict[str, dict[str, Any]] = {
@@ -75,7 +75,7 @@ def test_conditions_may_be_json_text(items: Memory) -> None:
 
 
 def test_counts_are_of_what_meets_every_condition(items: Memory) -> None:
-    assert items.facets(where={"city": "Linz"}).total == 2
+    assert items.facets(filters=Filters(where={"city": "Linz"})).total == 2
 
 
 def test_a_condition_is_met_by_the_newest_version_and_at_a_commit_by_that_of_then(items: Memory) -> None:
@@ -128,7 +128,7 @@ def test_what_lies_within_a_scope_is_its_own_and_all_below(nested: Callable[...,
 
 
 def test_scopes_are_counted(nested: Callable[..., Memory]) -> None:
-    counted = nested("/agents/orion").facets(within="/agents/orion", of=["scope"]).facets
+    counted = nested("/agents/orion").facets(filters=Filters(within="/agents/orion"), of=["scope"]).facets
     assert {name: [each.value for each in values] for name, values in counted.items()} == {
         "scope": ["/agents/orion", "/agents/orion/tasks/1"]
     }
@@ -221,7 +221,7 @@ def test_memories_are_narrowed_by_when_it_happened(told_of_spring: Memory, asked
         [hit.memory for hit in mem.recall("the card of Ana", **asked, as_of=mem.head)],
     ):
         assert ", ".join(sorted(tag for each in found for tag in each.tags)) == passing
-    assert mem.facets(of=["tag"], **asked).total == len([each for each in passing.split(", ") if each])
+    assert mem.facets(filters=Filters(**asked), of=["tag"]).total == len([each for each in passing.split(", ") if each])
 
 
 def test_a_client_narrows_by_when_it_happened(owner: Memory, told_of_spring: Memory) -> None:
@@ -231,7 +231,7 @@ def test_a_client_narrows_by_when_it_happened(owner: Memory, told_of_spring: Mem
         for asked in (MARCH, {"occurred_since": since, "occurred_until": until}):
             found = client.find(**asked), [hit.memory for hit in client.recall("the card of Ana", **asked)]
             assert [sorted(each.tags[0] for each in some) for some in found] == [["fact of march", "march"]] * 2
-            assert client.facets(of=["tag"], **asked).total == 2
+            assert client.facets(filters=Filters(**asked), of=["tag"]).total == 2
         with pytest.raises(InvalidInput, match="occurred_since"):
             client.find(occurred_since="last spring")
 

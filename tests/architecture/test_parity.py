@@ -11,8 +11,8 @@ import pytest
 
 from keepward import AsyncMemory, Client, Memory
 from keepward.aio import AsyncDraft
-from keepward.calls.draft import Draft
 from keepward.client import Draft as RemoteDraft
+from keepward.draft import Draft
 
 DOCS = Path(__file__).parents[2] / "docs" / "client.md"
 #: Of ``Memory`` alone: they concern files of a machine, what governs it, or a principal that a token already names.

@@ -158,7 +158,7 @@ QUESTIONS: dict[str, Callable[[Any], Any]] = {
     "show": lambda memory: memory.show("2"),
     "diff": lambda memory: memory.diff(0),
     "impact": lambda memory: memory.impact(source="web"),
-    "contain": lambda memory: memory.contain(source="web"),
+    "contain": lambda memory: memory.plan_contain(source="web"),
     "blame": lambda memory: memory.blame(memory.find()[0].id),
     "bisect": lambda memory: memory.bisect("indentation", contains="spaces"),
     "context": lambda memory: memory.context("indentation").text,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from keepward.http.models import body_of
-from keepward.verbs import registry
+from keepward.operations import OPERATIONS
 
 schemathesis = pytest.importorskip("schemathesis")
 pytestmark = pytest.mark.proof
@@ -19,7 +19,7 @@ DESCRIBED = {
     each.ok().definition.raw.get("operationId"): each.ok()
     for each in schemathesis.openapi.from_dict(API).get_all_operations()
 }
-BODIES = {each.operation: model for each in registry().values() if (model := body_of(each)) is not None}
+BODIES = {name: model for name, each in OPERATIONS.items() if (model := body_of(each)) is not None}
 
 
 @pytest.mark.parametrize("name", BODIES)

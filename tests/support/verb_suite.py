@@ -382,7 +382,7 @@ class VerbSuite(AskingSuite):
 
     def test_containment_is_planned_carried_out_and_undone(self, owner: Any, agent: Any) -> None:
         record = self.kept(agent, "the office is in Linz", source="web")
-        plan = owner.contain(source="web")
+        plan = owner.plan_contain(source="web")
         done = owner.contain(plan.digest, source="web", reason="poisoned")
         owner.rollback(done.commit.id)
         assert ([each.id for each in plan.items], done.applied, agent.get(record.id).status) == (

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from keepward.core.memory import Record
+from keepward.core.query import Filters
 from keepward.errors import ContextTooSmall, InvalidInput, NotFound
 
 #: Calls that take a limit, with what else they need.
@@ -113,7 +114,7 @@ class AskingSuite(Handles):
         self.kept(agent, "Rye bread takes a day", source="web", tier="archival")
         self.kept(agent, "The shop opens at eight", tier="archival")
         self.kept(agent, "We are looking at the oven now", tier="working")
-        found = agent.facets(tiers=["archival"])
+        found = agent.facets(filters=Filters(tiers=["archival"]))
         counts = {name: {each.value: each.count for each in values} for name, values in found.facets.items()}
         assert found.total == 2
         assert counts["tier"] == {"archival": 2, "working": 1}
@@ -148,11 +149,15 @@ class AskingSuite(Handles):
         self.kept(agent, "The shop opens at eight")
         self.kept(orion, "Orion waits for a pallet", scope="/agents/orion", tags=["secretive"], source="web")
         for asked in ({}, {"below": True}):
-            assert agent.find(offset=0, **asked).total == agent.facets(**asked).total == 1
-            assert agent.facets(**asked).facets["tag"] == ()
-            assert sum(agent.activity(days=1, **asked).counts) == 1
-            assert [each.name for each in agent.sources(**asked).actors] == [agent.actor.label]
-        assert (owner.facets().total, owner.facets(below=True).total, orion.facets().total) == (1, 2, 2)
+            assert agent.find(offset=0, **asked).total == agent.facets(filters=Filters(**asked)).total == 1
+            assert agent.facets(filters=Filters(**asked)).facets["tag"] == ()
+            assert sum(agent.activity(filters=Filters(**asked), days=1).counts) == 1
+            assert [each.name for each in agent.sources(filters=Filters(**asked)).actors] == [agent.actor.label]
+        assert (owner.facets().total, owner.facets(filters=Filters(below=True)).total, orion.facets().total) == (
+            1,
+            2,
+            2,
+        )
 
     def test_a_lineage_goes_up_and_down(self, agent: Any) -> None:
         first = self.kept(agent, "Rye bread takes a day", tier="archival")

@@ -1,4 +1,4 @@
-"""The commands against the registry of verbs: the same arguments, the same defaults, and what is left out is named."""
+"""The commands against the operations: the same arguments, the same defaults, and what is left out is named."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 
 from keepward.cli.command import COMMON
 from keepward.cli.main import command_tree
-from keepward.verbs import MISSING, registry
+from keepward.operations import OPERATIONS, REQUIRED
 
 #: By command: its verb, arguments that it calls otherwise, and arguments that it does not offer.
 COMMANDS: dict[str, tuple[str, dict[str, str], set[str]]] = {
@@ -76,17 +76,17 @@ def parameters(name: str) -> dict[str, click.Parameter]:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_offers_the_arguments_of_its_verb(name: str) -> None:
     verb, _, without = COMMANDS[name]
-    wanted = {each.name for each in registry()[verb].arguments.values()}
+    wanted = {each.name for each in OPERATIONS[verb].arguments.values()}
     assert parameters(name).keys() - OWN.get(name, set()) == wanted - without
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_has_the_defaults_of_its_verb(name: str) -> None:
-    wanted = {each.name: each.default for each in registry()[COMMANDS[name][0]].arguments.values()}
+    wanted = {each.name: each.default for each in OPERATIONS[COMMANDS[name][0]].arguments.values()}
     # What has to be given in Python may be given as nothing at a prompt; left out is left out in both.
     told = {
         key: (each.default, wanted[key])
         for key, each in parameters(name).items()
-        if isinstance(each, click.Option) and wanted.get(key, MISSING) not in (MISSING, None, (), False)
+        if isinstance(each, click.Option) and wanted.get(key, REQUIRED) not in (REQUIRED, None, (), False)
     }
     assert {key: pair for key, pair in told.items() if pair[0] != pair[1] and repr(pair[1]) != "KEEP"} == {}

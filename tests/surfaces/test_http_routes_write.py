@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from keepward import Memory
 from keepward.http.routes import RIGHTS
-from keepward.verbs.write import Revise
 
 
 @pytest.fixture
@@ -171,14 +171,15 @@ def test_a_revision_that_changes_nothing_says_so(world, saved):
 
 def test_a_revision_that_another_overtook_while_it_ran_is_refused(world, saved, monkeypatch):
     name = saved.json()["id"]
-    real = Revise.run
+    real = Memory._send
 
-    def late(self, session):
-        monkeypatch.setattr(Revise, "run", real)
-        world.memory.revise(self.memory_id, "The ferry leaves at eight", reason="overtaking")
-        return real(self, session)
+    def late(self, about, given):
+        if about.name == "revise":
+            monkeypatch.setattr(Memory, "_send", real)
+            world.memory.revise(given["memory_id"], "The ferry leaves at eight", reason="overtaking")
+        return real(self, about, given)
 
-    monkeypatch.setattr(Revise, "run", late)
+    monkeypatch.setattr(Memory, "_send", late)
     answer = world.owner.patch(
         saved.headers["location"],
         json={"text": "The ferry leaves at seven", "reason": "winter"},

@@ -110,8 +110,8 @@ def approvals(items: Iterable[str | Mapping[str, Any]] | Mapping[str, str | None
     """Return proposals to approve, each with its ``id`` and ``digest``."""
     if isinstance(items, Mapping):
         return [{"id": name, "digest": digest} for name, digest in items.items()]
-    if isinstance(items, str):
-        raise InvalidInput("ids are a list of texts, not str")
+    if not isinstance(items, list | tuple | set | frozenset):
+        items = texts("ids", items)
     return [{"id": each, "digest": None} if isinstance(each, str) else each for each in items]
 
 

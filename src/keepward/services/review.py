@@ -448,6 +448,9 @@ def reopen(session: Session, proposal_id: str, *, reason: str) -> Receipt:
 
 def notices(session: Session) -> list[Waiting]:
     """Return decisions on this actor's proposals that it has not been told yet, and mark them told."""
+    if not session.store.untold(session.tenant, session.clock.now()):
+        # Asked by every command of an agent: there is seldom anything to tell.
+        return []
     mine = [
         item
         for item in (_as_of_now(session, each) for each in session.store.documents(Waiting, session.tenant).list())

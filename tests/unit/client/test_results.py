@@ -79,7 +79,7 @@ def test_every_value_of_a_verb_comes_back_as_it_was(store: Memory) -> None:
         store.verify(),
         *store.doctor(),
         store.impact(memory=kept.records[0].id),
-        store.contain(memory=kept.records[0].id),
+        store.plan_contain(memory=kept.records[0].id),
         store.blame("indent"),
         store.bisect("indentation", contains="spaces"),
         store.context_diff(context.receipt.id, context.receipt.id),

@@ -577,7 +577,7 @@ CALLS: dict[str, Callable[[Client], Any]] = {
     "train_reranker": lambda client: client.train_reranker(),
     "learn_importance": lambda client: client.learn_importance(),
     "impact": lambda client: client.impact(source="web"),
-    "contain": lambda client: client.contain(source="web"),
+    "contain": lambda client: client.plan_contain(source="web"),
     "blame": lambda client: client.blame("a"),
     "contradictions": lambda client: client.contradictions(),
     "bisect": lambda client: client.bisect("a", contains="b"),

@@ -287,7 +287,7 @@ def test_a_wrong_format_is_named(mem, folder, name, wrong):
 def test_all_that_came_is_contained_in_one_step_and_comes_back_in_one(mem, folder):
     done = load(mem, folder / "chatgpt-export.zip", facts=True, subject="Ana")
     before = texts(mem)
-    plan = mem.contain(source=done.reference)
+    plan = mem.plan_contain(source=done.reference)
     commit = mem.contain(plan.digest, source=done.reference, reason="not mine").commit
     assert texts(mem) == set()
     mem.rollback(commit.id)

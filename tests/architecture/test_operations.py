@@ -1,0 +1,97 @@
+"""Every operation is offered where it says, and carried out by a function that takes its arguments."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from keepward import Memory
+from keepward.operations import OPERATIONS, REQUIRED, Operation
+
+EVERY = list(OPERATIONS.values())
+
+
+@pytest.fixture(scope="module")
+def described() -> dict[str, tuple[str, str, Any]]:
+    """Method, path and description of each operation of the HTTP API, by name."""
+    from keepward.http.server import create_app
+
+    with Memory.open(":memory:", embedder=None) as memory:
+        paths = create_app(memory).openapi()["paths"]
+    return {
+        each["operationId"]: (method.upper(), path, each)
+        for path, methods in paths.items()
+        for method, each in methods.items()
+    }
+
+
+@pytest.mark.parametrize("each", EVERY, ids=lambda each: each.name)
+def test_http_offers_an_operation_at_its_path(each: Operation, described: dict[str, Any]) -> None:
+    method, path, about = described[each.name]
+    assert (method, path) == (each.verb, each.path.replace(":named", ""))
+    assert str(each.status) in about["responses"]
+    assert "429" in about["responses"]
+    assert each.doc.split("\n")[0].rstrip(".;") in about["description"]
+
+
+@pytest.mark.parametrize("each", EVERY, ids=lambda each: each.name)
+def test_an_operation_has_a_description_a_result_and_a_right(each: Operation) -> None:
+    assert each.doc
+    assert each.result is not inspect.Signature.empty
+    assert each.right in {"read", "propose", "approve", "erase", "owner"}
+    taken = each.path.replace("}", "{").split("{")[1::2]
+    assert set(taken) <= each.arguments.keys()
+    assert all(each.arguments[name].default is REQUIRED for name in taken)
+
+
+@pytest.mark.parametrize("each", EVERY, ids=lambda each: each.name)
+def test_the_function_of_an_operation_takes_its_arguments(each: Operation) -> None:
+    module, name = each.function.split(":")
+    function = getattr(importlib.import_module(f"keepward.{module}"), name)
+    inspect.signature(function).bind(None, **dict.fromkeys(each.signature.parameters))
+
+
+@pytest.mark.parametrize("each", EVERY, ids=lambda each: each.name)
+def test_defaults_of_an_operation_are_those_of_its_function(each: Operation) -> None:
+    module, name = each.function.split(":")
+    function = getattr(importlib.import_module(f"keepward.{module}"), name)
+    taken = inspect.signature(function).parameters
+    differ = {
+        name: (one.default, taken[name].default)
+        for name, one in each.signature.parameters.items()
+        if name in taken and one.default is not inspect.Parameter.empty
+        if taken[name].default not in (one.default, inspect.Parameter.empty)
+    }
+    assert differ == {}
+
+
+def test_arguments_that_do_not_fit_are_named() -> None:
+    with Memory.open(":memory:", embedder=None) as memory:
+        with pytest.raises(TypeError, match="forget needs reason"):
+            memory.forget("a")  # type: ignore[call-arg]
+        with pytest.raises(TypeError, match="no argument `limits`; did you mean `limit`"):
+            memory.recall("tabs", limits=3)  # type: ignore[call-arg]
+        with pytest.raises(TypeError, match="get takes memory_id by place"):
+            memory.get("a", "b")  # type: ignore[misc]
+        with pytest.raises(TypeError, match="asks from where the handle stands"):
+            memory.recall("tabs", scope="/")  # type: ignore[call-arg]
+
+
+def test_operations_load_no_engine_and_no_framework() -> None:
+    script = (
+        "import sys; import keepward.api;"
+        "print([name for name in sys.modules if name in {'pydantic', 'numpy', 'sqlite3'}"
+        " or name.startswith(('keepward.services.session', 'keepward.gates', 'keepward.storage'))])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_tools_for_models_are_those_that_operations_name() -> None:
+    with Memory.open(":memory:", embedder=None) as memory:
+        assert {each["name"] for each in memory.tools()} == {each.tool for each in EVERY if each.tool}
