@@ -67,6 +67,7 @@ from keepward.core.query import (
 )
 from keepward.core.trust import Issued, Token
 from keepward.core.value import Duration
+from keepward.operations import OPERATIONS as OPERATIONS  # noqa: PLC0414  for all who use it
 from keepward.operations import Operation, awaited, operation
 from keepward.types import ErasureReason, Format, Sort
 
@@ -151,7 +152,7 @@ class MemoryAPI(ABC):
         ``order`` is ``learned`` (by the reranker where one serves), ``fused`` or ``cosine``. With ``receipt`` a
         receipt is kept, for ``feedback`` to name.
         ``since`` and ``until`` say when a memory was written, ``occurred_since`` and ``occurred_until`` when what it
-        tells happened; see ``find``.
+        tells happened; see ``find``. Over HTTP all pages of a query show at most 1,000 hits.
         """
 
     @operation("GET /memory/search/explain", by="services.search:explain_recall", right="read")
@@ -238,7 +239,10 @@ class MemoryAPI(ABC):
 
     @operation("GET /memory/items/{id}", by="services.search:get", right="read")
     def get(self, memory_id: str, *, as_of: AsOf = None) -> Record:
-        """Return a memory by id or alias, whatever its status."""
+        """Return a memory by id or alias, whatever its status.
+
+        Over HTTP its ETag goes into the ``If-Match`` of a change.
+        """
 
     @operation(
         "GET /memory/items/{id}/history", by="services.read:history", right="read", answer="items", tool="history"
@@ -476,7 +480,8 @@ class MemoryAPI(ABC):
         Fields, all optional: ``category subject tags metadata source evidence confidence importance sensitivity ttl
         consent``; what is left out stays, None empties. An owner who names a ``source`` without a text vouches for
         the text as it stands: ``revise(id, source="operator", reason="checked")`` lifts an import's trust. What
-        changes nothing makes no version: the outcome is ``duplicate`` with the reason ``unchanged``.
+        changes nothing makes no version: the outcome is ``duplicate`` with the reason ``unchanged``. Over HTTP it takes
+        the ``If-Match`` that its GET gave.
         """
 
     @operation("POST /memory/items/{id}/append", by="services.edits:append", right="propose", makes=change.Append)
@@ -501,7 +506,10 @@ class MemoryAPI(ABC):
         "DELETE /memory/items/{id}", by="services.edits:forget", right="propose", tool="forget", makes=change.Retire
     )
     def forget(self, memory_id: str, *, reason: str, if_version: int | None = None) -> Outcome:
-        """Propose that a memory no longer holds; it can be restored."""
+        """Propose that a memory no longer holds; it can be restored.
+
+        Over HTTP an ``If-Match`` is heeded where it is sent.
+        """
 
     @operation("POST /memory/items/{id}/archive", by="services.edits:archive", right="propose", makes=change.Archive)
     def archive(self, memory_id: str, *, reason: str, if_version: int | None = None) -> Outcome:
@@ -629,7 +637,12 @@ class MemoryAPI(ABC):
     def propose(
         self, changes: Sequence[Change], *, reason: str, session: str | None = None, kind: str = "write"
     ) -> Outcome:
-        """Propose changes that are carried out, held or refused together."""
+        """Propose changes that are carried out, held or refused together.
+
+        Over HTTP a change is an ``op``, such as ``insert`` or ``replace``, with its fields. An edit of one block may be
+        sent as ``target`` (``core:mission``), ``content``, ``reason``, ``confidence`` and ``provenance``; without
+        content the block is retired.
+        """
 
     @operation("POST /memory/items/batch", by="services.edits:remember_many", right="propose", answer="outcomes")
     def remember_many(
@@ -746,7 +759,10 @@ class MemoryAPI(ABC):
 
     @operation("GET /memory/quarantine/{id}", by="services.review:proposal", right="read")
     def proposal(self, proposal_id: str) -> Waiting:
-        """Return a proposal, whatever became of it, by its id or the first letters of it."""
+        """Return a proposal, whatever became of it, by its id or the first letters of it.
+
+        Over HTTP its ETag is the digest that an approval is bound to.
+        """
 
     @operation("GET /memory/notices", by="services.review:notices", right="read", answer="items")
     def notices(self) -> list[Waiting]:
@@ -754,7 +770,10 @@ class MemoryAPI(ABC):
 
     @operation("POST /memory/quarantine/{id}/approve", by="services.review:approve", right="approve", status=201)
     def approve(self, proposal_id: str, *, digest: str | None = None) -> Outcome:
-        """Store exactly what was proposed; takes a reviewer or the owner, never the proposer."""
+        """Store exactly what was proposed; takes a reviewer or the owner, never the proposer.
+
+        ``digest`` is that of the proposal that was seen; over HTTP ``If-Match`` carries it, and has to.
+        """
 
     @operation("POST /memory/quarantine/{id}/amend", by="services.edits:amend", right="approve", makes=change.Replace)
     def amend(
@@ -802,12 +821,10 @@ class MemoryAPI(ABC):
     @operation(
         "POST /memory/quarantine/approve", by="services.operations:approve_many", right="approve", answer="results"
     )
-    def approve_many(self, items: Sequence[str | Mapping[str, Any]] | Mapping[str, str | None]) -> list[Decided]:
+    def approve_many(self, items: Sequence[str | Mapping[str, Any]]) -> list[Decided]:
         """Approve each by id, or by id with the digest that was seen; each gets its own answer, in the order given."""
 
-    @operation(
-        "POST /memory/quarantine/reject", by="services.operations:reject_many", right="approve", answer="results"
-    )
+    @operation("POST /memory/quarantine/reject", by="services.review:reject_many", right="approve", answer="results")
     def reject_many(self, ids: Sequence[str], *, reason: str) -> list[Decided]:
         """Reject each for one reason; each gets its own answer, in the order given."""
 
@@ -839,7 +856,14 @@ class MemoryAPI(ABC):
 
     @operation("POST /memory/rollback/{commit_id}", by="services.rollback:roll_back", right="propose")
     def rollback(self, commit: str, *, with_later: bool = False, dry_run: bool = False) -> Rollback:
-        """Undo one commit exactly; a second call changes nothing and gives the first receipt."""
+        """Undo one commit exactly; a second call changes nothing and gives the first receipt.
+
+        Where later commits touched the same memories nothing is changed, and ``conflicts`` names them; ``with_later``
+        undoes these commits as well. ``dry_run`` says what would happen.
+
+        Over HTTP ``If-Match`` carries the head's ETag, as ``/memory/status`` and ``/memory/commits`` give it; a dry
+        run needs none. Conflicts are a 409 with all the keys of the result.
+        """
 
     @operation("POST /memory/verify", by="services.status:verify", right="read")
     def verify(self, *, on_progress: Callable[[int, int], None] | None = None) -> Verification:
@@ -985,7 +1009,7 @@ class MemoryAPI(ABC):
         reason: ErasureReason = "request",
         include_citing: bool = False,
     ) -> Erased:
-        """Carry out exactly the plan with this digest, given what it was planned for.
+        """Carry out exactly the plan with this digest, given what it was planned for; nothing brings it back.
 
         Raises:
             Conflict: what would be erased has changed; nothing was erased.

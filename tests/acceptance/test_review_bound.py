@@ -190,7 +190,7 @@ def test_many_are_approved_at_once_and_each_has_an_answer_of_its_own(mem: Memory
     seen = held(mem.remember("At the quay", tier="core", key="workspace_state", confidence=0.9))
     own = held(mem.remember("maybe so", tier="archival", confidence=0.1))
     reviewer = owner.acting_as(Actor.reviewer("agent"))
-    decided = owner.approve_many({good.id: good.digest, "nobody": None, seen.id: "00"})
+    decided = owner.approve_many([{"id": good.id, "digest": good.digest}, "nobody", {"id": seen.id, "digest": "00"}])
     decided += reviewer.approve_many([own.id])
     assert [(each.id, each.ok, type(each.error)) for each in decided] == [
         (good.id, True, type(None)),

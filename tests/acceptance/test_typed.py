@@ -254,7 +254,7 @@ def test_a_name_that_there_is_not_is_never_an_empty_answer(owner: Memory, ask: A
         (lambda mem: mem.archive("x", reason="y", if_version="1"), "if_version is a whole number, not str"),
         (lambda mem: mem.propose([5], reason="x"), "changes are a list of Insert(...)"),
         (lambda mem: mem.remember_many(["a"], batch=0), "a batch is at least 1"),
-        (lambda mem: mem.approve_many(None), "ids is a list of texts, not None"),
+        (lambda mem: mem.approve_many(None), "items is a list, not None"),
         (lambda mem: mem.plan_erase(5), "ids is a list of texts, not int"),
         (lambda mem: mem.at(scope=5), "unknown scope"),
         (lambda mem: mem.at(tenant=5), "a tenant is 1 to 128 letters"),
@@ -302,7 +302,7 @@ def test_results_and_the_policy_go_to_another_process_and_come_back_equal(owner:
     ("call", "says"),
     [
         (lambda mem: mem.recall("tabs", 3), "recall takes query by place, the rest by name"),
-        (lambda mem: mem.recall("tabs", lmit=3), "recall takes no lmit; did you mean limit?"),
+        (lambda mem: mem.recall("tabs", lmit=3), "no argument `lmit`; did you mean `limit`?"),
         (lambda mem: mem.remember(), "remember needs text"),
         (lambda mem: mem.recall("tabs", scope="/app"), "it asks from where the handle stands: `at(scope=...)`"),
         (pickle.dumps, "open the store, or make a client, in each process"),

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from keepward import Memory
-from keepward.operations import OPERATIONS, REQUIRED, Operation
+from keepward.api import OPERATIONS
+from keepward.operations import REQUIRED, Operation
 
 EVERY = list(OPERATIONS.values())
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from keepward.api import OPERATIONS
 from keepward.http.models import body_of
-from keepward.operations import OPERATIONS
 
 schemathesis = pytest.importorskip("schemathesis")
 pytestmark = pytest.mark.proof

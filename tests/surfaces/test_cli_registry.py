@@ -5,9 +5,10 @@ from __future__ import annotations
 import click
 import pytest
 
+from keepward.api import OPERATIONS
 from keepward.cli.command import COMMON
 from keepward.cli.main import command_tree
-from keepward.operations import OPERATIONS, REQUIRED
+from keepward.operations import REQUIRED
 
 #: By command: its verb, arguments that it calls otherwise, and arguments that it does not offer.
 COMMANDS: dict[str, tuple[str, dict[str, str], set[str]]] = {

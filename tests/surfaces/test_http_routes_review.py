@@ -6,7 +6,7 @@ import pytest
 from http_world import World
 
 from keepward import Policy
-from keepward.operations import OPERATIONS
+from keepward.api import OPERATIONS
 
 
 @pytest.fixture

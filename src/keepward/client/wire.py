@@ -24,6 +24,7 @@ from urllib.parse import quote
 import msgspec
 
 from keepward.adapters.world import RandomIds, SystemClock
+from keepward.api import OPERATIONS
 from keepward.client.transport import Answer, Transport, answer_of
 from keepward.core.blob import Blob, parse_ref, ref_of
 from keepward.core.change import KEEP, Change, Insert, InsertFields, Revert, operation
@@ -33,7 +34,7 @@ from keepward.core.proposal import Decided, Outcome
 from keepward.core.query import MOST_HITS, Memories, Recall, check_limit, check_names
 from keepward.draft import Draft as LocalDraft
 from keepward.errors import InvalidInput, KeepwardError, StaleVersion, Tampered
-from keepward.operations import OPERATIONS, Operation
+from keepward.operations import Operation
 from keepward.results import from_json, read_json
 from keepward.services import arguments
 from keepward.services.edits import IS_NEW_ID
@@ -263,7 +264,7 @@ def _approve_many(about: Operation, given: Mapping[str, Any], way: Transport) ->
 
 
 def _reject_many(about: Operation, given: Mapping[str, Any], way: Transport) -> list[Decided]:
-    ids = list(dict.fromkeys(arguments.texts("ids", given["ids"])))
+    ids = list(dict.fromkeys(given["ids"]))
     return _decided(about, way, {**arguments_of(about, given), "ids": ids}, "ids")
 
 

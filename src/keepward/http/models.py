@@ -21,10 +21,10 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import PydanticCustomError
 
+from keepward.api import OPERATIONS
 from keepward.core import change
-from keepward.core.patterns import table
 from keepward.core.value import no_such
-from keepward.operations import OPERATIONS, REQUIRED, Argument, Operation
+from keepward.operations import REQUIRED, Argument, Operation
 from keepward.types import (
     AS_OF_PATTERN,
     FIELDS,
@@ -181,7 +181,8 @@ def body_model(
         else:
             fields[each.wire] = (kind, "" if each.default is change.KEEP else each.default)
     base = type("Body", (Body,), {"model_config": config}) if config else Body
-    readers: dict[str, Any] = {"_one_edit": model_validator(mode="before")(_one_edit)} if name == "Edit" else {}
+    reads = name == "ProposeRequest"
+    readers: dict[str, Any] = {"_one_edit": model_validator(mode="before")(_one_edit)} if reads else {}
     made: type[Body] = create_model(
         name, __base__=base, __doc__=doc, __module__=__name__, __validators__=readers, **fields
     )
@@ -299,8 +300,8 @@ _WITHIN: Mapping[str, Mapping[str, Any]] = {
     "remember_many": {"items": Annotated[list[OneOfMany], Field(min_length=1, max_length=MOST)]},  # type: ignore[valid-type]
     "add": {"messages": Annotated[list[TalkMessage], Field(min_length=1, max_length=MOST)]},
 }
-#: Bodies by operation: the name of the model, and what it says.
-BODIES: Mapping[str, Mapping[str, str]] = table(__package__, "bodies.toml")
+#: Paths whose body is a file.
+_FILES = ("/memory/blobs", "/memory/import", "/memory/restore-export")
 #: What is changed in the schema of a body.
 _CHANGED: Mapping[str, Callable[[dict[str, Any]], None] | dict[str, Any]] = {
     **dict.fromkeys(("plan_erase", "erase"), _one_given("anyOf", "ids[]", "subject", "source")),
@@ -313,12 +314,12 @@ _CHANGED: Mapping[str, Callable[[dict[str, Any]], None] | dict[str, Any]] = {
 
 def body_of(about: Operation) -> type[Body] | None:
     """Return the model of a operation's body; None where it takes none."""
-    if about.name not in BODIES:
-        return None
-    told, changed = BODIES[about.name], _CHANGED.get(about.name)
     asked = [each for wire, each in about.arguments.items() if f"{{{wire}}}" not in about.path]
+    if not asked or about.verb in {"GET", "DELETE"} or about.path.startswith(_FILES):
+        return None
+    name, changed = about.name.title().replace("_", "") + "Request", _CHANGED.get(about.name)
     kinds = _WITHIN.get(about.name) or _KINDS.get(about.makes)
     if about.name == "propose":
         asked.append(Argument("mode", "mode", Literal["atomic"], "atomic", ""))
     config = {"json_schema_extra": changed} if changed else {}
-    return body_model(told["name"], told["says"], asked, kinds, **config)
+    return body_model(name, f"Parameters of `{about.name}`.", asked, kinds, **config)

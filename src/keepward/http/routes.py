@@ -33,6 +33,7 @@ from starlette.routing import Match
 from starlette.types import Scope
 
 from keepward import types
+from keepward.api import OPERATIONS as LIBRARY
 from keepward.core.copies import ExportPlan, RestoredExport
 from keepward.core.job import Alike, JobState, Run
 from keepward.core.journal import Check, Difference, Erasure
@@ -41,7 +42,7 @@ from keepward.errors import KeepwardError
 from keepward.http import answers, schemas, slots, streams, tending
 from keepward.http.answers import OVER_HTTP, Call
 from keepward.http.credentials import Caller, Handle, Writes, confirm, identify, serving_of
-from keepward.http.models import BODIES, body_of, typed
+from keepward.http.models import body_of, typed
 from keepward.http.reading import (
     LONGEST,
     SCOPE,
@@ -56,7 +57,6 @@ from keepward.http.reading import (
 from keepward.http.schemas import Written, answered, mirror, page
 from keepward.http.serving import HEADER, REPLAYED, Answered, fingerprint
 from keepward.http.telemetry import OPERATIONS
-from keepward.operations import OPERATIONS as LIBRARY
 from keepward.operations import REQUIRED, Operation
 from keepward.services.session import principal
 from keepward.types import Judged, Limit
@@ -427,23 +427,27 @@ ROWS: Mapping[str, Mapping[str, Row]] = {
 #: Whatever has a route, by operation.
 ALL: Mapping[str, Operation] = LIBRARY | OVER_HTTP
 #: What each call takes. Every token reads; ``owner`` is a class and not a right.
-RIGHTS: Mapping[str, str] = {operation: ALL[operation].right for rows in ROWS.values() for operation in rows}
-#: Operations whose body may be left out.
-_BODILESS = frozenset({"rollback", "run_job", "pause_job"})
+RIGHTS: Mapping[str, str] = {name: each.right for name, each in ALL.items()}
+#: Operations that need nothing beside their signature.
+OTHERS = {
+    name: row(*((404,) if "{" in each.path else ()), *((409,) if each.changes else ()))
+    for name, each in ALL.items()
+    if not any(name in rows for rows in ROWS.values())
+}
 
 
 @cache
 def routes() -> tuple[APIRouter, ...]:
     """Return the routes by tag; they are the same for every application."""
-    return tuple(_router(tag) for tag in ROWS)
+    return tuple(_router(tag, rows) for tag, rows in [*ROWS.items(), ("other", OTHERS)] if rows)
 
 
-def _router(tag: str) -> APIRouter:
+def _router(tag: str, rows: Mapping[str, Row]) -> APIRouter:
     # What brings a file is let in before its body is received.
     kind = KeepwardRoute if tag in ("blobs", "carry") else VerbRoute
     made = APIRouter(route_class=kind, tags=[tag])
-    for operation, each in ROWS[tag].items():
-        _add(made, ALL[operation], each, confirms=kind.confirms)
+    for name, each in rows.items():
+        _add(made, ALL[name], each, confirms=kind.confirms)
     return made
 
 
@@ -473,7 +477,7 @@ def _add(made: APIRouter, about: Operation, row: Row, *, confirms: bool) -> None
     own = {}
     if about.status not in (row.also or {}):
         own = {about.status: row.model or (Written if about.result == Outcome else mirror(about.result))}
-    body, changes = about.name in BODIES, about.changes
+    body, changes = body_of(about) is not None, about.changes
     problems = (*row.problems, *((413, 415) if body else ()), *((429,) if changes else ()))
     made.add_api_route(
         about.path.replace("{id}", "{id:named}"),
@@ -509,5 +513,5 @@ def _parameters(about: Operation, row: Row) -> Iterator[Parameter]:
     for name, (kind, default) in (row.beside or {}).items():
         yield named(name, kind, default)
     if body is not None:
-        optional = about.name in _BODILESS
+        optional = not any(each.is_required() for each in body.model_fields.values())
         yield named("body", body | None if optional else body, None if optional else Parameter.empty)

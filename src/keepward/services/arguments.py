@@ -30,12 +30,14 @@ _CHANGES: Mapping[type[Any], str] = {Replace: "an edit", Append: "an addition", 
 DEFAULT = "default"
 #: Arguments that are a text on the wire, and something else as well from Python: their verbs read them.
 _SEVERAL_FORMS = frozenset(
-    {"commit", "since", "until", "occurred_since", "occurred_until", "earlier", "later", "where", "ids"}
+    {"commit", "since", "until", "occurred_since", "occurred_until", "earlier", "later", "where"}
 )
 
 
 def reader_of(name: str, kind: Any) -> Reader | None:
     """Return what reads an argument of a type of JSON; None where it is read by its operation."""
+    if name == "ids":
+        return lambda name, value: (value,) if isinstance(value, str) else texts(name, value)
     kinds = tuple(dict.fromkeys(_types(kind)))
     return None if name in _SEVERAL_FORMS and str in kinds else _BY_TYPE.get(kinds)
 

@@ -15,7 +15,7 @@ from keepward.core.query import Feedback
 from keepward.core.trust import Issued
 from keepward.core.value import Duration
 from keepward.errors import InvalidInput, Unauthorised
-from keepward.services.arguments import ending, scope_named, tenant_named, texts
+from keepward.services.arguments import ending, scope_named, tenant_named
 from keepward.services.session import Session
 
 
@@ -90,28 +90,15 @@ def pending(session: Session, *, state: str | None = "pending") -> list[Waiting]
     return review.pending(session, state="all" if state is None else state)
 
 
-def approve_many(
-    session: Session, items: Iterable[str | Mapping[str, Any]] | Mapping[str, str | None]
-) -> list[Decided]:
+def approve_many(session: Session, items: Iterable[str | Mapping[str, Any]]) -> list[Decided]:
     """Approve each by id, or by id with the digest that was seen."""
     from keepward.services import review
 
     return review.approve_many(session, approvals(items))
 
 
-def reject_many(session: Session, ids: Sequence[str], *, reason: str) -> list[Decided]:
-    """Reject each for one reason."""
-    from keepward.services import review
-
-    return review.reject_many(session, texts("ids", ids), reason=reason)
-
-
-def approvals(items: Iterable[str | Mapping[str, Any]] | Mapping[str, str | None]) -> list[Mapping[str, Any]]:
+def approvals(items: Iterable[str | Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Return proposals to approve, each with its ``id`` and ``digest``."""
-    if isinstance(items, Mapping):
-        return [{"id": name, "digest": digest} for name, digest in items.items()]
-    if not isinstance(items, list | tuple | set | frozenset):
-        items = texts("ids", items)
     return [{"id": each, "digest": None} if isinstance(each, str) else each for each in items]
 
 
@@ -214,10 +201,9 @@ def create_token(
 
 def _selection(
     *,
-    ids: Sequence[str] | str = (),
+    ids: Sequence[str] = (),
     subject: str | None = None,
     source: str | None = None,
     include_citing: bool = False,
 ) -> Selection:
-    ids = (ids,) if isinstance(ids, str) else texts("ids", ids)
-    return Selection(ids=ids, subject=subject, source=source, include_citing=include_citing)
+    return Selection(ids=tuple(ids), subject=subject, source=source, include_citing=include_citing)
