@@ -445,9 +445,26 @@ class MemoryAPI(ABC):
     ) -> Outcome:
         """Propose a new memory; with a ``key`` that is taken, an update of its holder.
 
-        Fields, all optional: ``tier kind key scope subject category tags content_type blob metadata source evidence
-        derived_from confidence importance ttl stability sensitivity access session speaker job aliases
-        occurred_at consent vector``; see ``core.change.InsertFields``.
+        Everything but the text may be left out:
+
+        * ``tier``: ``core``, ``working``, ``episodic`` or ``archival``; archival where nothing else follows.
+        * ``kind``: ``rule``, ``fact``, ``state``, ``event``, ``summary`` or ``document``; by tier.
+        * ``key``: a stable name, such as ``deploy.port``. ``if_version`` is the version of its holder that was seen.
+        * ``scope``: a path, such as ``/agents/planner``; that of the handle.
+        * ``subject``, ``category``, ``tags``, ``metadata``: whom and what it is about; metadata is a JSON object.
+        * ``source``, ``evidence``, ``derived_from``: where it comes from, such as ``user_message`` and ``["chat:42"]``,
+          and the ids of memories that it was made from.
+        * ``confidence``, ``importance``: from 0 to 1; by source.
+        * ``ttl``: how long it holds, in seconds or as text such as ``24h`` or ``30d``.
+        * ``stability``: ``volatile``, ``stable`` or ``permanent``; by kind and tier.
+        * ``sensitivity``, ``access``: ``normal`` or ``sensitive``; who may change it.
+        * ``consent``: personal identifiers in the text were given with consent: they stay and make it sensitive.
+        * ``session``, ``speaker``, ``job``, ``occurred_at``: when it was said or happened, by whom, and during what.
+        * ``aliases``: ids under which other systems know it.
+        * ``blob``, ``content_type``: the bytes that it describes, as ``put_blob`` named them.
+        * ``vector``: an embedding of one's own, by the model of this store.
+
+        Example: ``mem.remember("Ana prefers tabs", source="user_message", evidence=["chat:42"])``.
 
         Raises:
             InvalidInput: a field, or a name of a tier, kind, ..., that there is not; a value of another type.

@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from keepward.core import change as changes
-from keepward.core.change import KEEP, AppendFields, Change, Insert, InsertFields, ReplaceFields, TierName
+from keepward.core.change import (
+    KEEP,
+    AccessName,
+    Append,
+    Change,
+    ContentTypeName,
+    Insert,
+    KindName,
+    Replace,
+    SensitivityName,
+    SourceName,
+    StabilityName,
+    TierName,
+)
 from keepward.core.proposal import Outcome
-from keepward.core.value import Duration
+from keepward.core.value import Data, Duration
 from keepward.errors import Conflict
 from keepward.services import arguments
 
@@ -31,23 +47,81 @@ class Draft:
         #: What became of it; None until the block has ended without an error.
         self.outcome: Outcome | None = None
 
-    def insert(self, text: str, **fields: Unpack[InsertFields]) -> str:
+    def insert(
+        self,
+        text: str,
+        *,
+        tier: TierName | None = None,
+        kind: KindName | None = None,
+        key: str | None = None,
+        scope: str | None = None,
+        subject: str | None = None,
+        category: str | None = None,
+        tags: Sequence[str] = (),
+        content_type: ContentTypeName = "text",
+        blob: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        source: SourceName | None = None,
+        evidence: Sequence[str] = (),
+        derived_from: Sequence[str] = (),
+        confidence: float | None = None,
+        importance: float | None = None,
+        ttl: Duration | None = None,
+        stability: StabilityName | None = None,
+        sensitivity: SensitivityName | None = None,
+        access: AccessName | None = None,
+        session: str | None = None,
+        speaker: str | None = None,
+        job: str | None = None,
+        aliases: Sequence[str] = (),
+        occurred_at: datetime | str | None = None,
+        consent: bool = False,
+        vector: Sequence[float] | None = None,
+        if_version: int | None = None,
+    ) -> str:
         """Stage a new memory with the fields of ``Memory.remember``; return the id it will have."""
+        # Every argument is a field of the memory.
+        return self._insert(text, _given(locals(), Insert))
+
+    def _insert(self, text: str, fields: Mapping[str, Any]) -> str:
         change = self._made(text, fields)
         self.stage(change)
         return change.id
 
     def replace(
-        self, memory_id: str, text: str = KEEP, *, if_version: int | None = None, **fields: Unpack[ReplaceFields]
+        self,
+        memory_id: str,
+        text: str = KEEP,
+        *,
+        if_version: int | None = None,
+        category: str | None = KEEP,
+        subject: str | None = KEEP,
+        tags: Sequence[str] = KEEP,
+        metadata: Mapping[str, Any] | None = KEEP,
+        source: SourceName | None = None,
+        evidence: Sequence[str] = KEEP,
+        confidence: float | None = None,
+        importance: float | None = None,
+        sensitivity: SensitivityName | None = None,
+        ttl: Duration | None = KEEP,
+        consent: bool = False,
     ) -> None:
         """Stage new text or fields for a memory."""
-        self._edit(changes.Replace, id=memory_id, text=text, if_version=if_version, **fields)
+        self._edit(Replace, id=memory_id, text=text, **_given(locals(), Replace))
 
     def append(
-        self, memory_id: str, text: str, *, if_version: int | None = None, **fields: Unpack[AppendFields]
+        self,
+        memory_id: str,
+        text: str,
+        *,
+        if_version: int | None = None,
+        source: SourceName | None = None,
+        evidence: Sequence[str] = (),
+        confidence: float | None = None,
+        consent: bool = False,
     ) -> None:
         """Stage an addition."""
-        self._edit(changes.Append, id=memory_id, text=text, if_version=if_version, **fields)
+        self._edit(Append, id=memory_id, text=text, **_given(locals(), Append))
 
     def retire(self, memory_id: str, *, if_version: int | None = None) -> None:
         """Stage a retirement."""
@@ -114,3 +188,11 @@ class Draft:
         self._over = True
         if kind is None and self._changes:
             self.outcome = self._handle.propose(self._changes, reason=self._reason, session=self._session)
+
+
+def _given(named: Mapping[str, Any], kind: type[Data]) -> dict[str, Any]:
+    """Return the fields of a change, but for its id and text, that are not at their default."""
+    fields = (each for each in msgspec.structs.fields(kind) if each.name not in {"id", "text"})
+    return {
+        each.name: value for each in fields if (value := named[each.name]) is not each.default and value != each.default
+    }

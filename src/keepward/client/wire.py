@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 from enum import Enum
 from types import TracebackType
-from typing import Any, Unpack, get_args
+from typing import Any, get_args
 from urllib.parse import quote
 
 import msgspec
@@ -27,7 +27,7 @@ from keepward.adapters.world import RandomIds, SystemClock
 from keepward.api import OPERATIONS
 from keepward.client.transport import Answer, Transport, answer_of
 from keepward.core.blob import Blob, parse_ref, ref_of
-from keepward.core.change import KEEP, Change, Insert, InsertFields, Revert, operation
+from keepward.core.change import KEEP, Change, Insert, Revert, operation
 from keepward.core.journal import Verification
 from keepward.core.memory import Record
 from keepward.core.proposal import Decided, Outcome
@@ -434,8 +434,7 @@ class Draft(LocalDraft):
         #: Ids that new memories get, by the names that their ``Insert`` has here.
         self._names: dict[str, str] = {}
 
-    def insert(self, text: str, **fields: Unpack[InsertFields]) -> str:
-        """Stage a new memory with the fields of ``remember``; return the id it will have."""
+    def _insert(self, text: str, fields: Mapping[str, Any]) -> str:
         self._see_open()
         name = self._ids.new_id(SystemClock().now())
         self._sent.append(

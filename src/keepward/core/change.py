@@ -6,14 +6,14 @@ like are kept as given, so that the shape gate can refuse an unknown one with a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any, Literal, TypedDict, get_args
+from typing import Any, Literal, get_args
 
 from msgspec.structs import replace
 
 from keepward.core.memory import Access, ContentType, Kind, Sensitivity, Stability, Tier
-from keepward.core.value import Data, Duration, plain_name
+from keepward.core.value import Data, plain_name
 
 #: Stands for "leave this field as it is" where None already means "empty".
 KEEP: Any = type("Keep", (), {"__repr__": lambda _: "KEEP", "__slots__": ()})()
@@ -43,67 +43,6 @@ SourceName = Literal[
     "web",
     "unknown",
 ]
-
-
-class AppendFields(TypedDict, total=False):
-    """What an addition may bring beside its text."""
-
-    source: SourceName | None
-    #: References that back it, such as ``chat:42``.
-    evidence: Sequence[str]
-    #: 0..1, is it true; that of an addition can lower the memory's and never raise it.
-    confidence: float | None
-    #: Personal identifiers in the text were given with consent: they stay and make it sensitive.
-    consent: bool
-
-
-class ReplaceFields(AppendFields, total=False):
-    """What an edit may change beside the text; left out stays, None empties."""
-
-    subject: str | None
-    category: str | None
-    tags: Sequence[str]
-    #: A JSON object; it comes back as it went in.
-    metadata: Mapping[str, Any] | None
-    #: 0..1, is it useful.
-    importance: float | None
-    #: How long it holds from now: seconds, a timedelta, or text such as ``24h`` or ``30d``.
-    ttl: Duration | None
-    sensitivity: SensitivityName | None
-
-
-class KeyedFields(ReplaceFields, total=False):
-    """What a memory with a key may be given beside its text and key; left out means as ``Insert`` says."""
-
-    tier: TierName | None
-    kind: KindName | None
-    #: ``/``, ``shared``, an agent's name or a path; the handle's own where left out.
-    scope: str | None
-    content_type: ContentTypeName
-    #: Reference that ``put_blob`` gave.
-    blob: str | None
-    #: Ids of the memories it was made from.
-    derived_from: Sequence[str]
-    stability: StabilityName | None
-    access: AccessName | None
-    session: str | None
-    speaker: str | None
-    job: str | None
-    #: Ids under which other systems know it.
-    aliases: Sequence[str]
-    #: Aware instant, or ISO 8601 text.
-    occurred_at: datetime | str | None
-    #: An embedding of one's own, by the model of this store; any length but zero, it is normalised.
-    vector: Sequence[float] | None
-    #: Version of the holder of the key that the writer saw, 0 for none; another one makes the write stale.
-    if_version: int | None
-
-
-class InsertFields(KeyedFields, total=False):
-    """What a new memory may be given beside its text."""
-
-    #: Stable name; writing to one that is taken updates its holder.
-    key: str | None
 
 
 class Insert(Data):
