@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from keepward.core.compiled import Considered as Considered
     from keepward.core.compiled import Explanation as Explanation
     from keepward.core.compiled import Replayed as Replayed
-    from keepward.core.compiled import TokenCount as TokenCount
     from keepward.core.copies import Adoption as Adoption
     from keepward.core.copies import Backup as Backup
     from keepward.core.copies import ExportPlan as ExportPlan
@@ -137,7 +136,7 @@ _HOMES = {
     "core.blob": "Blob",
     "core.change": "Append Archive Insert Move Promote Reinforce Replace Restore Retire Supersede",
     "core.commit": "Commit Event Head Reason Receipt ReceiptLine ReceiptPage Step",
-    "core.compiled": "CompiledContext Considered Explanation Replayed TokenCount",
+    "core.compiled": "CompiledContext Considered Explanation Replayed",
     "core.copies": "Adoption Backup ExportPlan Rescued Restored RestoredExport",
     "core.job": "Alike JobState Run",
     "core.browse": "Activity Facets Lineage Sources",

@@ -291,7 +291,6 @@ class AsyncMemory:
     lineage = hop(Memory.lineage)
     context = hop(Memory.context)
     preview = hop(Memory.preview)
-    count_tokens = hop(Memory.count_tokens)
     snapshot = hop(Memory.snapshot)
     memory_block = hop(Memory.memory_block)
     replay = hop(Memory.replay)

@@ -128,8 +128,3 @@ def test_an_erased_memory_is_named_without_its_words(filled):
     filled.erase(filled.plan_erase(record.id).digest, record.id)
     found = next(each for each in filled.explain(receipt).candidates if each.id == record.id)
     assert (found.text, found.section) == ("", "recalled")
-
-
-def test_a_text_has_the_tokens_that_it_has_in_its_block(filled):
-    text = "Ship the ordering app before Easter"
-    assert filled.count_tokens(text, key="mission").tokens == filled.status()["blocks"]["mission"]["tokens"]

@@ -349,9 +349,6 @@ class AskingSuite(Handles):
         record = self.kept(agent, "Ana prefers tabs for indentation")
         assert [each.id for each in agent.explain_recall("indentation").ranked] == [record.id]
 
-    def test_tokens_are_counted_against_the_budget_of_a_block(self, agent: Any) -> None:
-        assert agent.count_tokens("Ship before Easter", key="mission").budget == 300
-
     # --- upkeep
 
     def test_status_counts_what_is_there(self, agent: Any) -> None:

@@ -155,7 +155,6 @@ REQUESTS: list[tuple[Any, ...]] = [
     ("receipts", "owner", "GET /memory/receipts?kind=compile&limit=1"),
     ("preview", "owner", "POST /memory/compile/preview", {"objective": "When does the ferry leave?"}),
     ("explain-recall", "owner", "GET /memory/search/explain?query=ferry&limit=1"),
-    ("count-tokens", "owner", "POST /memory/count-tokens", {"text": "Ship before Easter", "key": "mission"}),
     ("feedback", "owner", "POST /memory/feedback", {"receipt": "{compile.receipt}", "used": ["{saved.id}"]}),
     ("learn", "owner", "POST /memory/learn"),
     ("train", "owner", "POST /memory/train"),

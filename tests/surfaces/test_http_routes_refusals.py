@@ -64,7 +64,6 @@ CALLS = {
     "explain": ("GET", "/memory/receipts/{receipt}/explain"),
     "preview": ("POST", "/memory/compile/preview", {"objective": "ferry"}),
     "explain_recall": ("GET", "/memory/search/explain?query=ferry"),
-    "count_tokens": ("POST", "/memory/count-tokens", {"text": "ferry"}),
     "lineage": ("GET", "/memory/items/{memory}/lineage"),
     "facets": ("GET", "/memory/facets"),
     "activity": ("GET", "/memory/activity"),

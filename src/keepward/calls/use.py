@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from keepward.core.blob import Blob
     from keepward.core.browse import Activity, Facets, Lineage, Sources
     from keepward.core.commit import ReceiptKind, ReceiptPage
-    from keepward.core.compiled import CompiledContext, Explanation, Replayed, TokenCount
+    from keepward.core.compiled import CompiledContext, Explanation, Replayed
     from keepward.core.identity import Identity
     from keepward.core.journal import Check, Version
     from keepward.core.memory import Record
@@ -227,10 +227,6 @@ class Use(Talks):
 
         It takes a reviewer or the owner; the arguments are those of ``context``.
         """
-
-    @sends("read")
-    def count_tokens(self, text: str, *, key: str | None = None) -> TokenCount:
-        """Return how many tokens a text takes, and the budget of the core block with this key; keep nothing."""
 
     @sends("read")
     def snapshot(

@@ -175,13 +175,3 @@ class Explanation(Value):
     notes: tuple[str, ...]
     #: Ranked memories that were left out and are no candidates here, counted by code.
     unlisted: Mapping[str, int]
-
-
-class TokenCount(Value):
-    """How much of a budget a text takes."""
-
-    tokens: int
-    #: Name of the counter.
-    counter: str
-    #: Budget of the core block that was named; None where it has none, or none was named.
-    budget: int | None

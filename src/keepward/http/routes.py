@@ -346,7 +346,6 @@ ROWS: Mapping[str, Mapping[str, Row]] = {
         "identity": row(404),
         "compile": row(404, 409, title="compile_context"),
         "preview": row(404, 409),
-        "count_tokens": row(),
         "memory_block": row(409, title="block"),
         "snapshot": row(409),
         "find": row(404, answer=answers.find, model=schemas.Memories, beside=_CURSOR),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from msgspec.structs import replace
 
 from keepward.core.commit import ReceiptKind, ReceiptPage
-from keepward.core.compiled import CompiledContext, Explanation, Replayed, TokenCount
+from keepward.core.compiled import CompiledContext, Explanation, Replayed
 from keepward.core.filters import parse_where
 from keepward.core.identity import Identity
 from keepward.core.journal import Check, Version
@@ -318,15 +318,6 @@ class Preview(Compiling[Explanation]):
     """
 
     function = "services.explain:preview"
-
-
-@verb("count_tokens", "POST /memory/count-tokens", right="read")
-class CountTokens(Request[TokenCount]):
-    """Count the tokens of a text as contexts are counted, and name the budget of a core block; keep nothing."""
-
-    function = "services.status:count_tokens"
-    text: Annotated[str, Limit(maxLength=100_000)]
-    key: fields.Word | None = None
 
 
 @verb("snapshot", "GET /memory/snapshot", right="read")

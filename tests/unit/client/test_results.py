@@ -75,7 +75,6 @@ def test_every_value_of_a_verb_comes_back_as_it_was(store: Memory) -> None:
         store.preview("indentation"),
         store.explain_recall("tabs"),
         store.receipts(),
-        store.count_tokens("tabs", key="mission"),
         store.verify(),
         *store.doctor(),
         store.impact(memory=kept.records[0].id),

@@ -549,7 +549,6 @@ CALLS: dict[str, Callable[[Client], Any]] = {
     "explain": lambda client: client.explain("a"),
     "receipts": lambda client: client.receipts(),
     "preview": lambda client: client.preview("a"),
-    "count_tokens": lambda client: client.count_tokens("a"),
     "explain_recall": lambda client: client.explain_recall("a"),
     "doctor": lambda client: client.doctor(),
     "remember": lambda client: client.remember("a"),
