@@ -41,7 +41,6 @@ RESULTS: dict[str, Callable[[Memory], Any]] = {
     "find": lambda mem: mem.find(limit=None),
     "receipts": lambda mem: mem.receipts(),
     "receipt": lambda mem: mem.remember("The crane is high").receipt,
-    "explanation": lambda mem: mem.explain(mem.context("ferry").receipt.id),
     "context difference": lambda mem: mem.context_diff(mem.context("ferry").receipt.id, mem.context("tea").receipt.id),
     "erase plan": lambda mem: mem.plan_erase("drink"),
     "verification": lambda mem: mem.verify(),

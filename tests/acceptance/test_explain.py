@@ -23,55 +23,83 @@ def filled(owner, mem):
 
 
 def test_a_preview_is_the_context_that_would_be_compiled(filled, mem):
-    assert filled.preview(QUESTION, budget_tokens=160).text == filled.context(QUESTION, budget_tokens=160).text
+    previewed = filled.context(QUESTION, budget_tokens=160, preview=True)
+    assert previewed.text == filled.context(QUESTION, budget_tokens=160).text
 
 
-def test_the_parts_make_up_the_text(filled):
-    found = filled.preview(QUESTION)
-    assert "".join(part.text for part in found.parts) == found.text
+def test_a_context_is_explained_in_a_preview_alone(filled):
+    asked = filled.context(QUESTION), filled.context(QUESTION, preview=True)
+    assert [each.explanation is None for each in asked] == [True, False]
+
+
+@pytest.mark.parametrize("form", ["markdown", "messages"])
+def test_the_parts_of_a_preview_make_up_its_text(filled, form):
+    parts = filled.context(QUESTION, format=form, preview=True).explanation.parts
+    assert "".join(part.text for part in parts) == filled.context(QUESTION).text
 
 
 @pytest.mark.parametrize("form", ["markdown", "messages"])
 def test_the_parts_make_up_the_text_in_every_format(filled, form):
-    found = filled.explain(filled.context(QUESTION, format=form).receipt.id)
-    assert ("".join(part.text for part in found.parts), found.same) == (found.text, True)
+    found = filled.receipt(filled.context(QUESTION, format=form).receipt.id)["explanation"]
+    assert "".join(part["text"] for part in found["parts"]) == filled.context(QUESTION).text
 
 
 def test_each_candidate_is_in_one_place_or_out_for_the_reason_of_the_receipt(filled):
     context = filled.context(QUESTION, budget_tokens=160)
-    found = filled.explain(context.receipt.id)
+    found = filled.receipt(context.receipt.id)["explanation"]["candidates"]
     places = {item.id: section.name for section in context.sections for item in section.items}
     reasons = {out.id: out.reason.code for out in context.excluded}
-    assert {each.id: each.section or each.code for each in found.candidates} == {**places, **reasons}
+    assert {each["id"]: each["section"] or each["code"] for each in found} == {**places, **reasons}
+
+
+def test_a_preview_explains_what_a_receipt_explains(filled):
+    previewed = filled.context(QUESTION, budget_tokens=160, preview=True)
+    stored = filled.receipt(filled.context(QUESTION, budget_tokens=160).receipt.id)
+    assert previewed.to_dict()["explanation"] == stored["explanation"]
+
+
+def test_a_receipt_of_no_context_has_no_explanation(filled):
+    receipts = filled.recall(QUESTION, receipt=True).receipt, filled.receipts(kinds=["commit"]).items[0].id
+    assert ["explanation" in filled.receipt(each) for each in receipts] == [False, False]
 
 
 def test_a_preview_says_what_waits_and_what_had_no_room(filled):
-    found = filled.preview(QUESTION, budget_tokens=160, include_weak=True)
-    assert {"quarantine", "budget", "sensitive"} <= {each.code for each in found.candidates if each.section is None}
+    found = filled.context(QUESTION, budget_tokens=160, include_weak=True, preview=True).explanation.candidates
+    assert {"quarantine", "budget", "sensitive"} <= {each.code for each in found if each.section is None}
 
 
 def test_a_preview_keeps_no_receipt_and_counts_no_use(filled):
     before = filled.receipts().items[0].id
-    shown = filled.preview(QUESTION).candidates[1]
-    assert (filled.receipts().items[0].id, filled.get(shown.id).uses) == (before, 0)
+    previewed = filled.context(QUESTION, preview=True)
+    assert (previewed.receipt, previewed.kept, filled.receipts().items[0].id) == (None, False, before)
+    recalled = [each.id for each in previewed.explanation.candidates if each.section == "recalled"]
+    assert {filled.get(each).uses for each in recalled} == {0}
 
 
 def test_a_preview_of_the_past_shows_what_a_commit_changed(filled):
     seq = filled.log(limit=1)[0].commit.seq
     filled.remember("The bakery bakes rye bread on Fridays", tier="archival")
-    texts = [filled.preview("rye bread on Fridays", as_of=at).text for at in (seq, None)]
+    texts = [filled.context("rye bread on Fridays", as_of=at, preview=True).text for at in (seq, None)]
     assert ["rye" in text for text in texts] == [False, True]
 
 
 def test_words_that_the_caller_may_not_read_are_withheld(filled):
     reader = filled.holding(filled.create_token("rita", rights="reviewer", can=["read", "approve"]).secret)
-    found = next(each for each in reader.preview(QUESTION).candidates if each.code == "sensitive")
+    previewed = reader.context(QUESTION, preview=True).explanation
+    found = next(each for each in previewed.candidates if each.code == "sensitive")
     assert "bank" not in found.text
+
+
+def test_a_receipt_withholds_words_that_its_reader_may_not_read(filled, mem):
+    receipt = filled.context(QUESTION, include_sensitive=True).receipt.id
+    owners, agents = (each.receipt(receipt)["explanation"] for each in (filled, mem))
+    hidden = [each["text"] for each in agents["candidates"] if "bank" not in each["text"]]
+    assert (len(owners["candidates"]), "bank" in repr(owners), "bank" in repr(agents)) == (len(hidden), True, False)
 
 
 def test_an_agent_previews_nothing(filled, mem):
     with pytest.raises(Unauthorised):
-        mem.preview(QUESTION)
+        mem.context(QUESTION, preview=True)
 
 
 def test_an_agent_lists_no_receipts(filled, mem):
@@ -126,5 +154,6 @@ def test_an_erased_memory_is_named_without_its_words(filled):
     record = kept(filled.remember("Mira Okafor buys rye bread", tier="archival"))
     receipt = filled.context("Who buys rye bread?").receipt.id
     filled.erase(filled.plan_erase(record.id).digest, record.id)
-    found = next(each for each in filled.explain(receipt).candidates if each.id == record.id)
-    assert (found.text, found.section) == ("", "recalled")
+    explanation = filled.receipt(receipt)["explanation"]
+    found = next(each for each in explanation["candidates"] if each["id"] == record.id)
+    assert (found["text"], found["section"], "Mira" in repr(explanation)) == ("", "recalled", False)

@@ -56,7 +56,6 @@ BY_NAME: dict[str, Callable[[Memory, Stage], Any]] = {
     "blame": lambda mem, at: mem.blame(at.id),
     "forget": lambda mem, at: mem.forget(at.id, reason="x"),
     "draft": lambda mem, at: _drafted(mem, at),
-    "explain": lambda mem, at: mem.explain(at.compiled),
     "forget_many": lambda mem, at: mem.forget_many([at.id], reason="x"),
     "get": lambda mem, at: mem.get(at.id),
     "get by its key": lambda mem, at: mem.get("doctor"),
@@ -103,6 +102,7 @@ SILENT: dict[str, Callable[[Memory, Stage], Any]] = {
     "proposal": lambda mem, at: mem.proposal(at.proposal),
     "queue": lambda mem, at: mem.queue(state="all"),
     "receipt": lambda mem, at: mem.receipt(at.receipt),
+    "receipt of a context": lambda mem, at: mem.receipt(at.compiled),
     "recall": lambda mem, at: mem.recall("Which doctor does Ana see?", floor=0),
     "rollback": lambda mem, at: _tried(lambda: mem.rollback(at.commit)),
     "show": lambda mem, at: mem.show(at.commit),
@@ -115,7 +115,7 @@ REVIEWER: dict[str, Callable[[Memory, Stage], Any]] = {
     "background": lambda mem, at: mem.background(at.proposal),
     "contain": lambda mem, at: mem.contain(commit=at.commit),
     "impact": lambda mem, at: mem.impact(commit=at.commit),
-    "preview": lambda mem, at: mem.preview("Which doctor does Ana see?"),
+    "context previewed": lambda mem, at: mem.context("Which doctor does Ana see?", preview=True),
     "receipts": lambda mem, at: mem.receipts(),
 }
 #: What reads no memory, or judges the identity alone.
@@ -159,7 +159,7 @@ def test_a_verb_that_lists_shows_no_words_of_what_is_sensitive(stage: Stage, ver
     assert WORD not in repr(SILENT[verb](stage.agent, stage))
 
 
-@pytest.mark.parametrize("verb", ["diff", "log", "receipt", "show"])
+@pytest.mark.parametrize("verb", ["diff", "log", "receipt", "receipt of a context", "show"])
 def test_what_is_left_out_of_a_list_is_told(stage: Stage, verb: str) -> None:
     assert NOTICE in repr(SILENT[verb](stage.agent, stage))
 

@@ -94,7 +94,7 @@ def test_the_prompt_on_the_screen_is_the_one_an_agent_would_be_given(ferry):
         shown = [each.inner_text() for each in page.locator(".prompt .prompt-text").all()]
     words = " ".join(" ".join(shown).split())
     assert (words, ferry.owner.receipts(kinds=["compile"]).items) == (
-        " ".join(ferry.owner.preview(QUESTION, budget_tokens=900).text.split()),
+        " ".join(ferry.owner.context(QUESTION, budget_tokens=900, preview=True).text.split()),
         (),
     )
 
@@ -107,7 +107,8 @@ def test_a_smaller_budget_leaves_memories_out_and_says_why(ferry):
         slider.press("Home")
         page.get_by_role("region", name="Candidates").get_by_text("no room").first.wait_for()
         budget = int(page.url.partition("budget=")[2].partition("&")[0])
-    assert {each.code for each in ferry.owner.preview(QUESTION, budget_tokens=budget).candidates} >= {"budget"}
+    previewed = ferry.owner.context(QUESTION, budget_tokens=budget, preview=True).explanation
+    assert {each.code for each in previewed.candidates} >= {"budget"}
 
 
 def test_a_budget_below_core_says_what_is_needed(ferry):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from keepward.core.memory import Record
-from keepward.errors import ContextTooSmall, InvalidInput, NotFound
+from keepward.errors import ContextTooSmall, InvalidInput, NotFound, Unauthorised
 
 #: Calls that take a limit, with what else they need.
 LIMITED: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
@@ -333,12 +333,18 @@ class AskingSuite(Handles):
 
     def test_the_context_of_a_receipt_is_explained(self, agent: Any) -> None:
         record = self.kept(agent, "Ana prefers tabs for indentation")
-        found = agent.explain(agent.context("indentation").receipt.id)
-        assert [(each.id, each.section) for each in found.candidates] == [(record.id, "recalled")]
+        found = agent.receipt(agent.context("indentation").receipt.id)["explanation"]["candidates"]
+        assert [(each["id"], each["section"]) for each in found] == [(record.id, "recalled")]
 
     def test_a_preview_has_the_text_of_the_context(self, agent: Any, reviewer: Any) -> None:
-        self.kept(agent, "Ana prefers tabs for indentation")
-        assert reviewer.preview("indentation").text == agent.context("indentation").text
+        record = self.kept(agent, "Ana prefers tabs for indentation")
+        previewed = reviewer.context("indentation", preview=True)
+        assert (previewed.text, previewed.receipt) == (agent.context("indentation").text, None)
+        assert [(each.id, each.section) for each in previewed.explanation.candidates] == [(record.id, "recalled")]
+
+    def test_an_agent_may_not_preview(self, agent: Any) -> None:
+        with pytest.raises(Unauthorised):
+            agent.context("indentation", preview=True)
 
     def test_receipts_are_listed_newest_first(self, agent: Any, reviewer: Any) -> None:
         self.kept(agent, "Ana prefers tabs for indentation")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from keepward.core.blob import Blob
     from keepward.core.browse import Activity, Facets, Lineage, Sources
     from keepward.core.commit import ReceiptKind, ReceiptPage
-    from keepward.core.compiled import CompiledContext, Explanation, Replayed
+    from keepward.core.compiled import CompiledContext, Replayed
     from keepward.core.identity import Identity
     from keepward.core.journal import Check, Version
     from keepward.core.memory import Record
@@ -209,8 +209,12 @@ class Use(Talks):
         include_sensitive: bool = False,
         without: Sequence[str] = (),
         include_weak: bool = False,
+        preview: bool = False,
     ) -> CompiledContext:
         """Compile what a model should know for an objective, with a receipt.
+
+        With ``preview`` no receipt is kept, and ``explanation`` says of every candidate why it is in or out. It takes
+        a reviewer or the owner.
 
         Without a budget, policy caps working and recalled memories together and the number of recalled lines; a named
         budget caps everything. Weak hits stay out unless ``include_weak``; a request for advice lets in the ten best
@@ -218,14 +222,6 @@ class Use(Talks):
 
         A core block that was edited outside of Keepward or is missing is an error, unless ``without`` names it, by
         key or id; a block that holds is never left out.
-        """
-
-    @taking(context)
-    @sends("read")
-    def preview(self, objective: str, **asked: Any) -> Explanation:
-        """Compile a context, keep nothing of it, and say of every candidate why it is in or out.
-
-        It takes a reviewer or the owner; the arguments are those of ``context``.
         """
 
     @sends("read")
@@ -263,10 +259,6 @@ class Use(Talks):
         """Render a compiled context again from its receipt, byte for byte."""
 
     @sends("read")
-    def explain(self, receipt_id: str) -> Explanation:
-        """Return the context of a receipt cut by memory, and of every candidate why it was in or out."""
-
-    @sends("read")
     def receipts(
         self,
         *,
@@ -284,7 +276,10 @@ class Use(Talks):
 
     @sends("read")
     def receipt(self, receipt_id: str) -> dict[str, Any]:
-        """Return a receipt as plain values; a commit's comes with the before and after of each target."""
+        """Return a receipt as plain values; a commit's has the before and after of each target.
+
+        A context's has its ``explanation``: the text cut by memory, and of every candidate why it was in or out.
+        """
 
     @sends("read")
     def doctor(self) -> list[Check]:

@@ -292,7 +292,7 @@ BODIES: Mapping[str, Mapping[str, str]] = table(__package__, "bodies.toml")
 _CHANGED: Mapping[str, Callable[[dict[str, Any]], None] | dict[str, Any]] = {
     **dict.fromkeys(("plan_erase", "erase"), _one_given("anyOf", "ids[]", "subject", "source")),
     **dict.fromkeys(("plan_contain", "contain"), _one_given("oneOf", "source", "actor", "session", "commit", "memory")),
-    **dict.fromkeys(("compile", "preview"), _nothing_left_out),
+    "compile": _nothing_left_out,
     **dict.fromkeys(("amend", "revise", "move"), _no_defaults),
     "feedback": _one_given("anyOf", "used[]", "ignored[]"),
 }

@@ -71,7 +71,7 @@ register_url_convertor("named", _Named())
 ERASE = "/memory/erase"
 _COSTLY = (
     "bisect impact plan_contain contain contradictions merge_candidates verify watch_verify drill doctor replay "
-    "explain export rebuild reindex learn_importance train_reranker run_due run_job plan_erase"
+    "receipt export rebuild reindex learn_importance train_reranker run_due run_job plan_erase"
 )
 #: What a call counts as, by operation; any other is a call.
 WORK: Mapping[str, slots.Work] = {
@@ -335,7 +335,6 @@ ROWS: Mapping[str, Mapping[str, Row]] = {
         "receipt": row(404, model=schemas.AnyReceipt),
         "replay": row(404),
         "receipts": row(),
-        "explain": row(404),
         "context_diff": row(404),
     },
     "read": {
@@ -345,7 +344,6 @@ ROWS: Mapping[str, Mapping[str, Row]] = {
         "explain_recall": row(404),
         "identity": row(404),
         "compile": row(404, 409, title="compile_context"),
-        "preview": row(404, 409),
         "memory_block": row(409, title="block"),
         "snapshot": row(409),
         "find": row(404, answer=answers.find, model=schemas.Memories, beside=_CURSOR),

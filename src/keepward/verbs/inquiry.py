@@ -103,7 +103,7 @@ class Bisect(Request[Found]):
 
     def run(self, session: Session, *, predicate: Callable[[str], bool] | None = None) -> Found:
         """Look for it, or for the first context that passes a predicate."""
-        from keepward.services.explain import bisect
+        from keepward.services.contexts import bisect
 
         if bool(self.contains) == (predicate is not None):
             raise InvalidInput("give either the text to look for or a predicate")

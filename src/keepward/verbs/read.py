@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from msgspec.structs import replace
 
 from keepward.core.commit import ReceiptKind, ReceiptPage
-from keepward.core.compiled import CompiledContext, Explanation, Replayed
+from keepward.core.compiled import CompiledContext, Replayed
 from keepward.core.filters import parse_where
 from keepward.core.identity import Identity
 from keepward.core.journal import Check, Version
@@ -290,9 +290,15 @@ class History(Request[list[Version]]):
     memory_id: fields.NamedId
 
 
-class Compiling(Request[R]):
-    """What a context is compiled for, and within which bounds."""
+@verb("context", "POST /memory/compile", right="read", operation="compile", tool="get_context")
+class Context(Request[CompiledContext]):
+    """Compile what a model should know for an objective, within a budget, with a receipt.
 
+    With `preview` no receipt is kept, and `explanation` says of every candidate why it is in or out. That takes a
+    reviewer or the owner: no receipt will say what was shown.
+    """
+
+    function = "services.contexts:context"
     objective: Objective
     budget_tokens: fields.Tokens | None = None
     purpose: Purpose = "answer"
@@ -301,23 +307,7 @@ class Compiling(Request[R]):
     include_sensitive: bool = False
     without: Without = NONE
     include_weak: bool = False
-
-
-@verb("context", "POST /memory/compile", right="read", operation="compile", tool="get_context")
-class Context(Compiling[CompiledContext]):
-    """Compile what a model should know for an objective, within a budget, with a receipt."""
-
-    function = "services.contexts:context"
-
-
-@verb("preview", "POST /memory/compile/preview", right="approve", changes=False)
-class Preview(Compiling[Explanation]):
-    """Compile a context, keep nothing of it, and say of every candidate why it is in or out.
-
-    It takes a reviewer or the owner: no receipt will say what was shown.
-    """
-
-    function = "services.explain:preview"
+    preview: Annotated[bool, Limit("Keep no receipt, and explain every candidate.")] = False
 
 
 @verb("snapshot", "GET /memory/snapshot", right="read")
@@ -368,14 +358,6 @@ class Replay(Request[Replayed]):
     receipt_id: fields.NamedId
 
 
-@verb("explain", "GET /memory/receipts/{id}/explain", right="read", group="journal")
-class Explain(Request[Explanation]):
-    """Return the context of a receipt cut by memory, and of every candidate why it was in or out."""
-
-    function = "services.explain:explain"
-    receipt_id: fields.NamedId
-
-
 @verb("receipts", "GET /memory/receipts", right="approve", group="journal")
 class Receipts(Request[ReceiptPage]):
     """Return receipts in one line each, newest first; for a reviewer or the owner, since they span every scope.
@@ -393,7 +375,10 @@ class Receipts(Request[ReceiptPage]):
 
 @verb("receipt", "GET /memory/receipts/{id}", right="read", group="journal")
 class GetReceipt(Request[dict[str, Any]]):
-    """Return a receipt; a commit's comes with the before and after of each target."""
+    """Return a receipt; a commit's has the before and after of each target, a context's its `explanation`.
+
+    The explanation has the text of the context cut by memory, and of every candidate why it was in or out.
+    """
 
     function = "services.explain:receipt"
     receipt_id: fields.NamedId
