@@ -96,8 +96,6 @@ if TYPE_CHECKING:
     from keepward.core.query import Filter as Filter
     from keepward.core.query import Hit as Hit
     from keepward.core.query import Memories as Memories
-    from keepward.core.query import Ranked as Ranked
-    from keepward.core.query import Ranking as Ranking
     from keepward.core.query import Recall as Recall
     from keepward.core.query import Reinforced as Reinforced
     from keepward.core.query import Training as Training
@@ -146,7 +144,7 @@ _HOMES = {
     "core.memory": "Access ContentType Kind Record Sensitivity Stability Status Tier",
     "core.policy": "EthicsRule Policy",
     "core.proposal": "Committed Decided Duplicate Outcome Quarantined Refused Shown Waiting",
-    "core.query": "Feedback Filter Hit Memories Ranked Ranking Recall Reinforced Training",
+    "core.query": "Feedback Filter Hit Memories Recall Reinforced Training",
     "core.trust": "SOURCES Actor Issued Token Trust",
 }
 _HOME = {name: f"keepward.{home}" for home, names in _HOMES.items() for name in names.split()}

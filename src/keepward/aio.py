@@ -281,7 +281,6 @@ class AsyncMemory:
     # --- reading
 
     recall = hop(Memory.recall)
-    explain_recall = hop(Memory.explain_recall)
     find = hop(Memory.find)
     get = hop(Memory.get)
     history = hop(Memory.history)

@@ -37,7 +37,6 @@ RESULTS: dict[str, Callable[[Memory], Any]] = {
     "version": lambda mem: mem.history("drink")[0],
     "rollback": lambda mem: mem.rollback("2", dry_run=True),
     "recall": lambda mem: mem.recall("ferry harbour", limit=40),
-    "explain recall": lambda mem: mem.explain_recall("ferry harbour"),
     "find": lambda mem: mem.find(limit=None),
     "receipts": lambda mem: mem.receipts(),
     "receipt": lambda mem: mem.remember("The crane is high").receipt,

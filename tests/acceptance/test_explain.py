@@ -132,22 +132,17 @@ def test_a_page_that_finds_nothing_among_many_goes_on(filled, monkeypatch):
     assert (page.items, page.before is None) == ((), False)
 
 
-def test_what_the_parts_add_sums_to_what_orders_the_hits(filled):
-    ranking = filled.explain_recall("bread number 4", limit=5)
-    sums = [sum(each.adds.values()) for each in ranking.ranked]
-    assert sums == pytest.approx([hit.parts["fused"] for hit in ranking.recall], abs=1e-5)
+def test_the_parts_of_a_hit_sum_to_what_orders_the_hits(filled):
+    hits = filled.recall("bread number 4", limit=5)
+    sums = [sum(hit.parts[name] for name in ("cover", "meaning", "feature", "session", "newer")) for hit in hits]
+    assert sums == pytest.approx([hit.parts["fused"] for hit in hits], abs=1e-5)
+    assert sums == sorted(sums, reverse=True)
 
 
-def test_a_hit_has_its_rank_in_each_order(filled):
-    ranked = filled.explain_recall("bread number 4", limit=3).ranked
-    assert [(each.ranks["learned"], set(each.ranks)) for each in ranked] == [
-        (rank, {"learned", "fused", "cosine"}) for rank in (1, 2, 3)
-    ]
-
-
-def test_an_explained_recall_can_be_given_feedback(filled):
-    recall = filled.explain_recall("bread number 4", receipt=True).recall
-    assert filled.feedback(recall.receipt, used=[recall[0].memory.id]).used == (recall[0].memory.id,)
+def test_each_signal_of_a_hit_has_its_part(filled):
+    filled.remember_many([{"text": f"Rye bread takes {n} hours, says Ana", "session": "kitchen"} for n in range(3)])
+    best = filled.recall("How many hours does rye bread take?")[0]
+    assert all(best.parts[name] > 0 for name in ("cover", "meaning", "session", "cosine"))
 
 
 def test_an_erased_memory_is_named_without_its_words(filled):

@@ -76,7 +76,6 @@ SILENT: dict[str, Callable[[Memory, Stage], Any]] = {
     "contradictions": lambda mem, at: mem.contradictions(),
     "context": lambda mem, at: mem.context("Who keeps the lighthouse of Sagres?").text,
     "diff": lambda mem, at: mem.diff(0),
-    "explain_recall": lambda mem, at: mem.explain_recall("Who keeps the lighthouse of Sagres?"),
     "find": lambda mem, at: mem.find(limit=None, include_ended=True),
     "forget_many": lambda mem, at: mem.forget_many([at.id], reason="x"),
     "identity": lambda mem, at: mem.identity(),

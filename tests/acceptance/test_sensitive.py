@@ -87,7 +87,6 @@ SILENT: dict[str, Callable[[Memory, Stage], Any]] = {
     "contradictions": lambda mem, at: mem.contradictions(),
     "diff": lambda mem, at: mem.diff(0),
     "diff between versions": lambda mem, at: mem.diff(1, 2),
-    "explain_recall": lambda mem, at: mem.explain_recall("Which doctor does Ana see?"),
     "facets": lambda mem, at: mem.facets(include_ended=True),
     "feedback": lambda mem, at: mem.feedback(at.compiled, used=[at.id]),
     "find": lambda mem, at: mem.find(limit=None, include_ended=True),

@@ -214,8 +214,8 @@ def test_the_bars_of_a_hit_say_what_each_part_adds(ferry):
         bar = page.get_by_role("region", name="Hits").get_by_role("img").first
         bar.wait_for()
         said = bar.get_attribute("aria-label")
-    adds = ferry.owner.explain_recall("ferry pier").ranked[0].adds
-    assert f"words +{adds['cover']:.2f}" in said
+    parts = ferry.owner.recall("ferry pier")[0].parts
+    assert said == f"words +{parts['cover']:.2f}, session +{parts['session']:.2f}"
 
 
 def test_why_no_learned_ranking_serves_is_said_and_training_says_it_again(ferry):

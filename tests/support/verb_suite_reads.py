@@ -14,7 +14,6 @@ from keepward.errors import ContextTooSmall, InvalidInput, NotFound, Unauthorise
 #: Calls that take a limit, with what else they need.
 LIMITED: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     "recall": (("Ana",), {}),
-    "explain_recall": (("Ana",), {}),
     "find": ((), {}),
     "find in an order": ((), {"sort": "importance"}),
     "log": ((), {}),
@@ -351,9 +350,11 @@ class AskingSuite(Handles):
         receipt = agent.context("indentation").receipt.id
         assert [(each.id, each.kind) for each in reviewer.receipts(limit=1).items] == [(receipt, "compile")]
 
-    def test_a_recall_is_explained_hit_by_hit(self, agent: Any) -> None:
-        record = self.kept(agent, "Ana prefers tabs for indentation")
-        assert [each.id for each in agent.explain_recall("indentation").ranked] == [record.id]
+    def test_the_parts_of_a_hit_add_up(self, agent: Any) -> None:
+        self.kept(agent, "Ana prefers tabs for indentation")
+        parts = dict(agent.recall("indentation")[0].parts)
+        total, _ = parts.pop("fused"), parts.pop("cosine")
+        assert sum(parts.values()) == pytest.approx(total, abs=1e-5)
 
     # --- upkeep
 
@@ -415,8 +416,6 @@ class AskingSuite(Handles):
         except InvalidInput as fault:
             refusal = str(fault).removeprefix("query.limit: ")
         ranges = {"limit is from 1 to 1,000"} if call == "recall" else {"limit is at least 1", "limit is from 1 to 500"}
-        if call == "explain_recall":
-            ranges = {"limit is from 1 to 1,000", "limit is from 1 to 500"}
         if "recall" not in call and limit > 0:
             # Lists of the library have no maximum; a page over HTTP has.
             ranges = {"", "limit is from 1 to 500"}

@@ -153,7 +153,6 @@ REQUESTS: list[tuple[Any, ...]] = [
     ("context-diff", "owner", "GET /memory/receipts/{compile.receipt}/diff/{compile2.receipt}"),
     ("receipts", "owner", "GET /memory/receipts?kind=compile&limit=1"),
     ("preview", "owner", "POST /memory/compile", {"objective": "When does the ferry leave?", "preview": True}),
-    ("explain-recall", "owner", "GET /memory/search/explain?query=ferry&limit=1"),
     ("feedback", "owner", "POST /memory/feedback", {"receipt": "{compile.receipt}", "used": ["{saved.id}"]}),
     ("learn", "owner", "POST /memory/learn"),
     ("train", "owner", "POST /memory/train"),

@@ -61,7 +61,6 @@ CALLS = {
     "replay": ("POST", "/memory/receipts/{receipt}/replay"),
     "context_diff": ("GET", "/memory/receipts/{receipt}/diff/{receipt}"),
     "receipts": ("GET", "/memory/receipts"),
-    "explain_recall": ("GET", "/memory/search/explain?query=ferry"),
     "lineage": ("GET", "/memory/items/{memory}/lineage"),
     "facets": ("GET", "/memory/facets"),
     "activity": ("GET", "/memory/activity"),

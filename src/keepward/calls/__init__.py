@@ -114,14 +114,3 @@ def sharing(other: Callable[..., Any], names: Collection[str]) -> Callable[[Call
         return method
 
     return made
-
-
-def taking(other: Callable[P, Any]) -> Callable[[Callable[..., R]], Callable[P, R]]:
-    """Give a method the arguments of another one, with their defaults."""
-
-    def made(method: Callable[..., R]) -> Callable[P, R]:
-        written = signature(other).replace(return_annotation=signature(method).return_annotation)
-        method.__signature__ = written  # type: ignore[attr-defined]
-        return method
-
-    return made

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from keepward import verbs
-from keepward.calls import sends, sharing, taking
+from keepward.calls import sends, sharing
 from keepward.calls.conversation import Talks
 from keepward.core.change import (
     KEEP,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from keepward.core.journal import Check, Version
     from keepward.core.memory import Record
     from keepward.core.proposal import Outcome
-    from keepward.core.query import AsOf, Feedback, Memories, Order, Purpose, Ranking, Recall
+    from keepward.core.query import AsOf, Feedback, Memories, Order, Purpose, Recall
     from keepward.verbs.fields import Format, Sort
 
 
@@ -100,20 +100,12 @@ class Use(Talks):
     ) -> Recall:
         """Return the memories most relevant to a query, best first; filters apply before the limit.
 
-        A score is from 0 to 1. Hits below ``floor`` are left out. A hit is ``weak`` where it shares no rare word with
-        the query and is far from it in meaning.
+        A score is from 0 to 1; the ``parts`` of a hit say what it is made of. Hits below ``floor`` are left out. A hit
+        is ``weak`` where it shares no rare word with the query and is far from it in meaning.
         ``order`` is ``learned`` (by the reranker where one serves), ``fused`` or ``cosine``. With ``receipt`` a
         receipt is kept, for ``feedback`` to name.
         ``since`` and ``until`` say when a memory was written, ``occurred_since`` and ``occurred_until`` when what it
         tells happened; see ``find``.
-        """
-
-    @taking(recall)
-    @sends("read")
-    def explain_recall(self, query: str, **asked: Any) -> Ranking:
-        """Recall, with what each part of the score adds to each hit, its rank in each order, and what is learned.
-
-        The arguments are those of ``recall``.
         """
 
     @sends("read")

@@ -341,7 +341,6 @@ ROWS: Mapping[str, Mapping[str, Row]] = {
         "status": row(answer=answers.status, model=schemas.Status),
         "core": row(answer=answers.core, model=schemas.Core),
         "search": row(404, answer=answers.search, model=schemas.Found, beside=_CURSOR),
-        "explain_recall": row(404),
         "identity": row(404),
         "compile": row(404, 409, title="compile_context"),
         "memory_block": row(409, title="block"),

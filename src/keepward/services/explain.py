@@ -13,10 +13,9 @@ from keepward.core.compiled import Considered, Explanation, Part
 from keepward.core.journal import CommitView, ContextDifference, ContextItem
 from keepward.core.memory import Record, Status
 from keepward.core.plain import plain
-from keepward.core.query import Ranked, Ranking, Recall, check_limit
+from keepward.core.query import check_limit
 from keepward.core.trust import is_actor
 from keepward.core.value import from_micros
-from keepward.services.reranker import reranker_status
 from keepward.services.review import pending
 from keepward.services.session import Session
 from keepward.services.view import COMPILED
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
 #: Receipts that one page reads to find those that pass, and how many of them at once.
 MAX_RECEIPTS_READ = 2_000
 _RECEIPTS_AT_ONCE = 200
-#: How far down an order a rank is given.
-RANKED = 100
 _IN = {
     "identity": "the identity document opens every context",
     "core": "core memory is in every context",
@@ -272,20 +269,3 @@ def _considered(
             score=item.get("score"),
             parts=item.get("parts", {}),
         )
-
-
-def explained_recall(session: Session, recall: Recall, orders: Mapping[str, Recall]) -> Ranking:
-    """Return a recall with what puts each hit where it is; ``orders`` are the same question, ordered otherwise."""
-    from keepward.retrieval.ranking import adds
-
-    ranks = {name: {hit.memory.id: hit.rank for hit in found} for name, found in orders.items()}
-    reranker = reranker_status(session, session.store.head(session.tenant).seq)
-    ranked = (
-        Ranked(
-            id=hit.memory.id,
-            adds=adds(hit.parts),
-            ranks={name: placed.get(hit.memory.id) for name, placed in ranks.items()},
-        )
-        for hit in recall
-    )
-    return Ranking(recall=recall, ranked=tuple(ranked), serving=reranker["serving"], why=reranker["why"])

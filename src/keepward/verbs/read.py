@@ -12,7 +12,7 @@ from keepward.core.filters import parse_where
 from keepward.core.identity import Identity
 from keepward.core.journal import Check, Version
 from keepward.core.memory import Record, as_read
-from keepward.core.query import ORDERS, Filter, Memories, Order, Purpose, Ranking
+from keepward.core.query import Filter, Memories, Order, Purpose
 from keepward.core.query import Recall as Found
 from keepward.core.value import plain_key, plain_name
 from keepward.verbs import NONE, Limit, Request, Wire, fields, verb
@@ -78,11 +78,11 @@ class Searched(Filtered[R]):
     within: fields.Within | None = None
     where: fields.Where | None = None
 
-    def recalled(self, session: Session, **instead: Any) -> Found:
-        """Return the answer, with a receipt where one was asked for or is due; ``instead`` is as for ``ranked``."""
+    def recalled(self, session: Session) -> Found:
+        """Return the answer, with a receipt where one was asked for or is due."""
         from keepward.services.session import note_handed
 
-        found = self.ranked(session, **instead)
+        found = self.ranked(session)
         news = note_handed(session, [hit.memory for hit in found])
         if self.receipt or news is not None:
             from keepward.services.use import keep_recall
@@ -98,8 +98,8 @@ class Searched(Filtered[R]):
 
         return Selection(include_sensitive=self.include_sensitive, as_of=self.as_of, **_narrowing(self))
 
-    def ranked(self, session: Session, **instead: Any) -> Found:
-        """Return the answer alone; ``instead`` takes the place of what was asked."""
+    def ranked(self, session: Session) -> Found:
+        """Return the answer alone."""
         from keepward.services.read import recall
 
         filters = self.narrowed(session)
@@ -112,7 +112,7 @@ class Searched(Filtered[R]):
             ids, scopes = among(session, selection)
             filters = replace(filters, ids=ids, scopes=scopes or filters.scopes)
         asked: dict[str, Any] = {name: getattr(self, name) for name in ("limit", "purpose", "as_of", "order", "floor")}
-        return recall(session, self.query, filters, within=selection.within, **asked | instead)
+        return recall(session, self.query, filters, within=selection.within, **asked)
 
 
 @verb("recall", "GET /memory/search", right="read", operation="search", tool="recall")
@@ -129,23 +129,6 @@ class Recall(Searched[Found]):
         from keepward.services.browse import elsewhere
 
         return replace(found, notes=(*found.notes, *elsewhere(session)))
-
-
-@verb("explain_recall", "GET /memory/search/explain", right="read")
-class ExplainRecall(Searched[Ranking]):
-    """Recall, with what each part of the score adds to each hit, its rank in each order, and whether learning serves.
-
-    It takes what `GET /memory/search` takes, and answers with one page.
-    """
-
-    def run(self, session: Session) -> Ranking:
-        """Recall as asked, and rank once more in each order."""
-        from keepward.services.explain import RANKED, explained_recall
-
-        found = self.recalled(session, counts=False)
-        ranked = {"limit": max(RANKED, self.limit), "counts": False}
-        orders: dict[str, Found] = {order: self.ranked(session, order=order, **ranked) for order in ORDERS}
-        return explained_recall(session, found, orders)
 
 
 class Browsed(Filtered[R]):

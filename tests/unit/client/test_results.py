@@ -72,7 +72,6 @@ def test_every_value_of_a_verb_comes_back_as_it_was(store: Memory) -> None:
         context,
         store.replay(context.receipt.id),
         store.context("indentation", preview=True),
-        store.explain_recall("tabs"),
         store.receipts(),
         store.verify(),
         *store.doctor(),

@@ -548,7 +548,6 @@ CALLS: dict[str, Callable[[Client], Any]] = {
     "replay": lambda client: client.replay("a"),
     "receipts": lambda client: client.receipts(),
     "context previewed": lambda client: client.context("a", preview=True),
-    "explain_recall": lambda client: client.explain_recall("a"),
     "doctor": lambda client: client.doctor(),
     "remember": lambda client: client.remember("a"),
     "revise": lambda client: client.revise("a", "b", reason="c"),
