@@ -152,3 +152,4 @@ def test_an_erased_memory_is_named_without_its_words(filled):
     explanation = filled.receipt(receipt)["explanation"]
     found = next(each for each in explanation["candidates"] if each["id"] == record.id)
     assert (found["text"], found["section"], "Mira" in repr(explanation)) == ("", "recalled", False)
+    assert [part["text"].endswith("[erased]") for part in explanation["parts"] if part["id"] == record.id] == [True]
