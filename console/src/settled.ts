@@ -2,12 +2,15 @@
 
 import { useEffect, useState } from "preact/hooks";
 
-/** Return a value as it was when it last stood still for some milliseconds. */
-export function useSettled<T>(value: T, pause = 140): T {
+/** Milliseconds without a change after which a value counts. */
+const PAUSE_MS = 140;
+
+/** Return a value as it was when it was last unchanged for PAUSE_MS. */
+export function useSettled<T>(value: T): T {
   const [settled, settle] = useState(value);
   useEffect(() => {
-    const due = setTimeout(() => settle(value), pause);
+    const due = setTimeout(() => settle(value), PAUSE_MS);
     return () => clearTimeout(due);
-  }, [value, pause]);
+  }, [value]);
   return settled;
 }

@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from keepward.core.compiled import Considered as Considered
     from keepward.core.compiled import Explanation as Explanation
     from keepward.core.compiled import Replayed as Replayed
-    from keepward.core.compiled import TokenCount as TokenCount
     from keepward.core.copies import Adoption as Adoption
     from keepward.core.copies import Backup as Backup
     from keepward.core.copies import ExportPlan as ExportPlan
@@ -96,8 +95,6 @@ if TYPE_CHECKING:
     from keepward.core.query import Filters as Filters
     from keepward.core.query import Hit as Hit
     from keepward.core.query import Memories as Memories
-    from keepward.core.query import Ranked as Ranked
-    from keepward.core.query import Ranking as Ranking
     from keepward.core.query import Recall as Recall
     from keepward.core.query import Reinforced as Reinforced
     from keepward.core.query import Training as Training
@@ -138,7 +135,7 @@ _HOMES = {
     "core.blob": "Blob",
     "core.change": "Append Archive Insert Move Promote Reinforce Replace Restore Retire Supersede",
     "core.commit": "Commit Event Head Reason Receipt ReceiptLine ReceiptPage Step",
-    "core.compiled": "CompiledContext Considered Explanation Replayed TokenCount",
+    "core.compiled": "CompiledContext Considered Explanation Replayed",
     "core.copies": "Adoption Backup ExportPlan Rescued Restored RestoredExport",
     "core.job": "Alike JobState Run",
     "core.browse": "Activity Facets Lineage Sources",
@@ -148,7 +145,7 @@ _HOMES = {
     "core.memory": "Access ContentType Kind Record Sensitivity Stability Status Tier",
     "core.policy": "EthicsRule Policy",
     "core.proposal": "Committed Decided Duplicate Outcome Quarantined Refused Shown Waiting",
-    "core.query": "Feedback Filter Filters Hit Memories Ranked Ranking Recall Reinforced Training",
+    "core.query": "Feedback Filter Filters Hit Memories Recall Reinforced Training",
     "core.trust": "SOURCES Actor Issued Token Trust",
 }
 _HOME = {name: f"keepward.{home}" for home, names in _HOMES.items() for name in names.split()}

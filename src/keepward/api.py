@@ -28,7 +28,7 @@ from keepward.core.change import (
     TierName,
 )
 from keepward.core.commit import Receipt, ReceiptKind, ReceiptPage
-from keepward.core.compiled import CompiledContext, Explanation, Replayed, TokenCount
+from keepward.core.compiled import CompiledContext, Replayed
 from keepward.core.copies import Adoption
 from keepward.core.identity import Identity
 from keepward.core.job import Alike, JobState, Run
@@ -60,7 +60,6 @@ from keepward.core.query import (
     Memories,
     Order,
     Purpose,
-    Ranking,
     Recall,
     Reinforced,
     Training,
@@ -147,44 +146,12 @@ class MemoryAPI(ABC):
     ) -> Recall:
         """Return the memories most relevant to a query, best first; filters apply before the limit.
 
-        A score is from 0 to 1. Hits below ``floor`` are left out. A hit is ``weak`` where it shares no rare word with
-        the query and is far from it in meaning.
+        A score is from 0 to 1; the ``parts`` of a hit say what it is made of. Hits below ``floor`` are left out. A hit
+        is ``weak`` where it shares no rare word with the query and is far from it in meaning.
         ``order`` is ``learned`` (by the reranker where one serves), ``fused`` or ``cosine``. With ``receipt`` a
         receipt is kept, for ``feedback`` to name.
         ``since`` and ``until`` say when a memory was written, ``occurred_since`` and ``occurred_until`` when what it
         tells happened; see ``find``. Over HTTP all pages of a query show at most 1,000 hits.
-        """
-
-    @operation("GET /memory/search/explain", by="services.search:explain_recall", right="read")
-    def explain_recall(
-        self,
-        query: str,
-        *,
-        limit: int = 10,
-        purpose: Purpose = "answer",
-        tiers: Sequence[TierName] = (),
-        kinds: Sequence[KindName] = (),
-        tags: Sequence[str] = (),
-        content_types: Sequence[ContentTypeName] = (),
-        subject: str | None = None,
-        category: str | None = None,
-        session: str | None = None,
-        min_importance: float = 0.0,
-        include_sensitive: bool = False,
-        as_of: AsOf = None,
-        order: Order = "learned",
-        floor: float | None = None,
-        receipt: bool = False,
-        since: datetime | str | None = None,
-        until: datetime | str | None = None,
-        occurred_since: datetime | str | None = None,
-        occurred_until: datetime | str | None = None,
-        within: str | None = None,
-        where: Mapping[str, Any] | str | None = None,
-    ) -> Ranking:
-        """Recall, with what each part of the score adds to each hit, its rank in each order, and what is learned.
-
-        The arguments are those of ``recall``.
         """
 
     @operation("GET /memory/items", by="services.search:find", right="read", answer="items")
@@ -289,6 +256,7 @@ class MemoryAPI(ABC):
         include_sensitive: bool = False,
         without: Sequence[str] = (),
         include_weak: bool = False,
+        preview: bool = False,
     ) -> CompiledContext:
         """Compile what a model should know for an objective, with a receipt.
 
@@ -298,29 +266,10 @@ class MemoryAPI(ABC):
 
         A core block that was edited outside of Keepward or is missing is an error, unless ``without`` names it, by
         key or id; a block that holds is never left out.
+
+        With ``preview`` no receipt is kept, and ``explanation`` says of every candidate why it is in or out. It takes
+        a reviewer or the owner.
         """
-
-    @operation("POST /memory/compile/preview", by="services.explain:preview", right="approve", changes=False)
-    def preview(
-        self,
-        objective: str,
-        *,
-        budget_tokens: int | None = None,
-        purpose: Purpose = "answer",
-        as_of: AsOf = None,
-        format: Format = "markdown",  # noqa: A002  the word users know
-        include_sensitive: bool = False,
-        without: Sequence[str] = (),
-        include_weak: bool = False,
-    ) -> Explanation:
-        """Compile a context, keep nothing of it, and say of every candidate why it is in or out.
-
-        It takes a reviewer or the owner; the arguments are those of ``context``.
-        """
-
-    @operation("POST /memory/count-tokens", by="services.status:count_tokens", right="read")
-    def count_tokens(self, text: str, *, key: str | None = None) -> TokenCount:
-        """Return how many tokens a text takes, and the budget of the core block with this key; keep nothing."""
 
     @operation("GET /memory/snapshot", by="services.operations:snapshot", right="read")
     def snapshot(
@@ -356,10 +305,6 @@ class MemoryAPI(ABC):
     def replay(self, receipt_id: str) -> Replayed:
         """Render a compiled context again from its receipt, byte for byte."""
 
-    @operation("GET /memory/receipts/{id}/explain", by="services.explain:explain", right="read")
-    def explain(self, receipt_id: str) -> Explanation:
-        """Return the context of a receipt cut by memory, and of every candidate why it was in or out."""
-
     @operation("GET /memory/receipts", by="services.explain:receipts", right="approve")
     def receipts(
         self,
@@ -378,7 +323,10 @@ class MemoryAPI(ABC):
 
     @operation("GET /memory/receipts/{id}", by="services.explain:receipt", right="read")
     def receipt(self, receipt_id: str) -> dict[str, Any]:
-        """Return a receipt as plain values; a commit's comes with the before and after of each target."""
+        """Return a receipt as plain values; a commit's has the before and after of each target.
+
+        A context's has its ``explanation``: the text cut by memory, and of every candidate why it was in or out.
+        """
 
     @operation("GET /memory/doctor", by="services.status:doctor", right="read", answer="items")
     def doctor(self) -> list[Check]:
@@ -1152,7 +1100,6 @@ class AsyncMemoryAPI:
     """The operations, awaited."""
 
     recall = awaited(MemoryAPI.recall)
-    explain_recall = awaited(MemoryAPI.explain_recall)
     find = awaited(MemoryAPI.find)
     get = awaited(MemoryAPI.get)
     history = awaited(MemoryAPI.history)
@@ -1161,12 +1108,9 @@ class AsyncMemoryAPI:
     sources = awaited(MemoryAPI.sources)
     lineage = awaited(MemoryAPI.lineage)
     context = awaited(MemoryAPI.context)
-    preview = awaited(MemoryAPI.preview)
-    count_tokens = awaited(MemoryAPI.count_tokens)
     snapshot = awaited(MemoryAPI.snapshot)
     memory_block = awaited(MemoryAPI.memory_block)
     replay = awaited(MemoryAPI.replay)
-    explain = awaited(MemoryAPI.explain)
     receipts = awaited(MemoryAPI.receipts)
     receipt = awaited(MemoryAPI.receipt)
     doctor = awaited(MemoryAPI.doctor)

@@ -310,6 +310,7 @@ PARAMETERS: Mapping[str, Any] = {
         list[Annotated[str, Limit(minLength=1, maxLength=200)]],
         Limit("Core blocks, by key or id, that may be missing where they do not hold.", maxItems=100),
     ],
+    "context.preview": Annotated[bool, Limit("Keep no receipt, and explain every candidate.")],
     "snapshot.without": Words,
     "memory_block.query": Asked,
     "memory_block.seen": Annotated[list[Id], Limit("Memories that the reader has already.", maxItems=2_000)],

@@ -23,55 +23,83 @@ def filled(owner, mem):
 
 
 def test_a_preview_is_the_context_that_would_be_compiled(filled, mem):
-    assert filled.preview(QUESTION, budget_tokens=160).text == filled.context(QUESTION, budget_tokens=160).text
+    previewed = filled.context(QUESTION, budget_tokens=160, preview=True)
+    assert previewed.text == filled.context(QUESTION, budget_tokens=160).text
 
 
-def test_the_parts_make_up_the_text(filled):
-    found = filled.preview(QUESTION)
-    assert "".join(part.text for part in found.parts) == found.text
+def test_a_context_is_explained_in_a_preview_alone(filled):
+    asked = filled.context(QUESTION), filled.context(QUESTION, preview=True)
+    assert [each.explanation is None for each in asked] == [True, False]
+
+
+@pytest.mark.parametrize("form", ["markdown", "messages"])
+def test_the_parts_of_a_preview_make_up_its_text(filled, form):
+    parts = filled.context(QUESTION, format=form, preview=True).explanation.parts
+    assert "".join(part.text for part in parts) == filled.context(QUESTION).text
 
 
 @pytest.mark.parametrize("form", ["markdown", "messages"])
 def test_the_parts_make_up_the_text_in_every_format(filled, form):
-    found = filled.explain(filled.context(QUESTION, format=form).receipt.id)
-    assert ("".join(part.text for part in found.parts), found.same) == (found.text, True)
+    found = filled.receipt(filled.context(QUESTION, format=form).receipt.id)["explanation"]
+    assert "".join(part["text"] for part in found["parts"]) == filled.context(QUESTION).text
 
 
 def test_each_candidate_is_in_one_place_or_out_for_the_reason_of_the_receipt(filled):
     context = filled.context(QUESTION, budget_tokens=160)
-    found = filled.explain(context.receipt.id)
+    found = filled.receipt(context.receipt.id)["explanation"]["candidates"]
     places = {item.id: section.name for section in context.sections for item in section.items}
     reasons = {out.id: out.reason.code for out in context.excluded}
-    assert {each.id: each.section or each.code for each in found.candidates} == {**places, **reasons}
+    assert {each["id"]: each["section"] or each["code"] for each in found} == {**places, **reasons}
+
+
+def test_a_preview_explains_what_a_receipt_explains(filled):
+    previewed = filled.context(QUESTION, budget_tokens=160, preview=True)
+    stored = filled.receipt(filled.context(QUESTION, budget_tokens=160).receipt.id)
+    assert previewed.to_dict()["explanation"] == stored["explanation"]
+
+
+def test_a_receipt_of_no_context_has_no_explanation(filled):
+    receipts = filled.recall(QUESTION, receipt=True).receipt, filled.receipts(kinds=["commit"]).items[0].id
+    assert ["explanation" in filled.receipt(each) for each in receipts] == [False, False]
 
 
 def test_a_preview_says_what_waits_and_what_had_no_room(filled):
-    found = filled.preview(QUESTION, budget_tokens=160, include_weak=True)
-    assert {"quarantine", "budget", "sensitive"} <= {each.code for each in found.candidates if each.section is None}
+    found = filled.context(QUESTION, budget_tokens=160, include_weak=True, preview=True).explanation.candidates
+    assert {"quarantine", "budget", "sensitive"} <= {each.code for each in found if each.section is None}
 
 
 def test_a_preview_keeps_no_receipt_and_counts_no_use(filled):
     before = filled.receipts().items[0].id
-    shown = filled.preview(QUESTION).candidates[1]
-    assert (filled.receipts().items[0].id, filled.get(shown.id).uses) == (before, 0)
+    previewed = filled.context(QUESTION, preview=True)
+    assert (previewed.receipt, previewed.kept, filled.receipts().items[0].id) == (None, False, before)
+    recalled = [each.id for each in previewed.explanation.candidates if each.section == "recalled"]
+    assert {filled.get(each).uses for each in recalled} == {0}
 
 
 def test_a_preview_of_the_past_shows_what_a_commit_changed(filled):
     seq = filled.log(limit=1)[0].commit.seq
     filled.remember("The bakery bakes rye bread on Fridays", tier="archival")
-    texts = [filled.preview("rye bread on Fridays", as_of=at).text for at in (seq, None)]
+    texts = [filled.context("rye bread on Fridays", as_of=at, preview=True).text for at in (seq, None)]
     assert ["rye" in text for text in texts] == [False, True]
 
 
 def test_words_that_the_caller_may_not_read_are_withheld(filled):
     reader = filled.holding(filled.create_token("rita", rights="reviewer", can=["read", "approve"]).secret)
-    found = next(each for each in reader.preview(QUESTION).candidates if each.code == "sensitive")
+    previewed = reader.context(QUESTION, preview=True).explanation
+    found = next(each for each in previewed.candidates if each.code == "sensitive")
     assert "bank" not in found.text
+
+
+def test_a_receipt_withholds_words_that_its_reader_may_not_read(filled, mem):
+    receipt = filled.context(QUESTION, include_sensitive=True).receipt.id
+    owners, agents = (each.receipt(receipt)["explanation"] for each in (filled, mem))
+    hidden = [each["text"] for each in agents["candidates"] if "bank" not in each["text"]]
+    assert (len(owners["candidates"]), "bank" in repr(owners), "bank" in repr(agents)) == (len(hidden), True, False)
 
 
 def test_an_agent_previews_nothing(filled, mem):
     with pytest.raises(Unauthorised):
-        mem.preview(QUESTION)
+        mem.context(QUESTION, preview=True)
 
 
 def test_an_agent_lists_no_receipts(filled, mem):
@@ -104,32 +132,24 @@ def test_a_page_that_finds_nothing_among_many_goes_on(filled, monkeypatch):
     assert (page.items, page.before is None) == ((), False)
 
 
-def test_what_the_parts_add_sums_to_what_orders_the_hits(filled):
-    ranking = filled.explain_recall("bread number 4", limit=5)
-    sums = [sum(each.adds.values()) for each in ranking.ranked]
-    assert sums == pytest.approx([hit.parts["fused"] for hit in ranking.recall], abs=1e-5)
+def test_the_parts_of_a_hit_sum_to_what_orders_the_hits(filled):
+    hits = filled.recall("bread number 4", limit=5)
+    sums = [sum(hit.parts[name] for name in ("cover", "meaning", "feature", "session", "newer")) for hit in hits]
+    assert sums == pytest.approx([hit.parts["fused"] for hit in hits], abs=1e-5)
+    assert sums == sorted(sums, reverse=True)
 
 
-def test_a_hit_has_its_rank_in_each_order(filled):
-    ranked = filled.explain_recall("bread number 4", limit=3).ranked
-    assert [(each.ranks["learned"], set(each.ranks)) for each in ranked] == [
-        (rank, {"learned", "fused", "cosine"}) for rank in (1, 2, 3)
-    ]
-
-
-def test_an_explained_recall_can_be_given_feedback(filled):
-    recall = filled.explain_recall("bread number 4", receipt=True).recall
-    assert filled.feedback(recall.receipt, used=[recall[0].memory.id]).used == (recall[0].memory.id,)
+def test_each_signal_of_a_hit_has_its_part(filled):
+    filled.remember_many([{"text": f"Rye bread takes {n} hours, says Ana", "session": "kitchen"} for n in range(3)])
+    best = filled.recall("How many hours does rye bread take?")[0]
+    assert all(best.parts[name] > 0 for name in ("cover", "meaning", "session", "cosine"))
 
 
 def test_an_erased_memory_is_named_without_its_words(filled):
     record = kept(filled.remember("Mira Okafor buys rye bread", tier="archival"))
     receipt = filled.context("Who buys rye bread?").receipt.id
     filled.erase(filled.plan_erase(record.id).digest, record.id)
-    found = next(each for each in filled.explain(receipt).candidates if each.id == record.id)
-    assert (found.text, found.section) == ("", "recalled")
-
-
-def test_a_text_has_the_tokens_that_it_has_in_its_block(filled):
-    text = "Ship the ordering app before Easter"
-    assert filled.count_tokens(text, key="mission").tokens == filled.status()["blocks"]["mission"]["tokens"]
+    explanation = filled.receipt(receipt)["explanation"]
+    found = next(each for each in explanation["candidates"] if each["id"] == record.id)
+    assert (found["text"], found["section"], "Mira" in repr(explanation)) == ("", "recalled", False)
+    assert [part["text"].endswith("[erased]") for part in explanation["parts"] if part["id"] == record.id] == [True]

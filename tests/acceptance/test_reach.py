@@ -48,7 +48,6 @@ BY_NAME: dict[str, Callable[[Memory, Stage], Any]] = {
     "append": lambda mem, at: mem.append(at.id, "and is old", reason="x"),
     "blame": lambda mem, at: mem.blame(at.id),
     "context_diff": lambda mem, at: mem.context_diff(at.compiled, at.compiled),
-    "explain": lambda mem, at: mem.explain(at.compiled),
     "feedback": lambda mem, at: mem.feedback(at.recalled, used=[at.id]),
     "forget": lambda mem, at: mem.forget(at.id, reason="x"),
     "get": lambda mem, at: mem.get(at.id),
@@ -58,6 +57,7 @@ BY_NAME: dict[str, Callable[[Memory, Stage], Any]] = {
     "move": lambda mem, at: mem.move(at.id, scope="/", reason="x"),
     "promote": lambda mem, at: mem.promote(at.id, TEXT, reason="x"),
     "receipt": lambda mem, at: mem.receipt(at.receipt),
+    "receipt of a context": lambda mem, at: mem.receipt(at.compiled),
     "reinforce": lambda mem, at: mem.reinforce(at.id),
     "remember": lambda mem, at: mem.remember("It is mine", tier="archival", key="keeper", scope="/agents/orion"),
     "replay": lambda mem, at: mem.replay(at.compiled),
@@ -76,7 +76,6 @@ SILENT: dict[str, Callable[[Memory, Stage], Any]] = {
     "contradictions": lambda mem, at: mem.contradictions(),
     "context": lambda mem, at: mem.context("Who keeps the lighthouse of Sagres?").text,
     "diff": lambda mem, at: mem.diff(0),
-    "explain_recall": lambda mem, at: mem.explain_recall("Who keeps the lighthouse of Sagres?"),
     "find": lambda mem, at: mem.find(limit=None, include_ended=True),
     "forget_many": lambda mem, at: mem.forget_many([at.id], reason="x"),
     "identity": lambda mem, at: mem.identity(),
@@ -117,7 +116,7 @@ RIGHTS: dict[str, Callable[[Memory, Stage], Any]] = {
     "pause_job": lambda mem, at: mem.pause_job("expire"),
     "plan_adopt": lambda mem, at: mem.plan_adopt(),
     "plan_erase": lambda mem, at: mem.plan_erase(at.id),
-    "preview": lambda mem, at: mem.preview("Who keeps the lighthouse of Sagres?"),
+    "context previewed": lambda mem, at: mem.context("Who keeps the lighthouse of Sagres?", preview=True),
     "rebuild": lambda mem, at: mem.rebuild(),
     "receipts": lambda mem, at: mem.receipts(),
     "reindex": lambda mem, at: mem.reindex(),
@@ -133,7 +132,7 @@ RIGHTS: dict[str, Callable[[Memory, Stage], Any]] = {
 }
 #: What names no memory and holds none.
 NEITHER = {
-    "acting_as", "actor", "call_tool", "tools", "rescue", "approve_many", "at", "blob", "certificate", "close", "count_tokens", "doctor", "head", "holding", "jobs",
+    "acting_as", "actor", "call_tool", "tools", "rescue", "approve_many", "at", "blob", "certificate", "close", "doctor", "head", "holding", "jobs",
     "now", "open", "path", "policy", "put_blob", "read_blob", "reject_many", "restore_backup", "scope", "session", "shown",
     "tenant", "verify",
 }  # fmt: skip

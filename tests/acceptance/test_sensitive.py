@@ -56,7 +56,6 @@ BY_NAME: dict[str, Callable[[Memory, Stage], Any]] = {
     "blame": lambda mem, at: mem.blame(at.id),
     "forget": lambda mem, at: mem.forget(at.id, reason="x"),
     "draft": lambda mem, at: _drafted(mem, at),
-    "explain": lambda mem, at: mem.explain(at.compiled),
     "forget_many": lambda mem, at: mem.forget_many([at.id], reason="x"),
     "get": lambda mem, at: mem.get(at.id),
     "get by its key": lambda mem, at: mem.get("doctor"),
@@ -88,7 +87,6 @@ SILENT: dict[str, Callable[[Memory, Stage], Any]] = {
     "contradictions": lambda mem, at: mem.contradictions(),
     "diff": lambda mem, at: mem.diff(0),
     "diff between versions": lambda mem, at: mem.diff(1, 2),
-    "explain_recall": lambda mem, at: mem.explain_recall("Which doctor does Ana see?"),
     "facets": lambda mem, at: mem.facets(filters=Filters(include_ended=True)),
     "feedback": lambda mem, at: mem.feedback(at.compiled, used=[at.id]),
     "find": lambda mem, at: mem.find(limit=None, include_ended=True),
@@ -103,6 +101,7 @@ SILENT: dict[str, Callable[[Memory, Stage], Any]] = {
     "proposal": lambda mem, at: mem.proposal(at.proposal),
     "queue": lambda mem, at: mem.queue(state="all"),
     "receipt": lambda mem, at: mem.receipt(at.receipt),
+    "receipt of a context": lambda mem, at: mem.receipt(at.compiled),
     "recall": lambda mem, at: mem.recall("Which doctor does Ana see?", floor=0),
     "rollback": lambda mem, at: _tried(lambda: mem.rollback(at.commit)),
     "show": lambda mem, at: mem.show(at.commit),
@@ -115,7 +114,7 @@ REVIEWER: dict[str, Callable[[Memory, Stage], Any]] = {
     "background": lambda mem, at: mem.background(at.proposal),
     "contain": lambda mem, at: mem.plan_contain(commit=at.commit),
     "impact": lambda mem, at: mem.impact(commit=at.commit),
-    "preview": lambda mem, at: mem.preview("Which doctor does Ana see?"),
+    "context previewed": lambda mem, at: mem.context("Which doctor does Ana see?", preview=True),
     "receipts": lambda mem, at: mem.receipts(),
 }
 #: What reads no memory, or judges the identity alone.
@@ -159,7 +158,7 @@ def test_a_verb_that_lists_shows_no_words_of_what_is_sensitive(stage: Stage, ver
     assert WORD not in repr(SILENT[verb](stage.agent, stage))
 
 
-@pytest.mark.parametrize("verb", ["diff", "log", "receipt", "show"])
+@pytest.mark.parametrize("verb", ["diff", "log", "receipt", "receipt of a context", "show"])
 def test_what_is_left_out_of_a_list_is_told(stage: Stage, verb: str) -> None:
     assert NOTICE in repr(SILENT[verb](stage.agent, stage))
 

@@ -10,12 +10,11 @@ import pytest
 
 from keepward.core.memory import Record
 from keepward.core.query import Filters
-from keepward.errors import ContextTooSmall, InvalidInput, NotFound
+from keepward.errors import ContextTooSmall, InvalidInput, NotFound, Unauthorised
 
 #: Calls that take a limit, with what else they need.
 LIMITED: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     "recall": (("Ana",), {}),
-    "explain_recall": (("Ana",), {}),
     "find": ((), {}),
     "find in an order": ((), {"sort": "importance"}),
     "log": ((), {}),
@@ -338,24 +337,29 @@ class AskingSuite(Handles):
 
     def test_the_context_of_a_receipt_is_explained(self, agent: Any) -> None:
         record = self.kept(agent, "Ana prefers tabs for indentation")
-        found = agent.explain(agent.context("indentation").receipt.id)
-        assert [(each.id, each.section) for each in found.candidates] == [(record.id, "recalled")]
+        found = agent.receipt(agent.context("indentation").receipt.id)["explanation"]["candidates"]
+        assert [(each["id"], each["section"]) for each in found] == [(record.id, "recalled")]
 
     def test_a_preview_has_the_text_of_the_context(self, agent: Any, reviewer: Any) -> None:
-        self.kept(agent, "Ana prefers tabs for indentation")
-        assert reviewer.preview("indentation").text == agent.context("indentation").text
+        record = self.kept(agent, "Ana prefers tabs for indentation")
+        previewed = reviewer.context("indentation", preview=True)
+        assert (previewed.text, previewed.receipt) == (agent.context("indentation").text, None)
+        assert [(each.id, each.section) for each in previewed.explanation.candidates] == [(record.id, "recalled")]
+
+    def test_an_agent_may_not_preview(self, agent: Any) -> None:
+        with pytest.raises(Unauthorised):
+            agent.context("indentation", preview=True)
 
     def test_receipts_are_listed_newest_first(self, agent: Any, reviewer: Any) -> None:
         self.kept(agent, "Ana prefers tabs for indentation")
         receipt = agent.context("indentation").receipt.id
         assert [(each.id, each.kind) for each in reviewer.receipts(limit=1).items] == [(receipt, "compile")]
 
-    def test_a_recall_is_explained_hit_by_hit(self, agent: Any) -> None:
-        record = self.kept(agent, "Ana prefers tabs for indentation")
-        assert [each.id for each in agent.explain_recall("indentation").ranked] == [record.id]
-
-    def test_tokens_are_counted_against_the_budget_of_a_block(self, agent: Any) -> None:
-        assert agent.count_tokens("Ship before Easter", key="mission").budget == 300
+    def test_the_parts_of_a_hit_add_up(self, agent: Any) -> None:
+        self.kept(agent, "Ana prefers tabs for indentation")
+        parts = dict(agent.recall("indentation")[0].parts)
+        total, _ = parts.pop("fused"), parts.pop("cosine")
+        assert sum(parts.values()) == pytest.approx(total, abs=1e-5)
 
     # --- upkeep
 
@@ -417,8 +421,6 @@ class AskingSuite(Handles):
         except InvalidInput as fault:
             refusal = str(fault).removeprefix("query.limit: ")
         ranges = {"limit is from 1 to 1,000"} if call == "recall" else {"limit is at least 1", "limit is from 1 to 500"}
-        if call == "explain_recall":
-            ranges = {"limit is from 1 to 1,000", "limit is from 1 to 500"}
         if "recall" not in call and limit > 0:
             # Lists of the library have no maximum; a page over HTTP has.
             ranges = {"", "limit is from 1 to 500"}

@@ -26,7 +26,8 @@ COMMANDS: dict[str, tuple[str, dict[str, str], set[str]]] = {
     "archive": ("archive", {}, set()),
     "restore": ("restore", {}, set()),
     "recall": ("recall", {}, {"content_types"}),
-    "context": ("context", {}, set()),
+    # The command `receipt` explains a context.
+    "context": ("context", {}, {"preview"}),
     "replay": ("replay", {}, set()),
     "list": (
         "find",

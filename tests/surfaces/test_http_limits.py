@@ -19,7 +19,7 @@ from keepward.http.reading import Problem
 from keepward.http.server import bind, build, create_app, prepare
 from keepward.http.serving import Answered, Answers, Rates, ServerOptions, Serving
 from keepward.http.slots import CALL, COSTLY, STREAM, Slots
-from keepward.services import explain
+from keepward.services import contexts
 from keepward.storage.server_state import ServerState
 from keepward.storage.verify import _Check as Check
 
@@ -386,8 +386,8 @@ def test_a_call_of_an_agent_that_only_reads_has_a_deadline(tmp_path, monkeypatch
         world.ticks.now += 31
         return real(*given, **options)
 
-    real = explain.text_at
-    monkeypatch.setattr(explain, "text_at", slow)
+    real = contexts.compile_context
+    monkeypatch.setattr(contexts, "compile_context", slow)
     answer = client.post("/memory/bisect", json={"query": "launch bird", "contains": "heron"})
     world.memory.close()
     assert (answer.status_code, answer.json().get("code")) == (status, "took_too_long" if status == 503 else None)

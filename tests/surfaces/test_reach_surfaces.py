@@ -22,7 +22,6 @@ NAMED = {
     ("GET", "/memory/blame/{name}"): None,
     ("GET", "/memory/commits/{commit_id}"): None,
     ("GET", "/memory/receipts/{id}"): None,
-    ("GET", "/memory/receipts/{id}/explain"): None,
     ("POST", "/memory/receipts/{id}/replay"): None,
     ("GET", "/memory/receipts/{id}/diff/{other}"): None,
     ("GET", "/memory/items/{id}"): None,

@@ -35,7 +35,6 @@ def uses(world, record):
     "path",
     [
         "/memory/search?query=tabs",
-        "/memory/search/explain?query=tabs",
         "/memory/items?text=tabs",
         "/memory/items/{id}",
         "/memory/items/{id}/history",
@@ -58,11 +57,6 @@ def test_an_agents_hits_and_contexts_count(world, planner, record):
     planner.get("/memory/search?query=tabs")
     planner.post("/memory/compile", json={"objective": "tabs for indentation"})
     assert uses(world, record) == 2
-
-
-def test_an_explained_recall_counts_for_nobody(world, planner, record):
-    planner.get("/memory/search/explain?query=tabs")
-    assert uses(world, record) == 0
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import "./bars.css";
 /** The parts in the order in which they are drawn, and what they mean. */
 export const PARTS: readonly { name: string; word: string; means: string }[] = [
   { name: "cover", word: "words", means: "words of the question that it holds" },
-  { name: "cosine", word: "meaning", means: "closeness in meaning" },
+  { name: "meaning", word: "meaning", means: "closeness in meaning" },
   { name: "feature", word: "fit", means: "the right role, day, kind of answer or preference" },
   { name: "session", word: "session", means: "what stands beside it in the same session" },
   { name: "newer", word: "newer", means: "of two very similar statements the newer one comes first" },
@@ -13,15 +13,13 @@ export const PARTS: readonly { name: string; word: string; means: string }[] = [
 ];
 
 interface Props {
-  adds: Readonly<Record<string, number>>;
+  parts: Readonly<Record<string, number>>;
   /** What fills the whole width. */
   most: number;
-  /** Without the numbers. */
-  bare?: boolean;
 }
 
-export function Bars({ adds, most, bare }: Props) {
-  const shown = PARTS.map((each) => ({ ...each, value: adds[each.name] ?? 0 })).filter((each) => Math.abs(each.value) >= 0.0005);
+export function Bars({ parts, most }: Props) {
+  const shown = PARTS.map((each) => ({ ...each, value: parts[each.name] ?? 0 })).filter((each) => Math.abs(each.value) >= 0.0005);
   const words = shown.map((each) => `${each.word} ${signed(each.value)}`).join(", ") || "nothing";
   return (
     <div class="bars">
@@ -30,23 +28,21 @@ export function Bars({ adds, most, bare }: Props) {
           <span key={each.name} class={`adds-${each.name}`} title={`${each.word} ${signed(each.value)}: ${each.means}`} style={{ width: `${(each.value / Math.max(most, 1e-6)) * 100}%` }} />
         ))}
       </div>
-      {bare ? null : (
-        <p class="shares small soft">
-          {shown.map((each) => (
-            <span key={each.name} title={each.means}>
-              <i class={`adds-${each.name}`} />
-              {each.word} <b class={`num ${each.value < 0 ? "bad" : ""}`}>{signed(each.value)}</b>
-            </span>
-          ))}
-        </p>
-      )}
+      <p class="shares small soft">
+        {shown.map((each) => (
+          <span key={each.name} title={each.means}>
+            <i class={`adds-${each.name}`} />
+            {each.word} <b class={`num ${each.value < 0 ? "bad" : ""}`}>{signed(each.value)}</b>
+          </span>
+        ))}
+      </p>
     </div>
   );
 }
 
 /** Return the sum of what adds, without what takes away: the width of a bar. */
-export function reach(adds: Readonly<Record<string, number>>): number {
-  return PARTS.reduce((sum, each) => sum + Math.max(0, adds[each.name] ?? 0), 0);
+export function reach(parts: Readonly<Record<string, number>>): number {
+  return PARTS.reduce((sum, each) => sum + Math.max(0, parts[each.name] ?? 0), 0);
 }
 
 function signed(value: number): string {

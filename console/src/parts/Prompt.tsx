@@ -2,17 +2,15 @@
 
 import "./prompt.css";
 import { useEffect, useRef } from "preact/hooks";
-import type { Schemas } from "../api";
+import type { Context } from "../contexts";
 import { MemoryText } from "./MemoryText";
-
-type Told = Schemas["Explanation"];
 
 const NAMES: Record<string, string> = {
   identity: "identity", core: "core", pinned: "pinned", state: "state", working: "working", recalled: "recalled",
 };
 
 /** The bar of the budget: what each section takes, and what is free. */
-export function BudgetBar({ of }: { of: Told }) {
+export function BudgetBar({ of }: { of: Context }) {
   const free = of.budget_tokens === null ? 0 : Math.max(0, of.budget_tokens - of.tokens);
   const shares = of.sections.filter((each) => each.tokens > 0);
   const words = shares.map((each) => `${each.name} ${each.tokens}`).join(", ");
@@ -38,7 +36,7 @@ export function BudgetBar({ of }: { of: Told }) {
 }
 
 interface Props {
-  of: Told;
+  of: Context;
   /** Id of the memory that is chosen. */
   chosen: string;
   onChoose: (id: string) => void;

@@ -20,7 +20,7 @@ export function ReceiptLink({ id, children = "Receipt" }: { id: string; children
   );
 }
 
-const SAID = new Set(["id", "tenant", "kind", "at", "actor", "policy", "head", "reasons", "changes"]);
+const SAID = new Set(["id", "tenant", "kind", "at", "actor", "policy", "head", "reasons", "changes", "explanation"]);
 
 export function ReceiptDialog({ id, onClose }: { id: string; onClose: () => void }) {
   const found = useGet("/memory/receipts/{id}", { params: { path: { id } } }, null);

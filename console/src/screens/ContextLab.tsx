@@ -1,9 +1,10 @@
 /** Context lab: what the model would see, why, and what made two contexts differ. */
 
 import "./context.css";
-import { addressOf, api, ask, type Schemas } from "../api";
+import { addressOf, api, ask } from "../api";
 import { useAddress, type Address } from "../address";
 import type { Spoken } from "../calls";
+import { previewed, recorded, type Context } from "../contexts";
 import { useKeys } from "../keys";
 import { useGet, useLoad } from "../load";
 import { useSettled } from "../settled";
@@ -13,7 +14,6 @@ import { CallForms } from "../parts/CallForms";
 import { CommitLink } from "../parts/CommitLink";
 import { Page } from "../parts/Page";
 import { Empty, Failed, Loading } from "../parts/States";
-import { Tag } from "../parts/Tag";
 import { Time } from "../parts/Time";
 import { seen } from "../parts/seen";
 import { Candidates } from "./context/Candidates";
@@ -70,7 +70,7 @@ function Compile({ address }: { address: Address }) {
   const { objective, budget, purpose, at, scope } = JSON.parse(wanted) as typeof asked;
   const body = { objective, budget_tokens: budget, purpose, as_of: at || null };
   const headers = scope ? { "Keepward-Scope": scope } : undefined;
-  const told = useLoad(`preview ${wanted}`, () => ask(api.POST("/memory/compile/preview", { body: body as never, headers })));
+  const told = useLoad(`preview ${wanted}`, () => previewed(body, headers));
   const head = Number(status.value?.head.split(":")[0] ?? 0);
   const spoken: Spoken = {
     method: "POST",
@@ -144,18 +144,19 @@ function tidy(tokens: number): number {
 
 /** A receipt, explained; its address is `?view=receipts&receipt=…`. */
 export function ReceiptShown({ id, address }: { id: string; address: Address }) {
-  const told = useGet("/memory/receipts/{id}/explain", { params: { path: { id } } });
+  const found = useGet("/memory/receipts/{id}", { params: { path: { id } } });
   const replay = async () => {
     const done = await ask(api.POST("/memory/receipts/{id}/replay", { params: { path: { id } } }));
     if (!done.ok) return say(done.problem.detail, { tone: "bad" });
     const missing = done.data.missing.length;
     say(done.data.same ? "Replayed: the same bytes as then." : `Replayed: not the bytes of then; ${missing} of its memories ${missing === 1 ? "is" : "are"} gone.`, { tone: done.data.same ? "good" : "bad" });
   };
-  if (!told.data) return told.problem ? <Failed problem={told.problem} retry={told.reload} /> : <Loading rows={8} />;
-  const { objective, budget_tokens, purpose, scope, head } = told.data;
+  if (!found.data) return found.problem ? <Failed problem={found.problem} retry={found.reload} /> : <Loading rows={8} />;
+  const told = recorded(found.data);
+  const { objective, budget_tokens, purpose, scope, head } = told;
   return (
     <Explained
-      told={told.data}
+      told={told}
       address={address}
       actions={
         <>
@@ -170,7 +171,7 @@ export function ReceiptShown({ id, address }: { id: string; address: Address }) 
   );
 }
 
-function Explained({ told, address, actions }: { told: Schemas["Explanation"]; address: Address; actions: preact.ComponentChildren }) {
+function Explained({ told, address, actions }: { told: Context; address: Address; actions: preact.ComponentChildren }) {
   const chosen = address.get("memory");
   const choose = (id: string) => address.set({ memory: id });
   const candidate = told.candidates.find((each) => each.id === chosen);
@@ -180,8 +181,7 @@ function Explained({ told, address, actions }: { told: Schemas["Explanation"]; a
         <div class="line">
           <b class="num">{told.tokens.toLocaleString()}</b>
           <span class="soft">{told.budget_tokens === null ? "tokens" : `of ${told.budget_tokens.toLocaleString()} tokens`}</span>
-          {told.receipt ? <span class="soft">“{seen(told.objective)}”, <Time at={told.at} /></span> : null}
-          {told.same ? null : <Tag tone="warn">not the bytes of then</Tag>}
+          {told.at ? <span class="soft">“{seen(told.objective)}”, <Time at={told.at} /></span> : null}
           <span class="spread" />
           {actions}
         </div>

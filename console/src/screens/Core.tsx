@@ -7,9 +7,8 @@ import { api, ask, type Answer, type Schemas } from "../api";
 import { useAddress } from "../address";
 import { useKeys } from "../keys";
 import { changed } from "../live";
-import { useGet, useLoad } from "../load";
+import { useGet } from "../load";
 import { mayChange } from "../session";
-import { useSettled } from "../settled";
 import { rollBack } from "../undo";
 import { Button } from "../parts/Button";
 import { CommitLink } from "../parts/CommitLink";
@@ -118,6 +117,13 @@ function BlockCard({ block, on, open, onOpen }: { block: Block; on: boolean; ope
   );
 }
 
+/** Return about how many tokens a text has: as many a character as the block has, or one for four characters. */
+function estimate(text: string, block: Block): number {
+  const before = block.text ?? "";
+  if (text === before) return block.tokens;
+  return Math.ceil(text.length * (before && block.tokens ? block.tokens / before.length : 0.25));
+}
+
 function Editor({ block, onDone }: { block: Block; onDone: () => void }) {
   const [draft] = useState(drafts.get(block.key));
   const [text, setText] = useState(draft?.text ?? block.text ?? "");
@@ -125,13 +131,7 @@ function Editor({ block, onDone }: { block: Block; onDone: () => void }) {
   const [busy, setBusy] = useState(false);
   // The version that was there when editing began: another's change in between is not overwritten.
   const [base] = useState(draft ? draft.base : block.version);
-  const settled = useSettled(text, 120);
-  const count = useLoad(
-    settled ? `count ${block.key} ${settled}` : "",
-    () => ask(api.POST("/memory/count-tokens", { body: { text: settled, key: block.key } })),
-    null,
-  );
-  const tokens = settled ? (count.data?.tokens ?? block.tokens) : 0;
+  const tokens = estimate(text, block);
   const over = tokens > block.budget;
   const same = text === (block.text ?? "");
   const moved = block.version !== base;
@@ -158,7 +158,7 @@ function Editor({ block, onDone }: { block: Block; onDone: () => void }) {
       class="stack editor"
       onSubmit={(event) => {
         event.preventDefault();
-        if (!same && !over && !busy) void save();
+        if (!same && !busy) void save();
       }}
     >
       {draft ? <p class="soft small" role="status">This is what you wrote before and did not save. Cancel gives it up.</p> : null}
@@ -183,7 +183,7 @@ function Editor({ block, onDone }: { block: Block; onDone: () => void }) {
       </label>
       <Meter value={tokens} max={block.budget} label={`Tokens of the edit of ${block.key}`} />
       <p class={`small num ${over ? "bad" : "soft"}`} role="status">
-        {tokens} of {block.budget} tokens{over ? `: ${tokens - block.budget} too many` : `, ${block.budget - tokens} left`}
+        about {tokens} of {block.budget} tokens{over ? `: ${tokens - block.budget} too many` : `, ${block.budget - tokens} left`}
         {same ? "" : ` (${tokens - block.tokens >= 0 ? "+" : "−"}${Math.abs(tokens - block.tokens)})`}
       </p>
       {same ? null : <Diff before={block.text} after={text} />}
@@ -194,7 +194,7 @@ function Editor({ block, onDone }: { block: Block; onDone: () => void }) {
       <div class="line">
         <span class="spread" />
         <Button onClick={giveUp}>Cancel</Button>
-        <Button type="submit" tone="go" busy={busy} disabled={same || over || moved || !text.trim()}>Save</Button>
+        <Button type="submit" tone="go" busy={busy} disabled={same || moved || !text.trim()}>Save</Button>
       </div>
     </form>
   );

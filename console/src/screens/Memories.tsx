@@ -387,7 +387,7 @@ function Results({ query, asked, selected, turn }: { query: Query; asked: string
 
 /** The score, and its parts as bars. */
 function Score({ hit, most }: { hit: Schemas["Hit"]; most: number }) {
-  const parts = Object.entries(hit.parts).filter(([name, part]) => name !== "fused" && part !== 0);
+  const parts = Object.entries(hit.parts).filter(([name, part]) => name !== "fused" && name !== "cosine" && part !== 0);
   return (
     <div class="found-score">
       <b class="num">{hit.score.toFixed(2)}</b>

@@ -1,4 +1,4 @@
-/** Recall lab: what each signal adds to each hit, feedback by a click, and what the learned ranking changed. */
+/** Recall lab: what each signal adds to each hit, feedback by a click, and the state of the learned ranking. */
 
 import "./recall.css";
 import { useState } from "preact/hooks";
@@ -29,7 +29,6 @@ const ORDERS = [
   { name: "cosine", title: "by meaning alone" },
 ] as const;
 type Order = (typeof ORDERS)[number]["name"];
-type Ranking = Schemas["Ranking"];
 /** What `status` says of the learned ranking. */
 interface Facts {
   serving: boolean;
@@ -52,7 +51,7 @@ export function RecallLab() {
   const query = useSettled(asked);
   const order = (ORDERS.find((each) => each.name === address.get("order"))?.name ?? "learned") as Order;
   const limit = Math.min(50, Number(address.get("limit")) || 10);
-  const found = useGet(query.trim() ? "/memory/search/explain" : null, { params: { query: { query, order, limit } } });
+  const found = useGet(query.trim() ? "/memory/search" : null, { params: { query: { query, order, limit } } });
   useKeys("Recall lab", {
     "/": { does: "Go to the question", run: () => document.getElementById("query")?.focus() },
     o: { does: "Next order", run: () => address.set({ order: ORDERS[(ORDERS.findIndex((each) => each.name === order) + 1) % ORDERS.length]?.name }) },
@@ -87,14 +86,14 @@ export function RecallLab() {
         ) : (
           <Empty title="Ask something">Each hit is then taken apart: words, meaning, session, and what feedback has taught.</Empty>
         )}
-        <Learning ranking={query.trim() ? found.data : undefined} />
+        <Learning />
       </div>
     </Page>
   );
 }
 
 interface HitsProps {
-  of: Ranking;
+  of: Schemas["Found"];
   query: string;
   order: Order;
   limit: number;
@@ -103,8 +102,7 @@ interface HitsProps {
 function Hits({ of, query, order, limit }: HitsProps) {
   const [said, setSaid] = useState<Said>({});
   const [receipt, setReceipt] = useState<string | null>(null);
-  const { recall, ranked } = of;
-  const most = Math.max(...ranked.map((each) => reach(each.adds)), 0);
+  const most = Math.max(...of.hits.map((each) => reach(each.parts)), 0);
   const judge = async (id: string, used: boolean) => {
     const next: Record<string, boolean> = { ...said };
     if (next[id] === used) delete next[id];
@@ -126,34 +124,30 @@ function Hits({ of, query, order, limit }: HitsProps) {
   };
   return (
     <section class="stack" aria-label="Hits">
-      {recall.notes.map((each) => <p key={each} class="small soft">{seen(each)}</p>)}
-      {recall.hits.length ? (
+      {of.notes.map((each) => <p key={each} class="small soft">{seen(each)}</p>)}
+      {of.hits.length ? (
         <ol class="card recall-hits">
-          {recall.hits.map((hit, at) => {
-            const why = ranked[at];
-            return (
-              <li key={hit.id}>
-                <span class="recall-rank num soft">{hit.rank}</span>
-                <div class="stack tight">
-                  <Link href={`/memories/${hit.id}`} class="recall-text"><MemoryText text={hit.text} limit={300} /></Link>
-                  <span class="line small soft">
-                    <b class="num">{hit.score.toFixed(2)}</b>
-                    {hit.weak ? <Tag title="It shares no rare word with the question and is far from it in meaning">weak</Tag> : null}
-                    <span>{hit.why.join(" and ")}</span>
-                    <span class="faint">{hit.source}</span>
-                    {why ? <Moves ranks={why.ranks} order={order} /> : null}
-                  </span>
-                  {why ? <Bars adds={why.adds} most={most} /> : null}
-                </div>
-                {mayChange() ? (
-                  <span class="recall-judge" role="group" aria-label={`Feedback on hit ${hit.rank}`}>
-                    <Chip on={said[hit.id] === true} onClick={() => void judge(hit.id, true)}>used</Chip>
-                    <Chip on={said[hit.id] === false} onClick={() => void judge(hit.id, false)}>not</Chip>
-                  </span>
-                ) : null}
-              </li>
-            );
-          })}
+          {of.hits.map((hit) => (
+            <li key={hit.id}>
+              <span class="recall-rank num soft">{hit.rank}</span>
+              <div class="stack tight">
+                <Link href={`/memories/${hit.id}`} class="recall-text"><MemoryText text={hit.text} limit={300} /></Link>
+                <span class="line small soft">
+                  <b class="num">{hit.score.toFixed(2)}</b>
+                  {hit.weak ? <Tag title="It shares no rare word with the question and is far from it in meaning">weak</Tag> : null}
+                  <span>{hit.why.join(" and ")}</span>
+                  <span class="faint">{hit.source}</span>
+                </span>
+                <Bars parts={hit.parts} most={most} />
+              </div>
+              {mayChange() ? (
+                <span class="recall-judge" role="group" aria-label={`Feedback on hit ${hit.rank}`}>
+                  <Chip on={said[hit.id] === true} onClick={() => void judge(hit.id, true)}>used</Chip>
+                  <Chip on={said[hit.id] === false} onClick={() => void judge(hit.id, false)}>not</Chip>
+                </span>
+              ) : null}
+            </li>
+          ))}
         </ol>
       ) : (
         <Empty title="Nothing was found">No memory that you may see matches.</Empty>
@@ -162,24 +156,10 @@ function Hits({ of, query, order, limit }: HitsProps) {
   );
 }
 
-/** Where a hit would be in another order. */
-function Moves({ ranks, order }: { ranks: Readonly<Record<string, number | null>>; order: Order }) {
-  const here = ranks[order] ?? null;
-  const moved = ORDERS.filter((each) => each.name !== order && ranks[each.name] !== here);
-  return (
-    <>
-      {moved.map((each) => (
-        <span key={each.name} class="num">{each.title}: {ranks[each.name] ?? "beyond 100"}</span>
-      ))}
-    </>
-  );
-}
-
-/** Whether a learned ranking serves, why, and what it changed in this answer. */
-function Learning({ ranking }: { ranking: Ranking | undefined }) {
+/** Whether a learned ranking is in use, and why. */
+function Learning() {
   const [busy, setBusy] = useState(false);
   const facts = status.value?.reranker as Facts | undefined;
-  const moved = (ranking?.ranked ?? []).filter((each) => each.ranks["learned"] !== each.ranks["fused"]);
   const train = async () => {
     setBusy(true);
     const done = await ask(api.POST("/memory/train", {}));
@@ -200,29 +180,6 @@ function Learning({ ranking }: { ranking: Ranking | undefined }) {
         <dt>From agents</dt><dd class="num">{(facts.from_agents * 100).toFixed(0)} %, at most {(facts.agents_at_most * 100).toFixed(0)} %</dd>
         {facts.version ? <><dt>Weights</dt><dd class="mono">{facts.version}</dd></> : null}
       </dl>
-      {ranking ? (
-        <div>
-          <h3>What it changed here</h3>
-          {moved.length ? (
-            <ul class="recall-moved small">
-              {moved.map((each) => {
-                const hit = ranking.recall.hits.find((other) => other.id === each.id);
-                const from = each.ranks["fused"];
-                const to = each.ranks["learned"];
-                const up = (to ?? 999) < (from ?? 999);
-                return (
-                  <li key={each.id}>
-                    <span class={`num ${up ? "good" : "warn"}`}>{up ? "up" : "down"} {from ?? "beyond 100"} → {to ?? "beyond 100"}</span>
-                    <MemoryText text={hit?.text} one />
-                  </li>
-                );
-              })}
-            </ul>
-          ) : (
-            <p class="small soft">No hit is elsewhere because of it.</p>
-          )}
-        </div>
-      ) : null}
       {mayChange() ? <div><Button small busy={busy} onClick={() => void train()}>Train now</Button></div> : null}
     </section>
   );

@@ -337,18 +337,14 @@ def memories(items: list[Any]) -> str:
 @command(argument("ID", "Id of a receipt.", "receipt_id"))
 def receipt(call: Call, receipt_id: str) -> Answer:
     """Show a receipt: the record of one decision, such as a commit, a refusal or a compiled context."""
-    memory = call.memory("decide")
-    data = as_json(memory.receipt(receipt_id))
-    if "sections" not in data:
-        return Answer(data, _show_tree)
-    data["candidates"] = as_json(memory.explain(receipt_id).candidates)
-    return Answer(data, _show_context_receipt)
+    data = as_json(call.memory("decide").receipt(receipt_id))
+    return Answer(data, _show_context_receipt if "explanation" in data else _show_tree)
 
 
 def _show_context_receipt(screen: Screen, data: dict[str, Any]) -> None:
     """Print a receipt of a context: what was asked, and each memory as it was at the version that the receipt names."""
-    _show_tree(screen, {name: data[name] for name in data if name not in {"sections", "excluded", "candidates"}})
-    for each in data["candidates"]:
+    _show_tree(screen, {name: data[name] for name in data if name not in {"sections", "excluded", "explanation"}})
+    for each in data["explanation"]["candidates"]:
         where = each["section"] or f"left out ({each['code']})"
         screen.labelled("", [f"{where}: {each['text'] or '[gone]'}"], "bold", width=4)
         if each["now"] is not None:

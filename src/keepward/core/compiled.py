@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import TypeAlias
 
 from msgspec import field
@@ -54,52 +53,6 @@ class Excluded(Data):
     reason: Reason
 
 
-class CompiledContext(Value):
-    """What a model is given, and the proof of how it came about."""
-
-    text: str
-    context_id: str
-    #: None where it was not kept; ``notes`` say why.
-    receipt: Receipt | None
-    sections: tuple[Section, ...]
-    excluded: tuple[Excluded, ...]
-    tokens: int
-    prefix_digest: str
-    tail_digest: str
-    #: Signals that took part in recall, and sentences on what could not.
-    used: tuple[str, ...]
-    notes: tuple[str, ...]
-    head: str
-    #: Whether the receipt is in the store.
-    kept: bool
-    #: Ids of memories in reach that were edited outside of Keepward or are missing.
-    withheld: tuple[str, ...] = ()
-    #: Ranked memories that were left out and that ``excluded`` does not name, counted by code, such as ``weak``.
-    unlisted: Mapping[str, int] = field(default_factory=dict)
-
-    def __str__(self) -> str:
-        """Return the text for the prompt."""
-        return self.text
-
-    def __format__(self, spec: str) -> str:
-        """Return the text for the prompt, so that it can stand in an f-string."""
-        return format(self.text, spec)
-
-
-class Replayed(Value):
-    """A context rendered again from its receipt."""
-
-    text: str
-    #: Whether these are the bytes of then.
-    same: bool
-    prefix_digest: str
-    tail_digest: str
-    #: Names of the sections whose bytes are those of then.
-    unchanged: tuple[str, ...]
-    #: Id and version of each memory that is gone; a document counts as ``identity`` or ``user_file``, 0.
-    missing: tuple[tuple[str, int], ...]
-
-
 class Part(Data):
     """A line of a context, with the headings that it opens."""
 
@@ -141,47 +94,58 @@ class Considered(Data):
     parts: Mapping[str, float]
 
 
-class Share(Data):
-    """What one part of a context takes of its budget."""
+class Explanation(Data):
+    """A context cut by memory, and why each candidate is in or out."""
 
-    name: str
-    tokens: int
-
-
-class Explanation(Value):
-    """A context cut by memory, and every candidate for it with the one reason why it is in or out."""
-
-    #: Id of the receipt that it is read from; None for a preview, of which nothing is kept.
-    receipt: str | None
-    objective: str
-    purpose: str
-    scope: str
-    #: None where none was named.
-    budget_tokens: int | None
-    format: str
-    head: str
-    at: datetime
-    #: As markdown, whatever the format.
-    text: str
-    #: Whether the text has the bytes of then; always so in a preview.
-    same: bool
-    tokens: int
-    #: In the order of the text; their tokens sum to the whole.
-    sections: tuple[Share, ...]
-    #: In the order of the text, which their texts make up.
+    #: In the order of the text; their texts make up the text as markdown, whatever the format.
     parts: tuple[Part, ...]
     #: Those that are in, in the order of the text, then the others: best score first, then by id.
     candidates: tuple[Considered, ...]
-    notes: tuple[str, ...]
-    #: Ranked memories that were left out and are no candidates here, counted by code.
-    unlisted: Mapping[str, int]
 
 
-class TokenCount(Value):
-    """How much of a budget a text takes."""
+class CompiledContext(Value):
+    """What a model is given, and the proof of how it came about."""
 
+    text: str
+    context_id: str
+    #: None where it was not kept, and ``notes`` say why, and of a preview.
+    receipt: Receipt | None
+    sections: tuple[Section, ...]
+    excluded: tuple[Excluded, ...]
     tokens: int
-    #: Name of the counter.
-    counter: str
-    #: Budget of the core block that was named; None where it has none, or none was named.
-    budget: int | None
+    prefix_digest: str
+    tail_digest: str
+    #: Signals that took part in recall, and sentences on what could not.
+    used: tuple[str, ...]
+    notes: tuple[str, ...]
+    head: str
+    #: Whether the receipt is in the store.
+    kept: bool
+    #: Ids of memories in reach that were edited outside of Keepward or are missing.
+    withheld: tuple[str, ...] = ()
+    #: Ranked memories that were left out and that ``excluded`` does not name, counted by code, such as ``weak``.
+    unlisted: Mapping[str, int] = field(default_factory=dict)
+    #: Why each candidate is in or out; None unless it is a preview.
+    explanation: Explanation | None = None
+
+    def __str__(self) -> str:
+        """Return the text for the prompt."""
+        return self.text
+
+    def __format__(self, spec: str) -> str:
+        """Return the text for the prompt, so that it can stand in an f-string."""
+        return format(self.text, spec)
+
+
+class Replayed(Value):
+    """A context rendered again from its receipt."""
+
+    text: str
+    #: Whether these are the bytes of then.
+    same: bool
+    prefix_digest: str
+    tail_digest: str
+    #: Names of the sections whose bytes are those of then.
+    unchanged: tuple[str, ...]
+    #: Id and version of each memory that is gone; a document counts as ``identity`` or ``user_file``, 0.
+    missing: tuple[tuple[str, int], ...]

@@ -160,9 +160,10 @@ class Hit(Value):
     #: From 1.
     rank: int
     memory: Record
-    #: How well it fits the query, 0..1: the sum of its parts over the most that words and meaning can reach.
+    #: How well it fits the query, 0..1: ``fused`` and ``learned`` over the maximum of words and meaning.
     score: float
-    #: What puts the hits in order is made of; ``fused`` is their sum before anything learned.
+    #: ``cover``, ``meaning``, ``feature``, ``session`` and ``newer`` sum to ``fused``. ``learned`` is added if weights
+    #: are in use. ``cosine`` is the closeness behind ``meaning``.
     parts: dict[str, float]
     #: Short words on why it was found, such as ``words``, ``meaning``.
     why: tuple[str, ...]
@@ -204,27 +205,6 @@ class Recall(Value):
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)
-
-
-class Ranked(Data):
-    """What put one hit where it is."""
-
-    id: str
-    #: What each part adds to the sum that orders the hits, by the part's name; they sum to it.
-    adds: Mapping[str, float]
-    #: Rank from 1 in each order: ``learned``, ``fused``, ``cosine``; None where it is not among the first 100.
-    ranks: Mapping[str, int | None]
-
-
-class Ranking(Value):
-    """A recall, and for each of its hits what put it there."""
-
-    recall: Recall
-    #: In the order of the hits.
-    ranked: tuple[Ranked, ...]
-    #: Whether a learned ranking serves, and in words why or why not.
-    serving: bool
-    why: str
 
 
 class Feedback(Value):

@@ -306,7 +306,7 @@ _FILES = ("/memory/blobs", "/memory/import", "/memory/restore-export")
 _CHANGED: Mapping[str, Callable[[dict[str, Any]], None] | dict[str, Any]] = {
     **dict.fromkeys(("plan_erase", "erase"), _one_given("anyOf", "ids[]", "subject", "source")),
     **dict.fromkeys(("plan_contain", "contain"), _one_given("oneOf", "source", "actor", "session", "commit", "memory")),
-    **dict.fromkeys(("context", "preview"), _nothing_left_out),
+    "context": _nothing_left_out,
     **dict.fromkeys(("amend", "revise", "move"), _no_defaults),
     "feedback": _one_given("anyOf", "used[]", "ignored[]"),
 }

@@ -73,7 +73,7 @@ register_url_convertor("named", _Named())
 ERASE = "/memory/erase"
 _COSTLY = (
     "bisect impact plan_contain contain contradictions merge_candidates verify watch_verify drill doctor replay "
-    "explain export rebuild reindex learn_importance train_reranker run_due run_job plan_erase"
+    "receipt export rebuild reindex learn_importance train_reranker run_due run_job plan_erase"
 )
 #: What a call counts as, by operation; any other is a call.
 WORK: Mapping[str, slots.Work] = {
@@ -337,18 +337,14 @@ ROWS: Mapping[str, Mapping[str, Row]] = {
         "receipt": row(404, model=schemas.AnyReceipt),
         "replay": row(404),
         "receipts": row(),
-        "explain": row(404),
         "context_diff": row(404),
     },
     "read": {
         "status": row(answer=answers.status, model=schemas.Status),
         "core": row(answer=answers.core, model=schemas.Core),
         "recall": row(404, answer=answers.search, model=schemas.Found, beside=_CURSOR),
-        "explain_recall": row(404),
         "identity": row(404),
         "context": row(404, 409, title="compile_context"),
-        "preview": row(404, 409),
-        "count_tokens": row(),
         "memory_block": row(409, title="block"),
         "snapshot": row(409),
         "find": row(404, answer=answers.find, model=schemas.Memories, beside=_CURSOR),

@@ -23,6 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from keepward.core.commit import Commit as CommitHeader
 from keepward.core.commit import CommitDetails, Reason, Receipt, Step
+from keepward.core.compiled import Explanation
 from keepward.core.journal import CommitView, Difference, Erased, Rollback, Version
 from keepward.core.memory import Record
 from keepward.core.patterns import table
@@ -257,10 +258,10 @@ Memories = page(Memory, "Memories", head=str, total=int | None, withheld=list[st
 
 AnyReceipt: Any = model(
     "AnyReceipt",
-    "The record of one decision; each kind of it holds facts of its own.",
+    "The record of one decision; each kind of it holds facts of its own. A context's has an `explanation`.",
     {"id": str, "tenant": str, "kind": str, "at": Instant, "actor": str, "policy": str, "head": str},
     {"reasons": list[Why]},
-    base=Open,
+    base=create_model("Explained", __base__=Open, explanation=(_typed(Explanation | None), None)),
 )
 
 

@@ -337,8 +337,11 @@ class Index:
         near_best = np.clip(score / max(float(score.max(initial=0.0)), 1e-9), 0.0, 1.0)
         fitting = rounded(self._fits(found.query, near.rows) * near_best)
         found.total = np.maximum(rounded(score + ranking.SESSION_BEST * best + fitting), 0.0)
-        found.parts = {"cover": covered, "cosine": near.cosine, "feature": feature + fitting, "session": best}
-        found.parts["newer"] = np.zeros(len(found.total))
+        feature, session = feature + fitting, rounded(ranking.SESSION_BEST * best)
+        # The parts sum to the total, also where that would be less than 0.
+        meaning = rounded(found.total - covered - feature - session)
+        found.parts = {"cover": covered, "meaning": meaning, "feature": feature, "session": session}
+        found.parts |= {"newer": np.zeros(len(found.total)), "cosine": near.cosine}
 
     def _answered(self, found: _Found, scores: Doubles, usual: float) -> Doubles:
         """Change for turns that ask another person something, and for those that answer.

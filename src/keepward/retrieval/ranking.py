@@ -9,7 +9,6 @@ are added in a fixed order, so two machines agree. A row without a comparable ve
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -131,18 +130,6 @@ def apart(query: Floats, signs: vector_index.Signs) -> Direction:
 def cosine_weight(mean: float) -> float:
     """Weight of a cosine in a space whose cosines to this query have this mean."""
     return COSINE * min(1.0, max(0.0, 1.0 - mean) / REACH)
-
-
-def adds(parts: Mapping[str, float]) -> dict[str, float]:
-    """Return what each part adds to the score that orders hits. The values sum to it.
-
-    The cosine adds what the others do not: its weight depends on the query.
-    """
-    found = {name: parts[name] for name in ("cover", "feature", "newer")}
-    found |= {"session": SESSION_BEST * parts["session"]}
-    found["cosine"] = parts["fused"] - math.fsum(found.values())
-    found["learned"] = parts.get("learned", 0.0)
-    return {name: round(value, 6) for name, value in found.items()}
 
 
 def rounded(values: npt.NDArray[np.floating]) -> Doubles:

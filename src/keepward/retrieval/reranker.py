@@ -19,7 +19,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from keepward.retrieval.ranking import rounded
+from keepward.retrieval.ranking import SESSION_BEST, rounded
 
 Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
@@ -116,8 +116,10 @@ def features_of(
     trust: npt.NDArray[np.integer],
 ) -> Doubles:
     """Return the features (n, len(FEATURES)) of candidates; ``parts`` are the first four, trust is 0..7."""
+    *others, session = parts
     own = (recency(happened, now), rounded(importance), rounded(trust.astype(np.float64) / _MAX_TRUST))
-    return np.stack([*(rounded(part) for part in parts), *own], axis=1)
+    # The part of a score is weighted, and the feature is not.
+    return np.stack([*map(rounded, others), rounded(session / SESSION_BEST), *own], axis=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -14,25 +14,28 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from typing import Any, Literal
 
 from msgspec.structs import replace
 
 from keepward.context.compiler import MOST_TOKENS, NO_ROOM, RULE_CAP, compile_context, memory_block, snapshot
 from keepward.context.entries import reason
-from keepward.context.render import Artefact, Fetch, digest
+from keepward.context.render import digest
 from keepward.context.render import replay as render_again
 from keepward.context.sections import FORMATS, Candidate, Compiled, Format, Inputs, newest_rules
-from keepward.core.commit import Reason
-from keepward.core.compiled import CompiledContext, Replayed
+from keepward.core.commit import Reason, Receipt
+from keepward.core.compiled import CompiledContext, Explanation, Replayed
+from keepward.core.journal import Bisection
 from keepward.core.memory import Kind, Record, Sensitivity, Stability, Status, Tier
 from keepward.core.query import MOST_HITS, AsOf, Filter, Recall
 from keepward.core.trust import Trust
 from keepward.core.value import unknown
-from keepward.errors import InvalidInput
+from keepward.errors import InvalidInput, NotFound, Unauthorised
 from keepward.gates.content import scrub_private, scrub_secret
 from keepward.ports.store import Withheld
 from keepward.services.commit import keep_read
+from keepward.services.explain import explained
 from keepward.services.features import tells_preference
 from keepward.services.read import ReadPoint, made_with, rank, read_point
 from keepward.services.reader import WITHHELD
@@ -122,27 +125,29 @@ class Gathered:
     withheld: list[Withheld]
 
 
-def context(session: Session, objective: str, *, which: Which = "context", **asked: Any) -> CompiledContext:
+def context(
+    session: Session, objective: str, *, which: Which = "context", preview: bool = False, **asked: Any
+) -> CompiledContext:
     """Compile what the handle's scope remembers for an objective: all of it, or one part; see ``ContextRequest``.
 
-    ``snapshot`` is what is always injected, ``memory_block`` what is relevant to the objective.
+    ``snapshot`` is what is always injected, ``memory_block`` what is relevant to the objective. A ``preview`` is
+    explained; no receipt is kept and no use is counted.
 
     Raises:
         Tampered: a core block was edited outside of Keepward or is missing, and ``without`` does not name it.
         ContextTooSmall: core memory alone is larger than the budget.
         InvalidInput: an unknown purpose or format, or a budget that is not from 1 to 128,000.
         NotFound: ``as_of`` names no commit.
+        Unauthorised: no receipt says what a preview showed, so it takes a reviewer or the owner.
     """
-    return _keep(session, *compiled(session, objective, which, ContextRequest(**asked)))
-
-
-def compiled(session: Session, objective: str, which: Which, asked: ContextRequest) -> tuple[Gathered, Compiled]:
-    """Compile a context and keep nothing of it; see ``context``."""
-    if asked.include_sensitive:
+    if preview and not session.actor.may_decide:
+        raise Unauthorised("a preview leaves no receipt; it takes a reviewer or the owner")
+    request = ContextRequest(**asked)
+    if request.include_sensitive:
         session.reader.check_sensitive()
-    gathered = _gather(session, objective, asked)
+    gathered = _gather(session, objective, request)
     if which != "memory_block":
-        refuse_without_core(gathered.withheld, asked.without)
+        refuse_without_core(gathered.withheld, request.without)
     inputs, made = gathered.inputs, _COMPILERS[which](gathered.inputs)
     people = {
         each.id for group in (inputs.pinned, inputs.state, inputs.working) for each in group if each.trust >= Trust.USER
@@ -152,12 +157,67 @@ def compiled(session: Session, objective: str, which: Which, asked: ContextReque
         named = ", ".join(lost[:NAMED])
         note = f"no room for {len(lost)} memories that a person wrote, raise the budget: {named}"
         gathered = dataclasses.replace(gathered, notes=(*gathered.notes, note))
-    return gathered, made
+    held = {item.id for section in made.sections for item in section.items}
+    groups = (inputs.core, inputs.pinned, inputs.state, inputs.working, [each.record for each in inputs.recalled])
+    handed = [record for group in groups for record in group if record.id in held]
+    note_handed(session, handed)
+    explanation = _explanation(session, inputs, made) if preview else None
+    receipt, unkept = (None, ()) if preview else _keep(session, gathered, made, handed)
+    return CompiledContext(
+        text=made.text,
+        context_id=made.context_id,
+        receipt=receipt,
+        sections=made.sections,
+        excluded=made.excluded,
+        tokens=made.tokens,
+        prefix_digest=made.prefix_digest,
+        tail_digest=made.tail_digest,
+        used=gathered.used,
+        notes=(*gathered.notes, *unkept),
+        head=inputs.head,
+        kept=receipt is not None,
+        withheld=ids_of(gathered.withheld),
+        unlisted=inputs.unlisted,
+        explanation=explanation,
+    )
 
 
-def text_at(session: Session, objective: str, seq: int, *, purpose: str = "answer") -> str:
-    """Return the context's text as it was after a commit; nothing is kept of it, since nobody is given it."""
-    return compile_context(_gather(session, objective, ContextRequest(purpose=purpose, as_of=seq)).inputs).text
+def bisect(
+    session: Session, query: str, predicate: Callable[[str], bool], *, since: int = 0, purpose: str = "answer"
+) -> Bisection:
+    """Return the commit with which the context for a query began to pass a predicate, in about log2(n) compiles.
+
+    ``since`` is a commit whose context does not pass, 0 for the empty store. Where the answer changed more
+    than once in between, it is one of the changes to passing.
+
+    Raises:
+        InvalidInput: the newest context does not pass, or that of ``since`` does.
+    """
+    high = session.store.head(session.tenant).seq
+    if not 0 <= since <= high:
+        raise NotFound("there is no such commit in this tenant; `keepward log` lists them")
+
+    def text(seq: int) -> str:
+        # Before the first commit nothing is remembered; what comes from documents does not hang on commits.
+        if not seq:
+            return ""
+        return compile_context(_gather(session, query, ContextRequest(purpose=purpose, as_of=seq)).inputs).text
+
+    texts = {since: text(since), high: text(high)}
+    if not predicate(texts[high]):
+        raise InvalidInput("the context after the newest commit does not pass: there is nothing to look for")
+    if predicate(texts[since]):
+        raise InvalidInput("the context at the start passes already: begin at an earlier commit")
+    low = since
+    while high - low > 1:
+        middle = (low + high) // 2
+        texts[middle] = text(middle)
+        if predicate(texts[middle]):
+            high = middle
+        else:
+            low = middle
+    view = session.reader.commit(str(high))
+    return Bisection(commit=view, compiled=len(texts), before=texts[low], after=texts[high])
 
 
 def _gather(session: Session, objective: str, asked: ContextRequest) -> Gathered:
@@ -360,23 +420,28 @@ def _clean(document: tuple[str, str] | None) -> tuple[str, str] | None:
     return document if safe == document[1] else (digest(safe)[:16], safe)
 
 
-def held_in(inputs: Inputs, compiled: Compiled) -> list[Record]:
-    """Return the records that a context holds."""
-    held = {item.id for section in compiled.sections for item in section.items}
-    groups = (inputs.core, inputs.pinned, inputs.state, inputs.working, [each.record for each in inputs.recalled])
-    return [record for group in groups for record in group if record.id in held]
+def _explanation(session: Session, inputs: Inputs, compiled: Compiled) -> Explanation:
+    """Explain a context of which nothing is kept; its documents are those of the inputs."""
+    documents = {"identity": inputs.identity, "user_file": inputs.user_file}
+
+    def document(kind: str, version: str) -> str | None:
+        kept = documents.get(kind)
+        return kept[1] if kept is not None and kept[0] == version else None
+
+    return explained(session, compiled.facts, document)
 
 
-def _keep(session: Session, gathered: Gathered, compiled: Compiled) -> CompiledContext:
-    inputs, notes, handed = gathered.inputs, gathered.notes, held_in(gathered.inputs, compiled)
-    facts = {**compiled.facts, "context_id": compiled.context_id, "signals": list(gathered.used)}
-    note_handed(session, handed)
+def _keep(
+    session: Session, gathered: Gathered, compiled: Compiled, handed: Sequence[Record]
+) -> tuple[Receipt | None, tuple[str, ...]]:
+    """Keep the receipt of a context; return it, or None and a note why it was not kept."""
+    inputs = gathered.inputs
     receipt, unkept = keep_read(
         session,
         "compile",
-        facts,
+        {**compiled.facts, "context_id": compiled.context_id, "signals": list(gathered.used)},
         handed=handed,
-        notes=notes,
+        notes=gathered.notes,
         head=inputs.head,
         also=lambda writer: _keep_documents(writer, session, inputs),
     )
@@ -384,22 +449,7 @@ def _keep(session: Session, gathered: Gathered, compiled: Compiled) -> CompiledC
         # A receipt that is kept counts them by itself.
         shown = (item.id for section in compiled.sections for item in section.items if not item.weak)
         session.engine.count_uses(session.tenant, shown)
-    return CompiledContext(
-        text=compiled.text,
-        context_id=compiled.context_id,
-        receipt=receipt,
-        sections=compiled.sections,
-        excluded=compiled.excluded,
-        tokens=compiled.tokens,
-        prefix_digest=compiled.prefix_digest,
-        tail_digest=compiled.tail_digest,
-        used=gathered.used,
-        notes=(*notes, *unkept),
-        head=inputs.head,
-        kept=not unkept,
-        withheld=ids_of(gathered.withheld),
-        unlisted=inputs.unlisted,
-    )
+    return receipt, unkept
 
 
 def _keep_documents(writer: Writer, session: Session, inputs: Inputs) -> None:
@@ -414,11 +464,6 @@ def replay(session: Session, receipt_id: str) -> Replayed:
     Raises:
         NotFound: no such compile receipt within reach.
     """
-    return render_again(session.reader.receipt_of_read(receipt_id, COMPILED), *sources(session))
-
-
-def sources(session: Session) -> tuple[Fetch, Artefact]:
-    """Return what a replay fetches memories, at a version, and documents with."""
     versions: dict[str, dict[int, Record]] = {}
 
     def fetch(memory_id: str, version: int) -> Record | None:
@@ -426,4 +471,5 @@ def sources(session: Session) -> tuple[Fetch, Artefact]:
             versions[memory_id] = session.reader.contents(memory_id)
         return versions[memory_id].get(version)
 
-    return fetch, lambda kind, version: session.store.artefact(session.tenant, kind, version)
+    receipt = session.reader.receipt_of_read(receipt_id, COMPILED)
+    return render_again(receipt, fetch, partial(session.store.artefact, session.tenant))

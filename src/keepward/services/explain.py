@@ -1,38 +1,31 @@
-"""Explanations: what receipts say of contexts and reads, and why a context holds what it holds.
-
-Nothing is kept of what is compiled here, and it counts as no use. `reader` says what a caller may see.
-"""
+"""Receipts: what they say of contexts and reads, and why a context holds what it holds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from keepward.context.render import pieces
-from keepward.context.render import replay as render_again
 from keepward.core.commit import ReceiptLine, ReceiptPage
-from keepward.core.compiled import Considered, Explanation, Part, Share
-from keepward.core.journal import Bisection, CommitView, ContextDifference, ContextItem
-from keepward.core.memory import Status
-from keepward.core.query import Ranked, Ranking, Recall, check_limit
+from keepward.core.compiled import Considered, Explanation, Part
+from keepward.core.journal import CommitView, ContextDifference, ContextItem
+from keepward.core.memory import Record, Status
+from keepward.core.plain import plain
+from keepward.core.query import check_limit
 from keepward.core.trust import is_actor
 from keepward.core.value import from_micros
-from keepward.errors import InvalidInput, NotFound, Unauthorised
-from keepward.services.contexts import ContextRequest, compiled, held_in, sources, text_at
-from keepward.services.reranker import reranker_status
 from keepward.services.review import pending
-from keepward.services.session import Session, note_handed
+from keepward.services.session import Session
 from keepward.services.view import COMPILED
 
 if TYPE_CHECKING:
-    from keepward.context.render import Artefact, Fetch
+    from keepward.context.render import Artefact
 
 #: Receipts that one page reads to find those that pass, and how many of them at once.
 MAX_RECEIPTS_READ = 2_000
 _RECEIPTS_AT_ONCE = 200
-#: How far down an order a rank is given.
-RANKED = 100
 _IN = {
     "identity": "the identity document opens every context",
     "core": "core memory is in every context",
@@ -48,49 +41,18 @@ _LINE_FIELDS = (
 )
 
 
-def bisect(
-    session: Session, query: str, predicate: Callable[[str], bool], *, since: int = 0, purpose: str = "answer"
-) -> Bisection:
-    """Return the commit with which the context for a query began to pass a predicate, in about log2(n) compiles.
-
-    ``since`` is a commit whose context does not pass, 0 for the empty store. Where the answer changed more
-    than once in between, it is one of the changes to passing.
-
-    Raises:
-        InvalidInput: the newest context does not pass, or that of ``since`` does.
-    """
-    high = session.store.head(session.tenant).seq
-    if not 0 <= since <= high:
-        raise NotFound("there is no such commit in this tenant; `keepward log` lists them")
-
-    def text(seq: int) -> str:
-        # Before the first commit nothing is remembered; what comes from documents does not hang on commits.
-        return text_at(session, query, seq, purpose=purpose) if seq else ""
-
-    texts = {since: text(since), high: text(high)}
-    if not predicate(texts[high]):
-        raise InvalidInput("the context after the newest commit does not pass: there is nothing to look for")
-    if predicate(texts[since]):
-        raise InvalidInput("the context at the start passes already: begin at an earlier commit")
-    low = since
-    while high - low > 1:
-        middle = (low + high) // 2
-        texts[middle] = text(middle)
-        if predicate(texts[middle]):
-            high = middle
-        else:
-            low = middle
-    view = session.reader.commit(str(high))
-    return Bisection(commit=view, compiled=len(texts), before=texts[low], after=texts[high])
-
-
 def receipt(session: Session, receipt_id: str) -> dict[str, Any]:
-    """Return a receipt as plain values; a commit's comes with what was there before and after.
+    """Return a receipt as plain values.
+
+    That of a commit has what was there before and after. That of a context has its ``explanation``.
 
     Raises:
         NotFound: no such receipt within reach.
     """
     stored, view = session.reader.receipt(receipt_id)
+    if stored["kind"] in COMPILED:
+        explanation = explained(session, stored, partial(session.store.artefact, session.tenant))
+        return {**stored, "explanation": plain(explanation)}
     if view is None:
         return stored
     return {
@@ -247,80 +209,39 @@ def _why(
     return "it ranks otherwise among what was remembered in between"
 
 
-def preview(session: Session, objective: str, **asked: Any) -> Explanation:
-    """Compile a context and explain it; see ``contexts.context`` for the arguments and other errors.
+def explained(session: Session, facts: Mapping[str, Any], artefact: Artefact) -> Explanation:
+    """Return the text of a context cut by memory, and why each candidate is in or out.
 
-    Nothing is kept of it. What it shows is noted against the caller, as any read is.
-
-    Raises:
-        Unauthorised: no receipt will say what was shown, so it takes a reviewer or the owner.
+    Each memory is as it was at the version that the facts name. What the caller may not read is named without its
+    words; what was erased has a line that says so.
     """
-    if not session.actor.may_decide:
-        raise Unauthorised("a preview leaves no receipt; it takes a reviewer or the owner")
-    gathered, made = compiled(session, objective, "context", ContextRequest(**asked))
-    inputs = gathered.inputs
-    note_handed(session, held_in(inputs, made))
-    documents = {"identity": inputs.identity, "user_file": inputs.user_file}
+    items = [item for section in facts["sections"] for item in section["items"]]
+    known = session.reader.versions({item["id"] for item in (*items, *facts.get("excluded", ()))})
 
-    def document(kind: str, version: str) -> str | None:
-        kept = documents.get(kind)
-        return kept[1] if kept is not None and kept[0] == version else None
+    def fetch(memory_id: str, version: int) -> Record | None:
+        _, record = known[memory_id].get(version, (None, None))
+        return None if record is None or record.status is Status.ERASED else record
 
-    return _explained(session, made.facts, sources(session)[0], document, receipt=None, notes=gathered.notes)
-
-
-def explain(session: Session, receipt_id: str) -> Explanation:
-    """Explain the context of a receipt; its texts are read at the versions that the receipt names.
-
-    Raises:
-        NotFound: no such compile receipt within reach.
-    """
-    receipt = session.reader.receipt_of_read(receipt_id, COMPILED)
-    notes = tuple(each["detail"] for each in receipt["reasons"] if each["gate"] == "recall")
-    return _explained(session, receipt, *sources(session), receipt=receipt["id"], notes=notes)
-
-
-def _explained(
-    session: Session,
-    facts: Mapping[str, Any],
-    fetch: Fetch,
-    artefact: Artefact,
-    *,
-    receipt: str | None,
-    notes: tuple[str, ...],
-) -> Explanation:
-    parts = pieces(facts, fetch, artefact)
-    inputs, count = facts["inputs"], session.engine.counter.count
+    count = session.engine.counter.count
     return Explanation(
-        receipt=receipt,
-        **{name: inputs[name] for name in ("objective", "purpose", "scope", "budget_tokens", "head")},
-        format=facts["format"],
-        at=from_micros(inputs["now"]),
-        text="".join(text for _, _, text in parts),
-        same=render_again(facts, fetch, artefact).same,
-        tokens=facts["tokens"],
-        sections=tuple(Share(name=each["name"], tokens=each["tokens"]) for each in facts["sections"]),
-        parts=tuple(Part(section=section, id=name, text=text, tokens=count(text)) for section, name, text in parts),
-        candidates=tuple(_considered(session, facts)),
-        notes=notes,
-        unlisted=facts.get("unlisted", {}),
+        parts=tuple(
+            Part(section=section, id=name, text=text, tokens=count(text))
+            for section, name, text in pieces(facts, fetch, artefact)
+        ),
+        candidates=tuple(_considered(session, facts, known)),
     )
 
 
-def _considered(session: Session, facts: Mapping[str, Any]) -> Iterator[Considered]:
-    """Yield each memory that a context holds or left out, as it was at the version that the facts name.
-
-    Version 0 is the newest. A version that the caller may not read is named without its words.
-    """
+def _considered(
+    session: Session, facts: Mapping[str, Any], known: Mapping[str, Mapping[int, tuple[str, Record]]]
+) -> Iterator[Considered]:
+    """Yield each memory that a context holds or left out; version 0 is the newest."""
     listed = [
         (each["name"], item, each["name"], _IN[each["name"]]) for each in facts["sections"] for item in each["items"]
     ]
     outside = [(None, item, item["code"], item["detail"]) for item in facts.get("excluded", ())]
-    reader = session.reader
-    proposed = {item.id: reader.steps(item.steps) for item in pending(session)} if outside else {}
-    listed += outside
-    known = reader.versions({item["id"] for _, item, _, _ in listed})
-    for section, item, code, why in listed:
+    proposed = {item.id: session.reader.steps(item.steps) for item in pending(session)} if outside else {}
+    for section, item, code, why in (*listed, *outside):
         versions = known[item["id"]]
         now = versions[max(versions)][1] if versions else None
         made, then = versions.get(item["version"] or max(versions, default=0), (None, None))
@@ -348,20 +269,3 @@ def _considered(session: Session, facts: Mapping[str, Any]) -> Iterator[Consider
             score=item.get("score"),
             parts=item.get("parts", {}),
         )
-
-
-def explained_recall(session: Session, recall: Recall, orders: Mapping[str, Recall]) -> Ranking:
-    """Return a recall with what puts each hit where it is; ``orders`` are the same question, ordered otherwise."""
-    from keepward.retrieval.ranking import adds
-
-    ranks = {name: {hit.memory.id: hit.rank for hit in found} for name, found in orders.items()}
-    reranker = reranker_status(session, session.store.head(session.tenant).seq)
-    ranked = (
-        Ranked(
-            id=hit.memory.id,
-            adds=adds(hit.parts),
-            ranks={name: placed.get(hit.memory.id) for name, placed in ranks.items()},
-        )
-        for hit in recall
-    )
-    return Ranking(recall=recall, ranked=tuple(ranked), serving=reranker["serving"], why=reranker["why"])

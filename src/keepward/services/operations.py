@@ -133,13 +133,13 @@ def bisect(
     purpose: str = "answer",
 ) -> Bisection:
     """Return the commit with which the context for a query began to hold a text, or to pass a predicate."""
-    from keepward.services import explain
+    from keepward.services import contexts
 
     if bool(contains) == (predicate is not None):
         raise InvalidInput("give either the text to look for or a predicate")
     wanted = contains or ""
     passes = predicate if predicate is not None else lambda text: wanted in text
-    return explain.bisect(session, query, passes, since=since, purpose=purpose)
+    return contexts.bisect(session, query, passes, since=since, purpose=purpose)
 
 
 def plan_erase(session: Session, *, reason: str = "request", **chosen: Any) -> ErasePlan:

@@ -131,7 +131,6 @@ def recall(
     order: str = "learned",
     floor: float | None = None,
     within: str | None = None,
-    counts: bool = True,
 ) -> Recall:
     """Return the memories most relevant to a query, best first; weak ones are marked.
 
@@ -149,7 +148,7 @@ def recall(
     found = search(session, query, filters, limit=limit, purpose=purpose, as_of=as_of, order=order, within=within)
     if floor is not None:
         found = replace(found, hits=tuple(hit for hit in found.hits if hit.score >= floor))
-    if counts and not session.inspects:
+    if not session.inspects:
         session.engine.count_uses(session.tenant, (hit.memory.id for hit in found.hits if not hit.weak))
     if as_of is not None:
         return replace(found, notes=(*found.notes, *notes_of(unsound(found.withheld))))

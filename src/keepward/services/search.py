@@ -10,7 +10,7 @@ from keepward.core.browse import Activity, Facets, Sources
 from keepward.core.filters import parse_where
 from keepward.core.journal import Contradictions
 from keepward.core.memory import Record, as_read
-from keepward.core.query import ORDERS, AsOf, Filter, Filters, Memories, Order, Purpose, Ranking, Recall
+from keepward.core.query import AsOf, Filter, Filters, Memories, Order, Purpose, Recall
 from keepward.core.value import plain_key, plain_name
 from keepward.services import browse, read
 from keepward.services.arguments import instant, scope_named
@@ -53,26 +53,6 @@ def recall(
     if found.hits or as_of is not None:
         return found
     return replace(found, notes=(*found.notes, *browse.elsewhere(session)))
-
-
-def explain_recall(session: Session, /, query: str, *, receipt: bool = False, **given: Any) -> Ranking:
-    """Recall as asked, and rank once more in each order."""
-    from keepward.services.explain import RANKED, explained_recall
-
-    asked: dict[str, Any] = {
-        "limit": 10,
-        "purpose": "answer",
-        "as_of": None,
-        "order": "learned",
-        "floor": None,
-        "counts": False,
-    }
-    asked |= {name: given.pop(name) for name in list(given) if name in asked}
-    narrowing = _filters(given)
-    found = _recalled(session, query, narrowing, asked, receipt=receipt)
-    more = asked | {"limit": max(RANKED, asked["limit"])}
-    orders: dict[str, Recall] = {order: _ranked(session, query, narrowing, more | {"order": order}) for order in ORDERS}
-    return explained_recall(session, found, orders)
 
 
 def find(

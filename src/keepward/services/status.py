@@ -8,11 +8,10 @@ from datetime import timedelta
 from typing import Any
 
 from keepward import deadline
-from keepward.core.compiled import TokenCount
 from keepward.core.journal import Check, Verification
 from keepward.core.memory import CORE_BLOCKS, Tier
 from keepward.core.query import Filter
-from keepward.core.value import counted, plain_key
+from keepward.core.value import counted
 from keepward.ports.store import Found
 from keepward.retrieval.chunking import FRESH
 from keepward.services import blobs, identity
@@ -118,13 +117,6 @@ def _blocks(session: Session) -> dict[str, dict[str, Any]]:
         }
         for name in dict.fromkeys((*CORE_BLOCKS, *session.policy.core_keys))
     }
-
-
-def count_tokens(session: Session, text: str, *, key: str | None = None) -> TokenCount:
-    """Return how many tokens a text takes, and the budget of the core block with this key; nothing is kept of it."""
-    counter = session.engine.counter
-    budget = None if key is None else session.policy.block_budget.get(plain_key(key))
-    return TokenCount(tokens=counter.count(text), counter=counter.name, budget=budget)
 
 
 def core_of(session: Session) -> Found:

@@ -2,6 +2,7 @@
 
 import { useState } from "preact/hooks";
 import type { Schemas } from "../../api";
+import type { Context } from "../../contexts";
 import { Chip } from "../../parts/Chip";
 import { MemoryText } from "../../parts/MemoryText";
 import { Tag, type Tone } from "../../parts/Tag";
@@ -28,7 +29,7 @@ export function toneOf(candidate: Candidate): Tone {
 }
 
 interface Props {
-  told: Schemas["Explanation"];
+  told: Context;
   chosen: string;
   onChoose: (id: string) => void;
 }

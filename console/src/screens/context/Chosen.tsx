@@ -3,6 +3,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Link } from "wouter-preact";
 import { api, ask, type Schemas } from "../../api";
+import type { Context } from "../../contexts";
 import { changed } from "../../live";
 import { useGet } from "../../load";
 import { mayChange } from "../../session";
@@ -20,7 +21,7 @@ import { toneOf, wordOf } from "./Candidates";
 
 interface Props {
   candidate: Schemas["Considered"];
-  told: Schemas["Explanation"];
+  told: Context;
   onClose: () => void;
 }
 

@@ -2,6 +2,7 @@
 
 import type { Schemas } from "../../api";
 import type { Address } from "../../address";
+import { recorded } from "../../contexts";
 import { useGet } from "../../load";
 import { Button } from "../../parts/Button";
 import { CommitLink } from "../../parts/CommitLink";
@@ -33,11 +34,11 @@ export function Compare({ address }: { address: Address }) {
 
 function Compared({ first, second, address }: { first: string; second: string; address: Address }) {
   const difference = useGet("/memory/receipts/{id}/diff/{other}", { params: { path: { id: first, other: second } } });
-  const a = useGet("/memory/receipts/{id}/explain", { params: { path: { id: first } } });
-  const b = useGet("/memory/receipts/{id}/explain", { params: { path: { id: second } } });
+  const a = useGet("/memory/receipts/{id}", { params: { path: { id: first } } });
+  const b = useGet("/memory/receipts/{id}", { params: { path: { id: second } } });
   const chosen = address.get("memory");
   const choose = (id: string) => address.set({ memory: id });
-  const texts = new Map([...(a.data?.candidates ?? []), ...(b.data?.candidates ?? [])].map((each) => [each.id, each.text]));
+  const texts = new Map([a, b].flatMap((side) => side.data?.explanation?.candidates ?? []).map((each) => [each.id, each.text]));
   return (
     <div class="stack">
       <div class="line">
@@ -55,12 +56,7 @@ function Compared({ first, second, address }: { first: string; second: string; a
                 return (
                   <section key={at} class="stack" aria-label={at === 0 ? "First context" : "Second context"}>
                     <Shown of={side}>
-                      {(told) => (
-                        <>
-                          <p class="small soft"><b>{at === 0 ? "First" : "Second"}</b> <Time at={told.at} />, “{seen(told.objective)}”, {told.tokens.toLocaleString()} tokens, after <CommitLink of={told.head} /></p>
-                          <Prompt of={told} chosen={chosen} onChoose={choose} marks={marks} label={at === 0 ? "First prompt" : "Second prompt"} />
-                        </>
-                      )}
+                      {(receipt) => <Side receipt={receipt} name={at === 0 ? "First" : "Second"} chosen={chosen} onChoose={choose} marks={marks} />}
                     </Shown>
                   </section>
                 );
@@ -70,6 +66,24 @@ function Compared({ first, second, address }: { first: string; second: string; a
         )}
       </Shown>
     </div>
+  );
+}
+
+interface SideProps {
+  receipt: Schemas["AnyReceipt"];
+  name: string;
+  chosen: string;
+  onChoose: (id: string) => void;
+  marks: ReadonlyMap<string, string>;
+}
+
+function Side({ receipt, name, ...rest }: SideProps) {
+  const told = recorded(receipt);
+  return (
+    <>
+      <p class="small soft"><b>{name}</b> <Time at={receipt.at} />, “{seen(told.objective)}”, {told.tokens.toLocaleString()} tokens, after <CommitLink of={told.head} /></p>
+      <Prompt of={told} label={`${name} prompt`} {...rest} />
+    </>
   );
 }
 

@@ -1,0 +1,49 @@
+/** A compiled context as screens show it: a preview, or the context of a receipt. */
+
+import { api, ask, type Answer, type Schemas } from "./api";
+
+export interface Context {
+  /** Id of the receipt; null for a preview. */
+  receipt: string | null;
+  /** When it was compiled; null for a preview. */
+  at: string | null;
+  objective: string;
+  purpose: string;
+  scope: string;
+  head: string;
+  budget_tokens: number | null;
+  tokens: number;
+  /** In the order of the text; their tokens sum to those of the context. */
+  sections: readonly { name: string; tokens: number }[];
+  parts: Schemas["Explanation"]["parts"];
+  candidates: Schemas["Explanation"]["candidates"];
+  notes: readonly string[];
+}
+
+/** What the receipt of a context records. */
+interface Recorded {
+  inputs: Pick<Context, "objective" | "purpose" | "scope" | "head" | "budget_tokens">;
+  tokens: number;
+  sections: Context["sections"];
+  explanation: Schemas["Explanation"];
+}
+
+export type Asked = Partial<Schemas["Compile"]> & { objective: string; budget_tokens: number; purpose: string };
+
+/** Compile a context, store nothing, and return it with its explanation. */
+export async function previewed(body: Asked, headers?: Record<string, string>): Promise<Answer<Context>> {
+  const done = await ask(api.POST("/memory/compile", { body: { ...body, preview: true } as never, headers }));
+  if (!done.ok) return done;
+  const { explanation, tokens, sections, notes, head } = done.data;
+  const { objective, purpose, budget_tokens } = body;
+  const scope = headers?.["Keepward-Scope"] ?? "/";
+  const { parts, candidates } = explanation ?? { parts: [], candidates: [] };
+  return { ...done, data: { receipt: null, at: null, objective, purpose, scope, head, budget_tokens, tokens, sections, parts, candidates, notes } };
+}
+
+/** Return the context of a receipt. */
+export function recorded(receipt: Schemas["AnyReceipt"]): Context {
+  const { inputs, tokens, sections, explanation } = receipt as unknown as Recorded;
+  const notes = receipt.reasons.filter((each) => each.gate === "recall").map((each) => each.detail);
+  return { receipt: receipt.id, at: receipt.at, ...inputs, tokens, sections, ...explanation, notes };
+}
