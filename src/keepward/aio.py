@@ -334,7 +334,6 @@ class AsyncMemory:
 
     pending = hop(Memory.pending)
     notices = hop(Memory.notices)
-    queue = hop(Memory.queue)
     background = hop(Memory.background)
     proposal = hop(Memory.proposal)
     approve = hop(Memory.approve)

@@ -46,7 +46,7 @@ RESULTS: dict[str, Callable[[Memory], Any]] = {
     "erase plan": lambda mem: mem.plan_erase("drink"),
     "verification": lambda mem: mem.verify(),
     "check": lambda mem: mem.doctor()[0],
-    "queue": lambda mem: mem.queue(),
+    "pending": lambda mem: mem.pending(),
     "background": lambda mem: mem.background(mem.pending()[0].id),
     "bisection": lambda mem: mem.bisect("Which ferry leaves at 3:15?", contains="3:15"),
     "job": lambda mem: mem.jobs()[0],

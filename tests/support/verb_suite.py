@@ -315,10 +315,10 @@ class VerbSuite(AskingSuite):
         for name in ("mission", "workspace_state", "human"):
             agent.remember(f"about the {name} of ours", tier="core", key=name, evidence=["chat:1"])
         everything = reviewer.pending()
-        window = reviewer.queue(offset=1, limit=1)
-        assert ([each.id for each in window.items], window.total) == ([everything[1].id], len(everything))
+        window = reviewer.pending(offset=1, limit=1)
+        assert ([each.id for each in window], window.total) == ([everything[1].id], len(everything))
         assert (window.counts["tier"], window.oldest_at) == ({"core": len(everything)}, everything[0].created_at)
-        assert reviewer.queue(gate="injection").total == 0
+        assert reviewer.pending(gate="injection").total == 0
 
     def test_what_bears_on_a_decision_is_opened(self, agent: Any, reviewer: Any) -> None:
         said = agent.remember("Ana told us that she sails on Mondays", source="user_message")

@@ -18,7 +18,7 @@ LIMITED: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     "find": ((), {}),
     "find in an order": ((), {"sort": "importance"}),
     "log": ((), {}),
-    "queue": ((), {}),
+    "pending": ((), {}),
     "contradictions": ((), {}),
     "receipts": ((), {}),
     "merge_candidates": ((), {}),

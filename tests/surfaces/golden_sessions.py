@@ -69,7 +69,7 @@ REQUESTS: list[tuple[Any, ...]] = [
     ("held3", "agent", "PUT /memory/keys/workspace_state", {"text": "All is well", "tier": "core", "confidence": 0.9}),
     ("held4", "agent", "PUT /memory/keys/human", {"text": "Ana rows", "tier": "core", "confidence": 0.9}),
     ("queue", "owner", "GET /memory/quarantine?limit=1"),
-    ("queue-next", "owner", "GET /memory/quarantine?limit=1&cursor={queue.cursor}"),
+    ("queue-next", "owner", "GET /memory/quarantine?limit=1&offset={queue.next_offset}"),
     ("proposal", "owner", "GET /memory/quarantine/{held.proposal}"),
     ("no-match", "owner", "POST /memory/quarantine/{held.proposal}/approve"),
     ("bad-match", "owner", "POST /memory/quarantine/{held.proposal}/approve", None, {"If-Match": '"x"'}),
@@ -213,7 +213,7 @@ REQUESTS: list[tuple[Any, ...]] = [
     ("pause", "owner", "POST /memory/jobs/expire/pause"),
     ("resume", "owner", "POST /memory/jobs/expire/pause", {"paused": False}),
     ("held5", "agent", "PUT /memory/keys/mission", {"text": "Shipp it", "tier": "core", "evidence": ["chat:1"]}),
-    ("window", "owner", "GET /memory/queue?limit=1&gate=authority"),
+    ("window", "owner", "GET /memory/quarantine?limit=1&gate=authority"),
     ("background", "owner", "GET /memory/quarantine/{held5.proposal}/background"),
     ("proposal5", "owner", "GET /memory/quarantine/{held5.proposal}"),
     (

@@ -43,7 +43,6 @@ CALLS = {
     "update_identity": ("PUT", "/memory/identity", {"text": "I am Orion", "reason": "x"}),
     "propose": ("POST", "/memory/edit", {"reason": "x", "changes": [{"op": "retire", "id": "{memory}"}]}),
     "pending": ("GET", "/memory/quarantine"),
-    "queue": ("GET", "/memory/queue"),
     "get_proposal": ("GET", "/memory/quarantine/{proposal}"),
     "background": ("GET", "/memory/quarantine/{proposal}/background"),
     "amend": ("POST", "/memory/quarantine/{proposal}/amend", {"text": "x"}),
@@ -152,7 +151,7 @@ def call(world, client, name, match="*"):
 
 
 def state(world):
-    return (world.memory.head, [each.state for each in world.memory.pending(state=None)], len(world.memory.tokens()))
+    return (world.memory.head, [each.state for each in world.memory.pending(state="all")], len(world.memory.tokens()))
 
 
 def test_every_operation_that_is_described_is_tried_here(world):

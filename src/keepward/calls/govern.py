@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         Rollback,
         Verification,
     )
-    from keepward.core.proposal import Background, Decided, Outcome, Queue, Waiting
+    from keepward.core.proposal import Background, Decided, Outcome, Proposals, Waiting
     from keepward.core.query import AsOf, Purpose, Reinforced, Training
     from keepward.core.trust import Issued, Token
     from keepward.verbs.erase import Reason
@@ -43,12 +43,8 @@ class Govern(Calls):
 
     # --- deciding
 
-    def pending(self, *, state: str | None = "pending") -> list[Waiting]:
-        """Return proposals in the review queue, oldest first; ``state`` None for all of them."""
-        return self._send(verbs.review.Pending(state="all" if state is None else state))
-
     @sends("review")
-    def queue(
+    def pending(
         self,
         *,
         state: str = "pending",
@@ -56,11 +52,12 @@ class Govern(Calls):
         gate: str | None = None,
         tier: str | None = None,
         offset: int = 0,
-        limit: int = 50,
-    ) -> Queue:
-        """Return one window of the proposals that this handle may read, oldest first, with how many there are.
+        limit: int | None = 50,
+    ) -> Proposals:
+        """Return the proposals that this handle may read, oldest first, with how many there are.
 
-        ``proposer`` is ``kind:name``; ``offset`` counts from 0; ``state`` may be ``all``.
+        They are the first ``limit`` from ``offset`` on, which counts from 0; ``limit`` None is for all. ``proposer`` is
+        ``kind:name``; ``state`` may be ``all``.
         """
 
     @sends("review")

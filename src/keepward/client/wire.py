@@ -29,10 +29,11 @@ from keepward.calls.draft import Draft as LocalDraft
 from keepward.client.transport import Answer, Transport, answer_of
 from keepward.core.blob import Blob, parse_ref, ref_of
 from keepward.core.change import KEEP, Change, Insert, InsertFields, Revert, operation
-from keepward.core.journal import Verification
+from keepward.core.journal import CommitView, Verification
 from keepward.core.memory import Record
-from keepward.core.proposal import Decided, Outcome
+from keepward.core.proposal import Decided, Outcome, Proposals, Waiting
 from keepward.core.query import MOST_HITS, Memories, Recall, check_limit, check_names
+from keepward.core.value import Data
 from keepward.errors import InvalidInput, KeepwardError, StaleVersion, Tampered
 from keepward.results import from_json, read_json
 from keepward.verbs import Request, arguments, journal, read, review, upkeep, verb_of, write
@@ -140,10 +141,25 @@ def _(request: read.Find, way: Transport) -> Memories:
     return Memories(read_json(list[Record], items), withheld=lost, notes=notes, **counts)
 
 
-@carry_out.register(review.Pending)
-@carry_out.register(journal.Log)
-def _(request: Request[list[Any]], way: Transport) -> list[Any]:
-    return read_json(verb_of(type(request)).result, _pages(request, way)[0])  # type: ignore[no-any-return]
+@carry_out.register
+def _(request: review.Pending, way: Transport) -> Proposals:
+    items, answers = _pages(request, way)
+    facts = from_json(_Window, answers[0])
+    return Proposals(read_json(list[Waiting], items), **msgspec.structs.asdict(facts))
+
+
+class _Window(Data):
+    """What a page of the review queue says beside its proposals."""
+
+    offset: int
+    total: int
+    counts: dict[str, dict[str, int]]
+    oldest_at: datetime | None
+
+
+@carry_out.register
+def _(request: journal.Log, way: Transport) -> list[CommitView]:
+    return read_json(list[CommitView], _pages(request, way)[0])  # type: ignore[no-any-return]
 
 
 def _pages(
@@ -153,7 +169,9 @@ def _pages(
     limit: int | None = getattr(request, "limit", None)
     check_limit(limit)
     asked, size, cursor, onward = arguments_of(request), PAGE, "cursor", "cursor"
-    if isinstance(request, journal.Log):
+    if isinstance(request, review.Pending):
+        cursor, onward = "offset", "next_offset"
+    elif isinstance(request, journal.Log):
         asked, size, cursor, onward = {**asked, "events": True}, _COMMITS, "before", "next_before"
     # The size stays the same: a page begins where the one before ended.
     asked["limit"] = size if limit is None else min(size, limit)

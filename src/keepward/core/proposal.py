@@ -8,8 +8,9 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
 import msgspec
@@ -19,7 +20,7 @@ from keepward.core.journal import Delivery
 from keepward.core.memory import Record
 from keepward.core.serialization import canonical, digest, encode_record
 from keepward.core.trust import Actor
-from keepward.core.value import Value
+from keepward.core.value import Told, Value
 from keepward.errors import KeepwardError, Tampered
 
 ProposalState = Literal["pending", "approved", "rejected", "expired", "stale"]
@@ -223,17 +224,38 @@ class Decided(Value):
         return self.error is None
 
 
-class Queue(Value):
+class Proposals(list[Waiting], Told):
     """One window of the review queue, oldest first."""
 
-    items: tuple[Waiting, ...]
-    #: Place of the first of them among all that pass the filters, from 0; and how many pass.
-    offset: int
-    total: int
-    #: How many there are by ``proposer``, ``gate``, ``tier`` and ``op``, of all that have the state.
-    counts: Mapping[str, Mapping[str, int]]
-    #: When the oldest that passes was proposed.
-    oldest_at: datetime | None
+    __slots__ = ("counts", "offset", "oldest_at", "total")
+
+    def __init__(
+        self,
+        items: Iterable[Waiting] = (),
+        *,
+        offset: int = 0,
+        total: int = 0,
+        counts: Mapping[str, Mapping[str, int]] = MappingProxyType({}),
+        oldest_at: datetime | None = None,
+    ) -> None:
+        super().__init__(items)
+        #: Position of the first of them among all that pass the filters, from 0; and how many pass.
+        self.offset = offset
+        self.total = total
+        #: How many there are by ``proposer``, ``gate``, ``tier`` and ``op``, of all that have the state.
+        self.counts = counts
+        #: When the oldest that passes was proposed.
+        self.oldest_at = oldest_at
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the proposals, and how many there are, as plain JSON values."""
+        return {
+            "proposals": [each.to_dict() for each in self],
+            "offset": self.offset,
+            "total": self.total,
+            "counts": {name: dict(each) for name, each in self.counts.items()},
+            "oldest_at": self.oldest_at.isoformat() if self.oldest_at else None,
+        }
 
 
 class Evidence(Value):

@@ -219,7 +219,6 @@ _MATCH = {"if_match": _header("If-Match", _Tag, "The ETag that was read.")}
 _UNCHANGED = {"if_none_match": _header("If-None-Match", _Tag, "An ETag; 304 where it is still that of the answer.")}
 _SEEN = {"last_event_id": _header("Last-Event-ID", _Number, "As for `after`, which it takes the place of.")}
 _CURSOR = {"cursor": (_query(_Cursor | None, "From the page before."), None)}
-_LIMIT = {"limit": (_query(fields.Most, "Most items on this page."), 50)}
 _EVENTS = {"events": (_query(bool, "Each memory before and after as well."), False)}
 _REF = {"ref": streams.Ref, "data": None, "media_type": None}
 
@@ -365,8 +364,7 @@ ROWS: Mapping[str, Mapping[str, Row]] = {
         "lineage": row(404),
     },
     "review": {
-        "pending": row(answer=answers.pending, model=page(schemas.Reviewed, "Proposals"), beside=_LIMIT | _CURSOR),
-        "queue": row(),
+        "pending": row(answer=answers.pending, model=schemas.Proposals),
         "background": row(404),
         "get_proposal": row(404, answer=answers.get_proposal, model=schemas.Reviewed),
         "approve": row(

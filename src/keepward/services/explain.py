@@ -21,7 +21,7 @@ from keepward.core.value import from_micros
 from keepward.errors import InvalidInput, NotFound, Unauthorised
 from keepward.services.contexts import ContextRequest, compiled, held_in, sources, text_at
 from keepward.services.reranker import reranker_status
-from keepward.services.review import pending
+from keepward.services.review import proposals
 from keepward.services.session import Session, note_handed
 from keepward.services.view import COMPILED
 
@@ -317,7 +317,7 @@ def _considered(session: Session, facts: Mapping[str, Any]) -> Iterator[Consider
     ]
     outside = [(None, item, item["code"], item["detail"]) for item in facts.get("excluded", ())]
     reader = session.reader
-    proposed = {item.id: reader.steps(item.steps) for item in pending(session)} if outside else {}
+    proposed = {item.id: reader.steps(item.steps) for item in proposals(session)} if outside else {}
     listed += outside
     known = reader.versions({item["id"] for _, item, _, _ in listed})
     for section, item, code, why in listed:

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 
 from keepward.core.memory import VERSION_FIELDS, Record
-from keepward.core.proposal import Background, Evidence, Queue, Reached, Shown, Similar, Waiting
+from keepward.core.proposal import Background, Evidence, Proposals, Reached, Shown, Similar, Waiting
 from keepward.core.query import Filter, check_limit
 from keepward.core.serialization import encode_record
 from keepward.core.value import from_micros
@@ -46,7 +46,7 @@ MEANING: Mapping[str, str] = {
 }
 
 
-def queue(
+def pending(
     session: Session,
     *,
     state: str = "pending",
@@ -54,10 +54,12 @@ def queue(
     gate: str | None = None,
     tier: str | None = None,
     offset: int = 0,
-    limit: int = 50,
-) -> Queue:
+    limit: int | None = 50,
+) -> Proposals:
     """Return one window of the proposals that a handle may read, oldest first, and how many there are.
 
+    A proposal past its deadline is ``expired``. ``state`` is that of all of them, or ``all``; ``limit`` None is for
+    all.
     ``counts`` has, of all that have the state, how many there are by proposer, gate, tier and operation.
     """
     check_limit(limit)
@@ -75,8 +77,9 @@ def queue(
         "tier": Counter(tier for each in known for tier in _tiers(each)),
         "op": Counter(op for each in known for op in {step.op for step in each.steps}),
     }
-    return Queue(
-        items=tuple(with_review_state(session, chosen[offset : offset + limit])),
+    end = None if limit is None else offset + limit
+    return Proposals(
+        with_review_state(session, chosen[offset:end]),
         offset=offset,
         total=len(chosen),
         counts={name: dict(sorted(each.items())) for name, each in counts.items()},

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from keepward.core.change import KEEP, Replace, ReplaceFields
 from keepward.core.commit import Receipt
-from keepward.core.proposal import Background, Decided, Outcome, Queue, Waiting
+from keepward.core.proposal import Background, Decided, Outcome, Proposals, Waiting
 from keepward.verbs import Limit, Request, arguments, fields, verb
 
 if TYPE_CHECKING:
@@ -15,12 +15,20 @@ if TYPE_CHECKING:
 EMPTY: Any = {}
 
 
-@verb("pending", "GET /memory/quarantine", right="read", answer="items", tool="pending")
-class Pending(Request[list[Waiting]]):
-    """Return proposals that the caller may read, oldest first: what, why, from where, and the digest to approve."""
+@verb("pending", "GET /memory/quarantine", right="read", tool="pending")
+class Pending(Request[Proposals]):
+    """Return proposals that the caller may read, oldest first: what, why, from where, and the digest to approve.
 
-    function = "services.review:pending"
+    A page begins at `offset`, from 0; `counts` is of all that have the state, whatever else is asked for.
+    """
+
+    function = "services.waiting:pending"
     state: fields.State = "pending"
+    proposer: Annotated[fields.Word, Limit("As `kind:name`.")] | None = None
+    gate: Annotated[fields.Word, Limit("A gate that held it.")] | None = None
+    tier: fields.OneTier | None = None
+    offset: Annotated[int, Limit(minimum=0, maximum=2**31)] = 0
+    limit: fields.Most | None = 50
 
 
 @verb("proposal", "GET /memory/quarantine/{id}", right="read", operation="get_proposal")
@@ -29,22 +37,6 @@ class Proposal(Request[Waiting]):
 
     function = "services.review:proposal"
     proposal_id: fields.NamedId
-
-
-@verb("queue", "GET /memory/queue", right="read")
-class InQueue(Request[Queue]):
-    """Return one window of the proposals that the caller may read, oldest first, with how many there are.
-
-    It begins at `offset`, from 0; `counts` is of all that have the state, whatever else is asked for.
-    """
-
-    function = "services.waiting:queue"
-    state: fields.State = "pending"
-    proposer: Annotated[fields.Word, Limit("As `kind:name`.")] | None = None
-    gate: Annotated[fields.Word, Limit("A gate that held it.")] | None = None
-    tier: fields.OneTier | None = None
-    offset: Annotated[int, Limit(minimum=0, maximum=2**31)] = 0
-    limit: fields.Most = 50
 
 
 @verb("background", "GET /memory/quarantine/{id}/background", right="approve")

@@ -557,7 +557,6 @@ CALLS: dict[str, Callable[[Client], Any]] = {
     "forget_many": lambda client: client.forget_many(["a"], reason="c"),
     "remember_many": lambda client: client.remember_many(["a"]),
     "pending": lambda client: client.pending(),
-    "queue": lambda client: client.queue(),
     "proposal": lambda client: client.proposal("a"),
     "background": lambda client: client.background("a"),
     "amend": lambda client: client.amend("a", "b"),
