@@ -334,7 +334,6 @@ class AsyncMemory:
 
     pending = hop(Memory.pending)
     notices = hop(Memory.notices)
-    background = hop(Memory.background)
     proposal = hop(Memory.proposal)
     approve = hop(Memory.approve)
     amend = hop(Memory.amend)

@@ -47,7 +47,7 @@ RESULTS: dict[str, Callable[[Memory], Any]] = {
     "verification": lambda mem: mem.verify(),
     "check": lambda mem: mem.doctor()[0],
     "pending": lambda mem: mem.pending(),
-    "background": lambda mem: mem.background(mem.pending()[0].id),
+    "review context": lambda mem: mem.proposal(mem.pending()[0].id).review_context,
     "bisection": lambda mem: mem.bisect("Which ferry leaves at 3:15?", contains="3:15"),
     "job": lambda mem: mem.jobs()[0],
     "run": lambda mem: mem.run_job("expire", force=True),

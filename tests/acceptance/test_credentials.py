@@ -278,7 +278,6 @@ def test_an_owner_does_not_take_another_owners_name(owner: Memory) -> None:
 OWNERS: dict[str, Callable[[Memory, dict[str, str]], object]] = {
     "approve": lambda mem, ids: mem.approve(ids["held"]),
     "amend": lambda mem, ids: mem.amend(ids["held"], "mine"),
-    "background": lambda mem, ids: mem.background(ids["held"]),
     "approve_many": lambda mem, ids: _raised(mem.approve_many([ids["held"]])),
     "reject": lambda mem, ids: mem.reject(ids["held"], reason="mine"),
     "reject_many": lambda mem, ids: _raised(mem.reject_many([ids["held"]], reason="mine")),

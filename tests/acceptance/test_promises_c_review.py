@@ -260,18 +260,22 @@ def test_an_amendment_that_changes_nothing_is_none(reviewer: Memory, waiting: An
 
 
 def test_a_reviewer_is_told_which_contexts_the_old_text_reached(mem: Memory, reviewer: Memory, waiting: Any) -> None:
-    assert reviewer.background(waiting.id).reached.contexts == 0
+    assert reviewer.proposal(waiting.id).review_context.reached.contexts == 0
     compiled = [mem.context("where to sail") for _ in "ab"]
-    reached = reviewer.background(waiting.id).reached
+    reached = reviewer.proposal(waiting.id).review_context.reached
     assert (reached.contexts, reached.last.receipt) == (2, compiled[1].receipt.id)
+    assert mem.proposal(waiting.id).review_context is None
 
 
 def test_what_is_similar_and_sensitive_is_not_shown_to_who_may_not_read_it(owner: Memory, mem: Memory) -> None:
     owner.remember("The captain takes pills for his heart", tier="archival", sensitivity="sensitive")
     item = held(mem.remember("The captain takes pills", tier="core", key="mission"))
-    seen = {each.memory.text for each in owner.background(item.id).similar}
+    seen = {each.memory.text for each in owner.proposal(item.id).review_context.similar}
     plain = owner.holding(owner.create_token("rita", rights="reviewer").secret)
-    assert ("The captain takes pills for his heart" in seen, plain.background(item.id).similar) == (True, ())
+    assert ("The captain takes pills for his heart" in seen, plain.proposal(item.id).review_context.similar) == (
+        True,
+        (),
+    )
 
 
 def test_a_window_of_the_queue_follows_every_decision(mem: Memory, owner: Memory) -> None:

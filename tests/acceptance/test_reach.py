@@ -101,7 +101,6 @@ RIGHTS: dict[str, Callable[[Memory, Stage], Any]] = {
     "adopt": lambda mem, at: mem.adopt("0" * 64),
     "amend": lambda mem, at: mem.amend(at.id, "It is mine"),
     "approve": lambda mem, at: mem.approve(at.id),
-    "background": lambda mem, at: mem.background(at.id),
     "backup": lambda mem, at: mem.backup("copy.db"),
     "contain": lambda mem, at: mem.contain(memory=at.id),
     "create_token": lambda mem, at: mem.create_token("x"),

@@ -111,7 +111,6 @@ SILENT: dict[str, Callable[[Memory, Stage], Any]] = {
 }
 #: What takes a reviewer, who may not read what is sensitive either.
 REVIEWER: dict[str, Callable[[Memory, Stage], Any]] = {
-    "background": lambda mem, at: mem.background(at.proposal),
     "contain": lambda mem, at: mem.contain(commit=at.commit),
     "impact": lambda mem, at: mem.impact(commit=at.commit),
     "preview": lambda mem, at: mem.preview("Which doctor does Ana see?"),

@@ -324,7 +324,7 @@ class VerbSuite(AskingSuite):
         said = agent.remember("Ana told us that she sails on Mondays", source="user_message")
         agent.remember("Ana sails on Mondays to Bergen", tier="archival")
         held = agent.remember("Ana sails on Mondays", tier="core", key="mission", evidence=[said.id, "chat:9"])
-        found = reviewer.background(held.item.id)
+        found = reviewer.proposal(held.item.id).review_context
         assert [(each.reference, each.memory is not None) for each in found.evidence] == sorted(
             [(said.id, True), ("chat:9", False)]
         )

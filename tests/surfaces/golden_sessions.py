@@ -214,7 +214,6 @@ REQUESTS: list[tuple[Any, ...]] = [
     ("resume", "owner", "POST /memory/jobs/expire/pause", {"paused": False}),
     ("held5", "agent", "PUT /memory/keys/mission", {"text": "Shipp it", "tier": "core", "evidence": ["chat:1"]}),
     ("window", "owner", "GET /memory/quarantine?limit=1&gate=authority"),
-    ("background", "owner", "GET /memory/quarantine/{held5.proposal}/background"),
     ("proposal5", "owner", "GET /memory/quarantine/{held5.proposal}"),
     (
         "amend",

@@ -44,7 +44,6 @@ CALLS = {
     "propose": ("POST", "/memory/edit", {"reason": "x", "changes": [{"op": "retire", "id": "{memory}"}]}),
     "pending": ("GET", "/memory/quarantine"),
     "get_proposal": ("GET", "/memory/quarantine/{proposal}"),
-    "background": ("GET", "/memory/quarantine/{proposal}/background"),
     "amend": ("POST", "/memory/quarantine/{proposal}/amend", {"text": "x"}),
     "approve": ("POST", "/memory/quarantine/{proposal}/approve"),
     "reject": ("POST", "/memory/quarantine/{proposal}/reject", {"reason": "x"}),

@@ -43,7 +43,7 @@ NAMED = {
 OTHER = {
     "/memory/blobs/{ref}", "/memory/blobs/{ref}/about",
     "/memory/certificates/{name}", "/memory/quarantine/{id}",
-    "/memory/quarantine/{id}/approve", "/memory/quarantine/{id}/amend", "/memory/quarantine/{id}/background",
+    "/memory/quarantine/{id}/approve", "/memory/quarantine/{id}/amend",
     "/memory/quarantine/{id}/reject", "/memory/quarantine/{id}/reopen", "/memory/tokens/{id}",
     "/memory/jobs/{name}/run", "/memory/jobs/{name}/pause", "/memory/keys/{key}",
 }  # fmt: skip

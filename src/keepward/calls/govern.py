@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         Rollback,
         Verification,
     )
-    from keepward.core.proposal import Background, Decided, Outcome, Proposals, Waiting
+    from keepward.core.proposal import Decided, Outcome, Proposals, Waiting
     from keepward.core.query import AsOf, Purpose, Reinforced, Training
     from keepward.core.trust import Issued, Token
     from keepward.verbs.erase import Reason
@@ -61,15 +61,12 @@ class Govern(Calls):
         """
 
     @sends("review")
-    def background(self, proposal_id: str) -> Background:
-        """Return what bears on a decision: what each gate looks for, evidence opened, what is similar, whom it reached.
-
-        Takes a reviewer or the owner.
-        """
-
-    @sends("review")
     def proposal(self, proposal_id: str) -> Waiting:
-        """Return a proposal, whatever became of it, by its id or the first letters of it."""
+        """Return a proposal, whatever became of it, by its id or the first letters of it.
+
+        For a reviewer or the owner ``review_context`` has what bears on the decision: what each gate looks for, the
+        evidence, similar memories, and how many contexts held what it would change.
+        """
 
     @sends("review")
     def notices(self) -> list[Waiting]:

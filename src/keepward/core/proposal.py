@@ -28,6 +28,43 @@ ProposalState = Literal["pending", "approved", "rejected", "expired", "stale"]
 AGAINST: Mapping[str, str] = {"rejected": "rejected", "expired": "not decided in time", "stale": "set aside"}
 
 
+class Evidence(Value):
+    """One reference that a proposal rests on."""
+
+    reference: str
+    #: What the store itself recorded under that name; None where it knows only the name.
+    memory: Record | None
+
+
+class Similar(Value):
+    """A memory that is like what a proposal would store."""
+
+    memory: Record
+    #: As recall scores it, 0..1.
+    score: float
+    why: tuple[str, ...]
+
+
+class Reached(Value):
+    """Which compiled contexts held what a proposal would change."""
+
+    contexts: int
+    #: The newest one whose receipt says so; None where none does.
+    last: Delivery | None
+
+
+class ReviewContext(Value):
+    """What bears on the decision about a proposal."""
+
+    #: What each gate that held it looks for, in one sentence.
+    meaning: Mapping[str, str]
+    evidence: tuple[Evidence, ...]
+    #: Memories like the text that it would store, most alike first.
+    similar: tuple[Similar, ...]
+    #: Of what it would change, how far that went; None where all of it is new.
+    reached: Reached | None
+
+
 class Waiting(Value):
     """A proposal in the review queue, already redacted."""
 
@@ -55,6 +92,8 @@ class Waiting(Value):
     #: Whether a memory that it builds on has changed since; and what these memories say now. Not kept either.
     stale: bool = False
     current: tuple[Record, ...] = ()
+    #: What bears on the decision: only where one proposal is read, by a reviewer or the owner. Not kept either.
+    review_context: ReviewContext | None = None
 
 
 def digest_of(steps: tuple[Step, ...], base: dict[str, int]) -> str:
@@ -190,7 +229,7 @@ PROPOSAL_SCHEMA = 1
 def waiting_to_dict(item: Waiting) -> dict[str, Any]:
     """Return a proposal as JSON values; what its proposer could do beside the rights, and who reads it, is not kept."""
     fields: dict[str, Any] = msgspec.to_builtins(item)
-    del fields["proposer"]["can"], fields["may_approve"], fields["stale"], fields["current"]
+    del fields["proposer"]["can"], fields["may_approve"], fields["stale"], fields["current"], fields["review_context"]
     return {"v": PROPOSAL_SCHEMA, **fields}
 
 
@@ -256,44 +295,6 @@ class Proposals(list[Waiting], Told):
             "counts": {name: dict(each) for name, each in self.counts.items()},
             "oldest_at": self.oldest_at.isoformat() if self.oldest_at else None,
         }
-
-
-class Evidence(Value):
-    """One reference that a proposal rests on."""
-
-    reference: str
-    #: What the store itself recorded under that name; None where it knows only the name.
-    memory: Record | None
-
-
-class Similar(Value):
-    """A memory that is like what a proposal would store."""
-
-    memory: Record
-    #: As recall scores it, 0..1.
-    score: float
-    why: tuple[str, ...]
-
-
-class Reached(Value):
-    """Which compiled contexts held what a proposal would change."""
-
-    contexts: int
-    #: The newest one whose receipt says so; None where none does.
-    last: Delivery | None
-
-
-class Background(Value):
-    """What bears on the decision about a proposal."""
-
-    id: str
-    #: What each gate that held it looks for, in one sentence.
-    meaning: Mapping[str, str]
-    evidence: tuple[Evidence, ...]
-    #: Memories like the text that it would store, most alike first.
-    similar: tuple[Similar, ...]
-    #: Of what it would change, how far that went; None where all of it is new.
-    reached: Reached | None
 
 
 class Shown(Value):

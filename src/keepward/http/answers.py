@@ -55,6 +55,7 @@ from keepward.http.reading import (
 )
 from keepward.memory import Memory, session_of
 from keepward.results import to_json
+from keepward.services import review
 from keepward.verbs import Request as Asked
 from keepward.verbs import Verb, verb
 from keepward.verbs.write import change_of
@@ -335,7 +336,7 @@ def approve(call: Call) -> Response:
     """Approve what the caller saw, as it is or amended; who may not decide is told so first."""
     if not call.memory.actor.may_decide:
         return write_response(call.run())
-    item = call.memory.proposal(call.given["id"])
+    item = review.proposal(session_of(call.memory), call.given["id"])
     where = "GET /memory/quarantine/{id}; it is the digest of the proposal in quotes"
     require_match(call.http, etag_of_text(item.digest), where=where, any_version=False)
     if call.given.get("digest") not in {None, item.digest}:

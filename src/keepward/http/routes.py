@@ -365,7 +365,6 @@ ROWS: Mapping[str, Mapping[str, Row]] = {
     },
     "review": {
         "pending": row(answer=answers.pending, model=schemas.Proposals),
-        "background": row(404),
         "get_proposal": row(404, answer=answers.get_proposal, model=schemas.Reviewed),
         "approve": row(
             404, 409, 412, 428, answer=answers.approve, beside=_MATCH, kinds={"id": fields.Name, "digest": None}

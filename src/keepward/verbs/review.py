@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from keepward.core.change import KEEP, Replace, ReplaceFields
 from keepward.core.commit import Receipt
-from keepward.core.proposal import Background, Decided, Outcome, Proposals, Waiting
+from keepward.core.proposal import Decided, Outcome, Proposals, Waiting
 from keepward.verbs import Limit, Request, arguments, fields, verb
 
 if TYPE_CHECKING:
@@ -33,20 +33,13 @@ class Pending(Request[Proposals]):
 
 @verb("proposal", "GET /memory/quarantine/{id}", right="read", operation="get_proposal")
 class Proposal(Request[Waiting]):
-    """Return a proposal, whatever became of it; its ETag is the digest that an approval is bound to."""
+    """Return a proposal, whatever became of it; its ETag is the digest that an approval is bound to.
 
-    function = "services.review:proposal"
-    proposal_id: fields.NamedId
-
-
-@verb("background", "GET /memory/quarantine/{id}/background", right="approve")
-class GetBackground(Request[Background]):
-    """Return what bears on a decision: what each gate looks for, evidence opened, what is similar, whom it reached.
-
-    It spans every scope, and takes a reviewer or the owner.
+    For reviewers and owners `review_context` has what bears on the decision: what each gate looks for, the evidence,
+    similar memories, and how many contexts held what it would change.
     """
 
-    function = "services.waiting:background"
+    function = "services.waiting:proposal"
     proposal_id: fields.NamedId
 
 

@@ -558,7 +558,6 @@ CALLS: dict[str, Callable[[Client], Any]] = {
     "remember_many": lambda client: client.remember_many(["a"]),
     "pending": lambda client: client.pending(),
     "proposal": lambda client: client.proposal("a"),
-    "background": lambda client: client.background("a"),
     "amend": lambda client: client.amend("a", "b"),
     "notices": lambda client: client.notices(),
     "approve": lambda client: client.approve("a"),
