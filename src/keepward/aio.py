@@ -383,7 +383,6 @@ class AsyncMemory:
     owner_token = hop(Memory.owner_token)
     plan_erase = hop(Memory.plan_erase)
     erase = hop(Memory.erase)
-    certificates = hop(Memory.certificates)
     certificate = hop(Memory.certificate)
     lift_erasure = hop(Memory.lift_erasure)
     backup = hop(Memory.backup)

@@ -290,9 +290,10 @@ class VerbSuite(AskingSuite):
     def test_erasures_are_listed_with_what_proves_them(self, owner: Any) -> None:
         record = owner.remember("the pier is seven planks wide", tier="archival").record
         done = owner.erase(owner.plan_erase(record.id, reason="consent").digest, record.id, reason="consent")
-        listed = owner.certificates()[0]
-        assert (listed.commit, listed.memories, listed.reason) == (done.commit.id, (record.id,), "consent")
-        assert owner.certificate(listed.commit)["memories"] == [record.id]
+        (listed,) = owner.log(kind="erase")
+        names = [step.after.id for step in listed.steps]
+        assert (listed.commit.id, names, listed.details.reason) == (done.commit.id, [record.id], "consent")
+        assert owner.certificate(listed.commit.id)["memories"] == [record.id]
 
     def test_a_check_tells_how_far_it_has_come(self, owner: Any) -> None:
         told: list[tuple[int, int]] = []

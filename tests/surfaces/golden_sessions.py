@@ -200,7 +200,7 @@ REQUESTS: list[tuple[Any, ...]] = [
     ("erase-plan", "owner", "POST /memory/erase/plan", {"ids": ["{saved.id}"]}),
     ("erase-clash", "owner", "POST /memory/erase", {"ids": ["{saved.id}"], "digest": "0" * 64}),
     ("erase", "owner", "POST /memory/erase", {"ids": ["{saved.id}"], "digest": "{erase-plan.digest}"}),
-    ("certificates", "owner", "GET /memory/certificates"),
+    ("erasures", "owner", "GET /memory/commits?kind=erase"),
     ("certificate", "owner", "GET /memory/certificates/{saved.id}"),
     ("lift", "owner", "POST /memory/erase/lift", {"name": "{saved.id}"}),
     ("adopt-plan", "owner", "POST /memory/adopt/plan"),

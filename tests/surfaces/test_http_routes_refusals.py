@@ -76,7 +76,6 @@ CALLS = {
     "plan_erase": ("POST", "/memory/erase/plan", {"ids": ["{memory}"]}),
     "erase": ("POST", "/memory/erase", {"ids": ["{memory}"], "digest": DIGEST}),
     "lift_erasure": ("POST", "/memory/erase/lift", {"name": "{memory}"}),
-    "certificates": ("GET", "/memory/certificates"),
     "certificate": ("GET", "/memory/certificates/{memory}"),
     "plan_adopt": ("POST", "/memory/adopt/plan"),
     "adopt": ("POST", "/memory/adopt", {"digest": DIGEST}),

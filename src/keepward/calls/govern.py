@@ -26,7 +26,6 @@ if TYPE_CHECKING:
         Difference,
         Erased,
         ErasePlan,
-        Erasure,
         Impact,
         Lifted,
         Rollback,
@@ -302,12 +301,11 @@ class Govern(Calls):
         """
 
     @sends("erase")
-    def certificates(self) -> list[Erasure]:
-        """Return what was erased in this tenant, newest first: each has a certificate by its commit."""
-
-    @sends("erase")
     def certificate(self, name: str) -> dict[str, Any]:
-        """Return the certificate of an erasure, by the id of an erased memory or of the erasing commit."""
+        """Return the certificate of an erasure, by the id of an erased memory or of the erasing commit.
+
+        ``log(kind="erase")`` lists the erasures.
+        """
 
     @sends("erase")
     def plan_adopt(self) -> Adoption:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any, Literal
 
 from keepward.core.commit import Commit, CommitDetails, Place, Reason, Receipt, Step
@@ -96,21 +95,6 @@ class Check(Value):
     remedy: str = ""
     #: Well as far as a store can tell, and worth a look by a person; it makes no health check fail.
     warning: bool = False
-
-
-class Erasure(Value):
-    """One erasure that was carried out, as a list of them shows it."""
-
-    #: Id of the erasing commit, by which the certificate is asked for; and its number.
-    commit: str
-    seq: int
-    at: datetime
-    #: ``kind:name`` of who erased.
-    actor: str
-    #: The code that was given as the reason.
-    reason: str
-    #: Ids of the memories that were erased, in order.
-    memories: tuple[str, ...]
 
 
 class Selection(Data):

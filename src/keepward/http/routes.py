@@ -35,7 +35,7 @@ from starlette.types import Scope
 from keepward import verbs
 from keepward.core.copies import ExportPlan, RestoredExport
 from keepward.core.job import Alike, JobState, Run
-from keepward.core.journal import Check, Difference, Erasure
+from keepward.core.journal import Check, Difference
 from keepward.core.proposal import Outcome
 from keepward.errors import KeepwardError
 from keepward.http import answers, schemas, slots, streams, tending
@@ -308,7 +308,6 @@ ROWS: Mapping[str, Mapping[str, Row]] = {
         "plan_erase": row(404, 409),
         "erase": row(404, 409, answer=answers.erase, model=schemas.Destroyed),
         "lift_erasure": row(404, 409),
-        "certificates": row(model=page(Erasure, "Certificates")),
         "certificate": row(404, model=schemas.Certificate),
         "plan_adopt": row(),
         "adopt": row(409),

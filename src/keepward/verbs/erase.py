@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from keepward.core.copies import Adoption
-from keepward.core.journal import Erased, Erasure, Lifted, Selection
+from keepward.core.journal import Erased, Lifted, Selection
 from keepward.core.journal import ErasePlan as Planned
 from keepward.verbs import NONE, Limit, Request, fields, verb
 
@@ -64,17 +64,12 @@ class LiftErasure(Request[Lifted]):
     name: fields.Id
 
 
-@verb("certificates", "GET /memory/certificates", right="erase", answer="items")
-class Certificates(Request[list[Erasure]]):
-    """Return what was erased in this tenant, newest first; `GET /memory/certificates/{name}` proves each."""
-
-    function = "services.traces:certificates"
-    owner = "erasing"
-
-
 @verb("certificate", "GET /memory/certificates/{name}", right="erase")
 class Certificate(Request[dict[str, Any]]):
-    """Return the certificate of an erasure, by the id of an erased memory or of the erasing commit."""
+    """Return the certificate of an erasure, by the id of an erased memory or of the erasing commit.
+
+    `GET /memory/commits?kind=erase` lists the erasures.
+    """
 
     function = "services.traces:certificate_of"
     owner = "erasing"

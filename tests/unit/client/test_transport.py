@@ -593,7 +593,6 @@ CALLS: dict[str, Callable[[Client], Any]] = {
     "run_job": lambda client: client.run_job("a"),
     "run_due": lambda client: client.run_due(),
     "pause_job": lambda client: client.pause_job("a"),
-    "certificates": lambda client: client.certificates(),
     "merge_candidates": lambda client: client.merge_candidates(),
     "put_blob": lambda client: client.put_blob(b"a"),
     "blob": lambda client: client.blob("sha256:" + "0" * 64),
