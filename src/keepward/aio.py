@@ -392,7 +392,6 @@ class AsyncMemory:
     jobs = hop(Memory.jobs)
     run_job = hop(Memory.run_job)
     pause_job = hop(Memory.pause_job)
-    run_due = hop(Memory.run_due)
     merge_candidates = hop(Memory.merge_candidates)
     put_blob = hop(Memory.put_blob)
     blob = hop(Memory.blob)

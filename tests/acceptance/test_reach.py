@@ -122,7 +122,6 @@ RIGHTS: dict[str, Callable[[Memory, Stage], Any]] = {
     "reopen": lambda mem, at: mem.reopen(at.id, reason="x"),
     "restore_journal": lambda mem, at: mem.restore_journal(iter(())),
     "revoke_token": lambda mem, at: mem.revoke_token(at.id),
-    "run_due": lambda mem, at: mem.run_due(),
     "run_job": lambda mem, at: mem.run_job("compact_working"),
     "tenants": lambda mem, at: mem.tenants(),
     "tokens": lambda mem, at: mem.tokens(),

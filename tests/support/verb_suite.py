@@ -40,7 +40,7 @@ OWNERS: dict[str, Callable[[Any], Any]] = {
     "adopt": lambda memory: memory.adopt("0" * 64),
     "tenants": lambda memory: memory.tenants(),
     "run_job": lambda memory: memory.run_job("expire"),
-    "run_due": lambda memory: memory.run_due(),
+    "run_job of all": lambda memory: memory.run_job(),
 }
 
 

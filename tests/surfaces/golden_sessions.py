@@ -191,7 +191,7 @@ REQUESTS: list[tuple[Any, ...]] = [
     ("tenants", "owner", "GET /memory/tenants"),
     ("jobs", "owner", "GET /memory/jobs"),
     ("job", "owner", "POST /memory/jobs/expire/run", {"force": True}),
-    ("jobs-due", "owner", "POST /memory/jobs/run-due"),
+    ("jobs-due", "owner", "POST /memory/jobs/due/run"),
     ("job-none", "owner", "POST /memory/jobs/dance/run"),
     ("export", "owner", "GET /memory/export"),
     ("restore-plan", "other", "POST /memory/restore-export/plan", "{export}"),

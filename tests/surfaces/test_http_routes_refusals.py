@@ -91,7 +91,6 @@ CALLS = {
     "doctor": ("GET", "/memory/doctor"),
     "tenants": ("GET", "/memory/tenants"),
     "jobs": ("GET", "/memory/jobs"),
-    "run_due": ("POST", "/memory/jobs/run-due"),
     "run_job": ("POST", "/memory/jobs/expire/run"),
     "pause_job": ("POST", "/memory/jobs/expire/pause"),
     "merge_candidates": ("GET", "/memory/candidates"),

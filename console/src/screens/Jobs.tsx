@@ -34,7 +34,7 @@ export function Jobs() {
   };
   const runDue = async () => {
     setBusy("*");
-    const done = await ask(api.POST("/memory/jobs/run-due", {}));
+    const done = await ask(api.POST("/memory/jobs/{name}/run", { params: { path: { name: "due" } } }));
     setBusy("");
     if (!done.ok) return say(done.problem.detail, { tone: "bad" });
     note(done.data.items);
@@ -45,8 +45,8 @@ export function Jobs() {
     const done = await ask(api.POST("/memory/jobs/{name}/run", { params: { path: { name } }, body: { force: true } }));
     setBusy("");
     if (!done.ok) return say(done.problem.detail, { tone: "bad" });
-    note([done.data]);
-    say(`${name}: ${done.data.why}`, { tone: done.data.outcome === "failed" ? "bad" : "good" });
+    note(done.data.items);
+    for (const each of done.data.items) say(`${name}: ${each.why}`, { tone: each.outcome === "failed" ? "bad" : "good" });
   };
   const pause = async (job: Job) => {
     setBusy(job.name);

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from keepward import verbs
 from keepward.calls import Calls, sends
 from keepward.core.change import KEEP, ContentTypeName, KindName, ReplaceFields, TierName
+from keepward.core.job import DUE
 from keepward.core.value import Duration
 from keepward.verbs.arguments import texts
 
@@ -338,16 +339,22 @@ class Govern(Calls):
     def jobs(self) -> list[JobState]:
         """Return every job with its schedule and its last run, in the order in which they run."""
 
-    @sends("upkeep")
-    def run_job(self, name: str, *, force: bool = False) -> Run:
-        """Run a job where it is due, for the owner alone; ``force`` runs it although it is not.
+    @overload
+    def run_job(self) -> list[Run]: ...
+    @overload
+    def run_job(self, name: str, *, force: bool = False) -> Run: ...
+    def run_job(self, name: str | None = None, *, force: bool = False) -> Run | list[Run]:
+        """Run a job if it is due, for the owner alone; ``force`` runs it although it is not.
 
+        Without a name every job that is due runs, one after the other, and a list says what became of each.
         Whatever becomes of it is a value with a receipt: ``run``, ``failed`` or ``skipped``.
 
         Raises:
             NotFound: there is no such job.
             Unauthorised: this handle is not an owner's.
         """
+        runs = self._send(verbs.upkeep.RunJob(name=DUE if name is None else name, force=force))
+        return runs if name is None else runs[0]
 
     @sends("upkeep")
     def pause_job(self, name: str, *, paused: bool = True) -> JobState:
@@ -358,10 +365,6 @@ class Govern(Calls):
         Raises:
             NotFound: there is no such job.
         """
-
-    @sends("upkeep")
-    def run_due(self) -> list[Run]:
-        """Run every job that is due by the store's clock, one after the other, for the owner alone."""
 
     @sends("upkeep")
     def merge_candidates(self, *, floor: float = 0.8, limit: int = 50) -> list[Alike]:

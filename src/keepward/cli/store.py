@@ -253,7 +253,7 @@ def jobs(call: Call, action: str | None, name: str | None, due: bool, force: boo
     if due and force:
         raise InvalidInput("--force goes with the NAME of a job")
     memory = call.memory("decide")
-    runs = memory.run_due() if name is None else [memory.run_job(name, force=force)]
+    runs = memory.run_job() if name is None else [memory.run_job(name, force=force)]
     well = all(each.outcome != "failed" and not each.counts.get("faults") for each in runs)
     data = {"runs": [data_of(each) for each in runs], "count": len(runs), "ok": well}
     return Answer(data, _show_runs, 0 if well else 1)

@@ -35,6 +35,8 @@ SCHEDULES = {
     "integrity_audit": "04:00",
     "embed": "05:30",
 }
+#: Stands for the name of a job where all that are due are meant.
+DUE = "due"
 #: A failed run is tried again after this, where the schedule says later.
 RETRY = timedelta(hours=1)
 #: How long a lease holds unless it is renewed.

@@ -71,7 +71,7 @@ register_url_convertor("named", _Named())
 ERASE = "/memory/erase"
 _COSTLY = (
     "bisect impact plan_contain contain contradictions merge_candidates verify watch_verify drill doctor replay "
-    "explain export rebuild reindex learn_importance train_reranker run_due run_job plan_erase"
+    "explain export rebuild reindex learn_importance train_reranker run_job plan_erase"
 )
 #: What a call counts as, by operation; any other is a call.
 WORK: Mapping[str, slots.Work] = {
@@ -393,8 +393,7 @@ ROWS: Mapping[str, Mapping[str, Row]] = {
         "doctor": row(answer=answers.doctor, model=page(Check, "Checks", ok=bool)),
         "tenants": row(model=page(str, "Tenants")),
         "jobs": row(model=page(JobState, "Jobs")),
-        "run_due": row(409, model=page(Run, "Runs")),
-        "run_job": row(404, 409),
+        "run_job": row(404, 409, model=page(Run, "Runs")),
         "pause_job": row(404),
         "merge_candidates": row(model=page(Alike, "Candidates")),
     },

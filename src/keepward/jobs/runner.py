@@ -21,7 +21,7 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from keepward.core.commit import Reason
-from keepward.core.job import LEASE, SCHEDULES, Alike, JobRow, JobState, Run, RunOutcome, due_at, parse_schedule
+from keepward.core.job import DUE, LEASE, SCHEDULES, Alike, JobRow, JobState, Run, RunOutcome, due_at, parse_schedule
 from keepward.core.journal import Contradiction, Contradictions
 from keepward.core.memory import Kind, Record, Status
 from keepward.core.proposal import Committed, Duplicate, Outcome, Quarantined, Refused, Waiting
@@ -98,9 +98,14 @@ def _named(name: str) -> Job:
     return job
 
 
-def run_due(session: Session) -> list[Run]:
-    """Run what is due, one after the other; return what became of each."""
-    return [run_job(session, state.name) for state in states(session) if state.due]
+def run_jobs(session: Session, name: str, *, force: bool = False) -> list[Run]:
+    """Run one job, or every job that is due for the name ``DUE``, one after the other; return what became of each.
+
+    Raises:
+        NotFound: there is no such job.
+    """
+    names = [state.name for state in states(session) if state.due] if name == DUE else [name]
+    return [run_job(session, each, force=force) for each in names]
 
 
 class Halted(BaseException):

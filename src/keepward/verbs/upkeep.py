@@ -64,11 +64,14 @@ class Jobs(Request[list[JobState]]):
         return states(session)
 
 
-@verb("run_job", "POST /memory/jobs/{name}/run", right="owner")
-class RunJob(Request[Run]):
-    """Run a job where it is due, for the owner alone; what becomes of it is an answer with a receipt."""
+@verb("run_job", "POST /memory/jobs/{name}/run", right="owner", answer="items")
+class RunJob(Request[list[Run]]):
+    """Run a job if it is due, for the owner alone; what becomes of it is an answer with a receipt.
 
-    function = "jobs.runner:run_job"
+    The name `due` runs every job that is due.
+    """
+
+    function = "jobs.runner:run_jobs"
     owner = "running a job"
     name: JobName
     force: Annotated[bool, Limit("Run it even when it is not due.")] = False
@@ -82,14 +85,6 @@ class PauseJob(Request[JobState]):
     owner = "pausing a job"
     name: JobName
     paused: Annotated[bool, Limit("False lets it run again.")] = True
-
-
-@verb("run_due", "POST /memory/jobs/run-due", right="owner", answer="items")
-class RunDue(Request[list[Run]]):
-    """Run every job that is due by the store's clock, for the owner alone."""
-
-    function = "jobs.runner:run_due"
-    owner = "running jobs"
 
 
 @verb("merge_candidates", "GET /memory/candidates", right="read", answer="items")

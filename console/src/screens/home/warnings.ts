@@ -102,6 +102,7 @@ export async function verify(): Promise<Answer<Schemas["Verification"]>> {
 
 async function runJob(name: string): Promise<Answer<unknown>> {
   const done = await ask(api.POST("/memory/jobs/{name}/run", { params: { path: { name } }, body: { force: true } }));
-  if (!done.ok || done.data.outcome !== "failed") return done;
-  return { ok: false, problem: { status: done.status, code: "failed", title: `The job ${name} failed`, detail: done.data.why } };
+  if (!done.ok) return done;
+  const failed = done.data.items.find((each) => each.outcome === "failed");
+  return failed ? { ok: false, problem: { status: done.status, code: "failed", title: `The job ${name} failed`, detail: failed.why } } : done;
 }
