@@ -391,7 +391,6 @@ class AsyncMemory:
     adopt = hop(Memory.adopt)
     jobs = hop(Memory.jobs)
     run_job = hop(Memory.run_job)
-    pause_job = hop(Memory.pause_job)
     merge_candidates = hop(Memory.merge_candidates)
     put_blob = hop(Memory.put_blob)
     blob = hop(Memory.blob)

@@ -282,7 +282,6 @@ OWNERS: dict[str, Callable[[Memory, dict[str, str]], object]] = {
     "reject": lambda mem, ids: mem.reject(ids["held"], reason="mine"),
     "reject_many": lambda mem, ids: _raised(mem.reject_many([ids["held"]], reason="mine")),
     "rollback": lambda mem, ids: mem.rollback(ids["commit"]),
-    "pause job": lambda mem, ids: mem.pause_job("expire"),
     "rebuild": lambda mem, ids: mem.rebuild(),
     "reindex": lambda mem, ids: mem.reindex(),
     "journal": lambda mem, ids: list(mem.journal()),

@@ -111,7 +111,6 @@ RIGHTS: dict[str, Callable[[Memory, Stage], Any]] = {
     "lift_erasure": lambda mem, at: mem.lift_erasure(at.id),
     "move_store": lambda mem, at: mem.move_store("moved.db"),
     "owner_token": lambda mem, at: mem.owner_token(),
-    "pause_job": lambda mem, at: mem.pause_job("expire"),
     "plan_adopt": lambda mem, at: mem.plan_adopt(),
     "plan_erase": lambda mem, at: mem.plan_erase(at.id),
     "preview": lambda mem, at: mem.preview("Who keeps the lighthouse of Sagres?"),

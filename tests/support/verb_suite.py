@@ -280,13 +280,6 @@ class VerbSuite(AskingSuite):
         assert owner.log(actor="nobody") == []
         assert owner.log(until=stored.seq, limit=1)[0].commit.id == stored.id
 
-    def test_a_job_that_is_paused_does_not_run_by_itself(self, owner: Any) -> None:
-        assert owner.pause_job("expire").paused
-        assert owner.run_job("expire").outcome == "skipped"
-        assert owner.run_job("expire", force=True).outcome == "run"
-        assert {each.name: each.paused for each in owner.jobs()}["expire"]
-        assert not owner.pause_job("expire", paused=False).paused
-
     def test_erasures_are_listed_with_what_proves_them(self, owner: Any) -> None:
         record = owner.remember("the pier is seven planks wide", tier="archival").record
         done = owner.erase(owner.plan_erase(record.id, reason="consent").digest, record.id, reason="consent")

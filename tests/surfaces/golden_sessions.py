@@ -210,8 +210,6 @@ REQUESTS: list[tuple[Any, ...]] = [
     ("watch-verify", "owner", "POST /memory/verify/watch"),
     ("drill", "agent", "POST /memory/drill"),
     ("settings", "owner", "GET /memory/settings"),
-    ("pause", "owner", "POST /memory/jobs/expire/pause"),
-    ("resume", "owner", "POST /memory/jobs/expire/pause", {"paused": False}),
     ("held5", "agent", "PUT /memory/keys/mission", {"text": "Shipp it", "tier": "core", "evidence": ["chat:1"]}),
     ("window", "owner", "GET /memory/quarantine?limit=1&gate=authority"),
     ("proposal5", "owner", "GET /memory/quarantine/{held5.proposal}"),

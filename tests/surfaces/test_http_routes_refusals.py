@@ -92,7 +92,6 @@ CALLS = {
     "tenants": ("GET", "/memory/tenants"),
     "jobs": ("GET", "/memory/jobs"),
     "run_job": ("POST", "/memory/jobs/expire/run"),
-    "pause_job": ("POST", "/memory/jobs/expire/pause"),
     "merge_candidates": ("GET", "/memory/candidates"),
     "tokens": ("GET", "/memory/tokens"),
     "create_token": ("POST", "/memory/tokens", {"name": "mine", "rights": "owner"}),

@@ -45,7 +45,7 @@ OTHER = {
     "/memory/certificates/{name}", "/memory/quarantine/{id}",
     "/memory/quarantine/{id}/approve", "/memory/quarantine/{id}/amend",
     "/memory/quarantine/{id}/reject", "/memory/quarantine/{id}/reopen", "/memory/tokens/{id}",
-    "/memory/jobs/{name}/run", "/memory/jobs/{name}/pause", "/memory/keys/{key}",
+    "/memory/jobs/{name}/run", "/memory/keys/{key}",
 }  # fmt: skip
 #: Tools that take an id.
 TOOLS = {"revise": {"text": "Nobody keeps it", "reason": "x"}, "forget": {"reason": "x"}, "history": {}}

@@ -357,16 +357,6 @@ class Govern(Calls):
         return runs if name is None else runs[0]
 
     @sends("upkeep")
-    def pause_job(self, name: str, *, paused: bool = True) -> JobState:
-        """Keep a job from running by itself, or let it again; ``run_job`` with ``force`` runs it all the same.
-
-        For the owner alone; it leaves a receipt.
-
-        Raises:
-            NotFound: there is no such job.
-        """
-
-    @sends("upkeep")
     def merge_candidates(self, *, floor: float = 0.8, limit: int = 50) -> list[Alike]:
         """Return pairs of memories in this handle's sight that resemble each other, best first; change nothing.
 

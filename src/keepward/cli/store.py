@@ -227,13 +227,13 @@ def _show_drill(screen: Screen, data: dict[str, Any]) -> None:
 
 
 @command(
-    argument("[run|pause|resume]", "What to do instead of listing.", "action"),
+    argument("[run]", "Run instead of listing.", "action"),
     argument("[NAME]", "The job.", "name"),
     option("--due", "Run every job that is due."),
     option("--force", "Run it although it is not due."),
 )
 def jobs(call: Call, action: str | None, name: str | None, due: bool, force: bool) -> Answer:
-    """List the maintenance jobs, run one: `jobs run NAME`, or all that are due: `jobs run --due`, or pause one.
+    """List the maintenance jobs, run one: `jobs run NAME`, or all that are due: `jobs run --due`.
 
     What is due runs by itself, while a server runs and after commands that write, unless `maintenance` is off. Jobs
     only propose; what they put away comes back with `restore`, and a commit of theirs is undone with `rollback`.
@@ -243,11 +243,8 @@ def jobs(call: Call, action: str | None, name: str | None, due: bool, force: boo
             raise InvalidInput("--due and --force go with `jobs run`")
         found = [data_of(each) for each in call.memory("decide").jobs()]
         return Answer({"jobs": found, "count": len(found)}, _show_jobs)
-    if action in {"pause", "resume"} and name is not None:
-        found = [data_of(call.memory("decide").pause_job(name, paused=action == "pause"))]
-        return Answer({"jobs": found, "count": len(found)}, _show_jobs)
     if action != "run":
-        raise InvalidInput("jobs takes run, pause and resume, the last two with a NAME; without one it lists them")
+        raise InvalidInput("jobs takes run; without it, it lists them")
     if (name is None) != due:
         raise InvalidInput("jobs run takes the NAME of a job, or --due")
     if due and force:
@@ -274,7 +271,7 @@ def _show_jobs(screen: Screen, data: dict[str, Any]) -> None:
 
 
 def _next(job: dict[str, Any]) -> str:
-    word = "running" if job["running_until"] else "paused" if job["paused"] else "due" if job["due"] else ""
+    word = "running" if job["running_until"] else "due" if job["due"] else ""
     return word or minute(job["due_at"]) or "-"
 
 

@@ -126,8 +126,6 @@ class JobRow(Data):
     outcome: RunOutcome | None = None
     #: Id of the last run's receipt.
     receipt: str | None = None
-    #: Whether the owner keeps it from running by itself.
-    paused: bool = False
 
     def held_at(self, now: datetime) -> bool:
         """Whether somebody holds the lease at an instant; one that reaches further than a lease can is none."""
@@ -171,8 +169,6 @@ class JobState(Value):
     last_receipt: str | None = None
     #: Until when a run that goes on now holds the lease.
     running_until: datetime | None = None
-    #: Whether the owner keeps it from running by itself.
-    paused: bool = False
 
 
 class Alike(Value):

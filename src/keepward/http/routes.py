@@ -394,7 +394,6 @@ ROWS: Mapping[str, Mapping[str, Row]] = {
         "tenants": row(model=page(str, "Tenants")),
         "jobs": row(model=page(JobState, "Jobs")),
         "run_job": row(404, 409, model=page(Run, "Runs")),
-        "pause_job": row(404),
         "merge_candidates": row(model=page(Alike, "Candidates")),
     },
     "write": {
@@ -422,7 +421,7 @@ VERBS: Mapping[str, Verb] = {each.operation: each for each in registry().values(
 #: What each call takes. Every token reads; ``owner`` is a class and not a right.
 RIGHTS: Mapping[str, str] = {operation: VERBS[operation].right for rows in ROWS.values() for operation in rows}
 #: Operations whose body may be left out.
-_BODILESS = frozenset({"rollback", "run_job", "pause_job"})
+_BODILESS = frozenset({"rollback", "run_job"})
 
 
 @cache

@@ -77,16 +77,6 @@ class RunJob(Request[list[Run]]):
     force: Annotated[bool, Limit("Run it even when it is not due.")] = False
 
 
-@verb("pause_job", "POST /memory/jobs/{name}/pause", right="owner")
-class PauseJob(Request[JobState]):
-    """Keep a job from running by itself, or let it again, for the owner alone; it leaves a receipt."""
-
-    function = "jobs.runner:pause_job"
-    owner = "pausing a job"
-    name: JobName
-    paused: Annotated[bool, Limit("False lets it run again.")] = True
-
-
 @verb("merge_candidates", "GET /memory/candidates", right="read", answer="items")
 class MergeCandidates(Request[list[Alike]]):
     """Return pairs of memories that resemble each other, best first; change nothing."""

@@ -591,7 +591,6 @@ CALLS: dict[str, Callable[[Client], Any]] = {
     "adopt": lambda client: client.adopt("0"),
     "jobs": lambda client: client.jobs(),
     "run_job": lambda client: client.run_job("a"),
-    "pause_job": lambda client: client.pause_job("a"),
     "merge_candidates": lambda client: client.merge_candidates(),
     "put_blob": lambda client: client.put_blob(b"a"),
     "blob": lambda client: client.blob("sha256:" + "0" * 64),

@@ -78,7 +78,7 @@ function ofJob(job: Schemas["JobState"], now: number): Warning[] {
     return [{ id: `job-${job.name}`, tone: "bad", text: `The job \`${job.name}\` failed`, help: job.does, act: run, to: { path: "/jobs", title: "See its receipt" } }];
   }
   const late = job.due_at ? now - Date.parse(job.due_at) : 0;
-  if (!job.paused && late > LATE * 3_600_000) {
+  if (late > LATE * 3_600_000) {
     return [{ id: `job-${job.name}`, tone: "warn", text: `The job \`${job.name}\` is ${span(late)} late`, help: job.does, act: run }];
   }
   return [];
