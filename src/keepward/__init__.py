@@ -71,7 +71,6 @@ if TYPE_CHECKING:
     from keepward.core.journal import Erased as Erased
     from keepward.core.journal import ErasePlan as ErasePlan
     from keepward.core.journal import Impact as Impact
-    from keepward.core.journal import Lifted as Lifted
     from keepward.core.journal import Rollback as Rollback
     from keepward.core.journal import Verification as Verification
     from keepward.core.journal import Version as Version
@@ -143,7 +142,7 @@ _HOMES = {
     "core.browse": "Activity Facets Lineage Sources",
     "core.journal": "Bisection Blame Check CommitView Containment ContextDifference "
     "Contradiction Contradictions Difference ErasePlan Erased "
-    "Impact Lifted Rollback Verification Version",
+    "Impact Rollback Verification Version",
     "core.memory": "Access ContentType Kind Record Sensitivity Stability Status Tier",
     "core.policy": "EthicsRule Policy",
     "core.proposal": "Committed Decided Duplicate Outcome Quarantined Refused Shown Waiting",

@@ -384,7 +384,6 @@ class AsyncMemory:
     plan_erase = hop(Memory.plan_erase)
     erase = hop(Memory.erase)
     certificate = hop(Memory.certificate)
-    lift_erasure = hop(Memory.lift_erasure)
     backup = hop(Memory.backup)
     move_store = hop(Memory.move_store)
     plan_adopt = hop(Memory.plan_adopt)

@@ -108,6 +108,7 @@ def test_schedules_come_from_policy(opened: Callable[..., Memory]) -> None:
     with opened("s", actor=Actor.operator("olga"), policy=Policy(jobs={"prune": "off", "expire": "5m"})) as owner:
         states = {state.name: (state.schedule, state.due) for state in owner.jobs()}
         assert (states["prune"], states["expire"]) == (("off", False), ("every 5 minutes", True))
+        assert owner.run_job("prune").why == "off by policy; force runs it now"
 
 
 def test_jobs_of_one_tenant_are_no_business_of_another(owner: Memory) -> None:

@@ -108,7 +108,6 @@ RIGHTS: dict[str, Callable[[Memory, Stage], Any]] = {
     "impact": lambda mem, at: mem.impact(memory=at.id),
     "journal": lambda mem, at: list(mem.journal()),
     "learn_importance": lambda mem, at: mem.learn_importance(),
-    "lift_erasure": lambda mem, at: mem.lift_erasure(at.id),
     "move_store": lambda mem, at: mem.move_store("moved.db"),
     "owner_token": lambda mem, at: mem.owner_token(),
     "plan_adopt": lambda mem, at: mem.plan_adopt(),

@@ -27,7 +27,6 @@ OWNERS: dict[str, Callable[[Any], Any]] = {
     "contain": lambda memory: memory.contain("0" * 64, source="web", reason="poisoned"),
     "plan_erase": lambda memory: memory.plan_erase(subject="Ana"),
     "erase": lambda memory: memory.erase("0" * 64, subject="Ana"),
-    "lift_erasure": lambda memory: memory.lift_erasure("some"),
     "certificate": lambda memory: memory.certificate("some"),
     "create_token": lambda memory: memory.create_token("me", rights="owner"),
     "tokens": lambda memory: memory.tokens(),

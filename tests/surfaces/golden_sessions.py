@@ -202,7 +202,6 @@ REQUESTS: list[tuple[Any, ...]] = [
     ("erase", "owner", "POST /memory/erase", {"ids": ["{saved.id}"], "digest": "{erase-plan.digest}"}),
     ("erasures", "owner", "GET /memory/commits?kind=erase"),
     ("certificate", "owner", "GET /memory/certificates/{saved.id}"),
-    ("lift", "owner", "POST /memory/erase/lift", {"name": "{saved.id}"}),
     ("adopt-plan", "owner", "POST /memory/adopt/plan"),
     ("adopt", "owner", "POST /memory/adopt", {"digest": "{adopt-plan.digest}"}),
     ("delete", "owner", "DELETE /memory/items/{pier.id}?reason=sold"),
@@ -303,7 +302,6 @@ restore-export     | restore-export vault.jsonl --db other.db --apply {restore-p
 erase              | erase {saved.id}
 erase-apply        | erase {saved.id} --apply {erase.plan.digest}
 certificate        | erase {saved.id} --certificate
-lift               | erase {saved.id} --lift
 adopt              | adopt
 backup             | backup copy.db
 restore-backup     | restore-backup copy.db --to back.db

@@ -75,7 +75,6 @@ CALLS = {
     "bisect": ("POST", "/memory/bisect", {"query": "ferry", "contains": "six"}),
     "plan_erase": ("POST", "/memory/erase/plan", {"ids": ["{memory}"]}),
     "erase": ("POST", "/memory/erase", {"ids": ["{memory}"], "digest": DIGEST}),
-    "lift_erasure": ("POST", "/memory/erase/lift", {"name": "{memory}"}),
     "certificate": ("GET", "/memory/certificates/{memory}"),
     "plan_adopt": ("POST", "/memory/adopt/plan"),
     "adopt": ("POST", "/memory/adopt", {"digest": DIGEST}),

@@ -150,13 +150,12 @@ function Words({ id, text }: { id: string; text: string }) {
 }
 
 function Done({ done }: { done: Schemas["Destroyed"] }) {
-  const [first] = done.plan.targets;
   return (
     <div class="stack" role="status">
       <h2 class="good">Erased</h2>
       <p>{counted(done.plan.targets.length, "memory", "memories")} {done.plan.targets.length === 1 ? "is" : "are"} gone. The certificate says what was destroyed, what proves it, and what it cannot promise.</p>
       <div class="line"><Download commit={done.commit} /><a href={`${BASE}/commits?at=${done.commit}`}>The commit</a></div>
-      {first ? <p class="soft small">What it said is refused when somebody says it again; <code>keepward erase {first.id} --lift</code> allows that anew.</p> : null}
+      <p class="soft small">What it said is refused when somebody says it again in the same words.</p>
     </div>
   );
 }

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
         Erased,
         ErasePlan,
         Impact,
-        Lifted,
         Rollback,
         Verification,
     )
@@ -287,18 +286,6 @@ class Govern(Calls):
 
         Raises:
             Conflict: what would be erased has changed; nothing was erased.
-        """
-
-    @sends("erase")
-    def lift_erasure(self, name: str) -> Lifted:
-        """Allow what an erased memory said to be remembered again, given its id; for the owner alone.
-
-        What was erased stays erased: only saying it anew is no longer refused.
-
-        Raises:
-            NotFound: no such memory within reach.
-            InvalidInput: it was not erased.
-            Conflict: nothing stands in the way.
         """
 
     @sends("erase")

@@ -167,15 +167,6 @@ class Erased(Value):
     receipt: Receipt
 
 
-class Lifted(Value):
-    """A lift that was carried out."""
-
-    #: Ids of the tombstones that stand less in the way, the named one first, then by id.
-    tombstones: tuple[str, ...]
-    commit: Commit
-    receipt: Receipt
-
-
 class Selector(Data):
     """What was asked: one of ``WAYS`` and its value."""
 

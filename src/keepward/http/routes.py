@@ -307,7 +307,6 @@ ROWS: Mapping[str, Mapping[str, Row]] = {
     "erase": {
         "plan_erase": row(404, 409),
         "erase": row(404, 409, answer=answers.erase, model=schemas.Destroyed),
-        "lift_erasure": row(404, 409),
         "certificate": row(404, model=schemas.Certificate),
         "plan_adopt": row(),
         "adopt": row(409),

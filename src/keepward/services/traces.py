@@ -324,7 +324,6 @@ def find(session: Session, name: str) -> tuple[Commit, list[Event]]:
     """
     with suppress(NotFound):
         record = session.reader.fetch(name)
-        # A tombstone may have been lifted since.
         made = [view.commit.id for view, step in session.store.history(session.tenant, record.id) if step.op == "erase"]
         name = made[-1] if made else name
     view = session.store.commit(session.tenant, name)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from keepward.core.copies import Adoption
-from keepward.core.journal import Erased, Lifted, Selection
+from keepward.core.journal import Erased, Selection
 from keepward.core.journal import ErasePlan as Planned
 from keepward.verbs import NONE, Limit, Request, fields, verb
 
@@ -53,15 +53,6 @@ class Erase(Chosen[Erased]):
     function = "copies.erasures:erase_everywhere"
     owner = "erasing"
     digest: fields.Digest
-
-
-@verb("lift_erasure", "POST /memory/erase/lift", right="erase")
-class LiftErasure(Request[Lifted]):
-    """Allow what an erased memory said to be remembered again; what was erased stays erased."""
-
-    function = "services.rollback:lift"
-    owner = "erasing"
-    name: fields.Id
 
 
 @verb("certificate", "GET /memory/certificates/{name}", right="erase")

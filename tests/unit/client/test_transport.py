@@ -586,7 +586,6 @@ CALLS: dict[str, Callable[[Client], Any]] = {
     "revoke_token": lambda client: client.revoke_token("a"),
     "plan_erase": lambda client: client.plan_erase("a"),
     "erase": lambda client: client.erase("0", "a"),
-    "lift_erasure": lambda client: client.lift_erasure("a"),
     "plan_adopt": lambda client: client.plan_adopt(),
     "adopt": lambda client: client.adopt("0"),
     "jobs": lambda client: client.jobs(),
