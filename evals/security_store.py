@@ -124,7 +124,7 @@ def _filled(target: Target) -> None:
             owner.revoke_token(owner.create_token(name).token.id)
         gone = kept(owner.remember("Ana's locker is number 44", tier="archival"))
         owner.erase(owner.plan_erase([gone.id]).digest, [gone.id])
-        owner.learn_importance()
+        owner.run_job("learn_importance", force=True)
 
 
 def _answers(target: Target) -> dict[str, Any]:

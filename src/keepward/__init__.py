@@ -99,7 +99,6 @@ if TYPE_CHECKING:
     from keepward.core.query import Ranked as Ranked
     from keepward.core.query import Ranking as Ranking
     from keepward.core.query import Recall as Recall
-    from keepward.core.query import Reinforced as Reinforced
     from keepward.core.query import Training as Training
     from keepward.core.trust import SOURCES as SOURCES
     from keepward.core.trust import Actor as Actor
@@ -146,7 +145,7 @@ _HOMES = {
     "core.memory": "Access ContentType Kind Record Sensitivity Stability Status Tier",
     "core.policy": "EthicsRule Policy",
     "core.proposal": "Committed Decided Duplicate Outcome Quarantined Refused Shown Waiting",
-    "core.query": "Feedback Filter Hit Memories Ranked Ranking Recall Reinforced Training",
+    "core.query": "Feedback Filter Hit Memories Ranked Ranking Recall Training",
     "core.trust": "SOURCES Actor Issued Token Trust",
 }
 _HOME = {name: f"keepward.{home}" for home, names in _HOMES.items() for name in names.split()}

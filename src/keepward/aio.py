@@ -376,7 +376,6 @@ class AsyncMemory:
     context_diff = hop(Memory.context_diff)
     feedback = hop(Memory.feedback)
     train_reranker = hop(Memory.train_reranker)
-    learn_importance = hop(Memory.learn_importance)
     create_token = hop(Memory.create_token)
     tokens = hop(Memory.tokens)
     revoke_token = hop(Memory.revoke_token)

@@ -831,7 +831,7 @@ def test_what_lasts_is_not_merged(owner: Memory, clock: Any) -> None:
 def test_the_job_turns_uses_into_importance(owner: Memory) -> None:
     name = noted(owner)
     owner.recall("crane")
-    run = owner.run_job("reinforce")
+    run = owner.run_job("learn_importance")
     assert (run.counts, owner.get(name).importance > 0.5, len(run.commits)) == ({"reinforced": 1, "uses": 1}, True, 1)
 
 

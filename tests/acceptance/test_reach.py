@@ -107,7 +107,6 @@ RIGHTS: dict[str, Callable[[Memory, Stage], Any]] = {
     "erase": lambda mem, at: mem.erase("0" * 64, at.id),
     "impact": lambda mem, at: mem.impact(memory=at.id),
     "journal": lambda mem, at: list(mem.journal()),
-    "learn_importance": lambda mem, at: mem.learn_importance(),
     "move_store": lambda mem, at: mem.move_store("moved.db"),
     "owner_token": lambda mem, at: mem.owner_token(),
     "plan_adopt": lambda mem, at: mem.plan_adopt(),

@@ -34,7 +34,6 @@ OWNERS: dict[str, Callable[[Any], Any]] = {
     "rebuild": lambda memory: memory.rebuild(),
     "reindex": lambda memory: memory.reindex(),
     "train_reranker": lambda memory: memory.train_reranker(),
-    "learn_importance": lambda memory: memory.learn_importance(),
     "plan_adopt": lambda memory: memory.plan_adopt(),
     "adopt": lambda memory: memory.adopt("0" * 64),
     "tenants": lambda memory: memory.tenants(),

@@ -157,7 +157,6 @@ REQUESTS: list[tuple[Any, ...]] = [
     ("explain-recall", "owner", "GET /memory/search/explain?query=ferry&limit=1"),
     ("count-tokens", "owner", "POST /memory/count-tokens", {"text": "Ship before Easter", "key": "mission"}),
     ("feedback", "owner", "POST /memory/feedback", {"receipt": "{compile.receipt}", "used": ["{saved.id}"]}),
-    ("learn", "owner", "POST /memory/learn"),
     ("train", "owner", "POST /memory/train"),
     ("commits", "owner", "GET /memory/commits?limit=2&events=true"),
     ("commit", "owner", "GET /memory/commits/{saved.commit}"),

@@ -268,7 +268,8 @@ def test_the_store_is_checked_rebuilt_and_looked_over(world):
 def test_learning_answers_what_it_found(world):
     put(world, "The ferry leaves at six")
     world.owner.get("/memory/search", params={"query": "ferry"})
-    told = (world.owner.post("/memory/learn").json()["uses"], world.owner.post("/memory/train").json()["serving"])
+    (run,) = world.owner.post("/memory/jobs/learn_importance/run").json()["items"]
+    told = (run["counts"]["uses"], world.owner.post("/memory/train").json()["serving"])
     assert told == (1, False)
 
 

@@ -79,7 +79,6 @@ CALLS = {
     "plan_adopt": ("POST", "/memory/adopt/plan"),
     "adopt": ("POST", "/memory/adopt", {"digest": DIGEST}),
     "feedback": ("POST", "/memory/feedback", {"receipt": "{receipt}", "used": ["{memory}"]}),
-    "learn_importance": ("POST", "/memory/learn"),
     "train_reranker": ("POST", "/memory/train"),
     "verify": ("POST", "/memory/verify"),
     "watch_verify": ("POST", "/memory/verify/watch"),

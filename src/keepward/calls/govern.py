@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         Verification,
     )
     from keepward.core.proposal import Decided, Outcome, Proposals, Waiting
-    from keepward.core.query import AsOf, Purpose, Reinforced, Training
+    from keepward.core.query import AsOf, Purpose, Training
     from keepward.core.trust import Issued, Token
     from keepward.verbs.erase import Reason
 
@@ -317,10 +317,6 @@ class Govern(Calls):
     @sends("upkeep")
     def train_reranker(self) -> Training:
         """Train the reranker from all feedback, as an owner; it is used only if it orders held-out feedback better."""
-
-    @sends("upkeep")
-    def learn_importance(self) -> Reinforced:
-        """Turn the uses counted since the last time into importance, in one commit; for the owner alone."""
 
     @sends("upkeep")
     def jobs(self) -> list[JobState]:

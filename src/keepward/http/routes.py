@@ -71,7 +71,7 @@ register_url_convertor("named", _Named())
 ERASE = "/memory/erase"
 _COSTLY = (
     "bisect impact plan_contain contain contradictions merge_candidates verify watch_verify drill doctor replay "
-    "explain export rebuild reindex learn_importance train_reranker run_job plan_erase"
+    "explain export rebuild reindex train_reranker run_job plan_erase"
 )
 #: What a call counts as, by operation; any other is a call.
 WORK: Mapping[str, slots.Work] = {
@@ -381,7 +381,6 @@ ROWS: Mapping[str, Mapping[str, Row]] = {
     },
     "upkeep": {
         "feedback": row(404, 409),
-        "learn_importance": row(409, title="learn"),
         "train_reranker": row(409, title="train"),
         "verify": row(),
         "watch_verify": row(answer=tending.watch_verify, also={200: tending.TOLD}, extra=tending.EXTRA),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from keepward.core.blob import Blob
 from keepward.core.commit import Receipt
 from keepward.core.job import Alike, JobState, Run
-from keepward.core.query import Feedback, Reinforced, Training
+from keepward.core.query import Feedback, Training
 from keepward.core.trust import Issued, Token
 from keepward.errors import InvalidInput, Unauthorised
 from keepward.verbs import NONE, Judged, Limit, Request, Wire, fields, verb
@@ -42,14 +42,6 @@ class TrainReranker(Request[Training]):
 
     function = "services.reranker:train_reranker"
     owner = "training the reranker"
-
-
-@verb("learn_importance", "POST /memory/learn", right="owner")
-class LearnImportance(Request[Reinforced]):
-    """Turn the uses counted since the last time into importance, in one commit; for the owner alone."""
-
-    function = "services.use:learn_importance"
-    owner = "learning importance"
 
 
 @verb("jobs", "GET /memory/jobs", right="read", answer="items")

@@ -573,7 +573,6 @@ CALLS: dict[str, Callable[[Client], Any]] = {
     "reindex": lambda client: client.reindex(),
     "tenants": lambda client: client.tenants(),
     "train_reranker": lambda client: client.train_reranker(),
-    "learn_importance": lambda client: client.learn_importance(),
     "impact": lambda client: client.impact(source="web"),
     "contain": lambda client: client.contain(source="web"),
     "blame": lambda client: client.blame("a"),
