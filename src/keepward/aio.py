@@ -350,7 +350,6 @@ class AsyncMemory:
     rebuild = hop(Memory.rebuild)
     reindex = hop(Memory.reindex)
     restore_journal = hop(Memory.restore_journal)
-    tenants = hop(Memory.tenants)
 
     async def journal(self, *, after: int = 0) -> AsyncIterator[tuple[Commit, list[Event]]]:
         """Yield the tenant's commits with their events as stored, oldest first."""

@@ -120,7 +120,6 @@ RIGHTS: dict[str, Callable[[Memory, Stage], Any]] = {
     "restore_journal": lambda mem, at: mem.restore_journal(iter(())),
     "revoke_token": lambda mem, at: mem.revoke_token(at.id),
     "run_job": lambda mem, at: mem.run_job("compact_working"),
-    "tenants": lambda mem, at: mem.tenants(),
     "tokens": lambda mem, at: mem.tokens(),
     "train_reranker": lambda mem, at: mem.train_reranker(),
 }

@@ -36,7 +36,6 @@ OWNERS: dict[str, Callable[[Any], Any]] = {
     "train_reranker": lambda memory: memory.train_reranker(),
     "plan_adopt": lambda memory: memory.plan_adopt(),
     "adopt": lambda memory: memory.adopt("0" * 64),
-    "tenants": lambda memory: memory.tenants(),
     "run_job": lambda memory: memory.run_job("expire"),
     "run_job of all": lambda memory: memory.run_job(),
 }

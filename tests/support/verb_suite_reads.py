@@ -375,10 +375,6 @@ class AskingSuite(Handles):
         told: list[tuple[int, int]] = []
         assert owner.reindex(on_progress=lambda done, total: told.append((done, total))) == 0
 
-    def test_the_owner_sees_the_tenants(self, owner: Any) -> None:
-        self.kept(owner, "Ana prefers tabs")
-        assert owner.tenant in owner.tenants()
-
     def test_little_feedback_trains_nothing_and_says_so(self, owner: Any) -> None:
         trained = owner.train_reranker()
         assert (trained.serving, bool(trained.why)) == (False, True)

@@ -187,7 +187,6 @@ REQUESTS: list[tuple[Any, ...]] = [
     ("rebuild", "owner", "POST /memory/rebuild"),
     ("reindex", "owner", "POST /memory/reindex"),
     ("doctor", "owner", "GET /memory/doctor"),
-    ("tenants", "owner", "GET /memory/tenants"),
     ("jobs", "owner", "GET /memory/jobs"),
     ("job", "owner", "POST /memory/jobs/expire/run", {"force": True}),
     ("jobs-due", "owner", "POST /memory/jobs/due/run"),
@@ -292,6 +291,7 @@ config             | config
 identity           | identity
 identity-none      | identity propose --file chat.json --reason new
 jobs               | jobs
+tenants            | tenants
 jobs-run           | jobs run expire
 jobs-due           | jobs run --due
 import             | import chat.json

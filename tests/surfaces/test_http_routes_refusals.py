@@ -87,7 +87,6 @@ CALLS = {
     "rebuild": ("POST", "/memory/rebuild"),
     "reindex": ("POST", "/memory/reindex"),
     "doctor": ("GET", "/memory/doctor"),
-    "tenants": ("GET", "/memory/tenants"),
     "jobs": ("GET", "/memory/jobs"),
     "run_job": ("POST", "/memory/jobs/expire/run"),
     "merge_candidates": ("GET", "/memory/candidates"),

@@ -162,10 +162,6 @@ class Govern(Calls):
         Over HTTP ``on_progress`` is called once, at the end.
         """
 
-    @sends("journal")
-    def tenants(self) -> list[str]:
-        """Return the names of all tenants with memories; for the owner alone."""
-
     # --- inquiring
 
     @sends("inquiry")

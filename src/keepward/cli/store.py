@@ -46,6 +46,17 @@ def init(call: Call) -> Answer:
 
 
 @command()
+def tenants(call: Call) -> Answer:
+    """List the tenants that have memories."""
+    from keepward.memory import session_of
+    from keepward.services.status import tenants
+
+    found = tenants(session_of(call.memory("decide")))
+    data = {"tenants": found, "count": len(found)}
+    return Answer(data, lambda screen, data: screen.labelled("tenants", data["tenants"]))
+
+
+@command()
 def status(call: Call) -> Answer:
     """Show what the store holds: counts, the queue, capacity, budgets."""
     found = as_json(call.memory("decide").status())

@@ -389,7 +389,6 @@ ROWS: Mapping[str, Mapping[str, Row]] = {
         "rebuild": row(answer=answers.rebuild, model=schemas.Rebuilt),
         "reindex": row(model=schemas.Reindexed),
         "doctor": row(answer=answers.doctor, model=page(Check, "Checks", ok=bool)),
-        "tenants": row(model=page(str, "Tenants")),
         "jobs": row(model=page(JobState, "Jobs")),
         "run_job": row(404, 409, model=page(Run, "Runs")),
         "merge_candidates": row(model=page(Alike, "Candidates")),

@@ -73,11 +73,3 @@ class Reindex(Request[int]):
 
     function = "services.index:reindex"
     owner = "reindexing"
-
-
-@verb("tenants", "GET /memory/tenants", right="owner", answer="items", group="upkeep")
-class Tenants(Request[list[str]]):
-    """Return the names of all tenants with memories; for the owner alone."""
-
-    function = "services.status:tenants"
-    owner = "listing tenants"

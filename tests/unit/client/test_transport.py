@@ -571,7 +571,6 @@ CALLS: dict[str, Callable[[Client], Any]] = {
     "verify": lambda client: client.verify(),
     "rebuild": lambda client: client.rebuild(),
     "reindex": lambda client: client.reindex(),
-    "tenants": lambda client: client.tenants(),
     "train_reranker": lambda client: client.train_reranker(),
     "impact": lambda client: client.impact(source="web"),
     "contain": lambda client: client.contain(source="web"),
