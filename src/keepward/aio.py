@@ -390,7 +390,6 @@ class AsyncMemory:
     run_job = hop(Memory.run_job)
     merge_candidates = hop(Memory.merge_candidates)
     put_blob = hop(Memory.put_blob)
-    blob = hop(Memory.blob)
     read_blob = hop(Memory.read_blob)
     tools = hop(Memory.tools)
     call_tool = hop(Memory.call_tool)

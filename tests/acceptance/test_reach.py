@@ -125,7 +125,7 @@ RIGHTS: dict[str, Callable[[Memory, Stage], Any]] = {
 }
 #: What names no memory and holds none.
 NEITHER = {
-    "acting_as", "actor", "call_tool", "tools", "rescue", "approve_many", "at", "blob", "certificate", "close", "count_tokens", "doctor", "head", "holding", "jobs",
+    "acting_as", "actor", "call_tool", "tools", "rescue", "approve_many", "at", "certificate", "close", "count_tokens", "doctor", "head", "holding", "jobs",
     "now", "open", "path", "policy", "put_blob", "read_blob", "reject_many", "restore_backup", "scope", "session", "shown",
     "tenant", "verify",
 }  # fmt: skip

@@ -424,7 +424,7 @@ class AskingSuite(Handles):
     def test_a_blob_comes_back_as_it_was_put(self, agent: Any) -> None:
         data = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
         blob = agent.put_blob(data, media_type="image/png")
-        assert (agent.blob(blob.ref), agent.read_blob(blob.ref)) == (blob, data)
+        assert (blob.bytes, blob.media_type, agent.read_blob(blob.ref)) == (len(data), "image/png", data)
 
     def test_a_blob_that_nobody_may_read_is_not_found(self, agent: Any) -> None:
         with pytest.raises(NotFound):

@@ -179,7 +179,7 @@ REQUESTS: list[tuple[Any, ...]] = [
     ("rollback", "owner", "POST /memory/rollback/{edit.commit}", {}, {"If-Match": "{status-now.etag}"}),
     ("blob", "agent", "POST /memory/blobs", PNG, {"Content-Type": "image/png"}),
     ("blob-get", "agent", "GET /memory/blobs/{blob.ref}"),
-    ("blob-about", "agent", "GET /memory/blobs/{blob.ref}/about"),
+    ("blob-about", "agent", "HEAD /memory/blobs/{blob.ref}"),
     ("token", "owner", "POST /memory/tokens", {"name": "claude", "scope": "orion", "expires": "30d"}),
     ("tokens", "owner", "GET /memory/tokens"),
     ("token-revoke", "owner", "DELETE /memory/tokens/{token.token.id}"),

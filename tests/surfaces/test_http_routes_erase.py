@@ -131,7 +131,9 @@ def test_a_memory_refers_to_bytes_and_whoever_reads_it_reads_them(world):
     before = other.get(f"/memory/blobs/{ref}").status_code
     body = {"text": "A photo of the pier", "tier": "archival", "blob": ref, "content_type": "image"}
     written = agent.post("/memory/items", json=body).status_code
-    assert (before, written, other.get(f"/memory/blobs/{ref}/about").json()["bytes"]) == (404, 201, len(PNG))
+    told = other.head(f"/memory/blobs/{ref}")
+    assert (before, written, told.content) == (404, 201, b"")
+    assert (told.headers["content-length"], told.headers["content-type"]) == (str(len(PNG)), "image/png")
 
 
 def test_bytes_that_a_browser_might_run_come_without_their_type(world):

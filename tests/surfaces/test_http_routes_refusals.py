@@ -95,7 +95,6 @@ CALLS = {
     "revoke_token": ("DELETE", "/memory/tokens/{token}"),
     "put_blob": ("POST", "/memory/blobs"),
     "read_blob": ("GET", "/memory/blobs/sha256:" + DIGEST),
-    "blob": ("GET", "/memory/blobs/sha256:" + DIGEST + "/about"),
     "events": ("GET", "/memory/events"),
     "export": ("GET", "/memory/export"),
     "import": ("POST", "/memory/import"),

@@ -41,7 +41,7 @@ NAMED = {
 }
 #: What names no memory, or takes rights that no agent has.
 OTHER = {
-    "/memory/blobs/{ref}", "/memory/blobs/{ref}/about",
+    "/memory/blobs/{ref}",
     "/memory/certificates/{name}", "/memory/quarantine/{id}",
     "/memory/quarantine/{id}/approve", "/memory/quarantine/{id}/amend",
     "/memory/quarantine/{id}/reject", "/memory/quarantine/{id}/reopen", "/memory/tokens/{id}",

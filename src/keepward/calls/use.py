@@ -472,16 +472,10 @@ class Use(Talks):
         """
 
     @sends("upkeep")
-    def blob(self, ref: str) -> Blob:
-        """Return size and media type of a blob that a live memory within reach refers to, or that one has put.
-
-        Raises:
-            NotFound: there is none by that name, or none that this handle may read.
-        """
-
-    @sends("upkeep")
     def read_blob(self, ref: str) -> bytes:
-        """Return the bytes of a blob, compared with its hash; who may read it is as for ``blob``.
+        """Return the bytes of a blob that a live memory within reach refers to, or that one has put.
+
+        They are compared with its hash.
 
         Raises:
             NotFound: there is none by that name, or none that this handle may read.

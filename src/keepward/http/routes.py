@@ -271,7 +271,6 @@ ROWS: Mapping[str, Mapping[str, Row]] = {
             kinds=_REF,
             also={200: streams.READ, 304: {"description": "They are the bytes that were named."}},
         ),
-        "blob": row(404, kinds=_REF, title="about_blob"),
     },
     "carry": {
         "export": row(500, answer=streams.export, also={200: streams.EXPORTED}),

@@ -136,17 +136,12 @@ class PutBlob(Request[Blob]):
     media_type: str | None = None
 
 
-@verb("blob", "GET /memory/blobs/{ref}/about", right="read", group="blobs")
-class GetBlob(Request[Blob]):
-    """Return the size and media type of a blob."""
-
-    function = "services.blobs:about"
-    ref: str
-
-
 @verb("read_blob", "GET /memory/blobs/{ref}", right="read", group="blobs")
 class ReadBlob(Request[bytes]):
-    """Return the bytes of a blob that a memory within reach refers to, or that the caller has put."""
+    """Return the bytes of a blob that a memory within reach refers to, or that the caller has put.
+
+    `HEAD` answers with its size and media type alone.
+    """
 
     function = "services.blobs:read"
     ref: str

@@ -590,7 +590,6 @@ CALLS: dict[str, Callable[[Client], Any]] = {
     "run_job": lambda client: client.run_job("a"),
     "merge_candidates": lambda client: client.merge_candidates(),
     "put_blob": lambda client: client.put_blob(b"a"),
-    "blob": lambda client: client.blob("sha256:" + "0" * 64),
     "tenant": lambda client: client.tenant,
     "actor": lambda client: client.actor,
     "head": lambda client: client.head,
