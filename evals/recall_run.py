@@ -235,7 +235,7 @@ def _names(mem: Memory, conversation: Conversation, done: Run) -> dict[str, str]
             drawn[record.id] = record.derived_from[0]
     names |= {fact: names[turn] for fact, turn in drawn.items()}
     held: dict[str, str] = {}
-    for item in mem.pending():
+    for item in mem.pending(limit=None):
         for step in item.steps:
             if step.after is not None and step.after.aliases:
                 held[step.after.aliases[0]] = ", ".join(f"{each.gate}: {each.code}" for each in item.reasons)

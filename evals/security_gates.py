@@ -127,7 +127,7 @@ def _asked(mem: Memory, held: tuple[str, str, str, str], n: int) -> str:
         lambda: mem.log(limit=50),
         lambda: mem.show(commit),
         lambda: mem.receipt(receipt),
-        lambda: mem.pending(state=None),
+        lambda: mem.pending(state="all", limit=None),
         lambda: mem.diff(0, 2),
         lambda: mem.revise(name, "mine now", reason="take"),
         lambda: mem.forget(name, reason="gone"),

@@ -124,7 +124,7 @@ def _filled(target: Target) -> None:
             owner.revoke_token(owner.create_token(name).token.id)
         gone = kept(owner.remember("Ana's locker is number 44", tier="archival"))
         owner.erase(owner.plan_erase([gone.id]).digest, [gone.id])
-        owner.learn_importance()
+        owner.run_job("learn_importance", force=True)
 
 
 def _answers(target: Target) -> dict[str, Any]:
@@ -136,7 +136,7 @@ def _answers(target: Target) -> dict[str, Any]:
                 lambda: {f"found {each.id}": each for each in memory.find(limit=None, include_ended=True)},
                 lambda: {f"recalled {hit.memory.id}": hit.memory for hit in memory.recall("crane ferry quay")},
                 lambda: {f"commit {view.commit.seq}": view for view in memory.log(limit=99)},
-                lambda: {f"waits {each.id}": each for each in memory.pending(state=None)},
+                lambda: {f"waits {each.id}": each for each in memory.pending(state="all", limit=None)},
                 lambda: {f"token {each.id}": each for each in memory.tokens()},
             )
             for ask in asks:

@@ -38,7 +38,7 @@ LINKS = ("prev", "hash")
 PLACE = re.compile(r"[1-9][0-9]*(?:\.(?:0|[1-9][0-9]*))?\Z")
 OPS = (
     *("insert", "replace", "append", "supersede", "move", "promote", "retire", "archive", "expire", "contain"),
-    *("restore", "reinforce", "revert", "erase", "redact", "lift"),
+    *("restore", "reinforce", "revert", "erase", "redact"),
 )
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)  # noqa: UP017 - 3.9 has no other name for it
 SAFE = 2**53

@@ -68,7 +68,6 @@ if TYPE_CHECKING:
     from keepward.core.journal import Erased as Erased
     from keepward.core.journal import ErasePlan as ErasePlan
     from keepward.core.journal import Impact as Impact
-    from keepward.core.journal import Lifted as Lifted
     from keepward.core.journal import Rollback as Rollback
     from keepward.core.journal import Verification as Verification
     from keepward.core.journal import Version as Version
@@ -96,7 +95,6 @@ if TYPE_CHECKING:
     from keepward.core.query import Hit as Hit
     from keepward.core.query import Memories as Memories
     from keepward.core.query import Recall as Recall
-    from keepward.core.query import Reinforced as Reinforced
     from keepward.core.query import Training as Training
     from keepward.core.trust import SOURCES as SOURCES
     from keepward.core.trust import Actor as Actor
@@ -141,11 +139,11 @@ _HOMES = {
     "core.browse": "Activity Facets Lineage Sources",
     "core.journal": "Bisection Blame Check CommitView Containment ContextDifference "
     "Contradiction Contradictions Difference ErasePlan Erased "
-    "Impact Lifted Rollback Verification Version",
+    "Impact Rollback Verification Version",
     "core.memory": "Access ContentType Kind Record Sensitivity Stability Status Tier",
     "core.policy": "EthicsRule Policy",
     "core.proposal": "Committed Decided Duplicate Outcome Quarantined Refused Shown Waiting",
-    "core.query": "Feedback Filter Filters Hit Memories Recall Reinforced Training",
+    "core.query": "Feedback Filter Filters Hit Memories Recall Training",
     "core.trust": "SOURCES Actor Issued Token Trust",
 }
 _HOME = {name: f"keepward.{home}" for home, names in _HOMES.items() for name in names.split()}

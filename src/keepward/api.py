@@ -31,7 +31,7 @@ from keepward.core.commit import Receipt, ReceiptKind, ReceiptPage
 from keepward.core.compiled import CompiledContext, Replayed
 from keepward.core.copies import Adoption
 from keepward.core.identity import Identity
-from keepward.core.job import Alike, JobState, Run
+from keepward.core.job import DUE, Alike, JobState, Run
 from keepward.core.journal import (
     Bisection,
     Blame,
@@ -43,16 +43,14 @@ from keepward.core.journal import (
     Difference,
     Erased,
     ErasePlan,
-    Erasure,
     Impact,
-    Lifted,
     Rollback,
     Verification,
     Version,
 )
 from keepward.core.memory import Record
 from keepward.core.messages import Added
-from keepward.core.proposal import Background, Decided, Outcome, Queue, Waiting
+from keepward.core.proposal import Decided, Outcome, Proposals, Waiting
 from keepward.core.query import (
     AsOf,
     Feedback,
@@ -61,7 +59,6 @@ from keepward.core.query import (
     Order,
     Purpose,
     Recall,
-    Reinforced,
     Training,
 )
 from keepward.core.trust import Issued, Token
@@ -676,17 +673,12 @@ class MemoryAPI(ABC):
             Conflict: they were erased here, or memory is switched off.
         """
 
-    @operation("GET /memory/blobs/{ref}/about", by="services.blobs:about", right="read")
-    def blob(self, ref: str) -> Blob:
-        """Return size and media type of a blob that a live memory within reach refers to, or that one has put.
-
-        Raises:
-            NotFound: there is none by that name, or none that this handle may read.
-        """
-
     @operation("GET /memory/blobs/{ref}", by="services.blobs:read", right="read")
     def read_blob(self, ref: str) -> bytes:
-        """Return the bytes of a blob, compared with its hash; who may read it is as for ``blob``.
+        """Return the bytes of a blob, compared with its hash.
+
+        It takes who may read a live memory that refers to it, or who has put it.
+        Over HTTP ``HEAD`` answers with its size and media type alone.
 
         Raises:
             NotFound: there is none by that name, or none that this handle may read.
@@ -695,36 +687,29 @@ class MemoryAPI(ABC):
 
     # --- deciding
 
-    @operation("GET /memory/quarantine", by="services.operations:pending", right="read", answer="items", tool="pending")
-    def pending(self, *, state: str | None = "pending") -> list[Waiting]:
-        """Return proposals in the review queue, oldest first; ``state`` None for all of them."""
-
-    @operation("GET /memory/queue", by="services.waiting:queue", right="read")
-    def queue(
+    @operation("GET /memory/quarantine", by="services.waiting:pending", right="read", tool="pending")
+    def pending(
         self,
         *,
         state: str = "pending",
         proposer: str | None = None,
         gate: str | None = None,
-        tier: str | None = None,
+        tier: TierName | None = None,
         offset: int = 0,
-        limit: int = 50,
-    ) -> Queue:
-        """Return one window of the proposals that this handle may read, oldest first, with how many there are.
+        limit: int | None = 50,
+    ) -> Proposals:
+        """Return proposals that this handle may read, oldest first, with how many there are.
 
-        ``proposer`` is ``kind:name``; ``offset`` counts from 0; ``state`` may be ``all``.
+        ``proposer`` is ``kind:name``, ``gate`` one that held it. ``state`` may be ``all``. ``offset`` counts from 0;
+        a limit of None is for all. ``counts`` is of all proposals of the state, whatever else is asked for.
         """
 
-    @operation("GET /memory/quarantine/{id}/background", by="services.waiting:background", right="approve")
-    def background(self, proposal_id: str) -> Background:
-        """Return what bears on a decision: what each gate looks for, evidence opened, what is similar, whom it reached.
-
-        Takes a reviewer or the owner.
-        """
-
-    @operation("GET /memory/quarantine/{id}", by="services.review:proposal", right="read")
+    @operation("GET /memory/quarantine/{id}", by="services.waiting:proposal", right="read")
     def proposal(self, proposal_id: str) -> Waiting:
         """Return a proposal, whatever became of it, by its id or the first letters of it.
+
+        To a reviewer or the owner ``review_context`` says what bears on a decision: what each gate looks for, evidence
+        opened, what is similar, and whom it reached.
 
         Over HTTP its ETag is the digest that an approval is bound to.
         """
@@ -847,12 +832,6 @@ class MemoryAPI(ABC):
 
         Over HTTP ``on_progress`` is called once, at the end.
         """
-
-    @operation(
-        "GET /memory/tenants", by="services.status:tenants", right="owner", answer="items", owner="listing tenants"
-    )
-    def tenants(self) -> list[str]:
-        """Return the names of all tenants with memories; for the owner alone."""
 
     # --- inquiring
 
@@ -980,27 +959,12 @@ class MemoryAPI(ABC):
             Conflict: what would be erased has changed; nothing was erased.
         """
 
-    @operation("POST /memory/erase/lift", by="services.rollback:lift", right="erase", owner="erasing")
-    def lift_erasure(self, name: str) -> Lifted:
-        """Allow what an erased memory said to be remembered again, given its id; for the owner alone.
-
-        What was erased stays erased: only saying it anew is no longer refused.
-
-        Raises:
-            NotFound: no such memory within reach.
-            InvalidInput: it was not erased.
-            Conflict: nothing stands in the way.
-        """
-
-    @operation(
-        "GET /memory/certificates", by="services.traces:certificates", right="erase", answer="items", owner="erasing"
-    )
-    def certificates(self) -> list[Erasure]:
-        """Return what was erased in this tenant, newest first: each has a certificate by its commit."""
-
     @operation("GET /memory/certificates/{name}", by="services.traces:certificate_of", right="erase", owner="erasing")
     def certificate(self, name: str) -> dict[str, Any]:
-        """Return the certificate of an erasure, by the id of an erased memory or of the erasing commit."""
+        """Return the certificate of an erasure, by the id of an erased memory or of the erasing commit.
+
+        ``log(kind="erase")`` lists the erasures.
+        """
 
     @operation("POST /memory/adopt/plan", by="copies.backup:plan_adopt", right="owner", owner="accepting a store")
     def plan_adopt(self) -> Adoption:
@@ -1027,40 +991,31 @@ class MemoryAPI(ABC):
     def train_reranker(self) -> Training:
         """Train the reranker from all feedback, as an owner; it is used only if it orders held-out feedback better."""
 
-    @operation("POST /memory/learn", by="services.use:learn_importance", right="owner", owner="learning importance")
-    def learn_importance(self) -> Reinforced:
-        """Turn the uses counted since the last time into importance, in one commit; for the owner alone."""
-
     @operation("GET /memory/jobs", by="services.operations:jobs", right="read", answer="items")
     def jobs(self) -> list[JobState]:
         """Return every job with its schedule and its last run, in the order in which they run."""
 
-    @operation("POST /memory/jobs/{name}/run", by="jobs.runner:run_job", right="owner", owner="running a job")
-    def run_job(self, name: str, *, force: bool = False) -> Run:
-        """Run a job where it is due, for the owner alone; ``force`` runs it although it is not.
+    @operation(
+        "POST /memory/jobs/{name}/run",
+        by="jobs.runner:run_jobs",
+        right="owner",
+        answer="items",
+        owner="running a job",
+    )
+    def run_jobs(self, name: str = DUE, *, force: bool = False) -> list[Run]:
+        """Run every job that is due, or the one with this name, for the owner alone; ``force`` runs it undue.
 
-        Whatever becomes of it is a value with a receipt: ``run``, ``failed`` or ``skipped``.
+        Whatever becomes of one is a value with a receipt: ``run``, ``failed`` or ``skipped``. Over HTTP the name
+        ``due`` runs every job that is due.
 
         Raises:
             NotFound: there is no such job.
             Unauthorised: this handle is not an owner's.
         """
 
-    @operation("POST /memory/jobs/{name}/pause", by="jobs.runner:pause_job", right="owner", owner="pausing a job")
-    def pause_job(self, name: str, *, paused: bool = True) -> JobState:
-        """Keep a job from running by itself, or let it again; ``run_job`` with ``force`` runs it all the same.
-
-        For the owner alone; it leaves a receipt.
-
-        Raises:
-            NotFound: there is no such job.
-        """
-
-    @operation(
-        "POST /memory/jobs/run-due", by="jobs.runner:run_due", right="owner", answer="items", owner="running jobs"
-    )
-    def run_due(self) -> list[Run]:
-        """Run every job that is due by the store's clock, one after the other, for the owner alone."""
+    def run_job(self, name: str, *, force: bool = False) -> Run:
+        """Run one job if it is due; see ``run_jobs``."""
+        return self.run_jobs(name, force=force)[0]
 
     @operation("GET /memory/candidates", by="jobs.runner:candidates", right="read", answer="items")
     def merge_candidates(self, *, floor: float = 0.8, limit: int = 50) -> list[Alike]:
@@ -1135,11 +1090,8 @@ class AsyncMemoryAPI:
     add = awaited(MemoryAPI.add)
     feedback = awaited(MemoryAPI.feedback)
     put_blob = awaited(MemoryAPI.put_blob)
-    blob = awaited(MemoryAPI.blob)
     read_blob = awaited(MemoryAPI.read_blob)
     pending = awaited(MemoryAPI.pending)
-    queue = awaited(MemoryAPI.queue)
-    background = awaited(MemoryAPI.background)
     proposal = awaited(MemoryAPI.proposal)
     notices = awaited(MemoryAPI.notices)
     approve = awaited(MemoryAPI.approve)
@@ -1155,7 +1107,6 @@ class AsyncMemoryAPI:
     verify = awaited(MemoryAPI.verify)
     rebuild = awaited(MemoryAPI.rebuild)
     reindex = awaited(MemoryAPI.reindex)
-    tenants = awaited(MemoryAPI.tenants)
     impact = awaited(MemoryAPI.impact)
     plan_contain = awaited(MemoryAPI.plan_contain)
     contain = awaited(MemoryAPI.contain)
@@ -1165,17 +1116,13 @@ class AsyncMemoryAPI:
     context_diff = awaited(MemoryAPI.context_diff)
     plan_erase = awaited(MemoryAPI.plan_erase)
     erase = awaited(MemoryAPI.erase)
-    lift_erasure = awaited(MemoryAPI.lift_erasure)
-    certificates = awaited(MemoryAPI.certificates)
     certificate = awaited(MemoryAPI.certificate)
     plan_adopt = awaited(MemoryAPI.plan_adopt)
     adopt = awaited(MemoryAPI.adopt)
     train_reranker = awaited(MemoryAPI.train_reranker)
-    learn_importance = awaited(MemoryAPI.learn_importance)
     jobs = awaited(MemoryAPI.jobs)
+    run_jobs = awaited(MemoryAPI.run_jobs)
     run_job = awaited(MemoryAPI.run_job)
-    pause_job = awaited(MemoryAPI.pause_job)
-    run_due = awaited(MemoryAPI.run_due)
     merge_candidates = awaited(MemoryAPI.merge_candidates)
     create_token = awaited(MemoryAPI.create_token)
     tokens = awaited(MemoryAPI.tokens)

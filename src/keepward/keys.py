@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 #: Shortest passphrase.
 SHORTEST = 12
 #: Entries of the list of erasures that mean something in another home; paths of backups do not.
-CARRIED = frozenset({"erasure", "lift", "revocation"})
+CARRIED = frozenset({"erasure", "revocation"})
 
 
 def export_key(memory: Memory, path: str | Path, passphrase: str, *, config_dir: Path | None = None) -> CarriedKey:

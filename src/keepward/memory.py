@@ -114,7 +114,7 @@ class Memory(MemoryAPI, Tools):
         Jobs that are due run by themselves in a thread that ``close`` stops: from the first write on, or from the
         start with ``maintenance=True``; a function is called instead, at closing, when something was written and jobs
         are due. With ``maintenance=False``, with ``KEEPWARD_MAINTENANCE=off``, and unless it is asked for, in
-        ``:memory:`` or with a ``clock``, nothing runs until ``run_due`` is called.
+        ``:memory:`` or with a ``clock``, nothing runs until ``run_job`` is called.
 
         Raises:
             NotAStore, NewerSchema, StoreUnavailable: see the message; nothing was written.

@@ -132,7 +132,7 @@ Tokens = Annotated[int, Limit(minimum=1, maximum=128_000)]
 Floor = Annotated[float, Limit(minimum=0, maximum=1)]
 Most = Annotated[int, Limit("Most items on this page.", minimum=1, maximum=PAGE)]
 Format = Literal["markdown", "messages"]
-State = Literal["pending", "approved", "rejected", "expired", "stale", "all"]
+ProposalState = Literal["pending", "approved", "rejected", "expired", "stale", "all"]
 #: A moment of the past: in a body a number or text, in a query text.
 AsOf = Annotated[
     Annotated[int, Limit(minimum=0, maximum=2**53)]
@@ -346,7 +346,11 @@ PARAMETERS: Mapping[str, Any] = {
     "propose.session": ReadLine,
     "propose.kind": Local,
     # Review.
-    "state": State,
+    "state": ProposalState,
+    "pending.proposer": _word("As `kind:name`."),
+    "pending.gate": _word("A gate that held it."),
+    "pending.tier": OneTier,
+    "pending.offset": Annotated[int, Limit(minimum=0, maximum=2**31)],
     "amend.memory": Annotated[Id, Limit("Which one is meant, where it would store several texts.")],
     "amend.if_version": Annotated[
         int, Limit("Version of the memory that you saw, where it has changed since it was proposed.", minimum=1)
@@ -388,8 +392,8 @@ PARAMETERS: Mapping[str, Any] = {
     "feedback.receipt_id": Annotated[str, Limit(minLength=1, maxLength=64), Wire("receipt")],
     "feedback.used": Annotated[list[Id], Limit(maxItems=MOST)],
     "feedback.ignored": Annotated[list[Id], Limit(maxItems=MOST)],
-    "run_job.name": Annotated[str, Limit(minLength=1, maxLength=64, pattern=r"^[a-z][a-z_]*$")],
-    "run_job.force": Annotated[bool, Limit("Run it even when it is not due.")],
+    "run_jobs.name": Annotated[str, Limit(minLength=1, maxLength=64, pattern=r"^[a-z][a-z_]*$")],
+    "run_jobs.force": Annotated[bool, Limit("Run it even when it is not due.")],
     "create_token.name": Annotated[
         str, Judged("Its bearer, as receipts name it.", minLength=1, maxLength=64, pattern=r"^[!-~]([ -~]*[!-~])?$")
     ],
@@ -400,6 +404,5 @@ PARAMETERS: Mapping[str, Any] = {
     "create_token.tenant": Annotated[str, Judged(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._@:-]{0,127}$")],
     "create_token.scope": Scope,
     "create_token.expires": Term,
-    "blob.ref": str,
     "read_blob.ref": str,
 }

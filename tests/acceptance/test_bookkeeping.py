@@ -16,7 +16,7 @@ def used(owner: Memory, name: str) -> None:
     """Let a memory be recalled, and let the due jobs learn from that."""
     assert name in {hit.memory.id for hit in owner.recall("the ferry", limit=5)}
     before = owner.get(name).version
-    owner.run_job("reinforce")
+    owner.run_job("learn_importance")
     assert owner.get(name).version == before + 1
 
 
@@ -64,7 +64,7 @@ def test_taking_later_commits_along_takes_no_bookkeeping_of_other_memories(owner
     assert isinstance(outcome, Committed)
     other = kept(owner.remember("The harbour opens at six"))
     assert len(owner.recall("the ferry and the harbour", limit=5)) == 2
-    owner.run_job("reinforce")
+    owner.run_job("learn_importance")
     learnt = owner.get(other.id)
     done = owner.rollback(outcome.commit.id, with_later=True)
     assert (done.applied, done.undone, owner.get(other.id)) == (True, (outcome.commit.id,), learnt)

@@ -278,18 +278,14 @@ def test_an_owner_does_not_take_another_owners_name(owner: Memory) -> None:
 OWNERS: dict[str, Callable[[Memory, dict[str, str]], object]] = {
     "approve": lambda mem, ids: mem.approve(ids["held"]),
     "amend": lambda mem, ids: mem.amend(ids["held"], "mine"),
-    "background": lambda mem, ids: mem.background(ids["held"]),
     "approve_many": lambda mem, ids: _raised(mem.approve_many([ids["held"]])),
     "reject": lambda mem, ids: mem.reject(ids["held"], reason="mine"),
     "reject_many": lambda mem, ids: _raised(mem.reject_many([ids["held"]], reason="mine")),
     "rollback": lambda mem, ids: mem.rollback(ids["commit"]),
-    "certificates": lambda mem, ids: mem.certificates(),
-    "pause job": lambda mem, ids: mem.pause_job("expire"),
     "rebuild": lambda mem, ids: mem.rebuild(),
     "reindex": lambda mem, ids: mem.reindex(),
     "journal": lambda mem, ids: list(mem.journal()),
     "restore journal": lambda mem, ids: mem.restore_journal(iter(())),
-    "tenants": lambda mem, ids: mem.tenants(),
     "tokens": lambda mem, ids: mem.tokens(),
     "create token": lambda mem, ids: mem.create_token("me", rights="owner"),
 }
@@ -351,7 +347,7 @@ def test_an_owner_who_only_reads_rolls_nothing_back(owner: Memory, watching: Mem
     assert owner.recall("ferry")[0].memory.text == "The ferry is blue"
 
 
-@pytest.mark.parametrize("verb", ["journal", "rebuild", "reindex", "tenants"])
+@pytest.mark.parametrize("verb", ["journal", "rebuild", "reindex"])
 def test_an_owner_who_only_reads_does_no_upkeep(watching: Memory, verb: str) -> None:
     with pytest.raises(Unauthorised):
         getattr(watching, verb)()

@@ -68,7 +68,7 @@ def lived(tmp_path_factory):
             for question in questions[day % ASKED :: ASKED]:
                 agent.recall(question, limit=1)
             clock.advance(timedelta(days=1))
-            owner.run_due()
+            owner.run_jobs()
             if day == 30:
                 early = share_of_noise(owner)
         yield Lived(memory=agent, facts=facts, noise=noise, early=early, late=share_of_noise(owner))

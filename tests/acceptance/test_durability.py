@@ -298,7 +298,7 @@ def test_a_crash_at_any_statement_leaves_all_of_it_or_nothing(tmp_path: Path, wh
             return (
                 mem.status()["head"].split(":")[0],
                 [(each.text, each.status.value) for each in mem.find(limit=None, include_ended=True)],
-                [each.state for each in mem.pending(state=None)],
+                [each.state for each in mem.pending(state="all")],
                 len(mem.tokens()),
             )
 

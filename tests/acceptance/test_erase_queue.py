@@ -53,7 +53,7 @@ def test_a_proposal_is_erased_by_what_it_is_of(owner, mem, tmp_path, clock, fiel
     assert [(each.why, each.versions) for each in plan.targets] == [("proposed", 0)]
     erased(owner, **chosen)
     assert found(tmp_path) == []
-    assert [each.steps for each in owner.pending(state=None)] == [()]
+    assert [each.steps for each in owner.pending(state="all")] == [()]
 
 
 def test_a_proposal_is_erased_by_its_own_id(owner, mem, tmp_path):
@@ -118,7 +118,7 @@ def test_include_citing_takes_citing_proposals_along(owner, mem, message, tmp_pa
     owner.erase(plan.digest, [message], include_citing=True)
     assert owner.verify().faults == ()
     assert found(tmp_path) == []
-    assert [each.steps for each in owner.pending(state=None)] == [()]
+    assert [each.steps for each in owner.pending(state="all")] == [()]
 
 
 def test_an_edit_that_waits_and_cites_is_taken_along_without_its_memory(owner, mem, message, tmp_path):
@@ -164,10 +164,10 @@ def test_the_body_of_a_proposal_is_dropped_a_term_after_it_was_decided(owner, me
         owner.run_job("sweep_blobs", force=True)
     clock.move(days=29, hours=23)
     owner.run_job("sweep_blobs", force=True)
-    assert [len(each.steps) for each in owner.pending(state=None)] == [1]
+    assert [len(each.steps) for each in owner.pending(state="all")] == [1]
     clock.move(hours=2)
     owner.run_job("sweep_blobs", force=True)
-    left = owner.pending(state=None)[0]
+    left = owner.pending(state="all")[0]
     assert (left.id, left.digest, left.state, left.steps) == (item.id, item.digest, decided, ())
     if decided != "approved":
         owner.close()

@@ -120,7 +120,7 @@ def test_the_queue_says_who_may_approve_an_edition(own: Memory, lyra: Memory) ->
     fact = held(lyra.remember("Ana guesses", confidence=0.2, tier="archival"))
     edition = asked(lyra)
     rita = own.acting_as(Actor.reviewer("rita"))
-    may = [{each.id: each.may_approve for each in memory.queue().items} for memory in (own, rita, lyra)]
+    may = [{each.id: each.may_approve for each in memory.pending()} for memory in (own, rita, lyra)]
     assert may == [
         {fact.id: True, edition.id: True},
         {fact.id: True, edition.id: False},
@@ -155,7 +155,7 @@ def test_an_edition_is_stale_once_somebody_has_edited_the_document(own: Memory, 
 def test_queue_can_be_read_without_the_identity_document(own: Memory, lyra: Memory, page: Path) -> None:
     item = asked(lyra)
     page.unlink()
-    assert ([each.id for each in own.pending()], own.queue().total, own.proposal(item.id).stale) == (
+    assert ([each.id for each in own.pending()], own.pending().total, own.proposal(item.id).stale) == (
         [item.id],
         1,
         False,
@@ -273,7 +273,7 @@ def test_without_a_document_that_can_be_replaced_nothing_waits_and_the_error_say
         with opened("none", identity=place) as mem:
             with pytest.raises(Conflict, match=said):
                 mem.update_identity(SECOND, reason="shorter")
-            assert (mem.pending(state=None), mem.log()) == ([], [])
+            assert (mem.pending(state="all"), mem.log()) == ([], [])
 
 
 @pytest.mark.promise("B82")

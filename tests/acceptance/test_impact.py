@@ -146,13 +146,13 @@ def test_a_delivery_that_no_receipt_backs_is_not_believed(owner, agent, poisoned
 
 @pytest.mark.parametrize("edit", tamper.DELIVERIES.values(), ids=tamper.DELIVERIES.keys())
 def test_verify_names_a_bent_index_of_deliveries(owner, poisoned, tmp_path, edit):
-    owner.run_job("reinforce", force=True)
+    owner.run_job("learn_importance", force=True)
     tamper.run(tmp_path / "m.db", edit)
     assert "deliveries" in {each.check for each in owner.verify().faults}
 
 
 def test_a_rebuild_writes_the_index_of_deliveries_anew(owner, poisoned, tmp_path):
-    owner.run_job("reinforce", force=True)
+    owner.run_job("learn_importance", force=True)
     tamper.delete(tmp_path / "m.db", "deliveries")
     owner.rebuild()
     assert [each.receipt for each in owner.impact(source="web").contexts] == poisoned["contexts"]

@@ -72,25 +72,25 @@ def test_every_job_is_listed_with_its_schedule(owner: Memory) -> None:
 
 
 def test_what_is_due_runs_once(owner: Memory) -> None:
-    assert ([run.job for run in owner.run_due()], owner.run_due()) == (NAMES, [])
+    assert ([run.job for run in owner.run_jobs()], owner.run_jobs()) == (NAMES, [])
 
 
 @pytest.mark.promise("C101")
 def test_an_hourly_job_is_due_an_hour_later_and_not_before(owner: Memory, clock: Any) -> None:
-    owner.run_due()
+    owner.run_jobs()
     clock.move(minutes=59)
-    early = owner.run_due()
+    early = owner.run_jobs()
     clock.move(minutes=1)
-    assert (early, [run.job for run in owner.run_due()]) == ([], ["expire", "compact_working"])
+    assert (early, [run.job for run in owner.run_jobs()]) == ([], ["expire", "compact_working"])
 
 
 @pytest.mark.promise("C102")
 def test_the_archive_decays_at_three_and_not_before(owner: Memory, clock: Any) -> None:
-    owner.run_due()
+    owner.run_jobs()
     clock.instant = datetime(2026, 3, 2, 2, 59, tzinfo=UTC)
-    early = [run.job for run in owner.run_due()]
+    early = [run.job for run in owner.run_jobs()]
     clock.move(minutes=1)
-    assert ("decay_archival" in early, "decay_archival" in [run.job for run in owner.run_due()]) == (False, True)
+    assert ("decay_archival" in early, "decay_archival" in [run.job for run in owner.run_jobs()]) == (False, True)
 
 
 def test_a_state_tells_of_the_last_run(owner: Memory, clock: Any) -> None:
@@ -108,10 +108,11 @@ def test_schedules_come_from_policy(opened: Callable[..., Memory]) -> None:
     with opened("s", actor=Actor.operator("olga"), policy=Policy(jobs={"prune": "off", "expire": "5m"})) as owner:
         states = {state.name: (state.schedule, state.due) for state in owner.jobs()}
         assert (states["prune"], states["expire"]) == (("off", False), ("every 5 minutes", True))
+        assert owner.run_job("prune").why == "off by policy; force runs it now"
 
 
 def test_jobs_of_one_tenant_are_no_business_of_another(owner: Memory) -> None:
-    owner.run_due()
+    owner.run_jobs()
     assert all(state.due for state in owner.at(tenant="other").jobs())
 
 
@@ -123,7 +124,7 @@ def test_an_unknown_job_is_not_found_and_the_message_names_what_there_is(owner: 
 @pytest.mark.parametrize("actor", [Actor.agent(), Actor.user(), Actor.reviewer("rita")], ids=str)
 def test_only_the_owner_runs_jobs(owner: Memory, actor: Actor) -> None:
     mem = owner.acting_as(actor)
-    for call in (mem.run_due, lambda: mem.run_job("expire")):
+    for call in (mem.run_job, lambda: mem.run_job("expire")):
         with pytest.raises(Unauthorised):
             call()
 
@@ -173,7 +174,7 @@ def test_force_runs_what_is_not_due(owner: Memory) -> None:
 
 def test_after_a_crash_the_next_job_still_runs(owner: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     replaced(monkeypatch, "compact_working", crash)
-    outcomes = {run.job: run.outcome for run in owner.run_due()}
+    outcomes = {run.job: run.outcome for run in owner.run_jobs()}
     assert (outcomes["compact_working"], outcomes["summarize_episodic"]) == ("failed", "run")
 
 
@@ -181,9 +182,9 @@ def test_a_failed_job_is_tried_again_within_the_hour(
     owner: Memory, clock: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     replaced(monkeypatch, "prune", crash)
-    owner.run_due()
+    owner.run_jobs()
     clock.move(hours=1)
-    assert "prune" in [run.job for run in owner.run_due()]
+    assert "prune" in [run.job for run in owner.run_jobs()]
 
 
 def test_training_without_new_feedback_is_skipped(owner: Memory) -> None:
@@ -205,13 +206,13 @@ def test_with_memory_switched_off_jobs_do_nothing_and_say_so(opened: Callable[..
         owner.remember("The quay is closed", tier="archival", ttl="1s")
     before = (tmp_path / "off.db").read_bytes()
     with opened("off", actor=Actor.operator("olga"), policy=Policy(enabled=False)) as owner:
-        outcomes = {run.outcome for run in owner.run_due()}
+        outcomes = {run.outcome for run in owner.run_jobs()}
     assert (outcomes, (tmp_path / "off.db").read_bytes() == before) == ({"skipped"}, True)
 
 
 def test_with_capture_off_the_audit_runs_and_the_others_are_skipped(opened: Callable[..., Memory]) -> None:
     with opened("quiet", actor=Actor.operator("olga"), policy=Policy(capture=False)) as owner:
-        outcomes = {run.job: run.outcome for run in owner.run_due()}
+        outcomes = {run.job: run.outcome for run in owner.run_jobs()}
     assert {name for name, outcome in outcomes.items() if outcome == "run"} == {"integrity_audit"}
 
 
@@ -379,7 +380,7 @@ def test_an_export_of_what_jobs_did_passes_the_verifier_that_knows_nothing_of_th
     owner: Memory, clock: Any, tmp_path: Path
 ) -> None:
     filled(owner, clock)
-    owner.run_due()
+    owner.run_jobs()
     write_vault(owner, tmp_path / "vault.jsonl")
     done = subprocess.run([sys.executable, str(TOOL), str(tmp_path / "vault.jsonl")], capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
@@ -423,7 +424,7 @@ def test_the_audit_still_reports_when_the_journal_itself_is_damaged(owner: Memor
 
 @pytest.mark.parametrize("which", ["first", "middle", "last"])
 def test_verify_notices_a_deleted_job_row(owner: Memory, path: Path, which: str) -> None:
-    owner.run_due()
+    owner.run_jobs()
     rows = tamper.documents(path, "jobs")
     gone = rows[{"first": 0, "middle": len(rows) // 2, "last": -1}[which]]
     tamper.delete_documents(path, "jobs", f"id = '{gone[2]}'")
@@ -440,7 +441,7 @@ def test_verify_notices_an_older_job_row(owner: Memory, path: Path, clock: Any) 
 
 
 def test_a_job_row_that_was_edited_counts_for_nothing_and_is_named_by_verify(owner: Memory, clock: Any) -> None:
-    owner.run_due()
+    owner.run_jobs()
     later = int((clock.now() + timedelta(days=900)).timestamp() * 1_000_000)
     change = tamper.body('"last_at":', f'"last_at":{later},"then":')
     tamper.edit_documents(owner.path, "jobs", change, "id = 'integrity_audit'")

@@ -95,7 +95,7 @@ def test_a_core_block_that_anybody_may_write_is_left_to_people_too(opened: Calla
     with opened("open", actor=Actor.operator("olga"), policy=Policy(access=access)) as owner:
         name = kept(owner.remember("Ship before Easter", tier="core", key="mission", ttl="1h")).id
         clock.move(hours=2)
-        owner.run_due()
+        owner.run_jobs()
         assert state(owner, name) is Status.ACTIVE
 
 
@@ -379,7 +379,7 @@ def test_no_more_questions_wait_than_a_person_can_answer(opened: Callable[..., M
 @pytest.mark.promise("C24", "C103", "B21")
 def test_a_session_gets_a_summary_of_its_events_by_itself(owner: Memory, mem: Memory) -> None:
     names = talk(mem, 5)
-    owner.run_due()
+    owner.run_jobs()
     (summary,) = summaries(owner)
     assert (summary.session, summary.tier, sorted(summary.derived_from)) == ("deck", Tier.EPISODIC, sorted(names))
 
@@ -577,7 +577,7 @@ def said(memory: Memory, count: int, session: str = "deck") -> list[str]:
 @pytest.mark.promise("C24")
 def test_added_messages_get_a_summary_and_stay(owner: Memory, mem: Memory) -> None:
     names = said(mem, 6)
-    owner.run_due()
+    owner.run_jobs()
     (summary,) = summaries(owner)
     assert (summary.session, sorted(summary.derived_from)) == ("deck", sorted(names))
     assert live(owner) == {summary.id, *names}
@@ -672,7 +672,7 @@ def doubled(memory: Memory, clock: Any, first: str, second: str, **fields: Any) 
 @pytest.mark.promise("E41", "E44", "E53")
 def test_two_memories_that_state_the_same_become_one(owner: Memory, clock: Any) -> None:
     names = doubled(owner, clock, "Ana prefers tabs for indentation", "Ana prefers tabs for the indentation")
-    run = {each.job: each for each in owner.run_due()}["consolidate"]
+    run = {each.job: each for each in owner.run_jobs()}["consolidate"]
     assert (run.counts["archived"], len(live(owner) & set(names))) == (1, 1)
 
 
@@ -831,7 +831,7 @@ def test_what_lasts_is_not_merged(owner: Memory, clock: Any) -> None:
 def test_the_job_turns_uses_into_importance(owner: Memory) -> None:
     name = noted(owner)
     owner.recall("crane")
-    run = owner.run_job("reinforce")
+    run = owner.run_job("learn_importance")
     assert (run.counts, owner.get(name).importance > 0.5, len(run.commits)) == ({"reinforced": 1, "uses": 1}, True, 1)
 
 

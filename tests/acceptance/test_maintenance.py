@@ -189,7 +189,7 @@ def test_a_store_that_cannot_be_written_is_told_in_the_log_and_tried_again(
 
 def test_status_says_when_each_job_last_ran_and_when_it_is_due(owner: Memory, clock: Any) -> None:
     owner.remember("The ferry leaves at six")
-    owner.run_due()
+    owner.run_jobs()
     expire = owner.status()["jobs"]["expire"]
     assert expire["last_at"] == clock.now().isoformat()
     assert expire["due_at"] == (clock.now() + timedelta(hours=1)).isoformat()

@@ -94,7 +94,7 @@ ROUTES: dict[str, Callable[[Memory, dict[str, Any]], object]] = {
     "show": lambda orion, hers: orion.show(hers["commit"]),
     "show by number": lambda orion, _: orion.show("1"),
     "diff": lambda orion, _: orion.diff(0),
-    "pending": lambda orion, _: orion.pending(state=None),
+    "pending": lambda orion, _: orion.pending(state="all"),
     "rollback": lambda orion, hers: orion.rollback(hers["commit"], dry_run=True),
     "export": lambda orion, _: write_vault(orion, io.StringIO()),
     "journal": lambda orion, _: list(orion.journal()),

@@ -126,7 +126,7 @@ def test_a_reviewer_approves_one_and_rejects_another_and_the_journal_names_them(
     reviewer.reject(bad.id, reason="dangerous")
     details = mem.show(approval.commit.id).details  # type: ignore[union-attr]
     assert (details.actor, details.approved_by, details.proposal) == ("operator:rita", "operator:rita", good.id)
-    assert [each.state for each in mem.pending(state=None)] == ["approved", "rejected"]
+    assert [each.state for each in mem.pending(state="all")] == ["approved", "rejected"]
     assert mem.context("").text == "## mission\n\nSail to Oslo"
 
 
@@ -260,26 +260,30 @@ def test_an_amendment_that_changes_nothing_is_none(reviewer: Memory, waiting: An
 
 
 def test_a_reviewer_is_told_which_contexts_the_old_text_reached(mem: Memory, reviewer: Memory, waiting: Any) -> None:
-    assert reviewer.background(waiting.id).reached.contexts == 0
+    assert reviewer.proposal(waiting.id).review_context.reached.contexts == 0
     compiled = [mem.context("where to sail") for _ in "ab"]
-    reached = reviewer.background(waiting.id).reached
+    reached = reviewer.proposal(waiting.id).review_context.reached
     assert (reached.contexts, reached.last.receipt) == (2, compiled[1].receipt.id)
+    assert mem.proposal(waiting.id).review_context is None
 
 
 def test_what_is_similar_and_sensitive_is_not_shown_to_who_may_not_read_it(owner: Memory, mem: Memory) -> None:
     owner.remember("The captain takes pills for his heart", tier="archival", sensitivity="sensitive")
     item = held(mem.remember("The captain takes pills", tier="core", key="mission"))
-    seen = {each.memory.text for each in owner.background(item.id).similar}
+    seen = {each.memory.text for each in owner.proposal(item.id).review_context.similar}
     plain = owner.holding(owner.create_token("rita", rights="reviewer").secret)
-    assert ("The captain takes pills for his heart" in seen, plain.background(item.id).similar) == (True, ())
+    assert ("The captain takes pills for his heart" in seen, plain.proposal(item.id).review_context.similar) == (
+        True,
+        (),
+    )
 
 
 def test_a_window_of_the_queue_follows_every_decision(mem: Memory, owner: Memory) -> None:
     first = held(mem.remember("Sail to Oslo", **MISSION))
     second = held(mem.remember("Berth three", tier="core", key="workspace_state"))
-    assert [each.id for each in owner.queue().items] == [first.id, second.id]
+    assert [each.id for each in owner.pending()] == [first.id, second.id]
     owner.reject(first.id, reason="no")
-    assert ([each.id for each in owner.queue().items], owner.queue(state="rejected").total) == ([second.id], 1)
+    assert ([each.id for each in owner.pending()], owner.pending(state="rejected").total) == ([second.id], 1)
 
 
 @pytest.mark.slow
@@ -289,10 +293,10 @@ def test_a_window_of_a_long_queue_knows_what_was_decided_elsewhere(tmp_path: Any
         brought = here.acting_as(Actor.importer("vault"))
         texts = [{"text": f"Berth {n} takes {n * 7} cranes", "stability": "permanent"} for n in range(520)]
         outcomes = brought.remember_many(texts)
-        assert here.queue(offset=510).total == 520
+        assert here.pending(offset=510).total == 520
         elsewhere.reject(outcomes[3].item.id, reason="no")
-        window = here.queue(offset=2, limit=2)
-        assert (window.total, [each.id for each in window.items]) == (
+        window = here.pending(offset=2, limit=2)
+        assert (window.total, [each.id for each in window]) == (
             519,
             [outcomes[2].item.id, outcomes[4].item.id],
         )
@@ -301,4 +305,4 @@ def test_a_window_of_a_long_queue_knows_what_was_decided_elsewhere(tmp_path: Any
 def test_an_agent_sees_in_the_queue_what_it_may_read_alone(owner: Memory) -> None:
     near, far = (owner.at(scope=f"/agents/{name}").acting_as(Actor.agent(name)) for name in ("near", "far"))
     item = held(near.remember("Keep it so", tier="archival", stability="permanent"))
-    assert ([each.id for each in near.queue().items], far.queue().total, owner.queue().total) == ([item.id], 0, 1)
+    assert ([each.id for each in near.pending()], far.pending().total, owner.pending().total) == ([item.id], 0, 1)

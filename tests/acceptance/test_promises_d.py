@@ -156,7 +156,7 @@ def test_time_alone_never_approves_and_in_the_end_rejects(mem: Memory, owner: Me
         assert [each.state for each in mem.pending()] == ["pending"]
         assert mem.find(tiers=["core"]) == []
     clock.move(days=7)
-    assert [each.state for each in mem.pending(state=None)] == ["expired"]
+    assert [each.state for each in mem.pending(state="all")] == ["expired"]
     with pytest.raises(Conflict, match="expired"):
         owner.approve(item.id)
     assert mem.find(tiers=["core"]) == []

@@ -146,7 +146,7 @@ def test_a_tenants_memories_are_another_tenants_nothing(owner: Memory) -> None:
         theirs.context("what does the keeper like").text,
         theirs.snapshot().text,
         theirs.log(),
-        theirs.pending(state=None),
+        theirs.pending(state="all"),
         theirs.diff(0),
         list(theirs.journal()),
         theirs.status()["live"],

@@ -86,7 +86,7 @@ def test_what_confirms_a_faded_memory_starts_from_what_it_has_faded_to(owner: Me
     clock.move(days=IDLE)
     if how == "used":
         owner.recall("the ferry")
-        owner.run_job("reinforce")
+        owner.run_job("learn_importance")
         assert owner.get(name).importance == pytest.approx(0.01 + 0.99 * 0.02, abs=1e-4)
     elif how == "confirmed":
         kept(owner.reinforce(name, gain=0.1))

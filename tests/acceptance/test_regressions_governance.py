@@ -151,7 +151,7 @@ def test_a_secret_is_in_no_file_whichever_field_it_came_in(
         shown = repr(FIELDS[field](mem))
     except KeepwardError as fault:
         shown = str(fault)
-    waiting = repr(owner.pending(state=None)) + repr(owner.log())
+    waiting = repr(owner.pending(state="all")) + repr(owner.log())
     owner.close()
     found = [
         file.name
@@ -426,7 +426,9 @@ def test_an_approval_is_judged_again_by_the_policy_of_the_day_and_says_so(
     today = entering(Actor.operator("bob"), policy=STRICTER[change])
     with pytest.raises(StaleVersion, match="refuses it by now"):
         today.approve(item.id)
-    assert [(each.state, "refuses" in (each.decision or "")) for each in owner.pending(state=None)] == [("stale", True)]
+    assert [(each.state, "refuses" in (each.decision or "")) for each in owner.pending(state="all")] == [
+        ("stale", True)
+    ]
     assert owner.find() == []
 
 

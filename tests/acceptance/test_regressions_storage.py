@@ -51,7 +51,7 @@ def everything(mem: Memory) -> tuple[set[Any], set[str]]:
     for ask in (
         lambda: records.update(mem.find(limit=None, include_ended=True)),
         lambda: records.update(hit.memory for hit in mem.recall("ferry sound", limit=50)),
-        lambda: records.update(step.after for item in mem.pending(state=None) for step in item.steps),
+        lambda: records.update(step.after for item in mem.pending(state="all") for step in item.steps),
         lambda: records.update(step.after for view in mem.log() for step in view.steps),
         lambda: lines.update(mem.context("ferry sound").text.splitlines()),
         lambda: lines.update(mem.snapshot().text.splitlines()),

@@ -131,7 +131,7 @@ def test_a_rejection_that_comes_in_between_stops_an_approval(
     with pytest.raises(Conflict, match="decided in the meantime"):
         owner.approve(waiting.id)
     assert owner.get(waiting.steps[0].after.id).text == "Sail to Oslo"
-    assert [each.state for each in owner.pending(state=None)] == ["rejected"]
+    assert [each.state for each in owner.pending(state="all")] == ["rejected"]
 
 
 @pytest.mark.promise("Z23")
@@ -150,14 +150,14 @@ def test_an_approval_that_comes_in_between_stops_a_rejection(
     with pytest.raises(Conflict, match="decided in the meantime"):
         owner.reject(waiting.id, reason="no")
     assert owner.get(waiting.steps[0].after.id).text == "Sail to Bergen"
-    assert [each.state for each in owner.pending(state=None)] == ["approved"]
+    assert [each.state for each in owner.pending(state="all")] == ["approved"]
 
 
 @pytest.mark.promise("D5", "Z3")
 def test_time_alone_only_rejects(mem: Memory, owner: Memory, clock: Any, waiting: Waiting) -> None:
     clock.move(days=31)
     assert owner.pending() == []
-    assert [each.state for each in owner.pending(state=None)] == ["expired"]
+    assert [each.state for each in owner.pending(state="all")] == ["expired"]
     with pytest.raises(Conflict, match="expired"):
         owner.approve(waiting.id)
     assert mem.context("").text == "## mission\n\nSail to Oslo"

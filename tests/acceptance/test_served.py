@@ -59,7 +59,6 @@ def harbour(tmp_path_factory):
         "id": [ferry.id],
         "approve.id": [held.id],
         "amend.id": [held.id],
-        "background.id": [held.id],
         "reject.id": [held.id],
         "reopen.id": [held.id],
         "ids": [ferry.id, held.id],

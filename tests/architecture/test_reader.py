@@ -21,7 +21,7 @@ WITHOUT_READER = {
     # They judge, build and store changes.
     "look": {"find", "likely", "records", "steps", "superseded"},
     "review": {"Waiting", "records"},
-    "rollback": {"commit", "find", "histories", "history", "steps"},
+    "rollback": {"commit", "histories", "history", "steps"},
     "use": {"records"},
     "view": {"commit", "find", "steps"},
     "write": {"Waiting", "records"},

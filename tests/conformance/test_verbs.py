@@ -152,7 +152,7 @@ QUESTIONS: dict[str, Callable[[Any], Any]] = {
     "get": lambda memory: memory.get(memory.find()[0].id),
     "history": lambda memory: memory.history(memory.find()[-1].id),
     "recall": lambda memory: memory.recall("what Ana prefers"),
-    "pending": lambda memory: memory.pending(state=None),
+    "pending": lambda memory: memory.pending(state="all"),
     "shown": lambda memory: [memory.shown(each) for each in memory.pending()],
     "log": lambda memory: [(each.details, each.steps, each.commit) for each in memory.log()],
     "show": lambda memory: memory.show("2"),

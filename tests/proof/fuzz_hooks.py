@@ -50,7 +50,6 @@ BEYOND_DESCRIPTION = (
     (r"POST /memory/(import|restore-export|restore-export/plan)", "invalid_input", r""),
     # A vector has the length of the store's model, and a direction.
     (r".*", "invalid_input", r"a vector"),
-    (r"POST /memory/erase/lift", "invalid_input", r"was not erased"),
 )
 
 

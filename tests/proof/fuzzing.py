@@ -101,7 +101,7 @@ def furnish(path: Path, home: Path) -> tuple[dict[str, str], list[str]]:
             pass
         leave_waiting(agent)
         agent.put_blob(b"\x89PNG\r\n\x1a\nnot much of a picture", media_type="image/png")
-        owner.run_due()
+        owner.run_jobs()
         issued = {
             "owner": owner.create_token("fuzzing-owner", rights="owner"),
             "agent": owner.create_token("fuzzing-agent"),

@@ -21,7 +21,6 @@ OUT_OF_REACH = {
     "DELETE /session",
     # They take the digest of a plan that was made for the same names, with nothing written in between.
     "POST /memory/erase",
-    "POST /memory/erase/lift",
     "GET /memory/certificates/{name}",
     "POST /memory/contain",
     "POST /memory/adopt",

@@ -27,7 +27,6 @@ OWNERS: dict[str, Callable[[Any], Any]] = {
     "contain": lambda memory: memory.contain("0" * 64, source="web", reason="poisoned"),
     "plan_erase": lambda memory: memory.plan_erase(subject="Ana"),
     "erase": lambda memory: memory.erase("0" * 64, subject="Ana"),
-    "lift_erasure": lambda memory: memory.lift_erasure("some"),
     "certificate": lambda memory: memory.certificate("some"),
     "create_token": lambda memory: memory.create_token("me", rights="owner"),
     "tokens": lambda memory: memory.tokens(),
@@ -35,12 +34,10 @@ OWNERS: dict[str, Callable[[Any], Any]] = {
     "rebuild": lambda memory: memory.rebuild(),
     "reindex": lambda memory: memory.reindex(),
     "train_reranker": lambda memory: memory.train_reranker(),
-    "learn_importance": lambda memory: memory.learn_importance(),
     "plan_adopt": lambda memory: memory.plan_adopt(),
     "adopt": lambda memory: memory.adopt("0" * 64),
-    "tenants": lambda memory: memory.tenants(),
     "run_job": lambda memory: memory.run_job("expire"),
-    "run_due": lambda memory: memory.run_due(),
+    "run_job of all": lambda memory: memory.run_jobs(),
 }
 
 
@@ -280,19 +277,13 @@ class VerbSuite(AskingSuite):
         assert owner.log(actor="nobody") == []
         assert owner.log(until=stored.seq, limit=1)[0].commit.id == stored.id
 
-    def test_a_job_that_is_paused_does_not_run_by_itself(self, owner: Any) -> None:
-        assert owner.pause_job("expire").paused
-        assert owner.run_job("expire").outcome == "skipped"
-        assert owner.run_job("expire", force=True).outcome == "run"
-        assert {each.name: each.paused for each in owner.jobs()}["expire"]
-        assert not owner.pause_job("expire", paused=False).paused
-
     def test_erasures_are_listed_with_what_proves_them(self, owner: Any) -> None:
         record = owner.remember("the pier is seven planks wide", tier="archival").record
         done = owner.erase(owner.plan_erase(record.id, reason="consent").digest, record.id, reason="consent")
-        listed = owner.certificates()[0]
-        assert (listed.commit, listed.memories, listed.reason) == (done.commit.id, (record.id,), "consent")
-        assert owner.certificate(listed.commit)["memories"] == [record.id]
+        (listed,) = owner.log(kind="erase")
+        names = [step.after.id for step in listed.steps]
+        assert (listed.commit.id, names, listed.details.reason) == (done.commit.id, [record.id], "consent")
+        assert owner.certificate(listed.commit.id)["memories"] == [record.id]
 
     def test_a_check_tells_how_far_it_has_come(self, owner: Any) -> None:
         told: list[tuple[int, int]] = []
@@ -315,16 +306,16 @@ class VerbSuite(AskingSuite):
         for name in ("mission", "workspace_state", "human"):
             agent.remember(f"about the {name} of ours", tier="core", key=name, evidence=["chat:1"])
         everything = reviewer.pending()
-        window = reviewer.queue(offset=1, limit=1)
-        assert ([each.id for each in window.items], window.total) == ([everything[1].id], len(everything))
+        window = reviewer.pending(offset=1, limit=1)
+        assert ([each.id for each in window], window.total) == ([everything[1].id], len(everything))
         assert (window.counts["tier"], window.oldest_at) == ({"core": len(everything)}, everything[0].created_at)
-        assert reviewer.queue(gate="injection").total == 0
+        assert reviewer.pending(gate="injection").total == 0
 
     def test_what_bears_on_a_decision_is_opened(self, agent: Any, reviewer: Any) -> None:
         said = agent.remember("Ana told us that she sails on Mondays", source="user_message")
         agent.remember("Ana sails on Mondays to Bergen", tier="archival")
         held = agent.remember("Ana sails on Mondays", tier="core", key="mission", evidence=[said.id, "chat:9"])
-        found = reviewer.background(held.item.id)
+        found = reviewer.proposal(held.item.id).review_context
         assert [(each.reference, each.memory is not None) for each in found.evidence] == sorted(
             [(said.id, True), ("chat:9", False)]
         )

@@ -69,7 +69,7 @@ REQUESTS: list[tuple[Any, ...]] = [
     ("held3", "agent", "PUT /memory/keys/workspace_state", {"text": "All is well", "tier": "core", "confidence": 0.9}),
     ("held4", "agent", "PUT /memory/keys/human", {"text": "Ana rows", "tier": "core", "confidence": 0.9}),
     ("queue", "owner", "GET /memory/quarantine?limit=1"),
-    ("queue-next", "owner", "GET /memory/quarantine?limit=1&cursor={queue.cursor}"),
+    ("queue-next", "owner", "GET /memory/quarantine?limit=1&offset={queue.next_offset}"),
     ("proposal", "owner", "GET /memory/quarantine/{held.proposal}"),
     ("no-match", "owner", "POST /memory/quarantine/{held.proposal}/approve"),
     ("bad-match", "owner", "POST /memory/quarantine/{held.proposal}/approve", None, {"If-Match": '"x"'}),
@@ -154,7 +154,6 @@ REQUESTS: list[tuple[Any, ...]] = [
     ("receipts", "owner", "GET /memory/receipts?kind=compile&limit=1"),
     ("preview", "owner", "POST /memory/compile", {"objective": "When does the ferry leave?", "preview": True}),
     ("feedback", "owner", "POST /memory/feedback", {"receipt": "{compile.receipt}", "used": ["{saved.id}"]}),
-    ("learn", "owner", "POST /memory/learn"),
     ("train", "owner", "POST /memory/train"),
     ("commits", "owner", "GET /memory/commits?limit=2&events=true"),
     ("commit", "owner", "GET /memory/commits/{saved.commit}"),
@@ -177,7 +176,7 @@ REQUESTS: list[tuple[Any, ...]] = [
     ("rollback", "owner", "POST /memory/rollback/{edit.commit}", {}, {"If-Match": "{status-now.etag}"}),
     ("blob", "agent", "POST /memory/blobs", PNG, {"Content-Type": "image/png"}),
     ("blob-get", "agent", "GET /memory/blobs/{blob.ref}"),
-    ("blob-about", "agent", "GET /memory/blobs/{blob.ref}/about"),
+    ("blob-about", "agent", "HEAD /memory/blobs/{blob.ref}"),
     ("token", "owner", "POST /memory/tokens", {"name": "claude", "scope": "orion", "expires": "30d"}),
     ("tokens", "owner", "GET /memory/tokens"),
     ("token-revoke", "owner", "DELETE /memory/tokens/{token.token.id}"),
@@ -185,10 +184,9 @@ REQUESTS: list[tuple[Any, ...]] = [
     ("rebuild", "owner", "POST /memory/rebuild"),
     ("reindex", "owner", "POST /memory/reindex"),
     ("doctor", "owner", "GET /memory/doctor"),
-    ("tenants", "owner", "GET /memory/tenants"),
     ("jobs", "owner", "GET /memory/jobs"),
     ("job", "owner", "POST /memory/jobs/expire/run", {"force": True}),
-    ("jobs-due", "owner", "POST /memory/jobs/run-due"),
+    ("jobs-due", "owner", "POST /memory/jobs/due/run"),
     ("job-none", "owner", "POST /memory/jobs/dance/run"),
     ("export", "owner", "GET /memory/export"),
     ("restore-plan", "other", "POST /memory/restore-export/plan", "{export}"),
@@ -197,9 +195,8 @@ REQUESTS: list[tuple[Any, ...]] = [
     ("erase-plan", "owner", "POST /memory/erase/plan", {"ids": ["{saved.id}"]}),
     ("erase-clash", "owner", "POST /memory/erase", {"ids": ["{saved.id}"], "digest": "0" * 64}),
     ("erase", "owner", "POST /memory/erase", {"ids": ["{saved.id}"], "digest": "{erase-plan.digest}"}),
-    ("certificates", "owner", "GET /memory/certificates"),
+    ("erasures", "owner", "GET /memory/commits?kind=erase"),
     ("certificate", "owner", "GET /memory/certificates/{saved.id}"),
-    ("lift", "owner", "POST /memory/erase/lift", {"name": "{saved.id}"}),
     ("adopt-plan", "owner", "POST /memory/adopt/plan"),
     ("adopt", "owner", "POST /memory/adopt", {"digest": "{adopt-plan.digest}"}),
     ("delete", "owner", "DELETE /memory/items/{pier.id}?reason=sold"),
@@ -207,11 +204,8 @@ REQUESTS: list[tuple[Any, ...]] = [
     ("watch-verify", "owner", "POST /memory/verify/watch"),
     ("drill", "agent", "POST /memory/drill"),
     ("settings", "owner", "GET /memory/settings"),
-    ("pause", "owner", "POST /memory/jobs/expire/pause"),
-    ("resume", "owner", "POST /memory/jobs/expire/pause", {"paused": False}),
     ("held5", "agent", "PUT /memory/keys/mission", {"text": "Shipp it", "tier": "core", "evidence": ["chat:1"]}),
-    ("window", "owner", "GET /memory/queue?limit=1&gate=authority"),
-    ("background", "owner", "GET /memory/quarantine/{held5.proposal}/background"),
+    ("window", "owner", "GET /memory/quarantine?limit=1&gate=authority"),
     ("proposal5", "owner", "GET /memory/quarantine/{held5.proposal}"),
     (
         "amend",
@@ -294,6 +288,7 @@ config             | config
 identity           | identity
 identity-none      | identity propose --file chat.json --reason new
 jobs               | jobs
+tenants            | tenants
 jobs-run           | jobs run expire
 jobs-due           | jobs run --due
 import             | import chat.json
@@ -303,7 +298,6 @@ restore-export     | restore-export vault.jsonl --db other.db --apply {restore-p
 erase              | erase {saved.id}
 erase-apply        | erase {saved.id} --apply {erase.plan.digest}
 certificate        | erase {saved.id} --certificate
-lift               | erase {saved.id} --lift
 adopt              | adopt
 backup             | backup copy.db
 restore-backup     | restore-backup copy.db --to back.db

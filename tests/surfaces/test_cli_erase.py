@@ -80,18 +80,3 @@ def test_adopt_shows_what_it_means_before_it_is_done(run, saved):
     plan = run("adopt", "--json").json
     done = run("adopt", "--apply", plan["digest"], "--json").json
     assert (plan["applied"], bool(plan["warning"]), done["applied"], run("verify").code) == (False, True, True, 0)
-
-
-def test_an_erasure_is_lifted_by_the_id_of_the_erased_memory(run, saved):
-    plan = run("erase", saved["id"], "--json").json["plan"]
-    run("erase", saved["id"], "--apply", plan["digest"])
-    done = run("erase", "--lift", saved["id"], "--json").json
-    assert (done["applied"], done["lifted"]) == (True, [saved["id"]])
-
-
-def test_lift_takes_one_id_and_nothing_else(run, saved):
-    assert run("erase", "--lift", saved["id"], "--subject", "ana").code == 2
-
-
-def test_lift_as_an_agent_exits_7(run, saved):
-    assert run("erase", "--lift", saved["id"], "--as", "agent").code == 7

@@ -63,13 +63,6 @@ def test_a_call_that_means_nothing_is_a_usage_error(run, saved, arguments):
     assert run("jobs", *arguments).code == 2
 
 
-def test_a_job_is_paused_and_resumed(run, saved):
-    paused = run("jobs", "pause", "expire", "--json").json["jobs"][0]
-    ran = run("jobs", "run", "expire", "--json").json["runs"][0]["outcome"]
-    resumed = run("jobs", "resume", "expire", "--json").json["jobs"][0]
-    assert (paused["paused"], ran, resumed["paused"]) == (True, "skipped", False)
-
-
 def test_a_compacted_receipt_says_so(run, saved):
     receipt = run("context", "tabs or spaces", "--json").json["receipt"]
     name = receipt["id"] if isinstance(receipt, dict) else receipt

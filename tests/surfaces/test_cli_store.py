@@ -32,6 +32,11 @@ def test_status_shows_how_deep_the_queue_is(run, held):
     assert (queue["depth"], queue["stuck"], queue["oldest_age_seconds"] >= 0) == (1, 0, True)
 
 
+def test_tenants_with_memories_are_listed_for_the_owner_alone(run, saved):
+    told = run("tenants", "--json").json
+    assert (told, run("tenants", "--as", "agent").code) == ({"tenants": ["default"], "count": 1}, 7)
+
+
 def test_verify_finds_nothing_wrong_with_a_sound_store(run, saved, held):
     ran = run("verify", "--json")
     assert (ran.code, ran.json["ok"], ran.json["first_fault"]) == (0, True, None)

@@ -223,7 +223,7 @@ def test_digits_that_are_no_instant_narrow_nothing_silently(filled, path, asked)
 @pytest.mark.parametrize(
     "path",
     [
-        *("items?", "search?query=ferry&", "commits?", "quarantine?", "queue?"),
+        *("items?", "search?query=ferry&", "commits?", "quarantine?"),
         *("receipts?", "contradictions?", "candidates?"),
     ],
 )

@@ -43,9 +43,7 @@ CALLS = {
     "update_identity": ("PUT", "/memory/identity", {"text": "I am Orion", "reason": "x"}),
     "propose": ("POST", "/memory/edit", {"reason": "x", "changes": [{"op": "retire", "id": "{memory}"}]}),
     "pending": ("GET", "/memory/quarantine"),
-    "queue": ("GET", "/memory/queue"),
     "get_proposal": ("GET", "/memory/quarantine/{proposal}"),
-    "background": ("GET", "/memory/quarantine/{proposal}/background"),
     "amend": ("POST", "/memory/quarantine/{proposal}/amend", {"text": "x"}),
     "approve": ("POST", "/memory/quarantine/{proposal}/approve"),
     "reject": ("POST", "/memory/quarantine/{proposal}/reject", {"reason": "x"}),
@@ -73,13 +71,10 @@ CALLS = {
     "bisect": ("POST", "/memory/bisect", {"query": "ferry", "contains": "six"}),
     "plan_erase": ("POST", "/memory/erase/plan", {"ids": ["{memory}"]}),
     "erase": ("POST", "/memory/erase", {"ids": ["{memory}"], "digest": DIGEST}),
-    "lift_erasure": ("POST", "/memory/erase/lift", {"name": "{memory}"}),
-    "certificates": ("GET", "/memory/certificates"),
     "certificate": ("GET", "/memory/certificates/{memory}"),
     "plan_adopt": ("POST", "/memory/adopt/plan"),
     "adopt": ("POST", "/memory/adopt", {"digest": DIGEST}),
     "feedback": ("POST", "/memory/feedback", {"receipt": "{receipt}", "used": ["{memory}"]}),
-    "learn_importance": ("POST", "/memory/learn"),
     "train_reranker": ("POST", "/memory/train"),
     "verify": ("POST", "/memory/verify"),
     "watch_verify": ("POST", "/memory/verify/watch"),
@@ -88,18 +83,14 @@ CALLS = {
     "rebuild": ("POST", "/memory/rebuild"),
     "reindex": ("POST", "/memory/reindex"),
     "doctor": ("GET", "/memory/doctor"),
-    "tenants": ("GET", "/memory/tenants"),
     "jobs": ("GET", "/memory/jobs"),
-    "run_due": ("POST", "/memory/jobs/run-due"),
     "run_job": ("POST", "/memory/jobs/expire/run"),
-    "pause_job": ("POST", "/memory/jobs/expire/pause"),
     "merge_candidates": ("GET", "/memory/candidates"),
     "tokens": ("GET", "/memory/tokens"),
     "create_token": ("POST", "/memory/tokens", {"name": "mine", "rights": "owner"}),
     "revoke_token": ("DELETE", "/memory/tokens/{token}"),
     "put_blob": ("POST", "/memory/blobs"),
     "read_blob": ("GET", "/memory/blobs/sha256:" + DIGEST),
-    "blob": ("GET", "/memory/blobs/sha256:" + DIGEST + "/about"),
     "events": ("GET", "/memory/events"),
     "export": ("GET", "/memory/export"),
     "import": ("POST", "/memory/import"),
@@ -148,7 +139,7 @@ def call(world, client, name, match="*"):
 
 
 def state(world):
-    return (world.memory.head, [each.state for each in world.memory.pending(state=None)], len(world.memory.tokens()))
+    return (world.memory.head, [each.state for each in world.memory.pending(state="all")], len(world.memory.tokens()))
 
 
 def test_every_operation_that_is_described_is_tried_here(world):

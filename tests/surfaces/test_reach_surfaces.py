@@ -40,11 +40,11 @@ NAMED = {
 }
 #: What names no memory, or takes rights that no agent has.
 OTHER = {
-    "/memory/blobs/{ref}", "/memory/blobs/{ref}/about",
+    "/memory/blobs/{ref}",
     "/memory/certificates/{name}", "/memory/quarantine/{id}",
-    "/memory/quarantine/{id}/approve", "/memory/quarantine/{id}/amend", "/memory/quarantine/{id}/background",
+    "/memory/quarantine/{id}/approve", "/memory/quarantine/{id}/amend",
     "/memory/quarantine/{id}/reject", "/memory/quarantine/{id}/reopen", "/memory/tokens/{id}",
-    "/memory/jobs/{name}/run", "/memory/jobs/{name}/pause", "/memory/keys/{key}",
+    "/memory/jobs/{name}/run", "/memory/keys/{key}",
 }  # fmt: skip
 #: Tools that take an id.
 TOOLS = {"revise": {"text": "Nobody keeps it", "reason": "x"}, "forget": {"reason": "x"}, "history": {}}

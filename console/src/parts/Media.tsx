@@ -1,8 +1,8 @@
 /** What a memory has beside its words: a picture, sound or film is shown, anything else can only be taken. */
 
 import "./media.css";
-import type { Schemas } from "../api";
-import { useGet } from "../load";
+import { ask, type Answer } from "../api";
+import { useLoad } from "../load";
 import { Shown } from "./States";
 
 // Types that a browser shows without running anything in them; the server sends all others as unknown bytes.
@@ -10,22 +10,33 @@ const PICTURES = /^image\/(png|jpeg|gif|webp|avif|bmp)$/;
 const SOUND = /^audio\/(mpeg|ogg|wav|x-wav|webm|mp4|aac|flac)$/;
 const FILM = /^video\/(mp4|webm|ogg)$/;
 
+const UNKNOWN = "application/octet-stream";
+
 export function Media({ reference, text }: { reference: string; text: string }) {
-  const found = useGet("/memory/blobs/{ref}/about", { params: { path: { ref: reference } } }, null);
-  return <Shown of={found}>{(data) => <Held blob={data} text={text} />}</Shown>;
+  const from = `/memory/blobs/${encodeURIComponent(reference)}`;
+  const found = useLoad(from, () => about(from), null);
+  return <Shown of={found}>{(data) => <Held {...data} from={from} text={text} />}</Shown>;
 }
 
-function Held({ blob, text }: { blob: Schemas["Blob"]; text: string }) {
-  const from = `/memory/blobs/${encodeURIComponent(blob.ref)}`;
-  const kind = blob.active ? "" : blob.media_type;
+interface About {
+  kind: string;
+  bytes: number;
+}
+
+async function about(from: string): Promise<Answer<About>> {
+  const response = fetch(from, { method: "HEAD" });
+  return ask(response.then((told) => ({ response: told, data: { kind: told.headers.get("content-type")?.split(";")[0] ?? "", bytes: Number(told.headers.get("content-length")) } })));
+}
+
+function Held({ kind, bytes, from, text }: About & { from: string; text: string }) {
   return (
     <figure class="media">
       {PICTURES.test(kind) ? <img src={from} alt={text.slice(0, 300)} /> : null}
       {SOUND.test(kind) ? <audio controls preload="metadata" src={from} /> : null}
       {FILM.test(kind) ? <video controls preload="metadata" src={from} /> : null}
       <figcaption class="line small soft">
-        <span>{blob.media_type}, {size(blob.bytes)}</span>
-        {blob.active ? <span class="warn">It could run in a browser, and so is not shown.</span> : null}
+        <span>{kind}, {size(bytes)}</span>
+        {kind === UNKNOWN ? <span class="warn">It could run in a browser, or its type is unknown, and so it is not shown.</span> : null}
         <a href={from} download="">Download</a>
       </figcaption>
     </figure>

@@ -41,7 +41,7 @@ export function Erase() {
   const chosen: Chosen | null = !value ? null : way === "ids" ? { ids, reason, include_citing } : { [way]: value, ids: address.all("also"), reason, include_citing };
   const choose = (to: Way) => address.set({ way: to, ids: null, subject: null, source: null, also: null });
   return (
-    <Page title="Erase" lede="for good: nothing brings it back" json="/memory/certificates">
+    <Page title="Erase" lede="for good: nothing brings it back" json="/memory/commits?kind=erase">
       <div class="two plan">
         <div class="card pad stack">
           <form class="stack" onSubmit={(event) => event.preventDefault()}>
@@ -150,13 +150,12 @@ function Words({ id, text }: { id: string; text: string }) {
 }
 
 function Done({ done }: { done: Schemas["Destroyed"] }) {
-  const [first] = done.plan.targets;
   return (
     <div class="stack" role="status">
       <h2 class="good">Erased</h2>
       <p>{counted(done.plan.targets.length, "memory", "memories")} {done.plan.targets.length === 1 ? "is" : "are"} gone. The certificate says what was destroyed, what proves it, and what it cannot promise.</p>
       <div class="line"><Download commit={done.commit} /><a href={`${BASE}/commits?at=${done.commit}`}>The commit</a></div>
-      {first ? <p class="soft small">What it said is refused when somebody says it again; <code>keepward erase {first.id} --lift</code> allows that anew.</p> : null}
+      <p class="soft small">What it said is refused when somebody says it again in the same words.</p>
     </div>
   );
 }
@@ -166,7 +165,7 @@ function Download({ commit }: { commit: string }) {
 }
 
 function Certificates() {
-  const found = useGet("/memory/certificates");
+  const found = useGet("/memory/commits", { params: { query: { kind: "erase", limit: 500 } } });
   return (
     <section class="card" aria-label="Certificates">
       <h2 class="pad">What was erased</h2>
@@ -175,10 +174,10 @@ function Certificates() {
           data.items.length ? (
             <ol class="plain-list">
               {data.items.map((each) => (
-                <li key={each.commit} class="cert">
-                  <span>{counted(each.memories.length, "memory", "memories")}, since {(REASONS as Record<string, string>)[each.reason] ?? seen(each.reason)}</span>
+                <li key={each.id} class="cert">
+                  <span>{counted(each.changes.length, "memory", "memories")}, since {(REASONS as Record<string, string>)[each.reason] ?? seen(each.reason)}</span>
                   <span class="soft small">{seen(each.actor)} · <Time at={each.at} /></span>
-                  <Download commit={each.commit} />
+                  <Download commit={each.id} />
                 </li>
               ))}
             </ol>

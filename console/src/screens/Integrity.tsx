@@ -140,7 +140,7 @@ function LastAudit() {
     <p class="line small">
       <span class="soft">By itself last <Time at={audit.last_at} short /></span>
       {audit.last_receipt ? <ReceiptLink id={audit.last_receipt} /> : null}
-      {audit.paused ? <Tag tone="warn">paused</Tag> : audit.due ? <Tag tone="accent">due</Tag> : audit.due_at ? <span class="soft">· next <Time at={audit.due_at} short /></span> : null}
+      {audit.due ? <Tag tone="accent">due</Tag> : audit.due_at ? <span class="soft">· next <Time at={audit.due_at} short /></span> : null}
     </p>
   );
 }

@@ -34,7 +34,7 @@ export function Jobs() {
   };
   const runDue = async () => {
     setBusy("*");
-    const done = await ask(api.POST("/memory/jobs/run-due", {}));
+    const done = await ask(api.POST("/memory/jobs/{name}/run", { params: { path: { name: "due" } } }));
     setBusy("");
     if (!done.ok) return say(done.problem.detail, { tone: "bad" });
     note(done.data.items);
@@ -45,23 +45,8 @@ export function Jobs() {
     const done = await ask(api.POST("/memory/jobs/{name}/run", { params: { path: { name } }, body: { force: true } }));
     setBusy("");
     if (!done.ok) return say(done.problem.detail, { tone: "bad" });
-    note([done.data]);
-    say(`${name}: ${done.data.why}`, { tone: done.data.outcome === "failed" ? "bad" : "good" });
-  };
-  const pause = async (job: Job) => {
-    setBusy(job.name);
-    const turn = (paused: boolean) => ask(api.POST("/memory/jobs/{name}/pause", { params: { path: { name: job.name } }, body: { paused } }));
-    const done = await turn(!job.paused);
-    setBusy("");
-    if (!done.ok) return say(done.problem.detail, { tone: "bad" });
-    jobs.reload();
-    say(job.paused ? `${job.name} runs by itself again.` : `${job.name} is paused.`, {
-      undo: async () => {
-        const back = await turn(job.paused);
-        jobs.reload();
-        return back.ok ? "Undone." : back.problem.detail;
-      },
-    });
+    note(done.data.items);
+    for (const each of done.data.items) say(`${name}: ${each.why}`, { tone: each.outcome === "failed" ? "bad" : "good" });
   };
   useKeys("Jobs", { r: mayChange() ? { does: "Run what is due", run: () => void runDue() } : null });
   return (
@@ -74,7 +59,7 @@ export function Jobs() {
       <div class="card">
         <Shown of={jobs} rows={8}>
           {(data) => data.items.map((each) => (
-            <Row key={each.name} job={each} run={runs.get(each.name)} busy={busy === each.name} onRun={() => void run(each.name)} onPause={() => void pause(each)} />
+            <Row key={each.name} job={each} run={runs.get(each.name)} busy={busy === each.name} onRun={() => void run(each.name)} />
           ))}
         </Shown>
       </div>
@@ -82,17 +67,16 @@ export function Jobs() {
   );
 }
 
-function Row({ job, run, busy, onRun, onPause }: { job: Job; run: Run | undefined; busy: boolean; onRun: () => void; onPause: () => void }) {
+function Row({ job, run, busy, onRun }: { job: Job; run: Run | undefined; busy: boolean; onRun: () => void }) {
   return (
     <section class="job" aria-label={job.name}>
       <div class="line">
         <h2>{job.name.replaceAll("_", " ")}</h2>
-        {job.paused ? <Tag tone="warn">paused</Tag> : job.running_until ? <Tag tone="accent">running</Tag> : job.due ? <Tag tone="accent">due</Tag> : null}
+        {job.running_until ? <Tag tone="accent">running</Tag> : job.due ? <Tag tone="accent">due</Tag> : null}
       </div>
       {mayChange() ? (
         <div class="acts-inline">
           <Button small busy={busy} onClick={onRun} aria-label={`Run now: ${job.name}`}>Run now</Button>
-          <Button small tone="quiet" disabled={busy} onClick={onPause} aria-label={`${job.paused ? "Resume" : "Pause"}: ${job.name}`}>{job.paused ? "Resume" : "Pause"}</Button>
         </div>
       ) : <span />}
       <p class="soft">{job.does}</p>

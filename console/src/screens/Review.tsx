@@ -38,7 +38,7 @@ export function Review() {
   const list = useWindow<Proposal>(
     name,
     async (offset, limit) => {
-      const found = await ask(api.GET("/memory/queue", { params: { query: { ...filters, offset, limit } } }));
+      const found = await ask(api.GET("/memory/quarantine", { params: { query: { ...filters, offset, limit } } }));
       if (found.ok) facts.current = { counts: found.data.counts, oldest: found.data.oldest_at };
       return found;
     },
@@ -87,7 +87,7 @@ export function Review() {
     setChosen(next);
   };
   const all = async () => {
-    const found = await ask(api.GET("/memory/queue", { params: { query: { ...filters, offset: 0, limit: MOST } } }));
+    const found = await ask(api.GET("/memory/quarantine", { params: { query: { ...filters, offset: 0, limit: MOST } } }));
     if (!found.ok) return say(found.problem.detail, { tone: "bad" });
     setChosen(new Map(found.data.items.map((each) => [each.id, each])));
   };
@@ -145,7 +145,7 @@ export function Review() {
   const ended = STATES.find(([name]) => name === state)?.[1];
   const lede = total !== undefined && ended ? `${total.toLocaleString()} ${ended.toLowerCase()}` : total === undefined ? null : total ? <>{total.toLocaleString()} {total === 1 ? "waits" : "wait"}, the oldest since <Time at={facts.current.oldest} /></> : "nothing waits";
   return (
-    <Page title="Review" lede={lede} json="/memory/queue" actions={<span class="soft small wide-only"><kbd>j</kbd> <kbd>k</kbd> move · <kbd>a</kbd> approve · <kbd>r</kbd> reject · <kbd>e</kbd> edit · <kbd>x</kbd> select · <kbd>?</kbd></span>}>
+    <Page title="Review" lede={lede} json="/memory/quarantine" actions={<span class="soft small wide-only"><kbd>j</kbd> <kbd>k</kbd> move · <kbd>a</kbd> approve · <kbd>r</kbd> reject · <kbd>e</kbd> edit · <kbd>x</kbd> select · <kbd>?</kbd></span>}>
       {total === undefined ? (
         list.problem ? <Failed problem={list.problem} retry={list.reload} /> : <Loading rows={6} />
       ) : total === 0 && !at && !Object.values(filters).some(Boolean) ? (

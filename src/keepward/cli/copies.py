@@ -42,20 +42,15 @@ _SHOWN = 10
     option("--include-citing", "Also erase what derives from one of these or cites it as evidence."),
     APPLY,
     option("--certificate", "Print the certificate of an erasure that was made; one ID."),
-    option("--lift", "Allow what an erased memory said to be remembered again; one ID."),
 )
-def erase(call: Call, ids: tuple[str, ...], apply: str | None, certificate: bool, lift: bool, **chosen: Any) -> Answer:
+def erase(call: Call, ids: tuple[str, ...], apply: str | None, certificate: bool, **chosen: Any) -> Answer:
     """Destroy what memories said, everywhere it is kept, for good. First shows the plan, and changes nothing."""
-    more = apply or any(chosen[name] for name in ("subject", "source", "include_citing")) or (certificate and lift)
-    if (certificate or lift) and (len(ids) != 1 or more):
-        raise InvalidInput("--certificate and --lift take one ID, of an erased memory, and nothing else")
+    more = apply or any(chosen[name] for name in ("subject", "source", "include_citing"))
+    if certificate and (len(ids) != 1 or more):
+        raise InvalidInput("--certificate takes one ID, of an erased memory, and nothing else")
     memory = call.memory("decide")
     blank = dict.fromkeys(("plan", "commit", "receipt", "certificate"))
-    data: dict[str, Any] = {"applied": bool(lift or apply), **blank, "lifted": []}
-    if lift:
-        lifted = memory.lift_erasure(ids[0])
-        data |= {**data_of(lifted, "tombstones"), "lifted": list(lifted.tombstones)}
-        return Answer(data, _show_lifted, talk=("what was erased stays erased; said anew, it is remembered again",))
+    data: dict[str, Any] = {"applied": bool(apply), **blank}
     if certificate:
         data["certificate"] = memory.certificate(ids[0])
         return Answer(data, lambda screen, data: screen.exact(json.dumps(data["certificate"], indent=2)))
@@ -67,11 +62,6 @@ def erase(call: Call, ids: tuple[str, ...], apply: str | None, certificate: bool
     data["plan"] = _plan_data(plan)
     talk = f"nothing was changed; erase it with the same arguments and --apply {plan.digest}"
     return Answer(data, lambda screen, data: _show_plan(screen, data["plan"]), talk=(talk,))
-
-
-def _show_lifted(screen: Screen, data: dict[str, Any]) -> None:
-    screen.labelled("lifted", [f"tombstone {name}" for name in data["lifted"]], "bold green")
-    screen.ids(data)
 
 
 def _plan_data(plan: Any) -> dict[str, Any]:

@@ -169,7 +169,7 @@ def _act(owner: Memory, moment: dict[str, Any]) -> None:
         case "erase":
             owner.erase(owner.plan_erase(subject=moment["subject"]).digest, subject=moment["subject"])
         case "jobs":
-            owner.run_due()
+            owner.run_jobs()
         case "feedback":
             _feedback(owner)
 

@@ -48,8 +48,8 @@ SECTIONS = {
     "Decide": "review.pending review.approve review.amend review.reject review.reopen",
     "Audit and undo": "review.log review.show review.diff review.receipt review.rollback review.impact review.contain "
     "review.blame review.bisect review.context_diff review.contradictions",
-    "Look after the store": "store.token store.config store.jobs copies.erase copies.backup copies.restore_backup "
-    "copies.store copies.adopt store.key store.verify store.drill store.rebuild store.reindex "
+    "Look after the store": "store.token store.tenants store.config store.jobs copies.erase copies.backup "
+    "copies.restore_backup copies.store copies.adopt store.key store.verify store.drill store.rebuild store.reindex "
     "store.doctor copies.export copies.import_ copies.restore_export store.version",
 }
 

@@ -319,8 +319,11 @@ def blob(call: Call, action: str, target: str, out: str | None, media_type: str 
         return _blob(kept, "kept")
     if out == "-" and call.as_json:
         raise InvalidInput("with --json name a file: keepward blob get REF OUT --json")
+    from keepward.memory import session_of
+    from keepward.services import blobs
+
     memory = call.memory()
-    found = memory.blob(target)
+    found = blobs.about(session_of(memory), target)
     if out is None:
         return _blob(found, "blob")
     content = memory.read_blob(target)

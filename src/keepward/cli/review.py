@@ -51,7 +51,7 @@ def pending(call: Call, state: str, limit: int | None, everything: bool) -> Answ
     if state not in _STATES:
         raise InvalidInput("--state takes pending, approved, rejected, expired, stale or all")
     memory = call.memory("decide")
-    found = memory.pending(state=None if state == "all" else state)
+    found = memory.pending(state=state, limit=None)
     expired = memory.status()["quarantine"]["expired"] if state == "pending" and not call.as_json else 0
     most = len(found) if everything or (limit is None and call.as_json) else limit or _SHOWN
     cut = f", the newest {most} are shown, and all with --no-limit" if most < len(found) else ""

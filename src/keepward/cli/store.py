@@ -46,6 +46,17 @@ def init(call: Call) -> Answer:
 
 
 @command()
+def tenants(call: Call) -> Answer:
+    """List the tenants that have memories."""
+    from keepward.memory import session_of
+    from keepward.services.status import tenants
+
+    found = tenants(session_of(call.memory("decide")))
+    data = {"tenants": found, "count": len(found)}
+    return Answer(data, lambda screen, data: screen.labelled("tenants", data["tenants"]))
+
+
+@command()
 def status(call: Call) -> Answer:
     """Show what the store holds: counts, the queue, capacity, budgets."""
     found = as_json(call.memory("decide").status())
@@ -227,13 +238,13 @@ def _show_drill(screen: Screen, data: dict[str, Any]) -> None:
 
 
 @command(
-    argument("[run|pause|resume]", "What to do instead of listing.", "action"),
+    argument("[run]", "Run instead of listing.", "action"),
     argument("[NAME]", "The job.", "name"),
     option("--due", "Run every job that is due."),
     option("--force", "Run it although it is not due."),
 )
 def jobs(call: Call, action: str | None, name: str | None, due: bool, force: bool) -> Answer:
-    """List the maintenance jobs, run one: `jobs run NAME`, or all that are due: `jobs run --due`, or pause one.
+    """List the maintenance jobs, run one: `jobs run NAME`, or all that are due: `jobs run --due`.
 
     What is due runs by itself, while a server runs and after commands that write, unless `maintenance` is off. Jobs
     only propose; what they put away comes back with `restore`, and a commit of theirs is undone with `rollback`.
@@ -243,17 +254,14 @@ def jobs(call: Call, action: str | None, name: str | None, due: bool, force: boo
             raise InvalidInput("--due and --force go with `jobs run`")
         found = [data_of(each) for each in call.memory("decide").jobs()]
         return Answer({"jobs": found, "count": len(found)}, _show_jobs)
-    if action in {"pause", "resume"} and name is not None:
-        found = [data_of(call.memory("decide").pause_job(name, paused=action == "pause"))]
-        return Answer({"jobs": found, "count": len(found)}, _show_jobs)
     if action != "run":
-        raise InvalidInput("jobs takes run, pause and resume, the last two with a NAME; without one it lists them")
+        raise InvalidInput("jobs takes run; without it, it lists them")
     if (name is None) != due:
         raise InvalidInput("jobs run takes the NAME of a job, or --due")
     if due and force:
         raise InvalidInput("--force goes with the NAME of a job")
     memory = call.memory("decide")
-    runs = memory.run_due() if name is None else [memory.run_job(name, force=force)]
+    runs = memory.run_jobs() if name is None else [memory.run_job(name, force=force)]
     well = all(each.outcome != "failed" and not each.counts.get("faults") for each in runs)
     data = {"runs": [data_of(each) for each in runs], "count": len(runs), "ok": well}
     return Answer(data, _show_runs, 0 if well else 1)
@@ -274,7 +282,7 @@ def _show_jobs(screen: Screen, data: dict[str, Any]) -> None:
 
 
 def _next(job: dict[str, Any]) -> str:
-    word = "running" if job["running_until"] else "paused" if job["paused"] else "due" if job["due"] else ""
+    word = "running" if job["running_until"] else "due" if job["due"] else ""
     return word or minute(job["due_at"]) or "-"
 
 

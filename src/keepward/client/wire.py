@@ -30,8 +30,9 @@ from keepward.core.blob import Blob, parse_ref, ref_of
 from keepward.core.change import KEEP, Change, Insert, Revert, operation
 from keepward.core.journal import Verification
 from keepward.core.memory import Record
-from keepward.core.proposal import Decided, Outcome
+from keepward.core.proposal import Decided, Outcome, Proposals, Waiting
 from keepward.core.query import MOST_HITS, Memories, Recall, check_limit, check_names
+from keepward.core.value import Data
 from keepward.draft import Draft as LocalDraft
 from keepward.errors import InvalidInput, KeepwardError, StaleVersion, Tampered
 from keepward.operations import Operation
@@ -170,8 +171,19 @@ def _list(about: Operation, given: Mapping[str, Any], way: Transport) -> list[An
     return read_json(about.result, _pages(about, given, way)[0])  # type: ignore[no-any-return]
 
 
-def _pending(about: Operation, given: Mapping[str, Any], way: Transport) -> list[Any]:
-    return _list(about, {**given, "state": "all"} if given.get("state", "") is None else given, way)
+def _pending(about: Operation, given: Mapping[str, Any], way: Transport) -> Proposals:
+    items, answers = _pages(about, given, way)
+    facts = from_json(_Window, answers[0])
+    return Proposals(read_json(list[Waiting], items), **msgspec.structs.asdict(facts))
+
+
+class _Window(Data):
+    """What a page of the review queue says beside its proposals."""
+
+    offset: int
+    total: int
+    counts: dict[str, dict[str, int]]
+    oldest_at: datetime | None
 
 
 def _pages(
@@ -183,7 +195,9 @@ def _pages(
         limit = given.get("limit", _default(about, "limit"))
     check_limit(limit)
     asked, size, cursor, onward = arguments_of(about, given), PAGE, "cursor", "cursor"
-    if about.name == "log":
+    if about.name == "pending":
+        cursor, onward = "offset", "next_offset"
+    elif about.name == "log":
         asked, size, cursor, onward = {**asked, "events": True}, _COMMITS, "before", "next_before"
     # The size stays the same: a page begins where the one before ended.
     asked["limit"] = size if limit is None else min(size, limit)

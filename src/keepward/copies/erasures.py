@@ -141,7 +141,7 @@ def replay_all(session: Session, store: Any, entries: Sequence[dict[str, Any]]) 
     gone = 0
     for tenant in store.tenants():
         name = hidden(tenant)
-        own = [each for each in entries if each.get("entry") in {"erasure", "lift"} and each["tenant"] == name]
+        own = [each for each in entries if each.get("entry") == "erasure" and each["tenant"] == name]
         if own:
             gone += replay(replace(session, engine=copy, tenant=tenant, scope="/"), own)
     return gone

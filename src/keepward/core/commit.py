@@ -207,7 +207,6 @@ ReceiptKind = Literal[
     "recall",
     "token",
     "erase",
-    "lift",
 ]
 
 

@@ -28,13 +28,15 @@ SCHEDULES = {
     "consolidate": "02:30",
     "decay_archival": "03:00",
     "prune": "03:30",
-    "reinforce": "01:00",
+    "learn_importance": "01:00",
     "train_reranker": "04:30",
     "sweep_blobs": "05:00",
     "compact_receipts": "05:15",
     "integrity_audit": "04:00",
     "embed": "05:30",
 }
+#: Stands for the name of a job where all that are due are meant.
+DUE = "due"
 #: A failed run is tried again after this, where the schedule says later.
 RETRY = timedelta(hours=1)
 #: How long a lease holds unless it is renewed.
@@ -124,8 +126,6 @@ class JobRow(Data):
     outcome: RunOutcome | None = None
     #: Id of the last run's receipt.
     receipt: str | None = None
-    #: Whether the owner keeps it from running by itself.
-    paused: bool = False
 
     def held_at(self, now: datetime) -> bool:
         """Whether somebody holds the lease at an instant; one that reaches further than a lease can is none."""
@@ -169,8 +169,6 @@ class JobState(Value):
     last_receipt: str | None = None
     #: Until when a run that goes on now holds the lease.
     running_until: datetime | None = None
-    #: Whether the owner keeps it from running by itself.
-    paused: bool = False
 
 
 class Alike(Value):

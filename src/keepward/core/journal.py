@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any, Literal
 
 from keepward.core.commit import Commit, CommitDetails, Place, Reason, Receipt, Step
@@ -98,21 +97,6 @@ class Check(Value):
     warning: bool = False
 
 
-class Erasure(Value):
-    """One erasure that was carried out, as a list of them shows it."""
-
-    #: Id of the erasing commit, by which the certificate is asked for; and its number.
-    commit: str
-    seq: int
-    at: datetime
-    #: ``kind:name`` of who erased.
-    actor: str
-    #: The code that was given as the reason.
-    reason: str
-    #: Ids of the memories that were erased, in order.
-    memories: tuple[str, ...]
-
-
 class Selection(Data):
     """Which memories are to be erased; everything named, together."""
 
@@ -179,15 +163,6 @@ class Erased(Value):
     """An erasure that was carried out."""
 
     plan: ErasePlan
-    commit: Commit
-    receipt: Receipt
-
-
-class Lifted(Value):
-    """A lift that was carried out."""
-
-    #: Ids of the tombstones that stand less in the way, the named one first, then by id.
-    tombstones: tuple[str, ...]
     commit: Commit
     receipt: Receipt
 

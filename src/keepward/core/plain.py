@@ -200,7 +200,10 @@ SHAPES: Mapping[type, tuple[Key, ...]] = {
         Key("diff", lambda item: item.steps, list[Step]),
         *keys_of(Waiting, "base"),
         Key("base_version", lambda item: max(item.base.values(), default=0), int),
-        *keys_of(Waiting, "digest created_at expires_at decided_by decision decided_at may_approve stale current"),
+        *keys_of(
+            Waiting,
+            "digest created_at expires_at decided_by decision decided_at may_approve stale current review_context",
+        ),
     ),
     Hit: (
         *keys_of(Hit, "rank"),

@@ -8,8 +8,9 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
 import msgspec
@@ -19,12 +20,49 @@ from keepward.core.journal import Delivery
 from keepward.core.memory import Record
 from keepward.core.serialization import canonical, digest, encode_record
 from keepward.core.trust import Actor
-from keepward.core.value import Value
+from keepward.core.value import Told, Value
 from keepward.errors import KeepwardError, Tampered
 
 ProposalState = Literal["pending", "approved", "rejected", "expired", "stale"]
 #: What became of a proposal that was not stored, in words for who made it.
 AGAINST: Mapping[str, str] = {"rejected": "rejected", "expired": "not decided in time", "stale": "set aside"}
+
+
+class Evidence(Value):
+    """One reference that a proposal rests on."""
+
+    reference: str
+    #: What the store itself recorded under that name; None where it knows only the name.
+    memory: Record | None
+
+
+class Similar(Value):
+    """A memory that is like what a proposal would store."""
+
+    memory: Record
+    #: As recall scores it, 0..1.
+    score: float
+    why: tuple[str, ...]
+
+
+class Reached(Value):
+    """Which compiled contexts held what a proposal would change."""
+
+    contexts: int
+    #: The newest one whose receipt says so; None where none does.
+    last: Delivery | None
+
+
+class ReviewContext(Value):
+    """What bears on the decision about a proposal."""
+
+    #: What each gate that held it looks for, in one sentence.
+    meaning: Mapping[str, str]
+    evidence: tuple[Evidence, ...]
+    #: Memories like the text that it would store, most alike first.
+    similar: tuple[Similar, ...]
+    #: Of what it would change, how far that went; None where all of it is new.
+    reached: Reached | None
 
 
 class Waiting(Value):
@@ -54,6 +92,8 @@ class Waiting(Value):
     #: Whether a memory that it builds on has changed since; and what these memories say now. Not kept either.
     stale: bool = False
     current: tuple[Record, ...] = ()
+    #: What bears on the decision: only where one proposal is read, by a reviewer or the owner. Not kept either.
+    review_context: ReviewContext | None = None
 
 
 def digest_of(steps: tuple[Step, ...], base: dict[str, int]) -> str:
@@ -189,7 +229,7 @@ PROPOSAL_SCHEMA = 1
 def waiting_to_dict(item: Waiting) -> dict[str, Any]:
     """Return a proposal as JSON values; what its proposer could do beside the rights, and who reads it, is not kept."""
     fields: dict[str, Any] = msgspec.to_builtins(item)
-    del fields["proposer"]["can"], fields["may_approve"], fields["stale"], fields["current"]
+    del fields["proposer"]["can"], fields["may_approve"], fields["stale"], fields["current"], fields["review_context"]
     return {"v": PROPOSAL_SCHEMA, **fields}
 
 
@@ -223,55 +263,38 @@ class Decided(Value):
         return self.error is None
 
 
-class Queue(Value):
+class Proposals(list[Waiting], Told):
     """One window of the review queue, oldest first."""
 
-    items: tuple[Waiting, ...]
-    #: Place of the first of them among all that pass the filters, from 0; and how many pass.
-    offset: int
-    total: int
-    #: How many there are by ``proposer``, ``gate``, ``tier`` and ``op``, of all that have the state.
-    counts: Mapping[str, Mapping[str, int]]
-    #: When the oldest that passes was proposed.
-    oldest_at: datetime | None
+    __slots__ = ("counts", "offset", "oldest_at", "total")
 
+    def __init__(
+        self,
+        items: Iterable[Waiting] = (),
+        *,
+        offset: int = 0,
+        total: int = 0,
+        counts: Mapping[str, Mapping[str, int]] = MappingProxyType({}),
+        oldest_at: datetime | None = None,
+    ) -> None:
+        super().__init__(items)
+        #: Position of the first of them among all that pass the filters, from 0; and how many pass.
+        self.offset = offset
+        self.total = total
+        #: How many there are by ``proposer``, ``gate``, ``tier`` and ``op``, of all that have the state.
+        self.counts = counts
+        #: When the oldest that passes was proposed.
+        self.oldest_at = oldest_at
 
-class Evidence(Value):
-    """One reference that a proposal rests on."""
-
-    reference: str
-    #: What the store itself recorded under that name; None where it knows only the name.
-    memory: Record | None
-
-
-class Similar(Value):
-    """A memory that is like what a proposal would store."""
-
-    memory: Record
-    #: As recall scores it, 0..1.
-    score: float
-    why: tuple[str, ...]
-
-
-class Reached(Value):
-    """Which compiled contexts held what a proposal would change."""
-
-    contexts: int
-    #: The newest one whose receipt says so; None where none does.
-    last: Delivery | None
-
-
-class Background(Value):
-    """What bears on the decision about a proposal."""
-
-    id: str
-    #: What each gate that held it looks for, in one sentence.
-    meaning: Mapping[str, str]
-    evidence: tuple[Evidence, ...]
-    #: Memories like the text that it would store, most alike first.
-    similar: tuple[Similar, ...]
-    #: Of what it would change, how far that went; None where all of it is new.
-    reached: Reached | None
+    def to_dict(self) -> dict[str, Any]:
+        """Return the proposals, and how many there are, as plain JSON values."""
+        return {
+            "proposals": [each.to_dict() for each in self],
+            "offset": self.offset,
+            "total": self.total,
+            "counts": {name: dict(each) for name, each in self.counts.items()},
+            "oldest_at": self.oldest_at.isoformat() if self.oldest_at else None,
+        }
 
 
 class Shown(Value):

@@ -230,18 +230,6 @@ class Feedback(Value):
         return self.trust >= Trust.USER
 
 
-class Reinforced(Value):
-    """What learning from use did."""
-
-    #: Memories whose importance rose, by id.
-    records: tuple[Record, ...]
-    #: Uses that were learned from.
-    uses: int
-    #: None when there was nothing to learn.
-    commit: Commit | None
-    receipt: Receipt | None
-
-
 class Training(Value):
     """What a training found and did."""
 

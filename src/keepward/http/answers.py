@@ -22,7 +22,17 @@ from keepward.core import plain as present
 from keepward.core.change import BOOKKEEPING
 from keepward.core.commit import Receipt
 from keepward.core.memory import Record
-from keepward.core.proposal import Committed, Decided, Duplicate, Outcome, Quarantined, Refused, Waiting, is_for_import
+from keepward.core.proposal import (
+    Committed,
+    Decided,
+    Duplicate,
+    Outcome,
+    Proposals,
+    Quarantined,
+    Refused,
+    Waiting,
+    is_for_import,
+)
 from keepward.core.query import MOST_HITS, Filters, Memories, Recall
 from keepward.core.trust import Token
 from keepward.core.value import parse_instant
@@ -35,8 +45,6 @@ from keepward.http.reading import (
     Problem,
     bad_cursor,
     cursor_of,
-    decode_cursor,
-    encode_cursor,
     etag_of,
     etag_of_text,
     not_modified,
@@ -47,6 +55,7 @@ from keepward.http.reading import (
 from keepward.memory import Memory, session_of
 from keepward.operations import Operation, operation
 from keepward.results import to_json
+from keepward.services import review
 from keepward.services.edits import change_of
 from keepward.services.search import is_counted
 
@@ -308,16 +317,14 @@ def rollback(call: Call) -> Response:
 
 
 def pending(call: Call) -> Response:
-    cursor, limit = call.beside["cursor"], call.beside["limit"]
-    position = decode_cursor(call.http, cursor) if cursor else {"at": "", "id": ""}
-    after = position.get("at"), position.get("id")
-    if not all(isinstance(each, str) for each in after):
-        raise bad_cursor()
-    found = [each for each in call.run() if (present.instant(each.created_at), each.id) > after]
-    last, onward = found[:limit][-1:], None
-    if len(found) > limit:
-        onward = encode_cursor(call.http, {"at": present.instant(last[0].created_at), "id": last[0].id})
-    return json_response(listed([_reviewed(call.memory, each) for each in found[:limit]], onward))
+    found: Proposals = call.run()
+    end = found.offset + len(found)
+    body = {
+        "items": [_reviewed(call.memory, each) for each in found],
+        "next_offset": end if end < found.total else None,
+        **{name: to_json(getattr(found, name)) for name in found.__slots__},
+    }
+    return json_response(body)
 
 
 def _reviewed(memory: Memory, item: Waiting) -> dict[str, Any]:
@@ -334,7 +341,7 @@ def approve(call: Call) -> Response:
     """Approve what the caller saw, as it is or amended; who may not decide is told so first."""
     if not call.memory.actor.may_decide:
         return write_response(call.run())
-    item = call.memory.proposal(call.given["id"])
+    item = review.proposal(session_of(call.memory), call.given["id"])
     where = "GET /memory/quarantine/{id}; it is the digest of the proposal in quotes"
     require_match(call.http, etag_of_text(item.digest), where=where, any_version=False)
     if call.given.get("digest") not in {None, item.digest}:

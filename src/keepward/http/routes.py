@@ -36,7 +36,7 @@ from keepward import types
 from keepward.api import OPERATIONS as LIBRARY
 from keepward.core.copies import ExportPlan, RestoredExport
 from keepward.core.job import Alike, JobState, Run
-from keepward.core.journal import Check, Difference, Erasure
+from keepward.core.journal import Check, Difference
 from keepward.core.proposal import Outcome
 from keepward.errors import KeepwardError
 from keepward.http import answers, schemas, slots, streams, tending
@@ -73,7 +73,7 @@ register_url_convertor("named", _Named())
 ERASE = "/memory/erase"
 _COSTLY = (
     "bisect impact plan_contain contain contradictions merge_candidates verify watch_verify drill doctor replay "
-    "receipt export rebuild reindex learn_importance train_reranker run_due run_job plan_erase"
+    "receipt export rebuild reindex train_reranker run_jobs plan_erase"
 )
 #: What a call counts as, by operation; any other is a call.
 WORK: Mapping[str, slots.Work] = {
@@ -221,7 +221,6 @@ _MATCH = {"if_match": _header("If-Match", _Tag, "The ETag that was read.")}
 _UNCHANGED = {"if_none_match": _header("If-None-Match", _Tag, "An ETag; 304 where it is still that of the answer.")}
 _SEEN = {"last_event_id": _header("Last-Event-ID", _Number, "As for `after`, which it takes the place of.")}
 _CURSOR = {"cursor": (_query(_Cursor | None, "From the page before."), None)}
-_LIMIT = {"limit": (_query(types.Most, "Most items on this page."), 50)}
 _EVENTS = {"events": (_query(bool, "Each memory before and after as well."), False)}
 _REF = {"ref": streams.Ref, "data": None, "media_type": None}
 
@@ -274,7 +273,6 @@ ROWS: Mapping[str, Mapping[str, Row]] = {
             kinds=_REF,
             also={200: streams.READ, 304: {"description": "They are the bytes that were named."}},
         ),
-        "blob": row(404, kinds=_REF, title="about_blob"),
     },
     "carry": {
         "export": row(500, answer=streams.export, also={200: streams.EXPORTED}),
@@ -310,8 +308,6 @@ ROWS: Mapping[str, Mapping[str, Row]] = {
     "erase": {
         "plan_erase": row(404, 409),
         "erase": row(404, 409, answer=answers.erase, model=schemas.Destroyed),
-        "lift_erasure": row(404, 409),
-        "certificates": row(model=page(Erasure, "Certificates")),
         "certificate": row(404, model=schemas.Certificate),
         "plan_adopt": row(),
         "adopt": row(409),
@@ -363,9 +359,7 @@ ROWS: Mapping[str, Mapping[str, Row]] = {
         "lineage": row(404),
     },
     "review": {
-        "pending": row(answer=answers.pending, model=page(schemas.Reviewed, "Proposals"), beside=_LIMIT | _CURSOR),
-        "queue": row(),
-        "background": row(404),
+        "pending": row(answer=answers.pending, model=schemas.Proposals),
         "proposal": row(404, answer=answers.get_proposal, model=schemas.Reviewed),
         "approve": row(
             404, 409, 412, 428, answer=answers.approve, beside=_MATCH, kinds={"id": types.Name, "digest": None}
@@ -384,7 +378,6 @@ ROWS: Mapping[str, Mapping[str, Row]] = {
     },
     "upkeep": {
         "feedback": row(404, 409),
-        "learn_importance": row(409, title="learn"),
         "train_reranker": row(409, title="train"),
         "verify": row(),
         "watch_verify": row(answer=tending.watch_verify, also={200: tending.TOLD}, extra=tending.EXTRA),
@@ -393,11 +386,8 @@ ROWS: Mapping[str, Mapping[str, Row]] = {
         "rebuild": row(answer=answers.rebuild, model=schemas.Rebuilt),
         "reindex": row(model=schemas.Reindexed),
         "doctor": row(answer=answers.doctor, model=page(Check, "Checks", ok=bool)),
-        "tenants": row(model=page(str, "Tenants")),
         "jobs": row(model=page(JobState, "Jobs")),
-        "run_due": row(409, model=page(Run, "Runs")),
-        "run_job": row(404, 409),
-        "pause_job": row(404),
+        "run_jobs": row(404, 409, model=page(Run, "Runs")),
         "merge_candidates": row(model=page(Alike, "Candidates")),
     },
     "write": {

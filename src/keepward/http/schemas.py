@@ -151,6 +151,12 @@ Reviewed: Any = model(
     {"shown": list[mirror(Shown)]},  # type: ignore[misc]
     base=Proposal,
 )
+Proposals: Any = model(
+    "Proposals",
+    "One page of the review queue, oldest first; `counts` is by proposer, gate, tier and operation.",
+    {"items": list[Reviewed], "offset": int, "total": int, "next_offset": int | None},
+    {"counts": dict[str, dict[str, int]], "oldest_at": Instant | None},
+)
 MemoryVersion: Any = shape(Version, "MemoryVersion", "One version of a memory and the commit that made it.", VERSION)
 Written: Any = shape(
     Committed,

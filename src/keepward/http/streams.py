@@ -41,7 +41,8 @@ from keepward.http.reading import Problem, etag_of_text, not_modified, seq_of
 from keepward.http.serving import RELEASED, Serving
 from keepward.interchange import load, plan_restore_export, restore_export, write_vault
 from keepward.interchange.imports import Format, Result
-from keepward.memory import Memory, queue_mark
+from keepward.memory import Memory, queue_mark, session_of
+from keepward.services import blobs
 from keepward.types import Limit, Word
 
 #: Seconds between two looks at the head, and between two signs of life.
@@ -392,7 +393,7 @@ def put_blob(call: Call) -> Response:
 
 
 def read_blob(call: Call) -> Response:
-    held = call.memory.blob(call.given["ref"])
+    held = blobs.about(session_of(call.memory), call.given["ref"])
     tag = etag_of_text(held.ref)
     if same := not_modified(call.http, tag):
         return same

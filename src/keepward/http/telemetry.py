@@ -111,8 +111,10 @@ class Meters:
 
     def text(self, memory: Memory) -> bytes:
         """Return all counts, and how many proposals wait in what a handle may read."""
-        tenants = {memory.tenant, *(memory.tenants() if memory.actor.is_owner else ())}
-        waiting = sum(memory.at(tenant=tenant).queue(limit=1).total for tenant in tenants)
+        from keepward.memory import session_of
+
+        tenants = {memory.tenant, *(session_of(memory).store.tenants() if memory.actor.is_owner else ())}
+        waiting = sum(memory.at(tenant=tenant).pending(limit=1).total for tenant in tenants)
         depth = (
             "# HELP keepward_quarantine_depth Proposals that wait for a person.\n"
             "# TYPE keepward_quarantine_depth gauge\n"

@@ -86,7 +86,7 @@ class Known:
 
     def _wait(self, view: Memory) -> None:
         """Note what waits that a handle sees."""
-        for item in view.pending():
+        for item in view.pending(limit=None):
             for step in item.steps:
                 after = step.after
                 self._waiting |= {(after.session, alias): after.text for alias in after.aliases}

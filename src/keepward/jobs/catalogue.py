@@ -72,10 +72,10 @@ def _embed(session: Session, tally: Tally, keep_lease: Callable[[], None]) -> No
         take_in(session.engine, session.tenant, keep_lease)
 
 
-def _reinforce(session: Session, tally: Tally, _: Callable[[], None]) -> None:
-    found = learn_importance(session)
-    tally.counts.update(reinforced=len(found.records), uses=found.uses)
-    tally.commits += (found.commit.id,) if found.commit else ()
+def _learn(session: Session, tally: Tally, _: Callable[[], None]) -> None:
+    uses, commit = learn_importance(session)
+    tally.counts.update(reinforced=len(uses), uses=sum(uses.values()))
+    tally.commits += (commit,) if commit else ()
 
 
 def _train(session: Session, tally: Tally, _: Callable[[], None]) -> None:
@@ -199,10 +199,10 @@ CATALOGUE = (
         plan=planners.prune,
     ),
     Job(
-        name="reinforce",
+        name="learn_importance",
         does="Turns the uses counted since the last time into importance.",
         counts=("reinforced", "uses"),
-        do=_reinforce,
+        do=_learn,
     ),
     Job(
         name="train_reranker",

@@ -21,7 +21,7 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from keepward.core.commit import Reason
-from keepward.core.job import LEASE, SCHEDULES, Alike, JobRow, JobState, Run, RunOutcome, due_at, parse_schedule
+from keepward.core.job import DUE, LEASE, SCHEDULES, Alike, JobRow, JobState, Run, RunOutcome, due_at, parse_schedule
 from keepward.core.journal import Contradiction, Contradictions
 from keepward.core.memory import Kind, Record, Status
 from keepward.core.proposal import Committed, Duplicate, Outcome, Quarantined, Refused, Waiting
@@ -57,7 +57,7 @@ def states(session: Session) -> list[JobState]:
 
 def _state(session: Session, job: Job, row: JobRow, now: datetime) -> JobState:
     schedule = parse_schedule(session.policy.jobs.get(job.name, SCHEDULES[job.name]))
-    at = None if row.paused else due_at(schedule, row, now)
+    at = due_at(schedule, row, now)
     if at is not None and at > now and job.name == "embed" and row.outcome != "failed" and unembedded(session):
         # One that failed is tried again after a while: a server of embeddings may be down.
         at = now
@@ -71,24 +71,7 @@ def _state(session: Session, job: Job, row: JobRow, now: datetime) -> JobState:
         last_outcome=row.outcome,
         last_receipt=row.receipt,
         running_until=row.until if row.held_at(now) else None,
-        paused=row.paused,
     )
-
-
-def pause_job(session: Session, name: str, *, paused: bool = True) -> JobState:
-    """Keep a job from running by itself, or let it again; a run that goes on now is not stopped.
-
-    Raises:
-        NotFound: there is no such job.
-    """
-    job = _named(name)
-    facts = {"job": job.name, "outcome": "paused" if paused else "resumed", "asked_by": session.actor.label}
-    with session.store.write() as writer:
-        row = replace(writer.job_row(session.tenant, job.name), paused=paused)
-        writer.put(row)
-        writer.put_receipt(receipt_of(session, "job", {**facts, **session.credential}))
-    session.engine.wake(wrote=False)
-    return _state(session, job, row, session.clock.now())
 
 
 def _named(name: str) -> Job:
@@ -98,9 +81,14 @@ def _named(name: str) -> Job:
     return job
 
 
-def run_due(session: Session) -> list[Run]:
-    """Run what is due, one after the other; return what became of each."""
-    return [run_job(session, state.name) for state in states(session) if state.due]
+def run_jobs(session: Session, name: str, *, force: bool = False) -> list[Run]:
+    """Run one job, or every job that is due for the name ``DUE``, one after the other; return what became of each.
+
+    Raises:
+        NotFound: there is no such job.
+    """
+    names = [state.name for state in states(session) if state.due] if name == DUE else [name]
+    return [run_job(session, each, force=force) for each in names]
 
 
 class Halted(BaseException):
@@ -169,8 +157,7 @@ class _Running:
                 return f"another run holds the lease until {row.until:%Y-%m-%d %H:%M:%S} UTC"
             state = _state(self._session.inside(writer), self._job, row, now)
             if not force and not state.due:
-                off = "paused" if state.paused else "off by policy"
-                when = f"not due before {state.due_at:%Y-%m-%d %H:%M} UTC" if state.due_at else off
+                when = f"not due before {state.due_at:%Y-%m-%d %H:%M} UTC" if state.due_at else "off by policy"
                 return f"{when}; force runs it now"
             self._until = now + LEASE
             writer.put(replace(row, holder=self._holder, until=self._until))

@@ -255,8 +255,7 @@ def history(memory: Memory, given: dict[str, Any]) -> Answer:
 )
 def pending(memory: Memory, given: dict[str, Any]) -> Answer:
     """Show your own proposals that wait for a person, or what became of them. Only a person decides."""
-    state = given.get("state", "pending")
-    found = memory.pending(state=None if state == "all" else state)
+    found = memory.pending(state=given.get("state", "pending"), limit=None)
     mine = [_waiting(item) for item in found if item.proposer.is_same(memory.actor)]
     others = len(found) - len(mine)
     lines = [f"{counted(len(mine), 'proposal', 'proposals')} of yours, {others} of others"]

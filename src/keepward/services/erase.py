@@ -51,7 +51,6 @@ from keepward.services.commit import store_steps
 from keepward.services.identity import editions_of
 from keepward.services.own import RERANKER
 from keepward.services.reranker import stopped, training_data_to_remove
-from keepward.services.rollback import lifted
 from keepward.services.session import Engine, Session
 from keepward.services.traces import (
     CERTIFICATE,
@@ -106,7 +105,6 @@ def _apply(
     *,
     sources: str | None = None,
     bearer: Record | None = None,
-    unmarked: Collection[str] = (),
 ) -> Erased:
     plan, now = found.plan, session.clock.now()
     key = _key(session.engine)
@@ -116,12 +114,11 @@ def _apply(
         refs = [sources] if sources and any(sources in (*each.evidence, *each.aliases) for each in versions) else []
         refs += [each.blob for each in versions if each.blob is not None and each.blob in plan.blobs]
         marks[target.id] = marks_of(key, session.tenant, versions, refs) if key else ()
-    allowed = {each for name in unmarked for each in marks.get(name, ())}
     steps = []
     for name, own in marks.items():
-        last, left = found.histories[name][-1], tuple(each for each in own if each not in allowed)
+        last = found.histories[name][-1]
         before = None if name in found.proposed else last
-        after = tombstone(last if before else replace(last, version=0), now=now, by=session.actor.label, marks=left)
+        after = tombstone(last if before else replace(last, version=0), now=now, by=session.actor.label, marks=own)
         steps.append(Step(op="erase", before=before, after=after))
     ids = set(marks)
     if not ids and bearer is None:
@@ -208,11 +205,8 @@ def replay(session: Session, entries: Sequence[dict[str, Any]]) -> int:
     """Carry out, on an older copy, the erasures of this tenant that it does not know; return how many places and
     proposals went.
 
-    ``entries`` are those of the list; one counts where a place still has the very content that was erased. What was
-    lifted since is erased and refused no more.
+    ``entries`` are those of the list; one counts where a place still has the very content that was erased.
     """
-    allowed = lifted(entries)
-    entries = [entry for entry in entries if entry["entry"] == "erasure"]
     promises = {promise for entry in entries for _, _, promise in entry["places"]}
     cells: dict[Place, str] = {}
     own: dict[int, CommitDetails] = {}
@@ -236,7 +230,7 @@ def replay(session: Session, entries: Sequence[dict[str, Any]]) -> int:
     seen.events |= {place for place in cells if place[1] != OWN}
     seen.details = own | seen.details
     gathered.plan = body = _planned(session.tenant, gathered, gathered.plan)
-    _apply(session, gathered, bearer=None if ids else session.reader.fetch(min(cells.values())), unmarked=allowed)
+    _apply(session, gathered, bearer=None if ids else session.reader.fetch(min(cells.values())))
     return len(body.versions) + len(body.details) + len(queued)
 
 

@@ -16,7 +16,7 @@ from keepward.core.plain import plain
 from keepward.core.query import check_limit
 from keepward.core.trust import is_actor
 from keepward.core.value import from_micros
-from keepward.services.review import pending
+from keepward.services.review import proposals
 from keepward.services.session import Session
 from keepward.services.view import COMPILED
 
@@ -240,7 +240,7 @@ def _considered(
         (each["name"], item, each["name"], _IN[each["name"]]) for each in facts["sections"] for item in each["items"]
     ]
     outside = [(None, item, item["code"], item["detail"]) for item in facts.get("excluded", ())]
-    proposed = {item.id: session.reader.steps(item.steps) for item in pending(session)} if outside else {}
+    proposed = {item.id: session.reader.steps(item.steps) for item in proposals(session)} if outside else {}
     for section, item, code, why in (*listed, *outside):
         versions = known[item["id"]]
         now = versions[max(versions)][1] if versions else None

@@ -10,7 +10,7 @@ from keepward.core.compiled import CompiledContext
 from keepward.core.job import JobState
 from keepward.core.journal import Bisection, Containment, Erased, ErasePlan, Impact, Selection
 from keepward.core.messages import Added
-from keepward.core.proposal import Decided, Outcome, Waiting
+from keepward.core.proposal import Decided, Outcome
 from keepward.core.query import Feedback
 from keepward.core.trust import Issued
 from keepward.core.value import Duration
@@ -81,13 +81,6 @@ def propose(session: Session, /, changes: Sequence[Any], *, reason: str, kind: s
     from keepward.services.edits import propose as proposed
 
     return proposed(session, changes, reason=reason, conversation=more.get("session"), kind=kind)
-
-
-def pending(session: Session, *, state: str | None = "pending") -> list[Waiting]:
-    """Return proposals in the review queue, oldest first."""
-    from keepward.services import review
-
-    return review.pending(session, state="all" if state is None else state)
 
 
 def approve_many(session: Session, items: Iterable[str | Mapping[str, Any]]) -> list[Decided]:

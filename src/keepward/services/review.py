@@ -71,14 +71,6 @@ AMENDED = "approved with changes"
 _BRINGS_TEXT = frozenset({"insert", "replace", "append", "promote"})
 
 
-def pending(session: Session, *, state: str = "pending") -> list[Waiting]:
-    """Return the proposals a handle may read, oldest first; one past its term shows as expired.
-
-    ``state`` is that of all of them, or ``all``.
-    """
-    return with_review_state(session, proposals(session, state))
-
-
 def proposals(session: Session, state: str = "pending") -> list[Waiting]:
     """Return the proposals of a state that a handle may read, oldest first, without what ``shown`` says of them."""
     # What has run out still waits as far as the store knows; nothing else turns into what waits.

@@ -1,4 +1,4 @@
-"""Undoing: a rollback of commits, the containment of what a source touched, and the lift of an erasure.
+"""Undoing: a rollback of commits, and the containment of what a source touched.
 
 Invariants
 (1) A rollback is exact: each target gets back the content it had before the undone commit; nothing else is touched.
@@ -11,29 +11,25 @@ Invariants
 (5) A containment carries out the set and the versions that were shown, or nothing. Nothing is deleted: a contained
     memory is archived by the op ``contain``, is in no prompt, no recall and no duplicate answer, and nobody but the
     owner brings it back. One rollback of the commit gives every memory back as it was.
-(6) A lift takes the marks of a tombstone, so that what it said may be remembered when somebody says it anew. What was
-    erased stays erased, and a lift is not undone: what is refused again has to be erased again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import Any
 
 from msgspec.structs import replace
 
 from keepward.core.change import BOOKKEEPING, Archive, Revert
-from keepward.core.commit import MARK, Reason, Step
-from keepward.core.journal import CommitView, Conflicting, Containment, Difference, Lifted, Rollback, Selector
+from keepward.core.commit import Reason, Step
+from keepward.core.journal import CommitView, Conflicting, Containment, Difference, Rollback, Selector
 from keepward.core.memory import Record, Status, Tier
-from keepward.core.query import EVERYTHING
 from keepward.core.reducer import apply
-from keepward.core.serialization import canonical, hidden
+from keepward.core.serialization import canonical
 from keepward.core.serialization import digest as keyless_digest
 from keepward.core.trust import RESERVED, Rights
-from keepward.core.value import to_micros
 from keepward.errors import Conflict, InvalidInput, Unauthorised
 from keepward.gates.authority import authority
 from keepward.gates.content import scrub_secret
@@ -45,7 +41,6 @@ from keepward.services.provenance import impact
 from keepward.services.session import Session
 from keepward.services.view import closure, commit_of, occupant
 
-_id = attrgetter("id")
 _IN_NO_WAY = BOOKKEEPING | {"expire"}
 #: What every version of a memory has of its own.
 _OF_A_VERSION: dict[str, Any] = {"version": 0, "updated_at": None}
@@ -319,66 +314,3 @@ def _contained_step(session: Session, record: Record) -> Step:
     if isinstance(verdict, Refuse):
         raise Unauthorised(verdict.reasons[0].detail)
     return Step(op=CONTAIN, before=record, after=after)
-
-
-#: The op of its events, the kind of its commit and receipt, and the name of its entries on the list.
-LIFT = "lift"
-
-
-def lift(session: Session, name: str) -> Lifted:
-    """Allow what an erased memory said, in any of its versions, and its foreign names to be remembered again.
-
-    Raises:
-        NotFound: no memory by that id within reach.
-        InvalidInput: it was not erased.
-        Conflict: nothing stands in the way; or another commit came in between.
-    """
-
-    def decide(session: Session) -> Steps:
-        record = session.reader.fetch(name)
-        if record.status is not Status.ERASED:
-            raise InvalidInput("that memory was not erased; name an erased one, by the id that the refusal names")
-        marks = {alias for alias in record.aliases if alias.startswith(MARK)}
-        if not marks:
-            raise Conflict(
-                "nothing stands against what that memory said: it was lifted, or erased on a machine without a key"
-            )
-        # With it go the marks of other memories of the tenant that said the same.
-        found = session.store.find(session.tenant, EVERYTHING, live_at=None, limit=None).records
-        others = [each for each in found if each.status is Status.ERASED and each.id != record.id]
-        stones = [record, *sorted((each for each in others if not marks.isdisjoint(each.aliases)), key=_id)]
-        return Steps([_lifted_step(session, each, marks) for each in stones])
-
-    def carry_out(transaction: Transaction, found: Steps) -> Lifted:
-        stored = transaction.commit(found, reason="said again, it is remembered", kind=LIFT, receipt_kind="lift")
-        tombstones = tuple(step.after.id for step in found.steps)
-        return Lifted(tombstones=tombstones, commit=stored.commit, receipt=stored.receipt)
-
-    done = transact(session, decide, carry_out)
-    # An older copy in which the erasures are carried out anew refuses no more than this one.
-    entry = {
-        "entry": LIFT,
-        "store": session.store.store_id,
-        "tenant": hidden(session.tenant),
-        "commit": done.commit.id,
-        "at": to_micros(done.commit.at),
-        "memories": list(done.tombstones),
-    }
-    session.engine.note_outside("the lift", entry)
-    return done
-
-
-def lifted(entries: Iterable[Mapping[str, Any]]) -> set[str]:
-    """Return the ids of memories whose erasure is carried out anew without marks, as the list says."""
-    return {name for entry in entries if entry.get("entry") == LIFT for name in entry["memories"][:1]}
-
-
-def _lifted_step(session: Session, record: Record, marks: set[str]) -> Step:
-    after = replace(
-        record,
-        version=record.version + 1,
-        aliases=tuple(alias for alias in record.aliases if alias not in marks),
-        author=session.actor.label,
-        updated_at=session.clock.now(),
-    )
-    return Step(op=LIFT, before=record, after=after)

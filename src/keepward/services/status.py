@@ -46,7 +46,12 @@ def verify(session: Session, *, on_progress: Callable[[int, int], None] | None =
 
 
 def tenants(session: Session) -> list[str]:
-    """Return the names of all tenants with memories."""
+    """Return the names of all tenants with memories.
+
+    Raises:
+        Unauthorised: the handle is not an owner's.
+    """
+    session.owner("listing tenants")
     return session.store.tenants()
 
 

@@ -34,7 +34,7 @@ from keepward.core.commit import (
     mark,
     parse_place,
 )
-from keepward.core.journal import ErasePlan, Erasure
+from keepward.core.journal import ErasePlan
 from keepward.core.memory import CORE_BLOCKS, WORD_LISTS, WORDS, Record, Status
 from keepward.core.serialization import hidden
 from keepward.core.value import to_micros
@@ -324,7 +324,6 @@ def find(session: Session, name: str) -> tuple[Commit, list[Event]]:
     """
     with suppress(NotFound):
         record = session.reader.fetch(name)
-        # A tombstone may have been lifted since.
         made = [view.commit.id for view, step in session.store.history(session.tenant, record.id) if step.op == "erase"]
         name = made[-1] if made else name
     view = session.store.commit(session.tenant, name)
@@ -363,26 +362,6 @@ def entry(engine: Engine, commit: Commit, events: Sequence[Event]) -> dict[str, 
         "places": places,
         "proposals": json.loads(kept).get("queued", []) if kept else [],
     }
-
-
-def certificates(session: Session) -> list[Erasure]:
-    """Return the erasures of the tenant, newest first."""
-    found = []
-    for name in reversed(session.store.erasing(session.tenant)):
-        view = session.store.commit(session.tenant, name)
-        if view is not None:
-            made, details = view.commit, view.details
-            found.append(
-                Erasure(
-                    commit=made.id,
-                    seq=made.seq,
-                    at=made.at,
-                    actor=details.actor,
-                    reason=details.reason,
-                    memories=tuple(sorted({step.after.id for step in view.steps})),
-                )
-            )
-    return found
 
 
 def certificate_of(session: Session, name: str) -> dict[str, Any]:

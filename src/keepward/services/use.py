@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from keepward.core.change import Reinforce
 from keepward.core.commit import Step
 from keepward.core.memory import importance_at
-from keepward.core.query import Feedback, Recall, Reinforced
+from keepward.core.query import Feedback, Recall
 from keepward.core.reducer import apply
 from keepward.core.trust import default_source, trust_of
 from keepward.core.value import to_micros
@@ -96,20 +96,16 @@ def give(session: Session, receipt_id: str, *, used: Sequence[str], ignored: Seq
 
 #: Share of what is missing to 1 that each use adds.
 PER_USE = 0.02
-_NOTHING = Reinforced(records=(), uses=0, commit=None, receipt=None)
 
 
-def learn_importance(session: Session) -> Reinforced:
-    """Turn the uses counted since the last time into importance.
+def learn_importance(session: Session) -> tuple[dict[str, int], str | None]:
+    """Turn the uses counted since the last time into importance, in one commit.
+
+    Returns the uses that were learned from, by memory, and the id of the commit; None if there was nothing to learn.
 
     Raises:
         Conflict: a memory changed meanwhile; run it again.
     """
-    if not session.policy.enabled:
-        return _NOTHING
-    if session.engine.uses:
-        with session.store.write() as writer:
-            session.engine.write_uses(writer)
 
     def decide(session: Session) -> _Learning:
         counted = session.store.unlearned(session.tenant)
@@ -129,15 +125,13 @@ def learn_importance(session: Session) -> Reinforced:
                 steps.append(Step(op="reinforce", before=record, after=after))
         return _Learning(steps=steps, uses={step.after.id: counted[step.after.id] for step in steps})
 
-    def carry_out(transaction: Transaction, found: _Learning) -> Reinforced:
+    def carry_out(transaction: Transaction, found: _Learning) -> tuple[dict[str, int], str | None]:
         stored = transaction.commit(found, reason="learned importance from use", kind="job", receipt_kind="job")
         transaction.writer.learn_uses(session.tenant, found.uses)
-        records = tuple(step.after for step in found.steps)
-        uses = sum(found.uses.values())
-        return Reinforced(records=records, uses=uses, commit=stored.commit, receipt=stored.receipt)
+        return found.uses, stored.commit.id
 
-    def idle(found: _Learning) -> Reinforced | None:
-        return None if found.steps else _NOTHING
+    def idle(found: _Learning) -> tuple[dict[str, int], str | None] | None:
+        return None if found.steps else ({}, None)
 
     return transact(session, decide, carry_out, beforehand=True, idle=idle)
 

@@ -14,15 +14,17 @@ import json
 from collections import Counter
 from collections.abc import Callable, Mapping
 
+from msgspec.structs import replace
+
 from keepward.core.memory import VERSION_FIELDS, Record
-from keepward.core.proposal import Background, Evidence, Queue, Reached, Shown, Similar, Waiting
+from keepward.core.proposal import Evidence, Proposals, Reached, ReviewContext, Shown, Similar, Waiting
 from keepward.core.query import Filter, check_limit
 from keepward.core.serialization import encode_record
 from keepward.core.value import from_micros
 from keepward.errors import KeepwardError
 from keepward.gates.detectors.normalize import show_invisible
+from keepward.services import review
 from keepward.services.read import search
-from keepward.services.review import proposal, proposals, with_review_state
 from keepward.services.session import Session
 from keepward.services.view import context_deliveries
 
@@ -46,7 +48,7 @@ MEANING: Mapping[str, str] = {
 }
 
 
-def queue(
+def pending(
     session: Session,
     *,
     state: str = "pending",
@@ -54,14 +56,16 @@ def queue(
     gate: str | None = None,
     tier: str | None = None,
     offset: int = 0,
-    limit: int = 50,
-) -> Queue:
+    limit: int | None = 50,
+) -> Proposals:
     """Return one window of the proposals that a handle may read, oldest first, and how many there are.
 
+    A proposal past its deadline is ``expired``. ``state`` is that of all of them, or ``all``; ``limit`` None is for
+    all.
     ``counts`` has, of all that have the state, how many there are by proposer, gate, tier and operation.
     """
     check_limit(limit)
-    known = proposals(session, state)
+    known = review.proposals(session, state)
     chosen = [
         each
         for each in known
@@ -75,8 +79,9 @@ def queue(
         "tier": Counter(tier for each in known for tier in _tiers(each)),
         "op": Counter(op for each in known for op in {step.op for step in each.steps}),
     }
-    return Queue(
-        items=tuple(with_review_state(session, chosen[offset : offset + limit])),
+    end = None if limit is None else offset + limit
+    return Proposals(
+        review.with_review_state(session, chosen[offset:end]),
         offset=offset,
         total=len(chosen),
         counts={name: dict(sorted(each.items())) for name, each in counts.items()},
@@ -92,15 +97,18 @@ def _tiers(item: Waiting) -> set[str]:
     return {step.after.tier.value for step in item.steps}
 
 
-def background(session: Session, proposal_id: str) -> Background:
-    """Return what bears on a decision: what each gate looks for, evidence opened, what is similar, whom it reached.
+def proposal(session: Session, proposal_id: str) -> Waiting:
+    """Return a proposal that a handle may read, whatever became of it; a reviewer gets what bears on the decision.
 
     Raises:
-        Unauthorised: it takes a reviewer or the owner.
-        NotFound: there is no such proposal.
+        NotFound: none by that id is visible.
     """
-    session.reader.check_every_scope("what bears on a proposal")
-    item = proposal(session, proposal_id)
+    item = review.proposal(session, proposal_id)
+    # What bears on it spans every scope.
+    return replace(item, review_context=_review_context(session, item)) if session.actor.may_decide else item
+
+
+def _review_context(session: Session, item: Waiting) -> ReviewContext:
     own = {step.after.id for step in item.steps}
     texts = [step.after for step in item.steps if step.before is None or step.before.text != step.after.text]
     named = list(dict.fromkeys(ref for step in item.steps for ref in step.after.evidence))
@@ -109,8 +117,7 @@ def background(session: Session, proposal_id: str) -> Background:
     changed = dict.fromkeys((step.after.id for step in item.steps if step.before is not None), 1)
     held = context_deliveries(session, changed) if changed else {}
     newest = (session.reader.delivery(name, held[name]) for name in sorted(held, reverse=True))
-    return Background(
-        id=item.id,
+    return ReviewContext(
         meaning={each.gate: MEANING[each.gate] for each in item.reasons if each.gate in MEANING},
         evidence=tuple(Evidence(reference=each, memory=known.get(each)) for each in named),
         similar=_similar(session, texts[0], own) if texts else (),

@@ -86,7 +86,6 @@ def test_every_value_of_a_verb_comes_back_as_it_was(store: Memory) -> None:
         *store.tokens(),
         store.feedback(context.receipt.id, used=[kept.records[0].id]),
         store.train_reranker(),
-        store.learn_importance(),
         store.rollback("2"),
         store.jobs()[0],
         store.run_job("expire", force=True),

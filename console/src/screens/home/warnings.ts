@@ -78,7 +78,7 @@ function ofJob(job: Schemas["JobState"], now: number): Warning[] {
     return [{ id: `job-${job.name}`, tone: "bad", text: `The job \`${job.name}\` failed`, help: job.does, act: run, to: { path: "/jobs", title: "See its receipt" } }];
   }
   const late = job.due_at ? now - Date.parse(job.due_at) : 0;
-  if (!job.paused && late > LATE * 3_600_000) {
+  if (late > LATE * 3_600_000) {
     return [{ id: `job-${job.name}`, tone: "warn", text: `The job \`${job.name}\` is ${span(late)} late`, help: job.does, act: run }];
   }
   return [];
@@ -102,6 +102,7 @@ export async function verify(): Promise<Answer<Schemas["Verification"]>> {
 
 async function runJob(name: string): Promise<Answer<unknown>> {
   const done = await ask(api.POST("/memory/jobs/{name}/run", { params: { path: { name } }, body: { force: true } }));
-  if (!done.ok || done.data.outcome !== "failed") return done;
-  return { ok: false, problem: { status: done.status, code: "failed", title: `The job ${name} failed`, detail: done.data.why } };
+  if (!done.ok) return done;
+  const failed = done.data.items.find((each) => each.outcome === "failed");
+  return failed ? { ok: false, problem: { status: done.status, code: "failed", title: `The job ${name} failed`, detail: failed.why } } : done;
 }

@@ -29,12 +29,11 @@ export function Detail({ id, listed, ...acts }: Props) {
   const found = useGet("/memory/quarantine/{id}", { params: { path: { id } } }, queueMoves);
   const item = found.data ?? listed;
   if (!item) return <article class="card proposal"><Shown of={found} rows={6}>{() => null}</Shown></article>;
-  return <One key={item.digest} item={item} stored={found.data?.shown} {...acts} />;
+  return <One key={item.digest} item={item} stored={found.data?.shown} back={found.data?.review_context ?? undefined} {...acts} />;
 }
 
-function One({ item, stored, busy, onApprove, onEdit, onReject, onBack }: Omit<Props, "id" | "listed"> & { item: Proposal; stored: Schemas["Shown"][] | undefined }) {
+function One({ item, stored, back, busy, onApprove, onEdit, onReject, onBack }: Omit<Props, "id" | "listed"> & { item: Proposal; stored: Schemas["Shown"][] | undefined; back: Schemas["ReviewContext"] | undefined }) {
   const what = useWatched<HTMLDivElement>(item.digest);
-  const back = useGet("/memory/quarantine/{id}/background", { params: { path: { id: item.id } } }, null);
   const after = item.diff[0]?.after;
   const open = item.state === "pending";
   const read = watched.value.has(item.digest);
@@ -57,7 +56,7 @@ function One({ item, stored, busy, onApprove, onEdit, onReject, onBack }: Omit<P
           </ul>
           <p class="small soft">
             {[...new Set(item.reasons.map((each) => each.gate))].map((gate) => (
-              <span key={gate}><Tag>{gate}</Tag> {back.data?.meaning[gate] ?? ""} </span>
+              <span key={gate}><Tag>{gate}</Tag> {back?.meaning[gate] ?? ""} </span>
             ))}
           </p>
         </section>
@@ -69,10 +68,10 @@ function One({ item, stored, busy, onApprove, onEdit, onReject, onBack }: Omit<P
           <dt>Comes from</dt>
           <dd>{after ? <>{seen(after.source)}, {after.trust} once approved</> : null}</dd>
           <dt>Evidence</dt>
-          <dd><Evidence of={back.data?.evidence} named={after?.evidence ?? []} /></dd>
+          <dd><Evidence of={back?.evidence} named={after?.evidence ?? []} /></dd>
           <dt>Similar</dt>
-          <dd><Similar of={back.data?.similar} /></dd>
-          {back.data?.reached ? <><dt>Reached</dt><dd><Reached of={back.data.reached} /></dd></> : null}
+          <dd><Similar of={back?.similar} /></dd>
+          {back?.reached ? <><dt>Reached</dt><dd><Reached of={back.reached} /></dd></> : null}
           <dt>Would be</dt>
           <dd>{after ? <>{after.kind} · {after.tier} · {seen(after.scope)} · confidence {after.confidence}{after.sensitivity === "sensitive" ? " · sensitive" : ""}</> : null}</dd>
         </dl>

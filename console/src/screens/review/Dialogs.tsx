@@ -25,10 +25,10 @@ const LOOKED_AT = 60;
 /** Return the reasons that were given lately, the newest first. */
 async function reasonsGiven(): Promise<Answer<string[]>> {
   const query = { state: "rejected" as const, limit: 1 };
-  const count = await ask(api.GET("/memory/queue", { params: { query } }));
+  const count = await ask(api.GET("/memory/quarantine", { params: { query } }));
   if (!count.ok) return count;
   const offset = Math.max(0, count.data.total - LOOKED_AT);
-  const found = await ask(api.GET("/memory/queue", { params: { query: { ...query, offset, limit: LOOKED_AT } } }));
+  const found = await ask(api.GET("/memory/quarantine", { params: { query: { ...query, offset, limit: LOOKED_AT } } }));
   if (!found.ok) return found;
   const newest = [...found.data.items].sort((one, other) => (other.decided_at ?? "").localeCompare(one.decided_at ?? ""));
   return { ...found, data: [...new Set(newest.flatMap((each) => each.decision ?? []))].slice(0, OFFERED) };
