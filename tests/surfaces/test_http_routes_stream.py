@@ -359,9 +359,9 @@ def test_an_import_whose_caller_goes_away_before_the_answer_is_no_longer_held(wo
 
 def test_what_fails_half_way_ends_the_answer_with_an_error_and_keeps_what_was_stored(world, monkeypatch):
     from keepward import StoreUnavailable
-    from keepward.interchange import imports
+    from keepward.interchange import run
 
-    real, calls = imports.Intake._remember, []
+    real, calls = run.ImportRun._remember, []
 
     def full(self, batch):
         calls.append(len(batch))
@@ -369,8 +369,8 @@ def test_what_fails_half_way_ends_the_answer_with_an_error_and_keeps_what_was_st
             raise StoreUnavailable("the disk is full; free space and try again")
         return real(self, batch)
 
-    monkeypatch.setattr(imports, "BATCH", 1)
-    monkeypatch.setattr(imports.Intake, "_remember", full)
+    monkeypatch.setattr(run, "BATCH", 1)
+    monkeypatch.setattr(run.ImportRun, "_remember", full)
     told = answers(world.owner.post("/memory/import", content=messages("I like green tea", "The ferry is late")))
     assert (told[0]["outcome"], told[-1]["error"]["code"], len(world.memory.find())) == (
         "committed",

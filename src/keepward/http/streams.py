@@ -40,7 +40,8 @@ from keepward.http.credentials import serving_of
 from keepward.http.reading import Problem, etag_of_text, not_modified, seq_of
 from keepward.http.serving import RELEASED, Serving
 from keepward.interchange import load, plan_restore_export, restore_export, write_vault
-from keepward.interchange.imports import Format, Result
+from keepward.interchange.imports import Format
+from keepward.interchange.run import Result
 from keepward.memory import Memory, queue_mark
 from keepward.verbs import Limit
 from keepward.verbs import Request as Asked
@@ -114,6 +115,8 @@ class Import(Asked[Any]):
     """
 
     format: Format = "auto"
+    #: Whom all of it is put into; without one, each user of the file has a scope.
+    user: Word | None = None
     session: Word | None = None
     #: Name of the file; `import:` and this stand in the evidence of all that came with it.
     name: Word | None = None
@@ -363,7 +366,7 @@ def export(call: Call) -> Response:
 
 def bring_in(call: Call) -> Response:
     upload: Upload = call.beside["received"]
-    how = {name: call.given.get(name) for name in ("format", "session", "facts", "subject", "dry_run")}
+    how = {name: call.given.get(name) for name in ("format", "user", "session", "facts", "subject", "dry_run")}
     upload.name = call.given.get("name") or upload.name
 
     def work(tell: Tell) -> None:

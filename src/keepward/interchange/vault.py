@@ -19,21 +19,24 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from keepward import durable
 from keepward.core.blob import LIMIT, PREFIX, Kept, parse_ref, ref_of
 from keepward.core.commit import EMPTY_HASH, Commit, Event, Head, events_hash, recompute
-from keepward.core.memory import Record
+from keepward.core.memory import Record, Tier
 from keepward.core.serialization import canonical, commitment, decode_record
-from keepward.core.trust import parse_tenant
+from keepward.core.trust import RESERVED, parse_tenant
 from keepward.core.value import parse_instant
 from keepward.errors import InvalidInput, KeepwardError
-from keepward.interchange.reading import Source, opened, parse, strings
+from keepward.interchange.reading import Row, Source, opened, parse, strings
+from keepward.interchange.records import CARRIED, INACTIVE
+from keepward.interchange.run import ImportRun
+from keepward.memory import session_of
 from keepward.services.blobs import files_of, reachable, ref_in
 from keepward.services.parts import Unusable
 
@@ -190,13 +193,13 @@ _REPEATED = 64
 _REMEMBERED = 10_000
 
 
-def looks_like(value: Any) -> bool:
+def detect(value: Any) -> bool:
     """Whether a JSON value is a line of this format."""
     return isinstance(value, dict) and {"id", "version", "op", "seq", "n", "seal"} <= value.keys()
 
 
 @dataclass(slots=True, kw_only=True)
-class Survey:
+class VaultSummary:
     """What a whole and true file holds."""
 
     tenant: str
@@ -209,10 +212,10 @@ class Survey:
     blobs: set[str] = field(default_factory=set)
 
 
-def survey(source: Source) -> Survey:
+def survey(source: Source) -> VaultSummary:
     """Read the file once and verify it."""
     faults: list[str] = []
-    found: Survey | None = None
+    found: VaultSummary | None = None
     last = Head(seq=0, hash=EMPTY_HASH)
     clean: set[str] = set()
     try:
@@ -221,15 +224,15 @@ def survey(source: Source) -> Survey:
                 _screen(number, event.payload, faults, clean)
                 _check_record(number, event, faults)
             _screen(numbers[0], commit.payload, faults, clean)
-            found = found or Survey(tenant=commit.tenant, head=head)
+            found = found or VaultSummary(tenant=commit.tenant, head=head)
             found.lines += len(events)
             found.blobs |= {ref for each in events if each.payload and (ref := ref_in(each.payload)) is not None}
             found.newest |= {event.memory_id: number for number, event in zip(numbers, events, strict=True)}
             last = Head(seq=commit.seq, hash=commit.hash)
             if len(faults) >= _MOST_NAMED:
                 break
-    except Unusable as fault:
-        faults.append(str(fault))
+    except Unusable as exc:
+        faults.append(str(exc))
     if faults:
         more = " and more" if len(faults) >= _MOST_NAMED else ""
         raise InvalidInput(f"nothing was imported: {'; '.join(faults)}{more}")
@@ -248,8 +251,8 @@ def journal(source: Source, head: Head) -> Iterator[tuple[Commit, list[Event]]]:
         for _, commit, events, _ in _commits(source):
             yield commit, events
             last = Head(seq=commit.seq, hash=commit.hash)
-    except Unusable as fault:
-        raise InvalidInput(f"the file changed while it was read: {fault}") from fault
+    except Unusable as exc:
+        raise InvalidInput(f"the file changed while it was read: {exc}") from exc
     if last != head:
         raise InvalidInput("the file changed while it was read; nothing was imported")
 
@@ -285,7 +288,7 @@ def _commits(source: Source) -> Iterator[tuple[Head, Commit, list[Event], list[i
     numbers: list[int] = []
     lines: list[dict[str, Any]] = []
     opening: dict[str, Any] = {}
-    for number, line in source.values(most=sys.maxsize):
+    for number, line in source.values():
         try:
             if isinstance(line, Unusable):
                 raise line
@@ -302,9 +305,9 @@ def _commits(source: Source) -> Iterator[tuple[Head, Commit, list[Event], list[i
                 continue
             commit = commit_of(opening, tenant, seq, prev, events)
             _check_lines(lines, numbers, commit, events)
-        except (KeyError, TypeError, ValueError, AttributeError, KeepwardError) as fault:
-            said = str(fault) if isinstance(fault, Unusable | KeepwardError) else "a field is missing or damaged"
-            raise Unusable(said if said.startswith("line ") else f"line {number}: {said}") from fault
+        except (KeyError, TypeError, ValueError, AttributeError, KeepwardError) as exc:
+            said = str(exc) if isinstance(exc, Unusable | KeepwardError) else "a field is missing or damaged"
+            raise Unusable(said if said.startswith("line ") else f"line {number}: {said}") from exc
         yield head, commit, events, numbers
         prev, events, numbers, lines = commit.hash, [], [], []
     if events:
@@ -340,6 +343,37 @@ def _screen(number: int, payload: bytes | None, faults: list[str], clean: set[st
             clean.add(text)
 
 
+def read(source: Source, run: ImportRun) -> Iterator[Row]:
+    """Read the live memories of a whole and true file as new ones; old ids become names."""
+    found = survey(source)
+    told = "the live memories were imported as new ones, without their history"
+    run.notes.append(f"{told}; `keepward restore-export` brings back an export of your own as it was")
+    now, blobs = run.mem.now, BlobFolder(source.path)
+    for number, record in records(source, frozenset(found.newest.values())):
+        if not record.is_live(now):
+            # What the store itself wrote is no memory of anybody's.
+            run.skipped[INACTIVE] += record.scope != RESERVED
+        elif run.storing and record.blob is not None and not blobs.take(run.mem, record.blob):
+            yield number, Unusable(f"it refers to a blob: {blobs.errors[record.blob]}")
+        else:
+            yield number, _item(record, run)
+
+
+def _item(record: Record, run: ImportRun) -> dict[str, Any]:
+    carried = {name: getattr(record, name) for name in sorted(CARRIED)}
+    return {name: value.value if isinstance(value, Enum) else value for name, value in carried.items()} | {
+        # Bytes that are not taken over cannot be referred to.
+        "blob": record.blob if run.storing else None,
+        "metadata": record.metadata or None,
+        # A core block was judged by a person there, and is judged again here: its floor is not in question.
+        "confidence": None if record.tier is Tier.CORE else record.confidence,
+        "ttl": record.expires_at and record.expires_at - run.mem.now,
+        "occurred_at": record.occurred_at or record.created_at,
+        "name": record.id,
+        "parents": record.derived_from,
+    }
+
+
 INDEX = "index.jsonl"
 
 
@@ -350,8 +384,6 @@ def folder_of(file: Path) -> Path:
 
 def write_blobs(mem: Memory, file: Path, refs: set[str]) -> None:
     """Write the blobs of a vault file beside it, in place of what was there."""
-    from keepward.memory import session_of
-
     session = session_of(mem, owners="reading every blob")
     folder = folder_of(file)
     aside = folder.with_name(f".{folder.name}.{os.getpid()}.part")
@@ -383,43 +415,43 @@ def write_blobs(mem: Memory, file: Path, refs: set[str]) -> None:
         shutil.rmtree(aside, ignore_errors=True)
 
 
-@dataclass(slots=True, kw_only=True)
-class Sidecar:
-    """What lies beside a vault file that is being read."""
+class BlobFolder:
+    """The blobs beside a vault file that is being read."""
 
-    #: None for a stream, which has nothing beside it.
-    folder: Path | None
-    taken: set[str] = field(default_factory=set)
-    #: Why a blob could not be taken over, by ref.
-    flaws: dict[str, str] = field(default_factory=dict)
+    def __init__(self, file: Path | None) -> None:
+        #: None for a stream, which has nothing beside it.
+        self._folder = file and folder_of(file)
+        self.taken = set[str]()
+        #: Why a blob could not be taken over, by ref.
+        self.errors = dict[str, str]()
 
     def take(self, mem: Memory, ref: str) -> bool:
         """Put a blob into the store; return whether it is kept there now. A second call does nothing."""
-        if ref not in self.taken and ref not in self.flaws:
+        if ref not in self.taken and ref not in self.errors:
             try:
                 data, media_type = self._read(ref)
                 mem.put_blob(data, media_type=media_type)
                 self.taken.add(ref)
-            except (KeepwardError, OSError) as fault:
-                said = fault.strerror or "it cannot be read" if isinstance(fault, OSError) else str(fault)
-                self.flaws[ref] = said
+            except (KeepwardError, OSError) as exc:
+                said = exc.strerror or "it cannot be read" if isinstance(exc, OSError) else str(exc)
+                self.errors[ref] = said
         return ref in self.taken
 
     def notes(self) -> Iterator[str]:
         """Yield sentences on what was taken over, and what was not, with the first reason."""
         if self.taken:
             yield f"{len(self.taken)} blobs came with it"
-        if self.flaws:
-            ref, why = min(self.flaws.items())
+        if self.errors:
+            ref, why = min(self.errors.items())
             yield (
-                f"{len(self.flaws)} blobs that it refers to could not be taken over, the first {ref[:19]}…: {why}; "
+                f"{len(self.errors)} blobs that it refers to could not be taken over, the first {ref[:19]}…: {why}; "
                 "`verify` names the memories' blobs until they are put again"
             )
 
     def _read(self, ref: str) -> tuple[bytes, str | None]:
-        if self.folder is None:
+        if self._folder is None:
             raise InvalidInput("a stream has no folder of blobs beside it: import the file by its path")
-        file = self.folder / parse_ref(ref).removeprefix(PREFIX)
+        file = self._folder / parse_ref(ref).removeprefix(PREFIX)
         if not file.is_file():
             raise InvalidInput("its bytes are not in the folder of blobs beside the file")
         if file.stat().st_size > LIMIT:
@@ -430,9 +462,9 @@ class Sidecar:
         return data, self._media_types().get(ref)
 
     def _media_types(self) -> dict[str, str]:
-        assert self.folder is not None
+        assert self._folder is not None
         try:
-            with opened(self.folder / INDEX) as source:
+            with opened(self._folder / INDEX) as source:
                 lines = [line for _, line in source.values() if isinstance(line, dict)]
         except InvalidInput:
             # Without an index the bytes say what they are.

@@ -1,4 +1,4 @@
-"""Memories as notes and as JSON objects: out, into any editor, and back as they were."""
+"""Memories as notes for any editor, and as JSON objects of programs."""
 
 import json
 
@@ -7,7 +7,7 @@ import pytest
 from keepward import Actor
 from keepward.errors import InvalidInput, Unauthorised
 from keepward.interchange import load, plan_restore_export, write_notes, write_vault
-from keepward.interchange.notes import front_matter
+from keepward.interchange.markdown import front_matter
 
 STRANGE = 'Two lines\n---\nand: a "quote"\n\n# no heading\n\ttab … ü 漢'
 
@@ -33,29 +33,12 @@ def told(mem):
     return sorted(json.dumps([when[each.id], *(each.to_dict()[name] for name in names)]) for each in found)
 
 
-def test_notes_come_back_as_they_were(filled, make_store, tmp_path):
+def test_a_note_has_its_fields_as_properties_and_its_text(filled, tmp_path):
     assert write_notes(filled, tmp_path / "notes") == 5
-    other = make_store("other")
-    done = load(other, tmp_path / "notes")
-    assert (done.committed, done.quarantined, done.failed) == (4, 1, ())
-    (core,) = other.pending()
-    other.approve(core.id)
-    assert told(other) == told(filled)
-
-
-def test_notes_that_come_home_change_nothing(filled, tmp_path):
-    write_notes(filled, tmp_path / "notes")
-    head = filled.head
-    assert (load(filled, tmp_path / "notes").duplicates, filled.head) == (5, head)
-
-
-def test_notes_that_were_edited_are_said_and_change_nothing(filled, tmp_path):
-    write_notes(filled, tmp_path / "notes")
-    note = next(path for path in (tmp_path / "notes").glob("Ana*.md"))
-    note.write_text(note.read_text().replace("prefers tabs", "prefers spaces"))
-    done = load(filled, tmp_path / "notes")
-    assert [each for each in done.notes if "edited" in each] != []
-    assert "Ana prefers tabs" in {each.text for each in filled.find(limit=None)}
+    (path,) = (tmp_path / "notes").rglob("odd key name*.md")
+    properties, text = front_matter(path.read_text())
+    found = filled.at(scope="/agents/orion").get("odd/key: name")
+    assert (properties["keepward"], properties["scope"], text) == (found.id, "/agents/orion", f"\n{STRANGE}\n")
 
 
 def test_a_folder_is_a_scope_and_lineage_is_a_link(filled, tmp_path):
@@ -130,14 +113,6 @@ def test_an_inactive_record_is_left_out_and_counted(mem, put, says):
         ["Ana lives in Lisbon"],
         True,
     )
-
-
-def test_an_inactive_note_is_left_out_and_counted(filled, make_store, tmp_path):
-    write_notes(filled, tmp_path / "notes")
-    note = next((tmp_path / "notes").glob("*Ana prefers*"))
-    note.write_text(note.read_text().replace('status: "active"', 'status: "archived"'))
-    done = load(make_store("other"), tmp_path / "notes")
-    assert "left out: 1 memories that are not active" in done.notes
 
 
 @pytest.mark.parametrize("when", ["2025-03-04T05:06:07Z", 1741064767.0, 1741064767000])
