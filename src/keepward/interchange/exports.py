@@ -223,15 +223,21 @@ def _planned(mem: Memory, source: Source) -> tuple[ExportPlan, Memory, vault.Vau
 def _restored(
     mem: Memory, place: Memory, source: Source, found: vault.VaultSummary, report: Callable[[int, int], None] | None
 ) -> RestoredExport:
-    beside = vault.BlobFolder(source.path)
-    for ref in sorted(found.blobs):
-        # Before the journal: what refers to them is stored only when they are there.
-        beside.take(place, ref)
+    # Before the journal: what refers to them is stored only when they are there.
+    errors = {ref: why for ref in sorted(found.blobs) if (why := vault.blob_error(place, source.path, ref))}
     commits = _counted(vault.journal(source, found.head), found.lines, report)
     head = place.restore_journal(commits)
     if head != found.head:
         raise Tampered("the restored journal does not end in the head of the file; run `keepward verify`")
-    notes = [f"the whole history was restored; the head is {head.name}", *beside.notes()]
+    notes = [f"the whole history was restored; the head is {head.name}"]
+    if len(found.blobs) > len(errors):
+        notes.append(f"{len(found.blobs) - len(errors)} blobs came with it")
+    if errors:
+        ref, why = min(errors.items())
+        notes.append(
+            f"{len(errors)} blobs that it refers to could not be taken over, the first {ref[:19]}…: {why}; "
+            "`verify` names the memories' blobs until they are put again"
+        )
     if place.status()["reranker"]["error"]:
         notes.append("an export has no learned weights: recall is in the plain order; run `keepward train`")
     if place is not mem:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from keepward.core.value import unknown
@@ -146,8 +146,6 @@ def holds_items(
 
 def _measured(run: ImportRun, bundle: Bundle, formats: Mapping[str, Format]) -> list[str]:
     """Read all files to their end; return the paths of those that can be read (1)."""
-    paths = [each for each in bundle.files if bundle.many]
-    run.beside = {name.lower(): each for each in paths for name in (PurePosixPath(each).stem, each.rpartition(".")[0])}
     readable = []
     for inside, format in formats.items():  # noqa: A001 - the word people use
         try:

@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import unquote
 
 from keepward.core.messages import instant_of
 from keepward.errors import InvalidInput
@@ -29,13 +28,8 @@ _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 _RULE = re.compile(r" {0,3}(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,})")
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _ENDINGS = frozenset({".md", ".markdown", ".mdown", ".mkd", ".txt"})
-_MAX_LABEL = 256
-_MAX_LINKS = 32
-_LINK = re.compile(r"\[\[([^\[\]\n]{1,300})\]\]|\]\((?!\w+:)([^()\s]{1,300}\.md)(?:#[^()\s]*)?\)")
-_POINTER = re.compile(r"@[~\w./-]+|\[[^\[\]\n]*\]\((?!\w+:)([^()\s]+\.md)\)(?:\s*[-–—:].*)?")
-_OBSERVATION = re.compile(r"\[([^\[\]()]{2,60})\][ \t]+(.*)", re.DOTALL)
-_RELATION = re.compile(r"([\w \"'-]{0,60}?)\s*\[\[([^\[\]\n]+)\]\](?:\s*\((.*)\))?")
-_TAG = re.compile(r"(?<!\S)#([\w/-]+)")
+_MAX_LABEL, _MAX_PROPERTIES = 256, 32
+_POINTER = re.compile(r"@[~\w./-]+")
 _FRONT = re.compile(r"\ufeff?---[ \t]*\r?\n(.*?)^---[ \t]*\r?\n", re.DOTALL | re.MULTILINE)
 _MAX_FRONT = 65_536
 _PROPERTY = re.compile(r"([^\s:#\-\[{\"'][^:\n]*):(?:[ \t]+(.*))?")
@@ -62,10 +56,10 @@ def read(source: Source, run: ImportRun) -> Iterator[Row]:
         raise InvalidInput(f"{source.name} holds no list item and no paragraph")
     run.skipped["comments"] += comments
     for block in splitter.blocks:
-        if _only_names_a_file(block, run):
+        if _POINTER.fullmatch("\n".join(block.rows).strip()):
             run.skipped["lines that only name another file"] += 1
         else:
-            yield block.line, _item(block, source, properties, run)
+            yield block.line, _item(block, source, properties)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -148,60 +142,36 @@ class _Splitter:
             self.fence = opening[1]
 
 
-def _item(block: _Block, source: Source, properties: dict[str, Any], run: ImportRun) -> dict[str, Any]:
-    text = "\n".join(block.rows).strip()
+def _item(block: _Block, source: Source, properties: dict[str, Any]) -> dict[str, Any]:
     item: dict[str, Any] = {
-        "text": text,
+        "text": "\n".join(block.rows).strip(),
         "tier": "archival",
         "kind": block.kind,
         "category": block.category,
         "session": " ".join(source.name.split())[:_MAX_LABEL] or None,
-        "evidence": (f"{source.name}:{block.line}", *_links_in(text, run)),
+        "evidence": (f"{source.name}:{block.line}",),
     }
     if properties:
-        item |= _properties_of(text, source, properties)
+        item |= _properties_of(source, properties)
     with suppress(InvalidInput):
         item["occurred_at"] = instant_of(properties.get("date") or properties.get("created"))
     return item
 
 
-def _only_names_a_file(block: _Block, run: ImportRun) -> bool:
-    """Whether a block does no more than name another file of instructions, or a note that came with it."""
-    found = _POINTER.fullmatch("\n".join(block.rows).strip())
-    return found is not None and (found[1] is None or _plain(found[1]) in run.beside)
-
-
-def _properties_of(text: str, source: Source, properties: dict[str, Any]) -> dict[str, Any]:
-    """Return what the properties of a note, and basic-memory's way of writing, say of a block."""
-    title = " ".join(str(properties.get("title") or source.stem).split())[:_MAX_LABEL]
+def _properties_of(source: Source, properties: dict[str, Any]) -> dict[str, Any]:
+    """Return what the properties of a note say of its blocks."""
     given = properties.get("tags") or []
-    tags = given if isinstance(given, list) else str(given).split(",")
+    tags = (
+        str(each).strip().removeprefix("#") for each in (given if isinstance(given, list) else str(given).split(","))
+    )
     short = {name: value for name, value in properties.items() if len(str(value)) <= _MAX_LABEL}
-    found: dict[str, Any] = {"metadata": {"note": dict(itertools.islice(short.items(), _MAX_LINKS))}}
-    if "permalink" in properties:
-        found["subject"] = title
-    if said := _OBSERVATION.fullmatch(text):
-        found |= {"category": said[1].strip(), "text": said[2].strip()}
-        tags = [*tags, *_TAG.findall(said[2])]
-    elif related := _RELATION.fullmatch(text):
-        target = related[2].split("|")[0].split("#")[0].strip()
-        words = related[1].strip(" \"'").replace("_", " ") or "links to"
-        context = f" ({related[3]})" if related[3] else ""
-        found |= {"category": "relation", "text": f"{title} {words} {target}{context}"}
-    named = (str(each).strip().removeprefix("#") for each in tags)
-    return found | {"tags": tuple(dict.fromkeys(each for each in named if each))}
-
-
-def _links_in(text: str, run: ImportRun) -> tuple[str, ...]:
-    """Return what a text links to: the path of a note that came with it, else the link as it is written."""
-    targets = (wiki or path for wiki, path in _LINK.findall(text))
-    found = (run.beside.get(_plain(each), f"[[{each.strip()}]]") for each in targets)
-    return tuple(dict.fromkeys(each[:_MAX_LABEL] for each in found))[:_MAX_LINKS]
-
-
-def _plain(target: str) -> str:
-    """Return the target of a link as notes are named in ``ImportRun.beside``."""
-    return unquote(target).split("|")[0].split("#")[0].strip().lower().removesuffix(".md").removeprefix("./")
+    title = " ".join(str(properties.get("title") or source.stem).split())[:_MAX_LABEL]
+    return {
+        # basic-memory states what is so of the note itself, without its name.
+        "subject": title if "permalink" in properties else None,
+        "metadata": {"note": dict(itertools.islice(short.items(), _MAX_PROPERTIES))},
+        "tags": tuple(dict.fromkeys(each for each in tags if each)),
+    }
 
 
 def front_matter(text: str) -> tuple[dict[str, Any], str]:

@@ -5,7 +5,6 @@ What becomes of what stands in docs/coming-from.md.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections import Counter
@@ -14,11 +13,10 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 
-from keepward.core.memory import Tier
 from keepward.core.value import LONGEST, parse_instant
 from keepward.errors import InvalidInput
 from keepward.interchange.messages import events, user_of
-from keepward.interchange.reading import Row, Source, fact, listed, rows, well_formed
+from keepward.interchange.reading import Row, Source, fact, listed, rows
 from keepward.interchange.run import ImportRun
 from keepward.services.parts import Unusable
 
@@ -211,8 +209,7 @@ def _episode(row: dict[str, Any]) -> dict[str, Any]:
 
 # --- the reference memory server of MCP: a graph of entities, observations and relations
 
-#: Longest name that is a subject, and that stands in a key.
-_MAX_SUBJECT, _MAX_NAME_IN_KEY = 256, 80
+_MAX_SUBJECT = 256
 
 
 def is_server_memory(value: Any) -> bool:
@@ -225,65 +222,21 @@ def is_server_memory(value: Any) -> bool:
 
 
 def read_server_memory(source: Source, run: ImportRun) -> Iterator[Row]:
-    """Read entities with their observations, and relations; what is said twice counts once."""
-    limit = run.mem.policy.text_limit[Tier.ARCHIVAL]
+    """Read entities, observations and relations as a fact each; what is said twice counts once."""
     for number, row, _ in rows(source, "entities", "relations"):
-        try:
-            if isinstance(row, Unusable):
-                raise row
-            well_formed(row)
-            yield from [(number, item) for item in _graph_items(row, limit)]
-        except Unusable as exc:
-            yield number, exc
-        except (AttributeError, TypeError):
+        is_relation = isinstance(row, dict) and "relationType" in row
+        names = ("from", "relationType", "to") if is_relation else ("name", "entityType")
+        given = [row.get(name) for name in names] if isinstance(row, dict) else [None]
+        said = listed(row.get("observations")) if isinstance(row, dict) else []
+        if not all(isinstance(each, str) and each.strip() for each in (*given, *said)):
             yield number, Unusable("it is no entity and no relation: a name or a type is missing")
-
-
-def _graph_items(row: dict[str, Any], limit: int) -> Iterator[dict[str, Any]]:
-    is_relation = "relationType" in row
-    given = [row.get(name) for name in (("from", "relationType", "to") if is_relation else ("name", "entityType"))]
-    said = row.get("observations", [])
-    texts = [each for each in (*given, *said) if isinstance(each, str) and each.strip()]
-    if len(texts) < len(given) + len(said):
-        raise Unusable("it is no entity and no relation: a name or a type is missing")
-    if is_relation:
-        start, kind, end = texts[:3]
-        about = {"from": start, "to": end, "type": kind}
-        yield _graph_item("graph relation", f"{start} {kind} {end}", about, start, end, kind)
-        return
-    name, kind, *observations = texts
-    yield _graph_item("graph entity", f"{name} ({kind})", {"name": name, "type": kind}, name)
-    for content in dict.fromkeys(observations):
-        yield _observation(name, content, limit)
-
-
-def _observation(name: str, content: str, limit: int) -> dict[str, Any]:
-    """Return the item of an observation.
-
-    One that does not name its entity is found by that name, too: it stands before the content. What is beyond ``limit``
-    characters then stands whole in the metadata, which every gate reads too, and its beginning in the text.
-    """
-    line = " ".join(name.split())
-    named = re.search(rf"(?<!\w){re.escape(line)}(?!\w)", content, re.IGNORECASE)
-    head = "" if named or not line else f"{line}: "
-    about = {"entity": name} | ({"named": True} if head else {})
-    text = head + content
-    if len(text) > limit:
-        begun = text[: limit - 1]
-        # A word is not cut: half of a secret would not be known for one.
-        text = (begun.rsplit(None, 1)[0] if begun.split() else begun) + "…"
-        about["content"] = content
-    return _graph_item("graph observation", text, about, name, content)
-
-
-def _graph_item(category: str, text: str, about: dict[str, Any], *identity: str) -> dict[str, Any]:
-    """Return the item of a record of the graph; ``identity`` begins with its entity.
-
-    A key makes it unique and exempt from the search for likenesses: two observations that differ by a comma are two.
-    """
-    line = " ".join(identity[0].split())
-    mark = hashlib.sha256(json.dumps([category, *identity]).encode()).hexdigest()[:16]
-    # Prefixed, so that an entity called `mission` is not taken for the block.
-    key = f"graph/{line[:_MAX_NAME_IN_KEY].strip()}/{mark}"
-    subject = line[:_MAX_SUBJECT] or None
-    return fact(text, name=f"mcp-memory:{key}", key=key, subject=subject, category=category, metadata=about)
+            continue
+        subject = " ".join(given[0].split())[:_MAX_SUBJECT]
+        if is_relation:
+            yield number, fact(" ".join(given), category="relation", subject=subject)
+            continue
+        yield number, fact(f"{subject} ({given[1]})", category="entity", subject=subject)
+        for content in said:
+            # One that does not name its entity is found by that name, too.
+            named = re.search(rf"(?<!\w){re.escape(subject)}(?!\w)", content, re.IGNORECASE)
+            yield number, fact(content if named else f"{subject}: {content}", category="observation", subject=subject)

@@ -138,8 +138,6 @@ class ImportRun:
         self._facts, self._subject = facts and not dry_run, subject or user
         self._on_progress, self._on_result = on_progress, on_result
         self._rehearsal = Rehearsal(session_of(mem), f"import of {name}") if dry_run else None
-        #: Paths of the files of a folder or an archive, by their names in lower case without an ending.
-        self.beside: dict[str, str] = {}
         #: Plain sentences, and how much of what was left out.
         self.notes: list[str] = ["facts are not looked for in a dry run"] if facts and dry_run else []
         self.skipped = Counter[str]()

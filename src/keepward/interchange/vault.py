@@ -1,8 +1,7 @@
 """The vault format: the whole journal of a tenant as JSONL, one line a memory version, and the blobs beside it.
 
 The first line names the head that the file must end in, so that a cut file is noticed. ``<file>.blobs/<64 hex digits>``
-holds the bytes of the blobs that lines name; its ``index.jsonl`` has one line a blob: ref, bytes, media_type, and
-``missing`` where the store itself had lost them.
+holds the bytes of the blobs that lines name.
 
 Invariants
 (1) A line is a record in the order a reader wants, its seal and, with the first of a commit, that commit. What was read
@@ -10,7 +9,7 @@ Invariants
 (2) ``survey`` accepts a file only whole: every line, seal, number and hash, up to the promised head. What does not hold
     is ``Unusable`` where it is found, and for the file ``InvalidInput`` with its line.
 (3) No pass holds more than one commit and the ids of the memories.
-(4) The folder is 0700 and its files are 0600; the index comes last, so that what it names is there.
+(4) The folder is 0700 and its files are 0600.
 (5) What is taken from the folder passes the same checks as anything that is put, and has the hash that the line names.
 """
 
@@ -33,7 +32,7 @@ from keepward.core.serialization import canonical, commitment, decode_record
 from keepward.core.trust import RESERVED, parse_tenant
 from keepward.core.value import parse_instant
 from keepward.errors import InvalidInput, KeepwardError
-from keepward.interchange.reading import Row, Source, opened, parse, strings
+from keepward.interchange.reading import Row, Source, parse, strings
 from keepward.interchange.records import CARRIED, INACTIVE
 from keepward.interchange.run import ImportRun
 from keepward.memory import session_of
@@ -348,13 +347,13 @@ def read(source: Source, run: ImportRun) -> Iterator[Row]:
     found = survey(source)
     told = "the live memories were imported as new ones, without their history"
     run.notes.append(f"{told}; `keepward restore-export` brings back an export of your own as it was")
-    now, blobs = run.mem.now, BlobFolder(source.path)
+    now = run.mem.now
     for number, record in records(source, frozenset(found.newest.values())):
         if not record.is_live(now):
             # What the store itself wrote is no memory of anybody's.
             run.skipped[INACTIVE] += record.scope != RESERVED
-        elif run.storing and record.blob is not None and not blobs.take(run.mem, record.blob):
-            yield number, Unusable(f"it refers to a blob: {blobs.errors[record.blob]}")
+        elif run.storing and record.blob is not None and (error := blob_error(run.mem, source.path, record.blob)):
+            yield number, Unusable(f"it refers to a blob: {error}")
         else:
             yield number, _item(record, run)
 
@@ -374,39 +373,28 @@ def _item(record: Record, run: ImportRun) -> dict[str, Any]:
     }
 
 
-INDEX = "index.jsonl"
-
-
 def folder_of(file: Path) -> Path:
-    """Return the folder beside a vault file."""
+    """Return the folder of blobs beside a vault file."""
     return file.with_name(file.name + ".blobs")
 
 
 def write_blobs(mem: Memory, file: Path, refs: set[str]) -> None:
-    """Write the blobs of a vault file beside it, in place of what was there."""
+    """Write the blobs of a vault file beside it, in place of what was there; one that the store lost is left out."""
     session = session_of(mem, owners="reading every blob")
     folder = folder_of(file)
     aside = folder.with_name(f".{folder.name}.{os.getpid()}.part")
     shutil.rmtree(aside, ignore_errors=True)
-    lines = []
     try:
         if refs:
             aside.mkdir(mode=0o700)
-        for blob, place in ((row.blob, row.place) for row in session.store.documents(Kept, session.tenant).list()):
-            if blob.ref not in refs:
+        for row in session.store.documents(Kept, session.tenant).list():
+            if row.blob.ref not in refs:
                 continue
             with reachable():
-                data = files_of(session.engine).read(place)
-            line = {"ref": blob.ref, "bytes": blob.bytes, "media_type": blob.media_type}
-            if data is None or ref_of(data) != blob.ref:
-                lines.append({**line, "missing": True})
-                continue
-            with durable.fresh(aside / blob.ref.removeprefix(PREFIX)) as out:
-                out.write(data)
-            lines.append(line)
-        if refs:
-            with durable.fresh(aside / INDEX) as out:
-                out.write("".join(json.dumps(line) + "\n" for line in lines).encode())
+                data = files_of(session.engine).read(row.place)
+            if data is not None and ref_of(data) == row.blob.ref:
+                with durable.fresh(aside / row.blob.ref.removeprefix(PREFIX)) as out:
+                    out.write(data)
         if folder.is_dir():
             shutil.rmtree(folder)
         if refs:
@@ -415,58 +403,22 @@ def write_blobs(mem: Memory, file: Path, refs: set[str]) -> None:
         shutil.rmtree(aside, ignore_errors=True)
 
 
-class BlobFolder:
-    """The blobs beside a vault file that is being read."""
-
-    def __init__(self, file: Path | None) -> None:
-        #: None for a stream, which has nothing beside it.
-        self._folder = file and folder_of(file)
-        self.taken = set[str]()
-        #: Why a blob could not be taken over, by ref.
-        self.errors = dict[str, str]()
-
-    def take(self, mem: Memory, ref: str) -> bool:
-        """Put a blob into the store; return whether it is kept there now. A second call does nothing."""
-        if ref not in self.taken and ref not in self.errors:
-            try:
-                data, media_type = self._read(ref)
-                mem.put_blob(data, media_type=media_type)
-                self.taken.add(ref)
-            except (KeepwardError, OSError) as exc:
-                said = exc.strerror or "it cannot be read" if isinstance(exc, OSError) else str(exc)
-                self.errors[ref] = said
-        return ref in self.taken
-
-    def notes(self) -> Iterator[str]:
-        """Yield sentences on what was taken over, and what was not, with the first reason."""
-        if self.taken:
-            yield f"{len(self.taken)} blobs came with it"
-        if self.errors:
-            ref, why = min(self.errors.items())
-            yield (
-                f"{len(self.errors)} blobs that it refers to could not be taken over, the first {ref[:19]}…: {why}; "
-                "`verify` names the memories' blobs until they are put again"
-            )
-
-    def _read(self, ref: str) -> tuple[bytes, str | None]:
-        if self._folder is None:
-            raise InvalidInput("a stream has no folder of blobs beside it: import the file by its path")
-        file = self._folder / parse_ref(ref).removeprefix(PREFIX)
-        if not file.is_file():
-            raise InvalidInput("its bytes are not in the folder of blobs beside the file")
-        if file.stat().st_size > LIMIT:
-            raise InvalidInput("its bytes are more than a blob may have")
-        data = file.read_bytes()
+def blob_error(mem: Memory, file: Path | None, ref: str) -> str | None:
+    """Put a blob from beside a vault file into the store; return why it could not be taken over, None where it was."""
+    if file is None:
+        return "a stream has no folder of blobs beside it: import the file by its path"
+    blob = folder_of(file) / parse_ref(ref).removeprefix(PREFIX)
+    if not blob.is_file():
+        return "its bytes are not in the folder of blobs beside the file"
+    if blob.stat().st_size > LIMIT:
+        return "its bytes are more than a blob may have"
+    try:
+        data = blob.read_bytes()
         if ref_of(data) != ref:
-            raise InvalidInput("its bytes are not those that its name says")
-        return data, self._media_types().get(ref)
-
-    def _media_types(self) -> dict[str, str]:
-        assert self._folder is not None
-        try:
-            with opened(self._folder / INDEX) as source:
-                lines = [line for _, line in source.values() if isinstance(line, dict)]
-        except InvalidInput:
-            # Without an index the bytes say what they are.
-            return {}
-        return {str(line.get("ref")): str(line["media_type"]) for line in lines if "media_type" in line}
+            return "its bytes are not those that its name says"
+        mem.put_blob(data)
+    except KeepwardError as exc:
+        return str(exc)
+    except OSError as exc:
+        return exc.strerror or "it cannot be read"
+    return None
