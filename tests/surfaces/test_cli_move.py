@@ -212,7 +212,7 @@ BANK = [
 def test_an_import_of_records_says_what_it_leaves_out(run, tmp_path):
     (tmp_path / "bank.json").write_text(json.dumps(BANK))
     said = " ".join(run("import", "bank.json", "--from", "records").out.split())
-    left = ("1 memories that are not active", "1 vectors of another model", "1 fields `access_count`")
+    left = ("1 memories that are not active", "1 vectors: texts are embedded here", "1 fields `access_count`")
     assert ([f"left out: {each}" in said for each in left], "Porto" in run("list").out) == ([True] * 3, False)
 
 

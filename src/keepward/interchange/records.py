@@ -1,13 +1,10 @@
-"""Memories as JSON objects: what the console, ``list --json`` and the API give, and what other programs keep.
-
-Parents come before what was made from them, in whatever order the file names them.
-"""
+"""Memories as JSON objects: what the console, ``list --json`` and the API give, and what other programs keep."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from keepward.core.change import Insert
@@ -17,7 +14,6 @@ from keepward.errors import InvalidInput
 from keepward.interchange.messages import user_of
 from keepward.interchange.reading import Row, Source, rows
 from keepward.interchange.run import ImportRun
-from keepward.memory import session_of
 from keepward.services.parts import Unusable
 
 if TYPE_CHECKING:
@@ -31,19 +27,17 @@ INACTIVE = "memories that are not active"
 _FALSE = ("active", "is_active", "enabled")
 _TRUE = ("archived", "is_archived", "deleted", "is_deleted", "inactive", "superseded", "disabled", "retired", "expired")
 _SET = ("deleted_at", "archived_at", "retired_at", "superseded_at", "superseded_by", "invalid_at", "expired_at")
-#: Where records name a date, a term, what they were made from, their vector and its model; the first one counts.
+#: Where records name a date, a term, what they were made from, and their vector; the first one counts.
 _WHEN = ("occurred_at", "created_at", "created", "timestamp", "date")
 _ENDS = ("expires_at", "expiration_date", "valid_until")
 _PARENTS = ("derived_from", "parent_id", "parent_ids", "parent", "parents")
-_VECTOR, _MODEL = ("vector", "embedding"), ("embedding_model", "vector_model")
+_VECTORS, _MODELS = ("vector", "embedding"), ("embedding_model", "vector_model")
 #: Fields that a read computes or that each store counts for itself.
 _OF_THE_STORE = frozenset(
     {"id", "version", "status", "state", "reinforced_at", "children", "base_confidence", "base_importance"}
 )
-_READ = frozenset({*CARRIED, *_FALSE, *_TRUE, *_SET, *_WHEN, *_ENDS, *_PARENTS, *_VECTOR, *_MODEL, *_OF_THE_STORE})
+_READ = frozenset({*CARRIED, *_FALSE, *_TRUE, *_SET, *_WHEN, *_ENDS, *_PARENTS, *_VECTORS, *_MODELS, *_OF_THE_STORE})
 _READ |= {"user_id", "userId"}
-#: How often a file is read for parents that come after what was made from them.
-_PASSES = 16
 #: How many names of fields are listed among those left out, and what is listed as a name.
 _MAX_LISTED, _NAME = 20, re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,39}")
 
@@ -60,22 +54,23 @@ def detect(value: Any) -> bool:
 
 def read(source: Source, run: ImportRun) -> Iterator[Row]:
     """Read memories: a list, an object a line, or an answer that lists them."""
-    yield from items_of(lambda: ((number, row) for number, row, _ in rows(source, "items", "memories")), run)
+    for number, row, _ in rows(source, "items", "memories"):
+        yield from item_of(number, row, run)
 
 
-def items_of(again: Callable[[], Iterator[tuple[int, Any]]], run: ImportRun) -> Iterator[Row]:
-    """Yield the items of records; ``again`` reads them from the beginning."""
-    for number, row in _parents_first(again):
-        try:
-            if isinstance(row, Unusable):
-                raise row
-            if not isinstance(row, dict) or not isinstance(row.get("id"), str) or not isinstance(row.get("text"), str):
-                raise Unusable("a memory has an id and a text")
-            item = _item(row, run)
-            if item is not None:
-                yield number, item
-        except (Unusable, InvalidInput, TypeError) as exc:
-            yield number, exc if isinstance(exc, Unusable) else Unusable("a field of it is damaged")
+def item_of(number: int, row: Any, run: ImportRun) -> Iterator[Row]:
+    """Yield the item of a record, or why there is none; nothing for one that is not active."""
+    try:
+        if isinstance(row, Unusable):
+            raise row
+        if not isinstance(row, dict) or not isinstance(row.get("id"), str) or not isinstance(row.get("text"), str):
+            raise Unusable("a memory has an id and a text")
+        item = _item(row, run)
+    except (Unusable, InvalidInput, TypeError) as exc:
+        yield number, exc if isinstance(exc, Unusable) else Unusable("a field of it is damaged")
+    else:
+        if item is not None:
+            yield number, item
 
 
 def _item(row: dict[str, Any], run: ImportRun) -> dict[str, Any] | None:
@@ -96,8 +91,9 @@ def _item(row: dict[str, Any], run: ImportRun) -> dict[str, Any] | None:
         "evidence": (*(row.get("evidence") or ()),),
         "parents": _parents(row),
         "user": user_of(row),
-        **_vector(row, run),
     }
+    if any(row.get(name) for name in _VECTORS):
+        run.skipped["vectors: texts are embedded here"] += 1
     _count_skipped(row, run.skipped)
     return item
 
@@ -126,21 +122,6 @@ def _parents(row: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(each for each in flat if isinstance(each, str) and each.strip()))
 
 
-def _vector(row: Mapping[str, Any], run: ImportRun) -> dict[str, Any]:
-    """Return the vector of a record where its model is this store's; vectors of different models cannot be compared."""
-    vector = next((row[name] for name in _VECTOR if row.get(name)), None)
-    if vector is None:
-        return {}
-    embedder = session_of(run.mem).embedder
-    model = next((row[name] for name in _MODEL if row.get(name)), None)
-    may = run.mem.actor.credential is None or run.mem.actor.is_owner
-    fits = embedder is not None and may and isinstance(vector, list) and len(vector) == embedder.dim
-    if embedder is not None and fits and model == embedder.id:
-        return {"vector": vector}
-    run.skipped["vectors of another model, or of none that is named: texts are embedded here"] += 1
-    return {}
-
-
 def _count_skipped(row: Mapping[str, Any], skipped: Counter[str]) -> None:
     """Count the fields of a record that have no place in an imported memory."""
     for name, value in row.items():
@@ -150,25 +131,3 @@ def _count_skipped(row: Mapping[str, Any], skipped: Counter[str]) -> None:
         skipped[f"fields `{listed}`" if listed == name else f"fields {listed}"] += 1
     if row.get("occurred_at") and row.get("created_at") and row["occurred_at"] != row["created_at"]:
         skipped["fields `created_at`"] += 1
-
-
-def _parents_first(again: Callable[[], Iterator[tuple[int, Any]]]) -> Iterator[tuple[int, Any]]:
-    """Yield records in passes over their file, each behind those that it was made from.
-
-    In the last pass come those whose parents are made from themselves, or stand in too deep a row of descent.
-    """
-    numbers = {row["id"]: number for number, row in again() if isinstance(row, dict) and isinstance(row.get("id"), str)}
-    done: set[int] = set()
-    for last in (*[False] * (_PASSES - 1), True):
-        waits = False
-        for number, row in again():
-            if number in done:
-                continue
-            at = {numbers.get(name, number) for name in (_parents(row) if isinstance(row, dict) else ())}
-            if last or done.issuperset(at - {number}):
-                done.add(number)
-                yield number, row
-            else:
-                waits = True
-        if not waits:
-            return

@@ -145,6 +145,8 @@ class ImportRun:
         self.storing = False
         self.items = 0
         self._total = self._done = self._reported = 0
+        #: Names of all items, and of those that were taken in.
+        self._names, self._taken = set[str](), set[str]()
         self._users, self._accounts = set[str](), set[str]()
         #: What may be a user each.
         self.groups = set[str]()
@@ -154,6 +156,8 @@ class ImportRun:
         self._fact_notes: list[str] = []
         #: Items that wait for their batch, by whether a person has to approve it.
         self._pending: dict[bool, list[tuple[int, dict[str, Any]]]] = {}
+        #: Items that come behind what they were made from.
+        self._deferred: list[tuple[int, str, dict[str, Any], tuple[str, ...]]] = []
         #: Records that were met again, and may tell facts that nobody asked for before.
         self._met: list[Record] = []
         self._limits = {str(tier): limit for tier, limit in mem.policy.text_limit.items()}
@@ -176,7 +180,12 @@ class ImportRun:
             self._total += 1
             if not isinstance(row, Unusable):
                 self.items += 1
-                for field, known in (("user", self._users), ("account", self._accounts), ("group", self.groups)):
+                for field, known in (
+                    ("name", self._names),
+                    ("user", self._users),
+                    ("account", self._accounts),
+                    ("group", self.groups),
+                ):
                     if isinstance(row.get(field), str):
                         known.add(row[field])
             if self._total % _REPORT_EVERY == 0:
@@ -209,7 +218,14 @@ class ImportRun:
         self._tell(number, "failed", detail=reason)
 
     def finish(self, format: str) -> Imported:  # noqa: A002 - the word people use
-        """Store what waits for its batch, and return what came of the import."""
+        """Store what waits for its parents or its batch, and return what came of the import."""
+        while self._deferred:
+            deferred, self._deferred = self._deferred, []
+            for each in deferred:
+                self._take(*each)
+            if len(self._deferred) == len(deferred):
+                # They were made from each other.
+                self._names.clear()
         for held in list(self._pending):
             self._flush(held)
         self._propose_facts(self._met)
@@ -270,6 +286,10 @@ class ImportRun:
             yield (*part["aliases"], part["evidence"][0])[0], part, tuple(parents or ())
 
     def _take(self, number: int, name: str, item: dict[str, Any], parents: tuple[str, ...]) -> None:
+        if any(parent in self._names and parent not in self._taken for parent in parents):
+            self._deferred.append((number, name, item, parents))
+            return
+        self._taken.add(name)
         known = self._deduplicator.find(name, item)
         if known is not None:
             self._counts["duplicate"] += 1
@@ -298,7 +318,7 @@ class ImportRun:
             record = self._deduplicator.by_name(name, item["scope"])
             if record is not None:
                 found.append(record.id)
-            elif self._rehearsal is None or not self._deduplicator.has_seen(name):
+            elif self._rehearsal is None or name not in self._taken:
                 missing.append(name)
         item["derived_from"] = tuple(dict.fromkeys(found))
         item["evidence"] = (*item["evidence"], *missing)
@@ -447,10 +467,6 @@ class Deduplicator:
             self.counts[_DIFFERING] += found.text != item["text"]
             self.counts[_INACTIVE] += found.status is not Status.ACTIVE
         return found
-
-    def has_seen(self, name: str) -> bool:
-        """Whether an item of this name was met."""
-        return any(seen == name for _, _, seen in self._seen)
 
     def by_name(self, name: str, scope: str) -> Record | None:
         """Return the memory that a file's own name stands for, as seen from a scope; None where there is none."""

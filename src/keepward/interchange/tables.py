@@ -16,7 +16,7 @@ from keepward.core.value import parse_instant
 from keepward.errors import InvalidInput
 from keepward.integrations.names import below, found_by, key_of, segment_of, texts_of
 from keepward.interchange.reading import Row, Source, parse, rows, well_formed
-from keepward.interchange.records import items_of
+from keepward.interchange.records import item_of
 from keepward.interchange.run import ImportRun
 from keepward.interchange.sqlite_file import columns_in, rows_in, table_with
 from keepward.services.parts import Unusable
@@ -52,25 +52,17 @@ def _rows_of(source: Source, name: _Format) -> Iterator[dict[str, Any]]:
     return rows_in(source, table)
 
 
-def _records(
-    again: Callable[[], Iterator[tuple[int, Any]]],
-    as_record: Callable[[dict[str, Any]], dict[str, Any]],
-    run: ImportRun,
+def _record(
+    number: int, row: dict[str, Any], as_record: Callable[[dict[str, Any]], dict[str, Any]], run: ImportRun
 ) -> Iterator[Row]:
-    """Yield the items of rows that ``as_record`` makes records of."""
-
-    def read() -> Iterator[tuple[int, Any]]:
-        for number, row in again():
-            if not isinstance(row, dict):
-                yield number, row if isinstance(row, Unusable) else Unusable("a row is an object")
-                continue
-            named = {_CAMEL.sub(r"_\1", name).lower(): value for name, value in row.items()}
-            try:
-                yield number, as_record({name: value for name, value in named.items() if value not in (None, "")})
-            except Unusable as exc:
-                yield number, exc
-
-    yield from items_of(read, run)
+    """Yield the item of a row that ``as_record`` makes a record of."""
+    named = {_CAMEL.sub(r"_\1", name).lower(): value for name, value in row.items()}
+    try:
+        record = as_record({name: value for name, value in named.items() if value not in (None, "")})
+    except Unusable as exc:
+        yield number, exc
+    else:
+        yield from item_of(number, record, run)
 
 
 def _value_of(text: Any) -> Any:
@@ -138,7 +130,8 @@ _NOTE_KINDS: dict[str, dict[str, str]] = {
 
 def read_notes(source: Source, run: ImportRun) -> Iterator[Row]:
     """Read the notes that are neither expired nor superseded."""
-    yield from _records(lambda: enumerate(_rows_of(source, "notes-table"), 1), _note, run)
+    for number, row in enumerate(_rows_of(source, "notes-table"), 1):
+        yield from _record(number, row, _note, run)
 
 
 def _note(row: dict[str, Any]) -> dict[str, Any]:
@@ -176,7 +169,8 @@ def read_memory_file(source: Source, run: ImportRun) -> Iterator[Row]:
             record |= _blob_of(str(about["content_ref"]), source.path, run)
         return record
 
-    yield from _records(lambda: enumerate(_rows_of(source, "memory-bank"), 1), as_record, run)
+    for number, row in enumerate(_rows_of(source, "memory-bank"), 1):
+        yield from _record(number, row, as_record, run)
 
 
 def _blob_of(place: str, database: Path | None, run: ImportRun) -> dict[str, Any]:
@@ -229,12 +223,10 @@ def read_blocks(source: Source, run: ImportRun) -> Iterator[Row]:
             **({"embedding": row["embedding"]} if "embedding" in row else {}),
         }
 
-    def blocks() -> Iterator[tuple[int, Any]]:
-        for number, row, _ in rows(source):
-            if not isinstance(row, dict) or is_block(row):
-                yield number, row
-
-    run.skipped["rows of other tables, such as events and mutations"] += sum(
-        isinstance(row, dict) and not is_block(row) for _, row, _ in rows(source)
-    )
-    yield from _records(blocks, as_record, run)
+    for number, row, _ in rows(source):
+        if is_block(row):
+            yield from _record(number, row, as_record, run)
+        elif isinstance(row, dict):
+            run.skipped["rows of other tables, such as events and mutations"] += 1
+        else:
+            yield number, row if isinstance(row, Unusable) else Unusable("a row is an object")
