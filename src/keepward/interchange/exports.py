@@ -63,9 +63,13 @@ def write_vault(mem: Memory, target: str | Path | TextIO, *, blobs: bool = True)
 def write_legacy(mem: Memory, target: str | Path | TextIO) -> tuple[int, list[str]]:
     """Write the live memories as lines of a legacy vault; return their number, and notes on what was left out.
 
-    Raises: as ``write_vault``.
+    Raises:
+        InvalidInput: there is such a file: it may be the vault itself, with its history.
+        Unauthorised, StoreUnavailable: as ``write_vault``.
     """
     _require_owner(mem)
+    if isinstance(target, str | Path) and Path(target).exists():
+        raise InvalidInput(f"{Path(target).name} is there already; name a new file")
     skipped = Counter[str]()
     found = mem.find(within="/", limit=None, sort="created", ascending=True)
     count = _write_lines(target, legacy.lines_of(found, skipped))
@@ -115,8 +119,7 @@ def _check_replaceable(path: Path) -> None:
     try:
         with path.open("rb") as there:
             first = there.readline(_MAX_LINE)
-        line = json.loads(first) if first.strip() else None
-        known = line is None or vault.detect(line) or legacy.detect(line)
+        known = not first.strip() or vault.detect(json.loads(first))
     except (OSError, ValueError, RecursionError):
         known = False
     if not known:

@@ -155,7 +155,7 @@ def _measured(run: ImportRun, bundle: Bundle, formats: Mapping[str, Format]) -> 
         except InvalidInput as exc:
             if not bundle.many:
                 raise
-            run.fail(0, f"{inside}: {exc}")
+            run.add([(0, Unusable(f"{inside}: {exc}"))])
     run.require_user()
     return readable
 

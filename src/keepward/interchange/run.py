@@ -59,6 +59,8 @@ ITEM_LIMIT = 500_000
 BATCH = 100
 #: Items that are counted between two reports of progress.
 _REPORT_EVERY = 1_000
+#: How often deferred items are looked at for those whose parents are there.
+_PASSES = 16
 _MAX_NAME = 200
 #: Names of users and groups that a message lists.
 _MAX_LISTED = 5
@@ -206,30 +208,28 @@ class ImportRun:
             try:
                 items = list(self._items(row))
             except Unusable as exc:
-                self.fail(number, f"{file}{exc}")
+                self._fail(number, f"{file}{exc}")
                 continue
             self._done += len(items) - 1
             for name, item, parents in items:
                 self._take(number, name, item, parents)
 
-    def fail(self, number: int, reason: str) -> None:
-        """Note a row that cannot be used."""
+    def _fail(self, number: int, reason: str) -> None:
         self._failed.append((number, reason))
         self._tell(number, "failed", detail=reason)
 
     def finish(self, format: str) -> Imported:  # noqa: A002 - the word people use
         """Store what waits for its parents or its batch, and return what came of the import."""
-        while self._deferred:
-            deferred, self._deferred = self._deferred, []
-            for each in deferred:
-                self._take(*each)
-            if len(self._deferred) == len(deferred):
-                # They were made from each other.
+        for last in (*[False] * _PASSES, True):
+            if last:
+                # They were made from each other, or stand in too deep a row of descent.
                 self._names.clear()
+            deferred, self._deferred = self._deferred, []
+            for each in reversed(deferred):
+                self._take(*each)
         for held in list(self._pending):
             self._flush(held)
         self._propose_facts(self._met)
-        self._done = max(self._done, len(self._failed))
         self._report()
         return Imported(
             format=format,
@@ -261,17 +261,23 @@ class ImportRun:
         text = item.get("text")
         if not isinstance(text, str) or not (text.strip() or item.get("key") or item.get("blob")):
             raise Unusable("it has no text")
-        user = self.user or user or (account if len(self._accounts) > 1 else None)
+        for field in ("tier", "kind", "session", "scope"):
+            if not isinstance(item.get(field), str | None):
+                raise Unusable(f"its {field} is a text")
         try:
             if when not in (None, ""):
                 item["occurred_at"] = when if isinstance(when, datetime) else instant_of(when)
         except InvalidInput as exc:
             raise Unusable("its time is neither ISO 8601 nor a number since 1970") from exc
+        user = user or (account if len(self._accounts) > 1 else None)
         named = self.user or (_user_name(str(user)) if user else None)
-        if named is not None:
-            item["scope"] = self.scope if self.user else _scope_of(self.scope, named)
-            item["subject"] = item.get("subject") or named
-        item["scope"] = item["scope"] or self.scope
+        try:
+            if named is not None:
+                item["scope"] = self.scope if self.user else _scope_of(self.scope, named)
+                item["subject"] = item.get("subject") or named
+            item["scope"] = parse_scope(item["scope"] or self.scope)
+        except InvalidInput as exc:
+            raise Unusable(str(exc)) from exc
         item["aliases"] = (name,) if isinstance(name, str) and name.strip() else ()
         item["aliases"] += tuple(row.get("aliases") or ())
         item["evidence"] = (*(row.get("evidence") or ()), self.reference)
@@ -342,7 +348,7 @@ class ImportRun:
                 judged = self._propose(items) if held else self._remember(items)
         except InvalidInput as exc:
             if len(batch) == 1:
-                self.fail(batch[0][0], str(exc))
+                self._fail(batch[0][0], str(exc))
                 return
             judged = None
         if judged is None:

@@ -55,10 +55,11 @@ def test_an_old_id_stays(mem, put, tmp_path):
     assert (line["id"], line["text"]) == ("0123456789ab", "The archive moved")
 
 
-def test_lines_of_the_old_form_take_the_owner_and_no_other_file(filled, tmp_path):
+def test_lines_of_the_old_form_take_the_owner_and_a_new_file(filled, put):
     with pytest.raises(Unauthorised):
         write_legacy(filled.acting_as(Actor.agent("lyra")), io.StringIO())
-    (tmp_path / "mine.txt").write_text("mine")
-    with pytest.raises(InvalidInput, match="is no export"):
-        write_legacy(filled, tmp_path / "mine.txt")
-    assert write_legacy(filled, tmp_path / "vault.jsonl") == write_legacy(filled, tmp_path / "vault.jsonl")
+    vault = put("vault.jsonl", [{"id": "0123456789ab", "text": "The archive moved", "version": 1}])
+    before = vault.read_bytes()
+    with pytest.raises(InvalidInput, match="name a new file"):
+        write_legacy(filled, vault)
+    assert vault.read_bytes() == before

@@ -8,6 +8,7 @@ from keepward import Actor
 from keepward.errors import InvalidInput, Unauthorised
 from keepward.interchange import load, plan_restore_export, write_notes, write_vault
 from keepward.interchange.markdown import front_matter
+from keepward.interchange.records import CARRIED
 
 STRANGE = 'Two lines\n---\nand: a "quote"\n\n# no heading\n\ttab … ü 漢'
 
@@ -93,6 +94,20 @@ def test_a_memory_with_a_damaged_field_is_named_and_the_others_come(filled, make
     rows[1] |= {"text": None}
     done = load(make_store("other"), put("memories.jsonl", rows), format="records")
     assert [number for number, _ in done.failed] == [1, 2]
+
+
+FIELDS = sorted(
+    {*CARRIED, "when", "user_id", "parent_id", "parents", "tier", "session", "scope", "created_at", "status"}
+)
+
+
+@pytest.mark.parametrize("value", [7, [], [[1]], {"a": [1]}, True, "x" * 5_000, "../up", -1.5], ids=str)
+def test_no_field_of_a_record_stops_the_others(mem, put, value):
+    rows = [{"id": f"odd-{name}", "text": f"Odd {name}", name: value} for name in FIELDS]
+    done = load(mem, put("odd.json", [*rows, {"id": "good", "text": "Ana lives in Lisbon"}]), format="records")
+    assert mem.get("good").text == "Ana lives in Lisbon"
+    told = done.committed + done.duplicates + done.quarantined + done.refused + len(done.failed)
+    assert done.total == told
 
 
 INACTIVE = [
