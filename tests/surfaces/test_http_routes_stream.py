@@ -424,6 +424,12 @@ def test_a_pipe_raises_what_failed_later_in_its_place():
         next(reader)
 
 
+def test_an_import_for_a_user_goes_to_that_user(world):
+    rows = [{"id": name, "memory": f"{name} rows", "hash": name, "user_id": name} for name in ("ana", "bo")]
+    world.bearer().post("/memory/import?user=cleo", content=json.dumps(rows).encode())
+    assert {each.subject for each in world.memory.at(scope="/users/cleo").find()} == {"cleo"}
+
+
 def test_an_import_of_records_says_what_it_leaves_out(world):
     rows = [{"id": "a", "text": "Ana lived in Porto", "active": False}, {"id": "b", "text": "Ana likes tea", "uses": 4}]
     body = json.dumps(rows).encode()
