@@ -38,7 +38,7 @@ def read_mem0(source: Source, run: ImportRun) -> Iterator[Row]:
     """Read the active memories that hold, and relations; the run of each is in its metadata."""
     for number, row, around in rows(source, "results", "memories", "relations"):
         if not isinstance(row, dict):
-            yield number, Unusable("a memory is an object")
+            yield number, row if isinstance(row, Unusable) else Unusable("a memory is an object")
             continue
         user = user_of(row, around)
         whose = around.get("user")
@@ -169,7 +169,7 @@ def read_zep(source: Source, run: ImportRun) -> Iterator[Row]:
     places = Counter[str]()
     for number, row, around in rows(source, "episodes", "edges", "facts"):
         if not isinstance(row, dict):
-            yield number, Unusable("an episode is an object")
+            yield number, row if isinstance(row, Unusable) else Unusable("an episode is an object")
             continue
         user = user_of(row, around)
         whose = {"user": user, "group": None if user else row.get("group_id") or around.get("group_id")}
@@ -224,19 +224,20 @@ def is_server_memory(value: Any) -> bool:
 def read_server_memory(source: Source, run: ImportRun) -> Iterator[Row]:
     """Read entities, observations and relations as a fact each; what is said twice counts once."""
     for number, row, _ in rows(source, "entities", "relations"):
-        is_relation = isinstance(row, dict) and "relationType" in row
-        names = ("from", "relationType", "to") if is_relation else ("name", "entityType")
-        given = [row.get(name) for name in names] if isinstance(row, dict) else [None]
-        said = listed(row.get("observations")) if isinstance(row, dict) else []
-        if not all(isinstance(each, str) and each.strip() for each in (*given, *said)):
-            yield number, Unusable("it is no entity and no relation: a name or a type is missing")
+        record = row if isinstance(row, dict) else {}
+        names = ("from", "relationType", "to") if "relationType" in record else ("name", "entityType")
+        values = [*(record.get(name) for name in names), *listed(record.get("observations"))]
+        texts = [each for each in values if isinstance(each, str) and each.strip()]
+        if len(texts) < len(values):
+            missing = Unusable("it is no entity and no relation: a name or a type is missing")
+            yield number, row if isinstance(row, Unusable) else missing
             continue
-        subject = " ".join(given[0].split())[:_MAX_SUBJECT]
-        if is_relation:
-            yield number, fact(" ".join(given), category="relation", subject=subject)
+        subject = " ".join(texts[0].split())[:_MAX_SUBJECT]
+        if "relationType" in record:
+            yield number, fact(" ".join(texts[:3]), category="relation", subject=subject)
             continue
-        yield number, fact(f"{subject} ({given[1]})", category="entity", subject=subject)
-        for content in said:
+        yield number, fact(f"{subject} ({texts[1]})", category="entity", subject=subject)
+        for content in texts[2:]:
             # One that does not name its entity is found by that name, too.
             named = re.search(rf"(?<!\w){re.escape(subject)}(?!\w)", content, re.IGNORECASE)
             yield number, fact(content if named else f"{subject}: {content}", category="observation", subject=subject)

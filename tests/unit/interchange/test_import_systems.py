@@ -135,6 +135,26 @@ def test_an_import_keeps_every_entity_observation_and_relation(mem, folder):
     ]
 
 
+@pytest.mark.parametrize(
+    "good",
+    [
+        foreign.SERVER_MEMORY[0],
+        {"id": "1", "memory": "Ana rows", "hash": "a", "user_id": "ana"},
+        {"uuid": "1", "name": "ROWS", "fact": "Ana rows"},
+        {"role": "user", "content": "I row"},
+        foreign.BLOCKS[1],
+        foreign.LEGACY,
+    ],
+    ids=lambda row: next(iter(row)),
+)
+def test_each_bad_line_is_told_with_its_number_and_reason(mem, put, good):
+    lines = [json.dumps(good), '{"cut": ', json.dumps({**good, "extra": 1}), "[]", '{"x": NaN}']
+    done = load(mem, put("lines.jsonl", "".join(line + "\n" for line in lines)))
+    assert [number for number, _ in done.failed] == [2, 4, 5]
+    assert ("not valid JSON" in done.failed[0][1], "NaN" in done.failed[2][1]) == (True, True)
+    assert done.committed > 0
+
+
 def test_an_item_of_a_langgraph_store_is_a_key_in_the_scope_of_its_namespace(mem, folder):
     load(mem, folder / "store.db")
     (item,) = mem.find(within="/", limit=None)
