@@ -18,8 +18,8 @@ from typing import Any
 
 from keepward.core.value import parse_instant
 from keepward.errors import InvalidInput
-from keepward.interchange.reading import Flaw, Item, Plan, well_formed
-from keepward.services.parts import Unusable, numbered
+from keepward.interchange.reading import Row, well_formed
+from keepward.services.parts import Unusable
 
 # Not from the calendar module, whose names follow the locale.
 _MONTHS = (
@@ -31,8 +31,8 @@ _SESSION = re.compile(r"session_(\d+)")
 _DIALOGUE = re.compile(r"D\d+:\d+")
 
 
-def plan(file: Path, *, tenant: str, limit: int) -> Plan:
-    """Read the conversation of a file that is named like the tenant into items.
+def rows(file: Path, *, tenant: str, notes: list[str]) -> Iterator[Row]:
+    """Yield the turns of the conversation of a file that is named like the tenant; what is odd is added to ``notes``.
 
     Raises:
         InvalidInput: not this format, or there is none of that name.
@@ -41,9 +41,7 @@ def plan(file: Path, *, tenant: str, limit: int) -> Plan:
     found = [each for each in (value if isinstance(value, list) else [value]) if each.get("sample_id") == tenant]
     if len(found) != 1 or not isinstance(found[0].get("conversation"), dict):
         raise InvalidInput(f"{file.name} holds no conversation {tenant} in the LoCoMo format")
-    notes: list[str] = []
-    entries = list(_turns(found[0], limit, notes))
-    return Plan(total=len(entries), entries=iter(entries), notes=notes)
+    yield from _turns(found[0], notes)
 
 
 def read_date(text: str) -> datetime:
@@ -64,7 +62,7 @@ def read_date(text: str) -> datetime:
         raise InvalidInput("no such date") from fault
 
 
-def _turns(conversation: dict[str, Any], limit: int, notes: list[str]) -> Iterator[Item | Flaw]:
+def _turns(conversation: dict[str, Any], notes: list[str]) -> Iterator[Row]:
     talk, name = conversation["conversation"], conversation["sample_id"]
     number = 0
     for _, session in sorted((int(found[1]), name) for name in talk if (found := _SESSION.fullmatch(name))):
@@ -72,10 +70,9 @@ def _turns(conversation: dict[str, Any], limit: int, notes: list[str]) -> Iterat
         for turn in talk[session]:
             number += 1
             try:
-                for fields in numbered(_fields(turn, session, at), limit):
-                    yield Item(number=number, fields=fields, named=True)
-            except Unusable as fault:
-                yield Flaw(number=number, reason=f"{name} {session}: {fault}")
+                yield number, _item(turn, session, at)
+            except Unusable as exc:
+                yield number, Unusable(f"{name} {session}: {exc}")
 
 
 def _date_of(text: Any, where: str, notes: list[str]) -> datetime | None:
@@ -86,7 +83,7 @@ def _date_of(text: Any, where: str, notes: list[str]) -> datetime | None:
         return None
 
 
-def _fields(turn: Any, session: str, at: datetime | None) -> dict[str, Any]:
+def _item(turn: Any, session: str, at: datetime | None) -> dict[str, Any]:
     if not isinstance(turn, dict):
         raise Unusable("a turn is not an object")
     well_formed(turn)
@@ -108,6 +105,6 @@ def _fields(turn: Any, session: str, at: datetime | None) -> dict[str, Any]:
         "session": session,
         "speaker": speaker.strip(),
         "occurred_at": at,
-        "aliases": (name,),
+        "name": name,
         "evidence": (name,),
     }

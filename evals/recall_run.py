@@ -27,7 +27,7 @@ from evals.recall_vectors import WordlessVectors
 from evals.stores import Targets, files
 from evals.target import Target
 from keepward import Actor, Committed, Memory, Policy, Tier
-from keepward.interchange.imports import Intake
+from keepward.interchange.run import ImportRun
 from keepward.ports.models import Embedder, TokenCounter
 
 BUDGETS = (1_000, 2_000, 4_000)
@@ -197,8 +197,9 @@ def opened(
 
 def tell(mem: Memory, conversation: Conversation, file: Path | None, clock: Clock | None, done: Run) -> None:
     if file is not None and clock is None:
-        plan = locomo.plan(file, tenant=mem.tenant, limit=mem.policy.text_limit[Tier.EPISODIC])
-        imported = Intake(mem=mem, plan=plan, format="messages", name=file.name).take()
+        run = ImportRun(mem, file.name)
+        run.add(locomo.rows(file, tenant=mem.tenant, notes=run.notes))
+        imported = run.finish("messages")
         done.outcomes.update(
             committed=imported.committed,
             duplicate=imported.duplicates,

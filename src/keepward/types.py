@@ -392,7 +392,7 @@ PARAMETERS: Mapping[str, Any] = {
     "feedback.receipt_id": Annotated[str, Limit(minLength=1, maxLength=64), Wire("receipt")],
     "feedback.used": Annotated[list[Id], Limit(maxItems=MOST)],
     "feedback.ignored": Annotated[list[Id], Limit(maxItems=MOST)],
-    "run_jobs.name": Annotated[str, Limit(minLength=1, maxLength=64, pattern=r"^[a-z][a-z_]*$")],
+    "run_jobs.name": Annotated[str, Needed, Limit(minLength=1, maxLength=64, pattern=r"^[a-z][a-z_]*$")],
     "run_jobs.force": Annotated[bool, Limit("Run it even when it is not due.")],
     "create_token.name": Annotated[
         str, Judged("Its bearer, as receipts name it.", minLength=1, maxLength=64, pattern=r"^[!-~]([ -~]*[!-~])?$")

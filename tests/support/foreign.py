@@ -321,6 +321,67 @@ def langgraph_store(path: Path, items: Sequence[tuple[str, str, dict[str, Any], 
         )
 
 
+def notes_table(path: Path, rows: Sequence[dict[str, Any]]) -> None:
+    """A database with a table of notes; what a row does not say is null."""
+    names = (
+        *("id", "scope", "user_id", "kind", "content", "tags", "confidence", "stability", "sensitivity"),
+        *("evidence", "job_id", "expires_at", "superseded_by", "created_at"),
+    )
+    _table(path, "memory_notes", names, rows)
+
+
+def memory_bank(folder: Path, rows: Sequence[dict[str, Any]], blobs: dict[str, bytes] | None = None) -> Path:
+    """A folder with the database of a MemoryBank and its blobs; return the database."""
+    for name, content in (blobs or {}).items():
+        place = folder / "blobs" / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(content)
+    names = (
+        *("id", "text", "embedding", "content_type", "content_ref", "source", "importance", "access_count"),
+        *("created_at", "last_accessed", "tags", "metadata", "parent_id", "active"),
+    )
+    _table(folder / "memory.db", "memories", names, rows)
+    return folder / "memory.db"
+
+
+def _table(path: Path, table: str, names: Sequence[str], rows: Sequence[dict[str, Any]]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with closing(sqlite3.connect(path)) as base, base:
+        base.execute(f"CREATE TABLE {table} ({', '.join(names)})")
+        values = [
+            [json.dumps(v) if isinstance(v := row.get(name), list | dict) else v for name in names] for row in rows
+        ]
+        base.executemany(f"INSERT INTO {table} VALUES ({', '.join('?' * len(names))})", values)
+
+
+NOTES = [
+    {"id": "n-1", "user_id": "ana", "kind": "log", "content": "Ana asked for the tide table", "stability": "volatile",
+     "expires_at": "2100-01-01T00:00:00.000Z", "created_at": "2025-08-01T10:00:00.000Z", "tags": ["tides"]},
+    {"id": "n-2", "user_id": "bob", "kind": "rule", "content": "Bob wants heights in metres", "stability": "stable",
+     "confidence": 0.9, "evidence": ["n-1"], "scope": "user"},
+    {"id": "n-3", "user_id": "bob", "kind": "rule", "content": "Bob wants heights in feet", "stability": "stable",
+     "superseded_by": "n-2"},
+]  # fmt: skip
+PICTURE = b"\x89PNG\r\n\x1a\n" + b"pier" * 20
+BANK = [
+    {"id": "m-2", "text": "The pier opens at nine", "content_type": "text", "source": "extracted", "importance": 0.8,
+     "access_count": 3, "created_at": 1754042400.5, "tags": ["pier"], "metadata": {"page": 2}, "parent_id": "m-1",
+     "active": 1, "embedding": b"\0" * 16},
+    {"id": "m-1", "text": "A photo of the pier's board", "content_type": "image",
+     "content_ref": "blobs/2025-08-01/board.png", "source": "user", "importance": 0.5, "active": 1},
+    {"id": "m-0", "text": "The pier is closed", "content_type": "text", "importance": 0.1, "active": 0},
+]  # fmt: skip
+BLOCKS = [
+    {"id": "b-1", "owner": "spirit", "tier": "core", "label": "mission", "content": "Keep the harbour safe",
+     "permission": "familiar", "pinned": True, "created_at": "2025-09-01T08:00:00+00:00", "embedding": None},
+    {"id": "b-2", "owner": "spirit", "tier": "archival", "label": "berths", "content": "Berth four is for ferries",
+     "permission": "append", "pinned": False, "created_at": "2025-09-01T08:00:00+00:00", "embedding": "[0.1,0.2]"},
+    {"id": "e-1", "block_id": "b-1", "event_type": "create", "created_at": "2025-09-01T08:00:00+00:00"},
+]  # fmt: skip
+
+LEGACY = {"id": "0123456789ab", "text": "The archive moved to Porto", "scope": "shared", "tier": "canon", "version": 1}
+
+
 def zipped(path: Path, members: dict[str, Any]) -> Path:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in members.items():
@@ -339,6 +400,10 @@ def written(folder: Path) -> None:
     (folder / "agent.af").write_text(json.dumps(LETTA))
     (folder / "zep.json").write_text(json.dumps(ZEP))
     langgraph_store(folder / "store.db", [("users.ana", "tabs", {"text": "Ana prefers tabs", "stars": 4}, None)])
+    notes_table(folder / "notes.db", NOTES)
+    memory_bank(folder / "state", BANK, {"2025-08-01/board.png": PICTURE})
+    (folder / "vault.jsonl").write_text(json.dumps(LEGACY) + "\n")
+    (folder / "blocks.jsonl").write_text("".join(json.dumps(each) + "\n" for each in BLOCKS))
     notes = {
         "basic-memory/coffee/Coffee Brewing.md": BASIC_MEMORY,
         "basic-memory/coffee/Bean Origins.md": "---\ntitle: Bean Origins\n---\n\nBeans grow between the tropics.\n",

@@ -212,7 +212,7 @@ BANK = [
 def test_an_import_of_records_says_what_it_leaves_out(run, tmp_path):
     (tmp_path / "bank.json").write_text(json.dumps(BANK))
     said = " ".join(run("import", "bank.json", "--from", "records").out.split())
-    left = ("1 memories that are not active", "1 vectors of another model", "1 fields `access_count`")
+    left = ("1 memories that are not active", "1 vectors: texts are embedded here", "1 fields `access_count`")
     assert ([f"left out: {each}" in said for each in left], "Porto" in run("list").out) == ([True] * 3, False)
 
 
@@ -222,3 +222,23 @@ def test_an_archive_that_unpacks_to_too_much_is_refused_and_stores_nothing(run, 
     ran = run("import", str(path))
     assert (ran.code, "more than 5 MB" in ran.err) == (2, True)
     assert run("list").out == ""
+
+
+def test_an_import_for_a_user_goes_to_that_user(run, foreign_folder):
+    found = run("import", "mem0.json", "--user", "bo", "--json").json
+    memories = run("list", "--scope", "/users/bo", "--json").json["memories"]
+    assert (found["failed"], {each["subject"] for each in memories}) == ([], {"bo"})
+
+
+def test_an_import_that_needs_a_user_makes_no_store(fresh, tmp_path):
+    facts = [{"uuid": each, "name": "IS", "fact": f"{each} rows", "group_id": each} for each in ("ana", "bo")]
+    (tmp_path / "groups.json").write_text(json.dumps(facts))
+    ran, left = fresh("import", "groups.json")
+    assert (ran.code, "--user NAME" in ran.err, left) == (2, True, [])
+
+
+def test_live_memories_go_out_as_legacy_lines(run, saved, tmp_path):
+    assert run("export", "old.jsonl", "--legacy", "--json").json["lines"] == 1
+    assert json.loads((tmp_path / "old.jsonl").read_text())["tier"] == "register"
+    assert run("export", "old.jsonl", "--legacy").code == 2
+    assert run("export", "notes", "--legacy", "--markdown").code == 2

@@ -359,9 +359,9 @@ def test_an_import_whose_caller_goes_away_before_the_answer_is_no_longer_held(wo
 
 def test_what_fails_half_way_ends_the_answer_with_an_error_and_keeps_what_was_stored(world, monkeypatch):
     from keepward import StoreUnavailable
-    from keepward.interchange import imports
+    from keepward.interchange import run
 
-    real, calls = imports.Intake._remember, []
+    real, calls = run.ImportRun._remember, []
 
     def full(self, batch):
         calls.append(len(batch))
@@ -369,8 +369,8 @@ def test_what_fails_half_way_ends_the_answer_with_an_error_and_keeps_what_was_st
             raise StoreUnavailable("the disk is full; free space and try again")
         return real(self, batch)
 
-    monkeypatch.setattr(imports, "BATCH", 1)
-    monkeypatch.setattr(imports.Intake, "_remember", full)
+    monkeypatch.setattr(run, "BATCH", 1)
+    monkeypatch.setattr(run.ImportRun, "_remember", full)
     told = answers(world.owner.post("/memory/import", content=messages("I like green tea", "The ferry is late")))
     assert (told[0]["outcome"], told[-1]["error"]["code"], len(world.memory.find())) == (
         "committed",
@@ -422,6 +422,12 @@ def test_a_pipe_raises_what_failed_later_in_its_place():
     assert next(reader) == b"x"
     with pytest.raises(ZeroDivisionError):
         next(reader)
+
+
+def test_an_import_for_a_user_goes_to_that_user(world):
+    rows = [{"id": name, "memory": f"{name} rows", "hash": name, "user_id": name} for name in ("ana", "bo")]
+    world.bearer().post("/memory/import?user=cleo", content=json.dumps(rows).encode())
+    assert {each.subject for each in world.memory.at(scope="/users/cleo").find()} == {"cleo"}
 
 
 def test_an_import_of_records_says_what_it_leaves_out(world):

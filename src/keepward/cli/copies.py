@@ -25,7 +25,7 @@ from keepward.errors import Conflict, InvalidInput
 if TYPE_CHECKING:
     from keepward.cli.screen import Screen
     from keepward.core.proposal import Outcome
-    from keepward.interchange.imports import Imported
+    from keepward.interchange.run import Imported
     from keepward.memory import Memory
 
 #: What became of a message or a fact, in words.
@@ -253,14 +253,17 @@ def _show_adoption(screen: Screen, data: dict[str, Any]) -> None:
         "[PATH]", "File to write; - or none is stdout. With --markdown a folder that is new.", "path", default="-"
     ),
     option("--markdown", "Write what holds now as notes, one a memory, for Obsidian or any editor."),
+    option("--legacy", "Write what holds now as lines of a legacy vault: canon and register."),
 )
-def export(call: Call, path: str, markdown: bool) -> Answer:
-    """Write every version of every memory of the tenant as JSON lines, or what holds now as a folder of notes."""
-    from keepward.interchange import write_notes, write_vault
+def export(call: Call, path: str, markdown: bool, legacy: bool) -> Answer:
+    """Write every version of every memory of the tenant as JSON lines, or what holds now in another form."""
+    from keepward.interchange import write_legacy, write_notes, write_vault
 
     memory, piped = call.memory("decide"), path == "-"
     if piped and markdown:
         raise InvalidInput("--markdown takes a folder: keepward export FOLDER --markdown")
+    if markdown and legacy:
+        raise InvalidInput("--markdown and --legacy are two forms: name one")
     if piped and call.as_json:
         # One object on stdout is the promise of --json, so the lines need a file.
         raise InvalidInput("with --json name a file: keepward export PATH --json")
@@ -269,6 +272,9 @@ def export(call: Call, path: str, markdown: bool) -> Answer:
         count = write_notes(memory, target)
         told = f"{counted(count, 'note', 'notes')}, tenant {memory.tenant}"
         talk = ["not in it: earlier versions, what no longer holds, and the bytes of blobs"]
+    elif legacy:
+        count, talk = write_legacy(memory, sys.stdout if piped else target)
+        told = f"{counted(count, 'line', 'lines')}, tenant {memory.tenant}"
     else:
         count = write_vault(memory, sys.stdout if piped else target)
         told = f"{counted(count, 'line', 'lines')}, tenant {memory.tenant}, head {head}"
@@ -290,6 +296,7 @@ def export(call: Call, path: str, markdown: bool) -> Answer:
     option(
         "--from, --format", "Its format, where it is not to be told by its content.", "WORD", "format", default="auto"
     ),
+    option("--user", "Put all of it into one user. [default: each user of the file has a scope]", "NAME"),
     option("--session", "Session of messages. [default: the file's name]", "NAME"),
     option("--facts", "Also propose what users tell of themselves in conversations."),
     option("--subject", "With --facts: who the user is.", "NAME"),
@@ -318,7 +325,7 @@ def import_(call: Call, path: str, format: str, dry_run: bool, **how: Any) -> An
             # No store is made by a dry run, or for a file that cannot be read or holds nothing to store.
             nowhere = stack.enter_context(call.rehearsal())
             with call.progress("looking into files") as report:
-                found = holds_items(nowhere, target, format=format, session=how["session"], on_progress=report)
+                found = holds_items(nowhere, target, format=format, user=how["user"], on_progress=report)
             memory = nowhere if dry_run or not found else None
             if not isinstance(target, Path):
                 target.seek(0)

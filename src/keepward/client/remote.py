@@ -222,18 +222,21 @@ class Client(MemoryAPI):
         source: str | Path | IO[bytes] | bytes,
         *,
         format: str = "auto",  # noqa: A002  the word people use
+        user: str | None = None,
         session: str | None = None,
         on_result: Callable[[Line], None] | None = None,
     ) -> dict[str, Any]:
         """Bring memories in from a file, each through the gates; return what came of it, as plain values.
 
+        ``user`` puts all of it into one user; without it each user of the file has a scope.
         ``on_result`` is told what became of each line, as it is known. The file is read as it is sent.
 
         Raises:
             InvalidInput: it cannot be read, here or there.
             StoreUnavailable: the connection broke; importing the same file again stores nothing twice.
         """
-        query, headers = [("format", format), ("session", session)], {"Content-Type": _LINES, "Accept": _LINES}
+        query = [("format", format), ("user", user), ("session", session)]
+        headers = {"Content-Type": _LINES, "Accept": _LINES}
         with _opened(source) as content:
             sending = self._way.stream("POST", "/memory/import", query=query, content=content, headers=headers)
             with sending as answer:

@@ -40,7 +40,8 @@ from keepward.http.credentials import serving_of
 from keepward.http.reading import Problem, etag_of_text, not_modified, seq_of
 from keepward.http.serving import RELEASED, Serving
 from keepward.interchange import load, plan_restore_export, restore_export, write_vault
-from keepward.interchange.imports import Format, Result
+from keepward.interchange.imports import Format
+from keepward.interchange.run import Result
 from keepward.memory import Memory, queue_mark, session_of
 from keepward.services import blobs
 from keepward.types import Limit, Word
@@ -105,6 +106,8 @@ def about_import(
     self: Any,
     *,
     format: Format = "auto",  # noqa: A002  the word people use
+    user: Annotated[Word, Limit("Put all of it into this user; without one, each user of the file has a scope.")]
+    | None = None,
     session: Word | None = None,
     name: Word | None = None,
     facts: bool = False,
@@ -356,7 +359,7 @@ def export(call: Call) -> Response:
 
 def bring_in(call: Call) -> Response:
     upload: Upload = call.beside["received"]
-    how = {name: call.given.get(name) for name in ("format", "session", "facts", "subject", "dry_run")}
+    how = {name: call.given.get(name) for name in ("format", "user", "session", "facts", "subject", "dry_run")}
     upload.name = call.given.get("name") or upload.name
 
     def work(tell: Tell) -> None:

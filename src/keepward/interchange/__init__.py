@@ -1,8 +1,14 @@
 """Interchange: memories in and out of files; every line that comes in goes through the gates."""
 
-from keepward.interchange.exports import plan_restore_export, restore_export, write_vault
-from keepward.interchange.imports import FORMATS, Format, Imported, load
-from keepward.interchange.notes import write_notes
+from keepward.interchange.exports import (
+    plan_restore_export,
+    restore_export,
+    write_legacy,
+    write_notes,
+    write_vault,
+)
+from keepward.interchange.imports import FORMATS, Format, load
+from keepward.interchange.run import Imported
 
 __all__ = [
     "FORMATS",
@@ -11,6 +17,7 @@ __all__ = [
     "load",
     "plan_restore_export",
     "restore_export",
+    "write_legacy",
     "write_notes",
     "write_vault",
 ]

@@ -1,32 +1,28 @@
 """Data exports of ChatGPT and Claude: ``conversations.json`` and its neighbours, as they are downloaded.
 
-What becomes of what stands in docs/coming-from.md. A conversation is read a second time for its messages, so that a cut
-file is noticed before anything is stored.
+What becomes of what stands in docs/coming-from.md.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
-from keepward.core.memory import Tier
-from keepward.interchange.messages import turns
-from keepward.interchange.reading import Flaw, Item, Plan, Source, listed, noted
+from keepward.interchange.messages import events
+from keepward.interchange.reading import Row, Source, fact, listed
+from keepward.interchange.run import ImportRun
 from keepward.services.parts import Unusable
 
-if TYPE_CHECKING:
-    from keepward.memory import Memory
-
-_Row = dict[str, Any]
-_LONGEST = 256
-#: What a conversation gives: its messages in order, and memories of other kinds.
-_Read = Callable[[dict[str, Any], "Counter[str]"], tuple[list[_Row], list[_Row]]]
+_MAX_CATEGORY = 256
 
 
 def is_chatgpt(value: Any) -> bool:
-    """Whether a JSON value is a conversation of ChatGPT."""
-    return isinstance(value, dict) and isinstance(value.get("mapping"), dict)
+    """Whether a JSON value is a conversation of ChatGPT, or the account whose export it is."""
+    return isinstance(value, dict) and (isinstance(value.get("mapping"), dict) or _is_account(value))
+
+
+def _is_account(value: dict[str, Any]) -> bool:
+    return "email" in value and str(value.get("id")).startswith("user-")
 
 
 def is_claude(value: Any) -> bool:
@@ -38,68 +34,42 @@ def is_claude(value: Any) -> bool:
     )
 
 
-def plan_chatgpt(source: Source, mem: Memory) -> Plan:
+def read_chatgpt(source: Source, run: ImportRun) -> Iterator[Row]:
     """Read the branch of each conversation that was shown last."""
-    return _plan(source, mem, _chatgpt, is_chatgpt)
+    for number, value in source.elements():
+        if isinstance(value, dict) and _is_account(value):
+            # A conversation does not say whose it is.
+            run.groups.add(value["id"])
+            continue
+        if not isinstance(value, dict) or not isinstance(value.get("mapping"), dict):
+            yield number, Unusable("it is no conversation")
+            continue
+        rows: list[dict[str, Any]] = []
+        for message in _branch_shown_last(value, run):
+            author, content, about = (
+                part if isinstance(part := message.get(name), dict) else {}
+                for name in ("author", "content", "metadata")
+            )
+            role, sort, parts = author.get("role"), content.get("content_type"), content.get("parts")
+            row = {"id": message.get("id"), "timestamp": message.get("create_time")}
+            if sort == "user_editable_context":
+                texts = [
+                    each for key in ("user_profile", "user_instructions") if isinstance(each := content.get(key), str)
+                ]
+                yield from _documents(number, None, ("\n\n".join(texts), "custom instructions"))
+            elif role == "assistant" and message.get("recipient") == "bio" and isinstance(parts, list):
+                text = "\n".join(each for each in parts if isinstance(each, str))
+                yield number, fact(text, name=row["id"], when=row["timestamp"], category="memory")
+            elif about.get("is_visually_hidden_from_conversation") or role not in {"user", "assistant"}:
+                run.skipped["instructions to the model, and answers of tools"] += 1
+            elif message.get("recipient", "all") not in {"all", None} or sort not in {"text", "multimodal_text"}:
+                run.skipped["calls of tools, thoughts and code that was run"] += 1
+            else:
+                rows.append({**row, "role": role, "content": parts})
+        yield from _conversation(number, value, rows, run)
 
 
-def plan_claude(source: Source, mem: Memory) -> Plan:
-    """Read conversations, projects and memory."""
-    return _plan(source, mem, _claude, lambda value: isinstance(value, dict))
-
-
-def _plan(source: Source, mem: Memory, read: _Read, fits: Callable[[Any], bool]) -> Plan:
-    limits, left = mem.policy.text_limit, Counter[str]()
-    total = 0
-    try:
-        for _, value in source.elements():
-            if fits(value):
-                rows, items = read(value, Counter())
-                total += len(rows) + len(items)
-    except Unusable as fault:
-        raise source.unreadable(fault) from fault
-
-    def entries() -> Iterator[Item | Flaw]:
-        for number, value in source.elements():
-            if not fits(value):
-                yield Flaw(number=number, reason="it is no conversation")
-                continue
-            rows, items = read(value, left)
-            name = str(value.get("conversation_id") or value.get("id") or value.get("uuid") or number)
-            title = value.get("title") or value.get("name")
-            titled = ({**row, "title": title} if isinstance(title, str) and title.strip() else row for row in rows)
-            yield from turns(enumerate(titled, 1), name, limits[Tier.EPISODIC], left, number)
-            for item in items:
-                yield from noted(number, limits[Tier.ARCHIVAL], **item)
-
-    return Plan(total=total, entries=entries(), left=left)
-
-
-def _chatgpt(value: dict[str, Any], left: Counter[str]) -> tuple[list[_Row], list[_Row]]:
-    rows: list[_Row] = []
-    items: list[_Row] = []
-    for message in _branch_shown_last(value, left):
-        author, content, about = (
-            part if isinstance(part := message.get(name), dict) else {} for name in ("author", "content", "metadata")
-        )
-        role, sort, parts = author.get("role"), content.get("content_type"), content.get("parts")
-        row = {"id": message.get("id"), "timestamp": message.get("create_time")}
-        if sort == "user_editable_context":
-            texts = [each for key in ("user_profile", "user_instructions") if isinstance(each := content.get(key), str)]
-            items.append(_document("\n\n".join(texts), "custom instructions"))
-        elif role == "assistant" and message.get("recipient") == "bio" and isinstance(parts, list):
-            texts = [each for each in parts if isinstance(each, str)]
-            items.append({"text": "\n".join(texts), "name": row["id"], "when": row["timestamp"], "category": "memory"})
-        elif about.get("is_visually_hidden_from_conversation") or role not in {"user", "assistant"}:
-            left["instructions to the model, and answers of tools"] += 1
-        elif message.get("recipient", "all") not in {"all", None} or sort not in {"text", "multimodal_text"}:
-            left["calls of tools, thoughts and code that was run"] += 1
-        else:
-            rows.append({**row, "role": role, "content": parts})
-    return rows, items
-
-
-def _branch_shown_last(value: dict[str, Any], left: Counter[str]) -> list[dict[str, Any]]:
+def _branch_shown_last(value: dict[str, Any], run: ImportRun) -> list[dict[str, Any]]:
     """Return the messages on the way to the current node, oldest first; of a cyclic tree each once."""
     nodes = {name: node for name, node in value["mapping"].items() if isinstance(node, dict)}
     messages = {name: said for name, node in nodes.items() if isinstance(said := node.get("message"), dict)}
@@ -111,39 +81,67 @@ def _branch_shown_last(value: dict[str, Any], left: Counter[str]) -> list[dict[s
     while isinstance(at, str) and at in nodes and at not in way:
         way[at] = None
         at = nodes[at].get("parent")
-    left["messages of branches that were not shown last"] += len(messages.keys() - way.keys())
+    run.skipped["messages of branches that were not shown last"] += len(messages.keys() - way.keys())
     return [messages[name] for name in reversed(way) if name in messages]
 
 
-def _claude(value: dict[str, Any], left: Counter[str]) -> tuple[list[_Row], list[_Row]]:
-    rows: list[_Row] = []
-    for message in value.get("chat_messages") or ():
-        if not isinstance(message, dict):
-            rows.append({"role": None})
+def read_claude(source: Source, run: ImportRun) -> Iterator[Row]:
+    """Read conversations, projects and memory; each is of an account."""
+    for number, value in source.elements():
+        if not isinstance(value, dict):
+            yield number, Unusable("it is no conversation")
             continue
-        parts = listed(message.get("content"))
-        spoken = [each for each in parts if isinstance(each, dict) and each.get("type") in {"text", "voice_note"}]
-        left["thoughts, and calls and answers of tools"] += len(parts) - len(spoken)
-        for name in ("attachments", "files"):
-            left["attachments"] += len(listed(message.get(name)))
-        role = {"human": "user"}.get(str(message.get("sender")), message.get("sender"))
-        when = message.get("created_at")
-        rows.append(
-            {"role": role, "content": spoken or message.get("text"), "id": message.get("uuid"), "timestamp": when}
-        )
-    items = [_document(value.get("conversations_memory"), "Claude's memory")]
-    projects = value.get("project_memories")
-    for name, text in projects.items() if isinstance(projects, dict) else ():
-        items.append(_document(text, f"Claude's memory / project {name}"))
-    if "prompt_template" in value:
-        about = f"project {value.get('name') or value.get('uuid')}"
-        items += [_document(value.get(name), about) for name in ("description", "prompt_template")]
-        for each in value.get("docs") or ():
-            if isinstance(each, dict):
-                named = {"name": each.get("uuid"), "when": each.get("created_at")}
-                items.append(_document(each.get("content"), f"{about} / {each.get('filename') or 'document'}") | named)
-    return rows, [each for each in items if each["text"]]
+        rows: list[dict[str, Any]] = []
+        for message in value.get("chat_messages") or ():
+            if not isinstance(message, dict):
+                rows.append({"role": None})
+                continue
+            parts = listed(message.get("content"))
+            spoken = [each for each in parts if isinstance(each, dict) and each.get("type") in {"text", "voice_note"}]
+            run.skipped["thoughts, and calls and answers of tools"] += len(parts) - len(spoken)
+            run.skipped["attachments"] += sum(len(listed(message.get(name))) for name in ("attachments", "files"))
+            role = {"human": "user"}.get(str(message.get("sender")), message.get("sender"))
+            content, when = spoken or message.get("text"), message.get("created_at")
+            rows.append({"role": role, "content": content, "id": message.get("uuid"), "timestamp": when})
+        account = _account_of(value)
+        yield from _conversation(number, value, rows, run, account)
+        yield from _documents(number, account, (value.get("conversations_memory"), "Claude's memory"))
+        projects = value.get("project_memories")
+        for name, text in projects.items() if isinstance(projects, dict) else ():
+            yield from _documents(number, account, (text, f"Claude's memory / project {name}"))
+        if "prompt_template" in value:
+            about = f"project {value.get('name') or value.get('uuid')}"
+            yield from _documents(
+                number, account, *((value.get(name), about) for name in ("description", "prompt_template"))
+            )
+            for each in value.get("docs") or ():
+                if isinstance(each, dict):
+                    about_file = f"{about} / {each.get('filename') or 'document'}"
+                    own = {"name": each.get("uuid"), "when": each.get("created_at")}
+                    yield from _documents(number, account, (each.get("content"), about_file), **own)
 
 
-def _document(text: Any, category: str) -> _Row:
-    return {"text": text, "kind": "document", "category": category[:_LONGEST]}
+def _account_of(value: dict[str, Any]) -> str | None:
+    """Return the id of the account that a conversation, a project or a memory belongs to."""
+    owners = (value.get(name) for name in ("account", "creator"))
+    named = next((each["uuid"] for each in owners if isinstance(each, dict) and "uuid" in each), None)
+    found = named or value.get("account_uuid")
+    return found if isinstance(found, str) else None
+
+
+def _conversation(
+    number: int, value: dict[str, Any], rows: list[dict[str, Any]], run: ImportRun, account: str | None = None
+) -> Iterator[Row]:
+    name = str(value.get("conversation_id") or value.get("id") or value.get("uuid") or number)
+    title = value.get("title") or value.get("name")
+    titled = {"title": title} if isinstance(title, str) and title.strip() else {}
+    for place, row in enumerate(rows, 1):
+        for _, item in events([(place, row | titled)], name, run.skipped):
+            yield number, item if isinstance(item, Unusable) else {**item, "account": account}
+
+
+def _documents(number: int, account: str | None, *texts: tuple[Any, str], **fields: Any) -> Iterator[Row]:
+    for text, category in texts:
+        if text:
+            about = {"kind": "document", "category": category[:_MAX_CATEGORY], "account": account}
+            yield number, fact(text, **about, **fields)

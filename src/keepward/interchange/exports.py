@@ -1,4 +1,4 @@
-"""Write the journal of a tenant as a vault file, and bring such a file of one's own back as it was.
+"""Write the journal of a tenant as a vault file and bring such a file back as it was; write notes and legacy lines.
 
 Invariants
 (1) A file under its final name is whole, see ``durable``.
@@ -12,6 +12,8 @@ Invariants
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, TextIO
@@ -22,18 +24,19 @@ from keepward.core.copies import AdoptedBlock, ExportPlan, RestoredExport
 from keepward.core.memory import Tier
 from keepward.core.serialization import canonical, digest
 from keepward.errors import Conflict, InvalidInput, StoreUnavailable, Tampered, Unauthorised
-from keepward.interchange import vault
-from keepward.interchange.imports import recognise
+from keepward.interchange import legacy, vault
+from keepward.interchange.imports import detect
 from keepward.interchange.reading import Source, opened
 from keepward.services.blobs import ref_in
 from keepward.storage.file import id_file
 
 if TYPE_CHECKING:
+    from keepward.core.memory import Record
     from keepward.memory import Memory
 
 
 #: Of the first line of a file that is looked at; a line of an export is shorter.
-_LONGEST_LINE = 1 << 24
+_MAX_LINE = 1 << 24
 
 
 def write_vault(mem: Memory, target: str | Path | TextIO, *, blobs: bool = True) -> int:
@@ -50,12 +53,42 @@ def write_vault(mem: Memory, target: str | Path | TextIO, *, blobs: bool = True)
         InvalidInput: the path is a store's, or of anything else that is no export.
         StoreUnavailable: the file cannot be written; what was there before is unchanged.
     """
+    _require_owner(mem)
+    refs = set[str]()
+    # First, so that a file under its final name never waits for what it refers to.
+    before = (lambda path: vault.write_blobs(mem, path, refs)) if blobs else None
+    return _write_lines(target, _lines(mem, refs), before)
+
+
+def write_legacy(mem: Memory, target: str | Path | TextIO) -> tuple[int, list[str]]:
+    """Write the live memories as lines of a legacy vault; return their number, and notes on what was left out.
+
+    Raises:
+        InvalidInput: there is such a file: it may be the vault itself, with its history.
+        Unauthorised, StoreUnavailable: as ``write_vault``.
+    """
+    _require_owner(mem)
+    if isinstance(target, str | Path) and Path(target).exists():
+        raise InvalidInput(f"{Path(target).name} is there already; name a new file")
+    skipped = Counter[str]()
+    found = mem.find(within="/", limit=None, sort="created", ascending=True)
+    count = _write_lines(target, legacy.lines_of(found, skipped))
+    return count, [f"left out: {number} {what}" for what, number in sorted(skipped.items())]
+
+
+def _require_owner(mem: Memory) -> None:
     if not mem.actor.is_owner:
         raise Unauthorised("an export holds every scope of the tenant: open the store as its owner")
-    refs, count = set[str](), 0
+
+
+def _write_lines(
+    target: str | Path | TextIO, lines: Iterator[str], before: Callable[[Path], None] | None = None
+) -> int:
+    """Write lines to a stream or in place of a file; ``before`` is called when the file is about to get its name."""
+    count = 0
     if not isinstance(target, str | Path):
         plain = (getattr(target, "encoding", None) or "utf-8").lower().replace("-", "") != "utf8"
-        for line in _lines(mem, refs):
+        for line in lines:
             # A terminal that cannot show every letter gets them escaped, and not an error half way.
             target.write((json.dumps(json.loads(line), separators=(",", ":")) if plain else line) + "\n")
             count += 1
@@ -64,14 +97,13 @@ def write_vault(mem: Memory, target: str | Path | TextIO, *, blobs: bool = True)
     _check_replaceable(path)
     try:
         with durable.replacing(path) as out:
-            for line in _lines(mem, refs):
+            for line in lines:
                 out.write(f"{line}\n".encode())
                 count += 1
-            # First, so that a file under its final name never waits for what it refers to.
-            if blobs:
-                vault.write_blobs(mem, path, refs)
-    except OSError as fault:
-        raise StoreUnavailable(f"cannot write {path.name}: {fault.strerror or 'output error'}") from fault
+            if before is not None:
+                before(path)
+    except OSError as exc:
+        raise StoreUnavailable(f"cannot write {path.name}: {exc.strerror or 'output error'}") from exc
     return count
 
 
@@ -86,8 +118,8 @@ def _check_replaceable(path: Path) -> None:
         raise InvalidInput(f"{path.name} is not a file; name one for the export, or leave it out for stdout")
     try:
         with path.open("rb") as there:
-            first = there.readline(_LONGEST_LINE)
-        known = not first.strip() or vault.looks_like(json.loads(first))
+            first = there.readline(_MAX_LINE)
+        known = not first.strip() or vault.detect(json.loads(first))
     except (OSError, ValueError, RecursionError):
         known = False
     if not known:
@@ -126,7 +158,7 @@ def plan_restore_export(mem: Memory, target: str | Path | IO[str] | IO[bytes]) -
         InvalidInput: it is no export, is damaged or cut, holds a secret, or is of a tenant that the handle is not at.
         Conflict: the tenant is not empty, or memory is switched off.
     """
-    _owned(mem)
+    _require_restorer(mem)
     with opened(target) as source:
         return _planned(mem, source)[0]
 
@@ -147,7 +179,7 @@ def restore_export(
         Conflict: it is not the file that was planned for; else as ``plan_restore_export``.
         Tampered: the journal does not hold.
     """
-    _owned(mem)
+    _require_restorer(mem)
     with opened(target) as source:
         plan, place, found = _planned(mem, source)
         if plan.digest != digest:
@@ -155,13 +187,13 @@ def restore_export(
         return _restored(mem, place, source, found, on_progress)
 
 
-def _owned(mem: Memory) -> None:
+def _require_restorer(mem: Memory) -> None:
     if not mem.actor.is_owner:
         raise Unauthorised("restoring an export takes the owner; anyone may import it, through the gates")
 
 
-def _planned(mem: Memory, source: Source) -> tuple[ExportPlan, Memory, vault.Survey]:
-    if (told := recognise(source)) != "vault":
+def _planned(mem: Memory, source: Source) -> tuple[ExportPlan, Memory, vault.VaultSummary]:
+    if (told := detect(source)) != "vault":
         raise InvalidInput(f"the file is no export of a whole journal, it looks like {told}: import it instead")
     found = vault.survey(source)
     if not (mem.policy.enabled and mem.policy.capture):
@@ -192,17 +224,23 @@ def _planned(mem: Memory, source: Source) -> tuple[ExportPlan, Memory, vault.Sur
 
 
 def _restored(
-    mem: Memory, place: Memory, source: Source, found: vault.Survey, report: Callable[[int, int], None] | None
+    mem: Memory, place: Memory, source: Source, found: vault.VaultSummary, report: Callable[[int, int], None] | None
 ) -> RestoredExport:
-    beside = vault.Sidecar(folder=source.path and vault.folder_of(source.path))
-    for ref in sorted(found.blobs):
-        # Before the journal: what refers to them is stored only when they are there.
-        beside.take(place, ref)
+    # Before the journal: what refers to them is stored only when they are there.
+    errors = {ref: why for ref in sorted(found.blobs) if (why := vault.blob_error(place, source.path, ref))}
     commits = _counted(vault.journal(source, found.head), found.lines, report)
     head = place.restore_journal(commits)
     if head != found.head:
         raise Tampered("the restored journal does not end in the head of the file; run `keepward verify`")
-    notes = [f"the whole history was restored; the head is {head.name}", *beside.notes()]
+    notes = [f"the whole history was restored; the head is {head.name}"]
+    if len(found.blobs) > len(errors):
+        notes.append(f"{len(found.blobs) - len(errors)} blobs came with it")
+    if errors:
+        ref, why = min(errors.items())
+        notes.append(
+            f"{len(errors)} blobs that it refers to could not be taken over, the first {ref[:19]}…: {why}; "
+            "`verify` names the memories' blobs until they are put again"
+        )
     if place.status()["reranker"]["error"]:
         notes.append("an export has no learned weights: recall is in the plain order; run `keepward train`")
     if place is not mem:
@@ -219,3 +257,46 @@ def _counted(
         done += len(events)
         if report is not None:
             report(done, total)
+
+
+# --- notes, for Obsidian or any editor
+
+_UNSAFE = re.compile(r"[^\w .,-]+")
+
+
+def write_notes(mem: Memory, folder: str | Path) -> int:
+    """Write every live memory of the tenant as a note into a folder that is new or empty; return how many."""
+    _require_owner(mem)
+    root = Path(folder)
+    if root.exists() and (not root.is_dir() or any(root.iterdir())):
+        raise InvalidInput(f"{root.name} is not an empty folder: name one that is new")
+    found = mem.find(within="/", limit=None, sort="created", ascending=True)
+    names = {each.id: _name_of(each) for each in found}
+    try:
+        for each in found:
+            path = root.joinpath(*names[each.id].split("/"))
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with durable.fresh(path.with_name(path.name + ".md")) as out:
+                out.write(_note(each, [names[name] for name in each.derived_from if name in names]).encode())
+    except OSError as exc:
+        raise StoreUnavailable(f"cannot write {root.name}: {exc.strerror or 'output error'}") from exc
+    return len(found)
+
+
+def _name_of(record: Record) -> str:
+    """Return the path of a note without its ending: the folders of its scope, its first words, the end of its id."""
+    words = " ".join(_UNSAFE.sub(" ", record.key or record.text[:120]).split())[:60].strip(" .")
+    return "/".join((*record.scope.strip("/").split("/"), f"{words or 'note'} {record.id[-8:]}")).lstrip("/")
+
+
+def _note(record: Record, links: list[str]) -> str:
+    values = record.to_dict()
+    text = values.pop("text")
+    given = {
+        "keepward": values.pop("id"),
+        **{name: value for name, value in values.items() if value not in (None, [], {})},
+    }
+    if links:
+        given["links"] = [f"[[{each}]]" for each in links]
+    rows = (f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in given.items())
+    return "\n".join(("---", *rows, "---", "", f"{text}\n"))

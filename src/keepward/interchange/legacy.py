@@ -5,145 +5,159 @@ What becomes of a tier stands in docs/interchange.md. Of equal versions of an id
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from collections import Counter
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from keepward.core.trust import parse_scope
+from keepward.core.memory import Kind, Record, Tier
+from keepward.core.trust import SHARED, parse_scope
 from keepward.core.value import parse_instant
 from keepward.errors import InvalidInput
-from keepward.interchange.reading import Flaw, Item, Plan, Source, well_formed
+from keepward.interchange.reading import Row, Source
+from keepward.interchange.run import ImportRun
 from keepward.services.parts import Unusable
-
-if TYPE_CHECKING:
-    from keepward.memory import Memory
 
 SOURCES = ("chat", "manual", "tool", "operator", "promotion")
 TIERS = ("canon", "register", "log")
 _ID = re.compile(r"[0-9a-f]{12}")
 _KNOWN = {"scope", "category", "tier", "topic_id", "version", "created_at"}
+_MAX_TEXT = 1_200
 
 
-def looks_like(value: Any) -> bool:
+def detect(value: Any) -> bool:
     """Whether a JSON value is a line of this format."""
     if not isinstance(value, dict) or not isinstance(value.get("text"), str):
         return False
     return isinstance(value.get("id"), str) and bool(_ID.fullmatch(value["id"])) and bool(_KNOWN & value.keys())
 
 
-def plan(source: Source, mem: Memory) -> Plan:
+def read(source: Source, run: ImportRun) -> Iterator[Row]:
     """Read the newest live version of each memory, in the order of their lines."""
-    source.checked_lines()
     newest: dict[str, tuple[int, int]] = {}
     deleted: set[str] = set()
-    lines = flaws = 0
-    for number, value in source.values():
-        lines += 1
+    lines = 0
+    for number, value in source.objects():
         try:
-            row = _row(value)
-            version = _version(row)
+            row, version = _versioned(value)
         except Unusable:
-            flaws += 1
             continue
+        lines += 1
         if version >= newest.get(row["id"], (0, 0))[0]:
             newest[row["id"]] = (version, number)
             (deleted.add if row.get("deleted_at") else deleted.discard)(row["id"])
     wanted = {number for name, (_, number) in newest.items() if name not in deleted}
-    left = {"earlier versions": lines - flaws - len(newest), "deleted memories": len(deleted)}
-    entries = _entries(source, wanted, frozenset(mem.policy.core_keys))
-    return Plan(total=len(wanted) + flaws, entries=entries, left=Counter(left))
-
-
-def _entries(source: Source, wanted: set[int], core_keys: frozenset[str]) -> Iterator[Item | Flaw]:
+    run.skipped.update({"earlier versions": lines - len(newest), "deleted memories": len(deleted)})
     for number, value in source.values():
         try:
-            row = _row(value)
-            _version(row)
+            row, version = _versioned(value)
             if number in wanted:
-                yield _item(number, row, core_keys)
-        except Unusable as fault:
-            yield Flaw(number=number, reason=str(fault))
+                yield number, _item(row, version, run.mem.policy.core_keys)
+        except Unusable as exc:
+            yield number, exc
 
 
-def _row(row: Any) -> dict[str, Any]:
+def _versioned(row: Any) -> tuple[dict[str, Any], int]:
     if isinstance(row, Unusable):
         raise row
     if not isinstance(row, dict):
         raise Unusable("a line is an object")
-    name = row.get("id")
+    name, version = row.get("id"), row.get("version", 1)
     if not isinstance(name, str) or not name.strip() or len(name) > 128:
         raise Unusable("the id is a text, 12 hexadecimal digits in this format")
-    return row
-
-
-def _version(row: dict[str, Any]) -> int:
-    version = row.get("version", 1)
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise Unusable("the version is a whole number from 1")
-    return version
+    return row, version
 
 
-def _item(number: int, row: dict[str, Any], core_keys: frozenset[str]) -> Item:
-    well_formed(row)
-    tier = row.get("tier") or "canon"
+def _item(row: dict[str, Any], version: int, core_keys: tuple[str, ...]) -> dict[str, Any]:
+    tier, source, tags = row.get("tier") or "canon", row.get("source"), row.get("tags") or []
     if tier not in TIERS:
         raise Unusable(f"the tier is one of {', '.join(TIERS)}")
-    source = row.get("source")
     if source is not None and source not in SOURCES:
         raise Unusable(f"the source is one of {', '.join(SOURCES)}")
-    text, tags = row.get("text"), row.get("tags") or []
-    if not isinstance(text, str) or not text.strip():
+    if not isinstance(row.get("text"), str) or not row["text"].strip():
         raise Unusable("the text is missing")
     if not isinstance(tags, list) or not all(isinstance(tag, str) and tag.strip() for tag in tags):
         raise Unusable("the tags are a list of texts")
     topic, category = (_label(row, name) for name in ("topic_id", "category"))
-    created = _instant(row, "created_at")
-    origin = {"source": source, "version": row.get("version", 1)}
-    origin |= {name: row[name] for name in ("created_at", "updated_at") if _instant(row, name)}
-    fields: dict[str, Any] = {
-        "text": text.strip(),
+    for name in ("created_at", "updated_at"):
+        _check_instant(row, name)
+    origin = {"source": source, "version": version, **{name: row.get(name) for name in ("created_at", "updated_at")}}
+    item: dict[str, Any] = {
+        "text": row["text"].strip(),
+        "name": row["id"],
         "scope": _scope(row.get("scope", "shared")),
         "category": category,
         "tags": tuple(tags),
-        "aliases": (row["id"],),
         "metadata": {"legacy": {name: value for name, value in origin.items() if value is not None}},
     }
-    place = "core" if topic in core_keys else "archival"
+    if tier == "log":
+        return item | {"tier": "episodic", "kind": "event", "when": row.get("created_at")}
+    item |= {"tier": "core" if topic in core_keys else "archival", "key": topic}
     if tier == "canon":
-        fields |= {"tier": place, "key": topic, "stability": "permanent", "confidence": 0.9}
-    elif tier == "register":
-        # A keyed line of state is not an event; it has no term of its own.
-        fields |= {"tier": place, "key": topic, "kind": "state", "stability": "stable", "confidence": 0.8}
-    else:
-        fields |= {"tier": "episodic", "kind": "event", "occurred_at": created}
-    return Item(number=number, fields=fields, review="unless_owner" if tier == "canon" else "no", named=True)
+        return item | {"stability": "permanent", "confidence": 0.9}
+    # A keyed line of state is not an event; it has no term of its own.
+    return item | {"kind": "state", "stability": "stable", "confidence": 0.8}
 
 
 def _scope(name: Any) -> str:
-    wrong = "the scope is shared or the name of an agent"
-    if not isinstance(name, str) or not name:
-        raise Unusable(wrong)
     try:
-        return parse_scope(name)
-    except InvalidInput as fault:
-        raise Unusable(wrong) from fault
+        return parse_scope(name if isinstance(name, str) else "")
+    except InvalidInput as exc:
+        raise Unusable("the scope is shared or the name of an agent") from exc
 
 
 def _label(row: dict[str, Any], name: str) -> str | None:
     value = row.get(name)
-    if value is None or value == "":
-        return None
-    if not isinstance(value, str):
+    if value is not None and not isinstance(value, str):
         raise Unusable(f"the {name} is a text")
-    return value.strip() or None
+    return (value or "").strip() or None
 
 
-def _instant(row: dict[str, Any], name: str) -> Any:
-    value = row.get(name)
-    if value is None:
-        return None
+def _check_instant(row: dict[str, Any], name: str) -> None:
     try:
-        return parse_instant(value if isinstance(value, str) else "")
-    except InvalidInput as fault:
-        raise Unusable(f"{name} is an instant in ISO 8601") from fault
+        if row.get(name) is not None:
+            parse_instant(row[name] if isinstance(row[name], str) else "")
+    except InvalidInput as exc:
+        raise Unusable(f"{name} is an instant in ISO 8601") from exc
+
+
+# --- the way back
+
+_SOURCE_OF = {"user_message": "chat", "user": "chat", "assistant": "chat", "chat": "chat", "tool": "tool"}
+_SOURCE_OF |= {"promotion": "promotion", "operator": "operator"}
+
+
+def lines_of(records: list[Record], skipped: Counter[str]) -> Iterator[str]:
+    """Yield a line for each memory that this format can hold; the others are counted in ``skipped``."""
+    for record in records:
+        agent = record.scope.removeprefix("/agents/")
+        if record.scope != SHARED and (agent == record.scope or "/" in agent):
+            skipped["memories of scopes that are neither shared nor an agent's"] += 1
+        elif record.kind is Kind.EVENT or record.tier is Tier.WORKING:
+            skipped["events and working memory, which belong to its journal"] += 1
+        elif not 0 < len(record.text) <= _MAX_TEXT:
+            skipped[f"memories without a text, or with more than {_MAX_TEXT} characters"] += 1
+        else:
+            yield json.dumps(_line(record, "shared" if record.scope == SHARED else agent), ensure_ascii=False)
+
+
+def _line(record: Record, scope: str) -> Mapping[str, Any]:
+    old = next((alias for alias in record.aliases if _ID.fullmatch(alias)), None)
+    return {
+        "id": old or hashlib.sha256(record.id.encode()).hexdigest()[:12],
+        "text": record.text,
+        "scope": scope,
+        "category": record.category or record.kind.value,
+        "tier": "canon" if record.pinned and record.kind is not Kind.STATE else "register",
+        "topic_id": record.key,
+        "tags": list(record.tags),
+        "created_at": record.created_at.isoformat(),
+        "updated_at": record.updated_at and record.updated_at.isoformat(),
+        "source": _SOURCE_OF.get(record.source, "manual"),
+        "deleted_at": None,
+        "version": record.version,
+    }

@@ -10,22 +10,16 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
+from typing import Any
 
-from keepward.core.memory import Tier
 from keepward.core.messages import instant_of
 from keepward.errors import InvalidInput
-from keepward.interchange.notes import ID, front_matter, plan_note
-from keepward.interchange.reading import Flaw, Item, Plan, Source, few_enough, well_formed
-from keepward.services.parts import Unusable, numbered
-
-if TYPE_CHECKING:
-    from keepward.memory import Memory
+from keepward.interchange.reading import Row, Source, parse
+from keepward.interchange.run import ImportRun
+from keepward.services.parts import Unusable
 
 _HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*")
 _UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*")
@@ -34,41 +28,38 @@ _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 _RULE = re.compile(r" {0,3}(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,})")
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _ENDINGS = frozenset({".md", ".markdown", ".mdown", ".mkd", ".txt"})
-_LONGEST_CATEGORY = 256
-_MOST_LINKS = 32
-_LINK = re.compile(r"\[\[([^\[\]\n]{1,300})\]\]|\]\((?!\w+:)([^()\s]{1,300}\.md)(?:#[^()\s]*)?\)")
-_POINTER = re.compile(r"@[~\w./-]+|\[[^\[\]\n]*\]\((?!\w+:)([^()\s]+\.md)\)(?:\s*[-–—:].*)?")
-_OBSERVATION = re.compile(r"\[([^\[\]()]{2,60})\][ \t]+(.*)", re.DOTALL)
-_RELATION = re.compile(r"([\w \"'-]{0,60}?)\s*\[\[([^\[\]\n]+)\]\](?:\s*\((.*)\))?")
-_TAG = re.compile(r"(?<!\S)#([\w/-]+)")
+_MAX_LABEL, _MAX_PROPERTIES = 256, 32
+_POINTER = re.compile(r"@[~\w./-]+")
+_FRONT = re.compile(r"\ufeff?---[ \t]*\r?\n(.*?)^---[ \t]*\r?\n", re.DOTALL | re.MULTILINE)
+_MAX_FRONT = 65_536
+_PROPERTY = re.compile(r"([^\s:#\-\[{\"'][^:\n]*):(?:[ \t]+(.*))?")
+_ENTRY = re.compile(r"[ \t]*-[ \t]+(.*)")
 
 
-def looks_like(text: str, suffix: str) -> bool:
+def detect(text: str, suffix: str) -> bool:
     """Whether a text is Markdown, by its ending or by a heading or list item in it."""
     if suffix in _ENDINGS:
         return True
     return any(_HEADING.fullmatch(line) or _ITEM.match(line) for line in text.splitlines()[:200])
 
 
-def plan(source: Source, mem: Memory) -> Plan:
-    whole = source.text()
-    few_enough(source.name, whole.count("\n"))
-    properties, body = front_matter(whole)
-    if isinstance(properties.get(ID), str):
-        return plan_note(properties, body.removeprefix("\n").removesuffix("\n"), mem)
-    text, comments = _COMMENT.subn(lambda match: "\n" * match[0].count("\n"), body)
-    reader = _Reader()
-    before = whole.count("\n") - body.count("\n")
-    for number, row in enumerate(text.split("\n"), before + 1):
-        reader.take(number, row.rstrip("\r"))
-    reader.close()
-    blocks = [block for block in reader.blocks if not _points_on(block, source)]
-    if not reader.blocks:
+def read(source: Source, run: ImportRun) -> Iterator[Row]:
+    """Read the blocks of a file."""
+    text = source.text()
+    properties, body = front_matter(text)
+    body, comments = _COMMENT.subn(lambda match: "\n" * match[0].count("\n"), body)
+    splitter = _Splitter()
+    for number, row in enumerate(body.split("\n"), text.count("\n") - body.count("\n") + 1):
+        splitter.take(number, row.rstrip("\r"))
+    splitter.close()
+    if not splitter.blocks:
         raise InvalidInput(f"{source.name} holds no list item and no paragraph")
-    limit = mem.policy.text_limit[Tier.ARCHIVAL]
-    left = {"comments": comments, "lines that only name another file": len(reader.blocks) - len(blocks)}
-    entries = (entry for block in blocks for entry in _entries(block, source, properties, limit))
-    return Plan(total=len(blocks), entries=entries, left=Counter(left))
+    run.skipped["comments"] += comments
+    for block in splitter.blocks:
+        if _POINTER.fullmatch("\n".join(block.rows).strip()):
+            run.skipped["lines that only name another file"] += 1
+        else:
+            yield block.line, _item(block, source, properties)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -82,8 +73,8 @@ class _Block:
 
 
 @dataclass(slots=True)
-class _Reader:
-    """Takes rows one by one; at most one block is open."""
+class _Splitter:
+    """Splits text into blocks, row by row; at most one block is open."""
 
     blocks: list[_Block] = field(default_factory=list)
     headings: list[tuple[int, str]] = field(default_factory=list)
@@ -142,7 +133,7 @@ class _Reader:
         runs_on = block is not None and not self.after_blank and not item and not opening
         if not (nested or runs_on):
             self.close()
-            category = " / ".join(title for _, title in self.headings if title)[:_LONGEST_CATEGORY].strip()
+            category = " / ".join(title for _, title in self.headings if title)[:_MAX_LABEL].strip()
             kind = "fact" if item else "document"
             self.open = _Block(line=number, kind=kind, category=category or None, indent=columns)
             row = row[item.end() :] if item else row
@@ -151,62 +142,62 @@ class _Reader:
             self.fence = opening[1]
 
 
-def _entries(block: _Block, source: Source, properties: dict[str, Any], limit: int) -> Iterator[Item | Flaw]:
-    name, text = source.name, "\n".join(block.rows).strip()
-    fields: dict[str, Any] = {
-        "text": text,
+def _item(block: _Block, source: Source, properties: dict[str, Any]) -> dict[str, Any]:
+    item: dict[str, Any] = {
+        "text": "\n".join(block.rows).strip(),
         "tier": "archival",
         "kind": block.kind,
         "category": block.category,
-        "session": " ".join(name.split())[:_LONGEST_CATEGORY] or None,
-        "evidence": (f"{name}:{block.line}", *_linked(text, source)),
+        "session": " ".join(source.name.split())[:_MAX_LABEL] or None,
+        "evidence": (f"{source.name}:{block.line}",),
     }
     if properties:
-        fields |= _noted(text, source, properties)
-    try:
-        well_formed(fields)
-        with suppress(InvalidInput):
-            fields["occurred_at"] = instant_of(properties.get("date") or properties.get("created"))
-        for part in numbered(fields, limit):
-            yield Item(number=block.line, fields=part)
-    except Unusable as fault:
-        yield Flaw(number=block.line, reason=str(fault))
+        item |= _properties_of(source, properties)
+    with suppress(InvalidInput):
+        item["occurred_at"] = instant_of(properties.get("date") or properties.get("created"))
+    return item
 
 
-def _points_on(block: _Block, source: Source) -> bool:
-    """Whether a block does no more than name another file of instructions, or a note that came with it."""
-    found = _POINTER.fullmatch("\n".join(block.rows).strip())
-    return found is not None and (found[1] is None or _plain(found[1]) in source.beside)
-
-
-def _noted(text: str, source: Source, properties: dict[str, Any]) -> dict[str, Any]:
-    """Return what the properties of a note, and basic-memory's way of writing, say of a block."""
-    title = " ".join(str(properties.get("title") or source.stem).split())[:_LONGEST_CATEGORY]
+def _properties_of(source: Source, properties: dict[str, Any]) -> dict[str, Any]:
+    """Return what the properties of a note say of its blocks."""
     given = properties.get("tags") or []
-    tags = given if isinstance(given, list) else str(given).split(",")
-    short = {name: value for name, value in properties.items() if len(str(value)) <= _LONGEST_CATEGORY}
-    found: dict[str, Any] = {"metadata": {"note": dict(itertools.islice(short.items(), _MOST_LINKS))}}
-    if "permalink" in properties:
-        found["subject"] = title
-    if said := _OBSERVATION.fullmatch(text):
-        found |= {"category": said[1].strip(), "text": said[2].strip()}
-        tags = [*tags, *_TAG.findall(said[2])]
-    elif related := _RELATION.fullmatch(text):
-        target = related[2].split("|")[0].split("#")[0].strip()
-        words = related[1].strip(" \"'").replace("_", " ") or "links to"
-        context = f" ({related[3]})" if related[3] else ""
-        found |= {"category": "relation", "text": f"{title} {words} {target}{context}"}
-    named = (str(each).strip().removeprefix("#") for each in tags)
-    return found | {"tags": tuple(dict.fromkeys(each for each in named if each))}
+    tags = (
+        str(each).strip().removeprefix("#") for each in (given if isinstance(given, list) else str(given).split(","))
+    )
+    short = {name: value for name, value in properties.items() if len(str(value)) <= _MAX_LABEL}
+    title = " ".join(str(properties.get("title") or source.stem).split())[:_MAX_LABEL]
+    return {
+        # basic-memory states what is so of the note itself, without its name.
+        "subject": title if "permalink" in properties else None,
+        "metadata": {"note": dict(itertools.islice(short.items(), _MAX_PROPERTIES))},
+        "tags": tuple(dict.fromkeys(each for each in tags if each)),
+    }
 
 
-def _linked(text: str, source: Source) -> tuple[str, ...]:
-    """Return what a text links to: the path of a note that came with it, else the link as it is written."""
-    targets = (wiki or path for wiki, path in _LINK.findall(text))
-    found = (source.beside.get(_plain(each), f"[[{each.strip()}]]") for each in targets)
-    return tuple(dict.fromkeys(each[:_LONGEST_CATEGORY] for each in found))[:_MOST_LINKS]
+def front_matter(text: str) -> tuple[dict[str, Any], str]:
+    """Return the properties at the beginning of a note, and the text behind them.
+
+    Read are texts, lists of texts and JSON values; what else YAML knows stays as it is written.
+    """
+    found = _FRONT.match(text[:_MAX_FRONT])
+    if found is None:
+        return {}, text
+    properties: dict[str, Any] = {}
+    name = ""
+    for row in found[1].splitlines():
+        if (entry := _ENTRY.fullmatch(row)) and name:
+            values = properties[name] if isinstance(properties[name], list) else []
+            properties[name] = [*values, _value(entry[1])]
+        elif given := _PROPERTY.fullmatch(row):
+            name = given[1].strip()
+            properties[name] = _value(given[2] or "")
+    return properties, text[found.end() :]
 
 
-def _plain(target: str) -> str:
-    """Return the target of a link as notes are named in ``Source.beside``."""
-    return unquote(target).split("|")[0].split("#")[0].strip().lower().removesuffix(".md").removeprefix("./")
+def _value(written: str) -> Any:
+    written = written.strip()
+    with suppress(Unusable):
+        return parse(written)
+    if written[:1] == "[" and written[-1:] == "]":
+        return [_value(each) for each in written[1:-1].split(",") if each.strip()]
+    return written[1:-1] if len(written) > 1 and written[0] == written[-1] == "'" else written

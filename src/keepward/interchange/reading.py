@@ -1,4 +1,4 @@
-"""Reading foreign files: bytes to lines, JSON values and items, with a plain reason for whatever cannot be read.
+"""Reading foreign files: bytes to lines, JSON values and rows, with a plain reason for whatever cannot be read.
 
 Invariants
 (1) A file is read in passes over a seekable source; no pass holds more of it than one row, see ``ROW_LIMIT``.
@@ -12,22 +12,19 @@ Invariants
 from __future__ import annotations
 
 import codecs
-import hashlib
 import io
 import itertools
 import json
 import math
 import re
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import IO, Any, Literal, cast
+from typing import IO, Any, cast
 
-from keepward.core.messages import instant_of
 from keepward.errors import InvalidInput
-from keepward.services.parts import Unusable, numbered
+from keepward.services.parts import Unusable
 from keepward.storage.forks import spare
 
 #: Most bytes of one row: a line of JSONL, an item of a JSON list, a row of SQLite, or a file that is one text.
@@ -56,12 +53,6 @@ class Source:
     name: str
     #: Where the file lies; None for a stream.
     path: Path | None = None
-    #: Paths of the notes that came with it, by their names in lower case without an ending.
-    beside: Mapping[str, str] = field(default_factory=dict)
-    #: Whether what lies beside it, such as blobs, may be taken over while it is read.
-    keep: bool = True
-    #: Session that the user named for what names none of its own.
-    session: str | None = None
 
     @property
     def stem(self) -> str:
@@ -112,34 +103,58 @@ class Source:
             if text.strip():
                 yield number, text
 
-    def values(self, most: int | None = None) -> Iterator[tuple[int, Any]]:
-        """Yield (line number, value) of each line read as JSON; what cannot be read is an ``Unusable`` in its place.
-
-        Raises:
-            InvalidInput: there are more lines than ``most``, by default ``ITEM_LIMIT``.
-        """
-        for count, (number, line) in enumerate(self.lines()):
-            few_enough(self.name, count, most)
+    def values(self) -> Iterator[tuple[int, Any]]:
+        """Yield (line number, value) of each line read as JSON; what cannot be read is an ``Unusable`` in its place."""
+        for number, line in self.lines():
             try:
                 yield number, line if isinstance(line, Unusable) else parse(line)
-            except Unusable as fault:
-                yield number, fault
+            except Unusable as exc:
+                yield number, exc
+
+    def objects(self) -> Iterator[tuple[int, Any]]:
+        """Yield the same.
+
+        Raises:
+            InvalidInput: at the end: the file was cut there, or no line of it is an object.
+        """
+        good, first_error, number, last = False, "no line is an object", 0, None
+        for number, last in self.values():
+            if isinstance(last, Unusable) and first_error == "no line is an object":
+                first_error = f"line {number}: {last}"
+            good = good or isinstance(last, dict)
+            yield number, last
+        if not good:
+            raise self.unreadable(first_error)
+        if isinstance(last, Unusable):
+            self.stream.seek(-1, io.SEEK_END)
+            if self.stream.read(1) == b"\n":
+                return
+            raise InvalidInput(f"{self.name} ends within line {number}: it was cut. Nothing was imported")
 
     def document(self) -> Any:
         """Return the value of the whole file as one JSON text."""
         try:
             return parse(self.text())
-        except Unusable as fault:
-            raise self.unreadable(fault) from fault
+        except Unusable as exc:
+            raise self.unreadable(exc) from exc
 
-    def unreadable(self, fault: object) -> InvalidInput:
-        return InvalidInput(f"{self.name} cannot be read, nothing was imported: {fault}")
+    def unreadable(self, reason: object) -> InvalidInput:
+        return InvalidInput(f"{self.name} cannot be read, nothing was imported: {reason}")
 
     def elements(self) -> Iterator[tuple[int, Any]]:
         """Yield (number from 1, value) of each element of a JSON list, or of the one value, holding one at a time.
 
         In a list NULs and lone surrogates are not looked for. One pass at a time, as with ``lines``.
+
+        Raises:
+            InvalidInput: the file is damaged or was cut.
         """
+        try:
+            yield from self._elements()
+        except Unusable as exc:
+            raise self.unreadable(exc) from exc
+
+    def _elements(self) -> Iterator[tuple[int, Any]]:
         if self.first() != "[":
             yield 1, parse(self.text())
             return
@@ -161,11 +176,11 @@ class Source:
                 if end >= len(text):
                     # The end of the list is still to come, or a number goes on.
                     raise json.JSONDecodeError("nothing more is read", text, end)
-            except json.JSONDecodeError as fault:
+            except json.JSONDecodeError as exc:
                 if ended:
-                    raise Unusable(f"not valid JSON behind item {number}: it seems damaged or cut") from fault
+                    raise Unusable(f"not valid JSON behind item {number}: it seems damaged or cut") from exc
                 if len(text) - at > ROW_LIMIT:
-                    raise Unusable(f"item {number + 1} is longer than {ROW_LIMIT // 10**6} MB") from fault
+                    raise Unusable(f"item {number + 1} is longer than {ROW_LIMIT // 10**6} MB") from exc
                 # As much again as is there, so that a long item is not tried once for each piece.
                 piece = self.stream.read(max(_PIECE, len(text) - at))
                 try:
@@ -173,33 +188,14 @@ class Source:
                 except UnicodeDecodeError as wrong:
                     raise Unusable(f"not UTF-8 text behind item {number}") from wrong
                 _simple_enough(text)
-            except RecursionError as fault:
-                raise Unusable(f"item {number + 1} is nested too deeply") from fault
+            except RecursionError as exc:
+                raise Unusable(f"item {number + 1} is nested too deeply") from exc
             else:
                 number, at, mark = number + 1, end, ","
-                few_enough(self.name, number)
                 yield number, value
         pieces = iter(lambda: self.stream.read(_PIECE), b"")
         if text[at + 1 :].strip() or any(piece.strip() for piece in pieces):
             raise Unusable("something follows the end of the list")
-
-    def checked_lines(self) -> int:
-        """Return the number of lines of a JSONL file that holds at least one object and was not cut."""
-        count = 0
-        good = False
-        fault: str | None = None
-        last: Any = None
-        for number, last in self.values():
-            count += 1
-            good = good or isinstance(last, dict)
-            if isinstance(last, Unusable):
-                fault = fault or f"line {number}: {last}"
-        if not good:
-            raise self.unreadable(fault or "no line is an object")
-        self.stream.seek(-1, io.SEEK_END)
-        if self.stream.read(1) != b"\n" and isinstance(last, Unusable):
-            raise InvalidInput(f"{self.name} ends within line {count}: it was cut. Nothing was imported")
-        return count
 
     def text(self) -> str:
         self.stream.seek(0)
@@ -209,15 +205,8 @@ class Source:
             raise InvalidInput(f"{self.name} is one text of more than {limit}: split it, or make it JSONL")
         try:
             return data.removeprefix(_BOM).decode()
-        except UnicodeDecodeError as fault:
-            raise InvalidInput(f"{self.name} is not UTF-8 text (byte {fault.start}); save it as UTF-8") from fault
-
-
-def few_enough(name: str, count: int, most: int | None = None) -> None:
-    """See that a file has no more items than one import takes."""
-    most = ITEM_LIMIT if most is None else most
-    if count > most:
-        raise InvalidInput(f"{name} holds more than {most} items: split it, and import its parts")
+        except UnicodeDecodeError as exc:
+            raise InvalidInput(f"{self.name} is not UTF-8 text (byte {exc.start}); save it as UTF-8") from exc
 
 
 def _simple_enough(text: str) -> None:
@@ -246,8 +235,8 @@ def opened(target: str | Path | IO[str] | IO[bytes]) -> Iterator[Source]:
     spare(path)
     try:
         stream = path.open("rb")
-    except OSError as fault:
-        raise InvalidInput(f"cannot read {path.name}: {fault.strerror or 'it cannot be opened'}") from fault
+    except OSError as exc:
+        raise InvalidInput(f"cannot read {path.name}: {exc.strerror or 'it cannot be opened'}") from exc
     with stream, io.BytesIO() as held:
         again = stream.seekable()
         source = stream if again else _held(stream, held, path.name)
@@ -262,8 +251,8 @@ def _held(stream: Any, held: io.BytesIO, name: str) -> io.BytesIO:
             if held.tell() > TOTAL_LIMIT:
                 limit = f"{TOTAL_LIMIT // 10**6} MB"
                 raise InvalidInput(f"{name} is a stream of more than {limit}: save it to a file and import that")
-    except (OSError, UnicodeDecodeError) as fault:
-        raise InvalidInput(f"cannot read {name} to its end") from fault
+    except (OSError, UnicodeDecodeError) as exc:
+        raise InvalidInput(f"cannot read {name} to its end") from exc
     return held
 
 
@@ -273,8 +262,8 @@ def checked(source: Source) -> Source:
         source.stream.seek(0)
         start = source.stream.read(4096)
         blank = not start.removeprefix(_BOM).strip() and not any(source.lines())
-    except OSError as fault:
-        raise InvalidInput(f"cannot read {source.name}: {fault.strerror or 'input error'}") from fault
+    except OSError as exc:
+        raise InvalidInput(f"cannot read {source.name}: {exc.strerror or 'input error'}") from exc
     if start[:2] in _WIDE:
         raise InvalidInput(f"{source.name} is UTF-16; save it as UTF-8")
     if b"\0" in start and not start.startswith((ZIP, SQLITE)):
@@ -291,38 +280,30 @@ def parse(text: str, *, pairs: Callable[[list[tuple[str, Any]]], Any] | None = N
         value = json.loads(
             text, parse_constant=_no_constant, parse_int=_whole, parse_float=_finite, object_pairs_hook=pairs
         )
-    except json.JSONDecodeError as fault:
-        where = f"line {fault.lineno} column {fault.colno}" if "\n" in text else f"column {fault.colno}"
-        raise Unusable(f"not valid JSON at {where}: it seems damaged or cut") from fault
-    except RecursionError as fault:
-        raise Unusable("nested too deeply") from fault
+    except json.JSONDecodeError as exc:
+        where = f"line {exc.lineno} column {exc.colno}" if "\n" in text else f"column {exc.colno}"
+        raise Unusable(f"not valid JSON at {where}: it seems damaged or cut") from exc
+    except RecursionError as exc:
+        raise Unusable("nested too deeply") from exc
     if "\\u" in text:
         well_formed(value)
     return value
 
 
-def records(source: Source, *names: str) -> tuple[int, Callable[[], Iterator[tuple[int, Any]]]]:
-    """Return how many items there are, and what yields (number from 1, value) of each in a pass over the file.
+def rows(source: Source, *lists: str) -> Iterator[tuple[int, Any, dict[str, Any]]]:
+    """Yield (number, value, the object around it) of each item of a file.
 
-    They are those of a list, of an object's lists of these names, or one a line.
+    Items are those of a JSON list, of an object's lists of these names, or one a line.
     """
     first = next((value for _, value in itertools.islice(source.values(), _PROBE) if isinstance(value, dict)), None)
-    if source.first() != "[" and first is not None and not any(isinstance(first.get(name), list) for name in names):
-        return source.checked_lines(), source.values
-
-    def read() -> Iterator[tuple[int, Any]]:
-        numbers = itertools.count(1)
-        for _, value in source.elements():
-            lists = [value[name] for name in names if isinstance(value, dict) and isinstance(value.get(name), list)]
-            for each in itertools.chain(*lists) if lists else (value,):
-                number = next(numbers)
-                few_enough(source.name, number)
-                yield number, each
-
-    try:
-        return sum(1 for _ in read()), read
-    except Unusable as fault:
-        raise source.unreadable(fault) from fault
+    if source.first() != "[" and first is not None and not any(isinstance(first.get(name), list) for name in lists):
+        yield from ((number, value, {}) for number, value in source.objects())
+        return
+    numbers = itertools.count(1)
+    for _, value in source.elements():
+        inner = [value[name] for name in lists if isinstance(value, dict) and isinstance(value.get(name), list)]
+        for each in itertools.chain(*inner) if inner else (value,):
+            yield next(numbers), each, value if inner else {}
 
 
 def listed(value: Any) -> list[Any]:
@@ -333,12 +314,12 @@ def listed(value: Any) -> list[Any]:
 def well_formed(value: Any) -> None:
     """See that no text in a JSON value holds a NUL or a lone surrogate."""
     try:
-        flat = json.dumps(value, ensure_ascii=False)
+        flat = json.dumps(value, ensure_ascii=False, default=str)
         flat.encode()
-    except UnicodeEncodeError as fault:
-        raise Unusable("holds a lone surrogate (half a character)") from fault
-    except RecursionError as fault:
-        raise Unusable("nested too deeply") from fault
+    except UnicodeEncodeError as exc:
+        raise Unusable("holds a lone surrogate (half a character)") from exc
+    except RecursionError as exc:
+        raise Unusable("nested too deeply") from exc
     if "\\u0000" in flat and any("\0" in text for text in strings(value)):
         raise Unusable("holds a NUL character")
 
@@ -376,61 +357,10 @@ def _finite(digits: str) -> float:
 _DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_int=_whole, parse_float=_finite)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
-    """One memory that a file asks for."""
-
-    number: int
-    #: Arguments of ``remember``, ``text`` included, without ``source``.
-    fields: dict[str, Any]
-    #: ``unless_owner``: it goes to review as part of a batch, unless the owner imports; ``always``: even then.
-    review: Literal["no", "unless_owner", "always"] = "no"
-    #: Whether its first alias is the file's own name for it; else it is a place, and the text decides too.
-    named: bool = False
-    #: The file's own names of what it was made from; those that are here become its parents.
-    parents: tuple[str, ...] = ()
+#: What a reader yields: a line or item number, and the item that stands there or why there is none.
+Row = tuple[int, dict[str, Any] | Unusable]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Flaw:
-    """A line or item that cannot be used, and why in plain words."""
-
-    number: int
-    reason: str
-
-
-@dataclass(slots=True, kw_only=True)
-class Plan:
-    """A file as a format understands it."""
-
-    #: Lines or items at the start; parts of long texts may make it more.
-    total: int
-    entries: Iterator[Item | Flaw]
-    #: Plain sentences.
-    notes: list[str] = field(default_factory=list)
-    #: What is left out, and how many of it: all of it is known when the entries are through.
-    left: Counter[str] = field(default_factory=Counter)
-
-
-def noted(
-    number: int, limit: int, text: Any, *, name: Any = None, when: Any = None, **fields: Any
-) -> Iterator[Item | Flaw]:
-    """Yield what a file says for good, in parts where it is long, as a fact unless ``fields`` say otherwise.
-
-    ``name`` is the file's own name for it, by default a digest of what it says; ``when`` is any form of an instant.
-    """
-    try:
-        if not isinstance(text, str) or not text.strip():
-            raise Unusable("it has no text")
-        given: dict[str, Any] = {"text": text.strip(), "tier": "archival", "kind": "fact", **fields}
-        well_formed(given)
-        if when not in (None, ""):
-            given["occurred_at"] = instant_of(when)
-        digest = hashlib.sha256(json.dumps([fields.get("category"), text]).encode()).hexdigest()
-        given["aliases"] = (name if isinstance(name, str) and name.strip() else f"text:{digest[:32]}",)
-        for part in numbered(given, limit):
-            yield Item(number=number, fields=part, named=True)
-    except Unusable as fault:
-        yield Flaw(number=number, reason=str(fault))
-    except InvalidInput:
-        yield Flaw(number=number, reason="its time is neither ISO 8601 nor a number since 1970")
+def fact(text: Any, **fields: Any) -> dict[str, Any]:
+    """Return an item that the file says for good, a fact unless ``fields`` say otherwise."""
+    return {"text": text.strip() if isinstance(text, str) else text, "tier": "archival", "kind": "fact", **fields}

@@ -1,8 +1,7 @@
 """The vault format: the whole journal of a tenant as JSONL, one line a memory version, and the blobs beside it.
 
 The first line names the head that the file must end in, so that a cut file is noticed. ``<file>.blobs/<64 hex digits>``
-holds the bytes of the blobs that lines name; its ``index.jsonl`` has one line a blob: ref, bytes, media_type, and
-``missing`` where the store itself had lost them.
+holds the bytes of the blobs that lines name.
 
 Invariants
 (1) A line is a record in the order a reader wants, its seal and, with the first of a commit, that commit. What was read
@@ -10,7 +9,7 @@ Invariants
 (2) ``survey`` accepts a file only whole: every line, seal, number and hash, up to the promised head. What does not hold
     is ``Unusable`` where it is found, and for the file ``InvalidInput`` with its line.
 (3) No pass holds more than one commit and the ids of the memories.
-(4) The folder is 0700 and its files are 0600; the index comes last, so that what it names is there.
+(4) The folder is 0700 and its files are 0600.
 (5) What is taken from the folder passes the same checks as anything that is put, and has the hash that the line names.
 """
 
@@ -19,21 +18,24 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from keepward import durable
 from keepward.core.blob import LIMIT, PREFIX, Kept, parse_ref, ref_of
 from keepward.core.commit import EMPTY_HASH, Commit, Event, Head, events_hash, recompute
-from keepward.core.memory import Record
+from keepward.core.memory import Record, Tier
 from keepward.core.serialization import canonical, commitment, decode_record
-from keepward.core.trust import parse_tenant
+from keepward.core.trust import RESERVED, parse_tenant
 from keepward.core.value import parse_instant
 from keepward.errors import InvalidInput, KeepwardError
-from keepward.interchange.reading import Source, opened, parse, strings
+from keepward.interchange.reading import Row, Source, parse, strings
+from keepward.interchange.records import CARRIED, INACTIVE
+from keepward.interchange.run import ImportRun
+from keepward.memory import session_of
 from keepward.services.blobs import files_of, reachable, ref_in
 from keepward.services.parts import Unusable
 
@@ -190,13 +192,13 @@ _REPEATED = 64
 _REMEMBERED = 10_000
 
 
-def looks_like(value: Any) -> bool:
+def detect(value: Any) -> bool:
     """Whether a JSON value is a line of this format."""
     return isinstance(value, dict) and {"id", "version", "op", "seq", "n", "seal"} <= value.keys()
 
 
 @dataclass(slots=True, kw_only=True)
-class Survey:
+class VaultSummary:
     """What a whole and true file holds."""
 
     tenant: str
@@ -209,10 +211,10 @@ class Survey:
     blobs: set[str] = field(default_factory=set)
 
 
-def survey(source: Source) -> Survey:
+def survey(source: Source) -> VaultSummary:
     """Read the file once and verify it."""
     faults: list[str] = []
-    found: Survey | None = None
+    found: VaultSummary | None = None
     last = Head(seq=0, hash=EMPTY_HASH)
     clean: set[str] = set()
     try:
@@ -221,15 +223,15 @@ def survey(source: Source) -> Survey:
                 _screen(number, event.payload, faults, clean)
                 _check_record(number, event, faults)
             _screen(numbers[0], commit.payload, faults, clean)
-            found = found or Survey(tenant=commit.tenant, head=head)
+            found = found or VaultSummary(tenant=commit.tenant, head=head)
             found.lines += len(events)
             found.blobs |= {ref for each in events if each.payload and (ref := ref_in(each.payload)) is not None}
             found.newest |= {event.memory_id: number for number, event in zip(numbers, events, strict=True)}
             last = Head(seq=commit.seq, hash=commit.hash)
             if len(faults) >= _MOST_NAMED:
                 break
-    except Unusable as fault:
-        faults.append(str(fault))
+    except Unusable as exc:
+        faults.append(str(exc))
     if faults:
         more = " and more" if len(faults) >= _MOST_NAMED else ""
         raise InvalidInput(f"nothing was imported: {'; '.join(faults)}{more}")
@@ -248,8 +250,8 @@ def journal(source: Source, head: Head) -> Iterator[tuple[Commit, list[Event]]]:
         for _, commit, events, _ in _commits(source):
             yield commit, events
             last = Head(seq=commit.seq, hash=commit.hash)
-    except Unusable as fault:
-        raise InvalidInput(f"the file changed while it was read: {fault}") from fault
+    except Unusable as exc:
+        raise InvalidInput(f"the file changed while it was read: {exc}") from exc
     if last != head:
         raise InvalidInput("the file changed while it was read; nothing was imported")
 
@@ -285,7 +287,7 @@ def _commits(source: Source) -> Iterator[tuple[Head, Commit, list[Event], list[i
     numbers: list[int] = []
     lines: list[dict[str, Any]] = []
     opening: dict[str, Any] = {}
-    for number, line in source.values(most=sys.maxsize):
+    for number, line in source.values():
         try:
             if isinstance(line, Unusable):
                 raise line
@@ -302,9 +304,9 @@ def _commits(source: Source) -> Iterator[tuple[Head, Commit, list[Event], list[i
                 continue
             commit = commit_of(opening, tenant, seq, prev, events)
             _check_lines(lines, numbers, commit, events)
-        except (KeyError, TypeError, ValueError, AttributeError, KeepwardError) as fault:
-            said = str(fault) if isinstance(fault, Unusable | KeepwardError) else "a field is missing or damaged"
-            raise Unusable(said if said.startswith("line ") else f"line {number}: {said}") from fault
+        except (KeyError, TypeError, ValueError, AttributeError, KeepwardError) as exc:
+            said = str(exc) if isinstance(exc, Unusable | KeepwardError) else "a field is missing or damaged"
+            raise Unusable(said if said.startswith("line ") else f"line {number}: {said}") from exc
         yield head, commit, events, numbers
         prev, events, numbers, lines = commit.hash, [], [], []
     if events:
@@ -340,41 +342,59 @@ def _screen(number: int, payload: bytes | None, faults: list[str], clean: set[st
             clean.add(text)
 
 
-INDEX = "index.jsonl"
+def read(source: Source, run: ImportRun) -> Iterator[Row]:
+    """Read the live memories of a whole and true file as new ones; old ids become names."""
+    found = survey(source)
+    told = "the live memories were imported as new ones, without their history"
+    run.notes.append(f"{told}; `keepward restore-export` brings back an export of your own as it was")
+    now = run.mem.now
+    for number, record in records(source, frozenset(found.newest.values())):
+        if not record.is_live(now):
+            # What the store itself wrote is no memory of anybody's.
+            run.skipped[INACTIVE] += record.scope != RESERVED
+        elif run.storing and record.blob is not None and (error := blob_error(run.mem, source.path, record.blob)):
+            yield number, Unusable(f"it refers to a blob: {error}")
+        else:
+            yield number, _item(record, run)
+
+
+def _item(record: Record, run: ImportRun) -> dict[str, Any]:
+    carried = {name: getattr(record, name) for name in sorted(CARRIED)}
+    return {name: value.value if isinstance(value, Enum) else value for name, value in carried.items()} | {
+        # Bytes that are not taken over cannot be referred to.
+        "blob": record.blob if run.storing else None,
+        "metadata": record.metadata or None,
+        # A core block was judged by a person there, and is judged again here: its floor is not in question.
+        "confidence": None if record.tier is Tier.CORE else record.confidence,
+        "ttl": record.expires_at and record.expires_at - run.mem.now,
+        "occurred_at": record.occurred_at or record.created_at,
+        "name": record.id,
+        "parents": record.derived_from,
+    }
 
 
 def folder_of(file: Path) -> Path:
-    """Return the folder beside a vault file."""
+    """Return the folder of blobs beside a vault file."""
     return file.with_name(file.name + ".blobs")
 
 
 def write_blobs(mem: Memory, file: Path, refs: set[str]) -> None:
-    """Write the blobs of a vault file beside it, in place of what was there."""
-    from keepward.memory import session_of
-
+    """Write the blobs of a vault file beside it, in place of what was there; one that the store lost is left out."""
     session = session_of(mem, owners="reading every blob")
     folder = folder_of(file)
     aside = folder.with_name(f".{folder.name}.{os.getpid()}.part")
     shutil.rmtree(aside, ignore_errors=True)
-    lines = []
     try:
         if refs:
             aside.mkdir(mode=0o700)
-        for blob, place in ((row.blob, row.place) for row in session.store.documents(Kept, session.tenant).list()):
-            if blob.ref not in refs:
+        for row in session.store.documents(Kept, session.tenant).list():
+            if row.blob.ref not in refs:
                 continue
             with reachable():
-                data = files_of(session.engine).read(place)
-            line = {"ref": blob.ref, "bytes": blob.bytes, "media_type": blob.media_type}
-            if data is None or ref_of(data) != blob.ref:
-                lines.append({**line, "missing": True})
-                continue
-            with durable.fresh(aside / blob.ref.removeprefix(PREFIX)) as out:
-                out.write(data)
-            lines.append(line)
-        if refs:
-            with durable.fresh(aside / INDEX) as out:
-                out.write("".join(json.dumps(line) + "\n" for line in lines).encode())
+                data = files_of(session.engine).read(row.place)
+            if data is not None and ref_of(data) == row.blob.ref:
+                with durable.fresh(aside / row.blob.ref.removeprefix(PREFIX)) as out:
+                    out.write(data)
         if folder.is_dir():
             shutil.rmtree(folder)
         if refs:
@@ -383,58 +403,22 @@ def write_blobs(mem: Memory, file: Path, refs: set[str]) -> None:
         shutil.rmtree(aside, ignore_errors=True)
 
 
-@dataclass(slots=True, kw_only=True)
-class Sidecar:
-    """What lies beside a vault file that is being read."""
-
-    #: None for a stream, which has nothing beside it.
-    folder: Path | None
-    taken: set[str] = field(default_factory=set)
-    #: Why a blob could not be taken over, by ref.
-    flaws: dict[str, str] = field(default_factory=dict)
-
-    def take(self, mem: Memory, ref: str) -> bool:
-        """Put a blob into the store; return whether it is kept there now. A second call does nothing."""
-        if ref not in self.taken and ref not in self.flaws:
-            try:
-                data, media_type = self._read(ref)
-                mem.put_blob(data, media_type=media_type)
-                self.taken.add(ref)
-            except (KeepwardError, OSError) as fault:
-                said = fault.strerror or "it cannot be read" if isinstance(fault, OSError) else str(fault)
-                self.flaws[ref] = said
-        return ref in self.taken
-
-    def notes(self) -> Iterator[str]:
-        """Yield sentences on what was taken over, and what was not, with the first reason."""
-        if self.taken:
-            yield f"{len(self.taken)} blobs came with it"
-        if self.flaws:
-            ref, why = min(self.flaws.items())
-            yield (
-                f"{len(self.flaws)} blobs that it refers to could not be taken over, the first {ref[:19]}…: {why}; "
-                "`verify` names the memories' blobs until they are put again"
-            )
-
-    def _read(self, ref: str) -> tuple[bytes, str | None]:
-        if self.folder is None:
-            raise InvalidInput("a stream has no folder of blobs beside it: import the file by its path")
-        file = self.folder / parse_ref(ref).removeprefix(PREFIX)
-        if not file.is_file():
-            raise InvalidInput("its bytes are not in the folder of blobs beside the file")
-        if file.stat().st_size > LIMIT:
-            raise InvalidInput("its bytes are more than a blob may have")
-        data = file.read_bytes()
+def blob_error(mem: Memory, file: Path | None, ref: str) -> str | None:
+    """Put a blob from beside a vault file into the store; return why it could not be taken over, None where it was."""
+    if file is None:
+        return "a stream has no folder of blobs beside it: import the file by its path"
+    blob = folder_of(file) / parse_ref(ref).removeprefix(PREFIX)
+    if not blob.is_file():
+        return "its bytes are not in the folder of blobs beside the file"
+    if blob.stat().st_size > LIMIT:
+        return "its bytes are more than a blob may have"
+    try:
+        data = blob.read_bytes()
         if ref_of(data) != ref:
-            raise InvalidInput("its bytes are not those that its name says")
-        return data, self._media_types().get(ref)
-
-    def _media_types(self) -> dict[str, str]:
-        assert self.folder is not None
-        try:
-            with opened(self.folder / INDEX) as source:
-                lines = [line for _, line in source.values() if isinstance(line, dict)]
-        except InvalidInput:
-            # Without an index the bytes say what they are.
-            return {}
-        return {str(line.get("ref")): str(line["media_type"]) for line in lines if "media_type" in line}
+            return "its bytes are not those that its name says"
+        mem.put_blob(data)
+    except KeepwardError as exc:
+        return str(exc)
+    except OSError as exc:
+        return exc.strerror or "it cannot be read"
+    return None

@@ -5,7 +5,7 @@ import pytest
 from evals import locomo
 
 from keepward.errors import InvalidInput
-from keepward.interchange.reading import Flaw
+from keepward.services.parts import Unusable
 
 
 def talk(name: str = "talk-1", **more):
@@ -30,28 +30,28 @@ def talk(name: str = "talk-1", **more):
 
 @pytest.fixture
 def read(tmp_path):
-    def entries(value, tenant: str = "talk-1", limit: int = 1200):
+    def entries(value, tenant: str = "talk-1"):
         file = tmp_path / "talks.json"
         file.write_text(json.dumps(value), "utf-8")
-        made = locomo.plan(file, tenant=tenant, limit=limit)
-        return list(made.entries), made.notes
+        notes = []
+        return [item for _, item in locomo.rows(file, tenant=tenant, notes=notes)], notes
 
     return entries
 
 
 def test_turns_come_in_the_order_of_their_sessions(read):
     entries, _ = read([talk()])
-    assert [entry.fields["aliases"] for entry in entries] == [("D1:1",), ("D1:2",), ("D2:1",)]
+    assert [entry["name"] for entry in entries] == ["D1:1", "D1:2", "D2:1"]
 
 
 def test_a_turn_is_a_lasting_event_with_speaker_session_and_evidence(read):
-    fields = read([talk()])[0][0].fields
+    fields = read([talk()])[0][0]
     wanted = {"kind": "event", "stability": "stable", "session": "session_1", "speaker": "Mira", "evidence": ("D1:1",)}
     assert wanted.items() <= fields.items()
 
 
 def test_a_turn_happened_when_its_session_did(read):
-    assert read([talk()])[0][0].fields["occurred_at"] == datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
+    assert read([talk()])[0][0]["occurred_at"] == datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
 
 
 def test_five_past_midnight_is_hour_nought():
@@ -59,12 +59,12 @@ def test_five_past_midnight_is_hour_nought():
 
 
 def test_the_caption_of_a_picture_stands_behind_the_text(read):
-    assert read([talk()])[0][1].fields["text"] == "Look! [shares a photo: a blue bowl]"
+    assert read([talk()])[0][1]["text"] == "Look! [shares a photo: a blue bowl]"
 
 
 def test_the_conversation_of_the_tenant_is_read(read):
     entries, _ = read([talk("talk-1", conversation={}), talk("talk-2")], tenant="talk-2")
-    assert [entry.fields["aliases"] for entry in entries] == [("D1:1",), ("D1:2",), ("D2:1",)]
+    assert [entry["name"] for entry in entries] == ["D1:1", "D1:2", "D2:1"]
 
 
 def test_a_tenant_without_a_conversation_is_an_error(read):
@@ -76,7 +76,7 @@ def test_a_session_without_a_readable_date_is_imported_without_one(read):
     entries, _ = read(
         [talk(session_4_date_time="soon", session_4=[{"speaker": "Mira", "dia_id": "D4:1", "text": "x"}])]
     )
-    assert entries[-1].fields["occurred_at"] is None
+    assert entries[-1]["occurred_at"] is None
 
 
 @pytest.mark.parametrize(
@@ -89,9 +89,9 @@ def test_a_session_without_a_readable_date_is_imported_without_one(read):
         "x",
     ],
 )
-def test_a_turn_that_cannot_be_used_is_a_flaw(read, turn):
+def test_a_turn_that_cannot_be_used_is_told(read, turn):
     entries, _ = read([talk(session_1=[turn])])
-    assert isinstance(entries[0], Flaw)
+    assert isinstance(entries[0], Unusable)
 
 
 @pytest.mark.parametrize("value", [[], [{"conversation": {}}], [talk(), talk()], {"x": 1}])

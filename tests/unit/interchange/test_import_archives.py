@@ -99,7 +99,7 @@ def test_a_json_of_too_many_values_is_refused(mem, put):
 
 
 def test_a_store_of_large_rows_is_refused_and_not_held(mem, tmp_path, monkeypatch):
-    monkeypatch.setattr("keepward.interchange.foreign.TOTAL_LIMIT", 5_000_000)
+    monkeypatch.setattr("keepward.interchange.sqlite_file.TOTAL_LIMIT", 5_000_000)
     rows = [("a", str(n), {"text": "y" * 1_000_000}, None) for n in range(20)]
     foreign.langgraph_store(tmp_path / "s.db", rows)
     peak, told = peak_of(lambda: load(mem, tmp_path / "s.db"))
@@ -107,7 +107,7 @@ def test_a_store_of_large_rows_is_refused_and_not_held(mem, tmp_path, monkeypatc
 
 
 def test_a_row_of_a_store_has_a_largest_size(mem, tmp_path, monkeypatch):
-    monkeypatch.setattr("keepward.interchange.foreign.ROW_LIMIT", 1_000_000)
+    monkeypatch.setattr("keepward.interchange.sqlite_file.ROW_LIMIT", 1_000_000)
     foreign.langgraph_store(tmp_path / "s.db", [("a", "b", {"text": "y" * 2_000_000}, None)])
     with pytest.raises(InvalidInput, match="too large"):
         load(mem, tmp_path / "s.db")

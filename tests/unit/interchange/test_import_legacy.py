@@ -1,12 +1,10 @@
-from types import SimpleNamespace
-
 import pytest
 
 from keepward.core.policy import Policy
 from keepward.interchange import legacy
-from keepward.interchange.reading import Flaw, opened
-
-HANDLE = SimpleNamespace(policy=Policy(core_keys=("mission",)))
+from keepward.interchange.reading import opened
+from keepward.interchange.run import ImportRun
+from keepward.services.parts import Unusable
 
 
 def row(number: int = 1, **fields):
@@ -14,59 +12,59 @@ def row(number: int = 1, **fields):
 
 
 @pytest.fixture
-def read(put):
-    def entries(rows):
-        with opened(put("vault.jsonl", rows)) as source:
-            made = legacy.plan(source, HANDLE)
-            return list(made.entries), made.left
+def read(put, make_store):
+    def rows(lines):
+        run = ImportRun(make_store(policy=Policy(core_keys=("mission",))), "vault")
+        with opened(put("vault.jsonl", lines)) as source:
+            return [item for _, item in legacy.read(source, run)], run.skipped
 
-    return entries
+    return rows
 
 
 def test_the_highest_version_wins_wherever_it_stands(read):
     entries, _ = read([row(text="new", version=3), row(text="old"), row(text="middle", version=2)])
-    assert [entry.fields["text"] for entry in entries] == ["new"]
+    assert [entry["text"] for entry in entries] == ["new"]
 
 
 def test_of_equal_versions_the_later_line_wins(read):
-    assert read([row(text="first"), row(text="second")])[0][0].fields["text"] == "second"
+    assert read([row(text="first"), row(text="second")])[0][0]["text"] == "second"
 
 
 def test_a_tombstone_takes_its_memory_out(read):
     entries, left = read([row(), row(version=2, deleted_at="2026-01-01T00:00:00Z"), row(2)])
-    assert ([entry.fields["text"] for entry in entries], left["deleted memories"]) == (["fact 2"], 1)
+    assert ([entry["text"] for entry in entries], left["deleted memories"]) == (["fact 2"], 1)
 
 
-def test_a_line_without_a_tier_is_permanent_and_waits_for_review(read):
+def test_a_line_without_a_tier_is_permanent(read):
     entry = read([row()])[0][0]
-    assert (entry.fields["tier"], entry.fields["stability"], entry.review) == ("archival", "permanent", "unless_owner")
+    assert (entry["tier"], entry["stability"]) == ("archival", "permanent")
 
 
 def test_canon_under_the_name_of_a_block_is_core(read):
-    fields = read([row(tier="canon", topic_id="mission")])[0][0].fields
+    fields = read([row(tier="canon", topic_id="mission")])[0][0]
     assert (fields["tier"], fields["key"]) == ("core", "mission")
 
 
 def test_a_register_becomes_keyed_state(read):
-    fields = read([row(tier="register", topic_id="projects")])[0][0].fields
+    fields = read([row(tier="register", topic_id="projects")])[0][0]
     assert (fields["tier"], fields["kind"], fields["key"]) == ("archival", "state", "projects")
 
 
 def test_a_log_line_becomes_an_event_at_its_time(read):
-    fields = read([row(tier="log", created_at="2026-01-02T03:04:05Z")])[0][0].fields
-    assert (fields["tier"], fields["occurred_at"].day) == ("episodic", 2)
+    fields = read([row(tier="log", created_at="2026-01-02T03:04:05Z")])[0][0]
+    assert (fields["tier"], fields["when"]) == ("episodic", "2026-01-02T03:04:05Z")
 
 
 def test_an_agent_name_becomes_its_scope(read):
-    assert read([row(scope="orion")])[0][0].fields["scope"] == "/agents/orion"
+    assert read([row(scope="orion")])[0][0]["scope"] == "/agents/orion"
 
 
 def test_the_old_id_is_kept_as_alias(read):
-    assert read([row(0xABC)])[0][0].fields["aliases"] == ("000000000abc",)
+    assert read([row(0xABC)])[0][0]["name"] == "000000000abc"
 
 
 def test_old_times_and_source_are_kept_as_metadata(read):
-    fields = read([row(source="chat", created_at="2026-01-02T03:04:05Z")])[0][0].fields
+    fields = read([row(source="chat", created_at="2026-01-02T03:04:05Z")])[0][0]
     assert fields["metadata"]["legacy"] == {"source": "chat", "version": 1, "created_at": "2026-01-02T03:04:05Z"}
 
 
@@ -90,4 +88,4 @@ def test_old_times_and_source_are_kept_as_metadata(read):
 )
 def test_a_line_with_a_wrong_field_is_a_flaw_and_the_next_is_read(read, fields):
     entries, _ = read([row(1, **fields), row(2)])
-    assert (isinstance(entries[0], Flaw), entries[1].fields["text"]) == (True, "fact 2")
+    assert (isinstance(entries[0], Unusable), entries[1]["text"]) == (True, "fact 2")

@@ -1,13 +1,9 @@
-from types import SimpleNamespace
-
 import pytest
 
-from keepward.core.policy import Policy
 from keepward.errors import InvalidInput
 from keepward.interchange import markdown
 from keepward.interchange.reading import opened
-
-HANDLE = SimpleNamespace(policy=Policy())
+from keepward.interchange.run import ImportRun
 
 TEXT = """---
 title: Notes
@@ -43,9 +39,14 @@ make up
 
 
 @pytest.fixture
-def found(put):
+def run(mem):
+    return ImportRun(mem, "notes.md")
+
+
+@pytest.fixture
+def found(put, run):
     with opened(put("notes.md", TEXT)) as source:
-        return [entry.fields for entry in markdown.plan(source, HANDLE).entries]
+        return [item for _, item in markdown.read(source, run)]
 
 
 def test_each_block_is_one_item(found):
@@ -71,11 +72,10 @@ def test_the_evidence_is_the_file_and_the_line(found):
     assert found[2]["evidence"] == ("notes.md:13",)
 
 
-def test_comments_are_left_out_and_counted(put):
-    with opened(put("notes.md", TEXT)) as source:
-        assert markdown.plan(source, HANDLE).left["comments"] == 1
+def test_comments_are_left_out_and_counted(found, run):
+    assert run.skipped["comments"] == 1
 
 
-def test_a_document_with_nothing_to_remember_is_an_error(put):
+def test_a_document_with_nothing_to_remember_is_an_error(put, run):
     with opened(put("notes.md", "# Only\n## Headings\n")) as source, pytest.raises(InvalidInput, match="no paragraph"):
-        markdown.plan(source, HANDLE)
+        list(markdown.read(source, run))

@@ -1,16 +1,16 @@
 import io
 import json
-from dataclasses import replace
 from datetime import UTC, datetime
-from types import SimpleNamespace
 
 import pytest
 
 from keepward.core.memory import Tier
 from keepward.core.policy import Policy
 from keepward.errors import InvalidInput
-from keepward.interchange import messages
-from keepward.interchange.reading import Flaw, Item, opened
+from keepward.interchange import load, messages
+from keepward.interchange.reading import opened
+from keepward.interchange.run import ImportRun
+from keepward.services.parts import Unusable
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -19,28 +19,32 @@ class Chat(io.BytesIO):
     name = "chat.json"
 
 
-def handle(limit=1200):
-    return SimpleNamespace(policy=Policy(text_limit=dict.fromkeys(Tier, limit)))
+@pytest.fixture
+def read(mem):
+    def rows(value, **options):
+        run = ImportRun(mem, "chat.json", **options)
+        with opened(Chat(json.dumps(value).encode())) as source:
+            return list(messages.read(source, run)), run.skipped
+
+    return rows
 
 
-def plan(value, *, session=None, limit=1200):
-    with opened(Chat(json.dumps(value).encode())) as source:
-        made = messages.plan(replace(source, session=session), handle(limit))
-        return list(made.entries), made.left
+@pytest.fixture
+def one(read):
+    def item(**fields):
+        rows, _ = read([{"role": "user", "content": "hi"} | fields])
+        return rows[0][1]
+
+    return item
 
 
-def one(**fields):
-    entries, _ = plan([{"role": "user", "content": "hi"} | fields])
-    return entries[0]
-
-
-def test_a_message_is_an_event_said_by_its_role():
-    fields = one().fields
+def test_a_message_is_an_event_said_by_its_role(one):
+    fields = one()
     assert (fields["text"], fields["kind"], fields["speaker"], fields["session"]) == ("hi", "event", "user", "chat")
 
 
-def test_a_message_with_a_name_is_said_by_that_name():
-    assert one(name="Ana").fields["speaker"] == "Ana"
+def test_a_message_with_a_name_is_said_by_that_name(one):
+    assert one(name="Ana")["speaker"] == "Ana"
 
 
 @pytest.mark.parametrize(
@@ -56,71 +60,71 @@ def test_a_message_with_a_name_is_said_by_that_name():
         "1772366400",
     ],
 )
-def test_times_are_read_as_iso_or_as_an_epoch(stamp):
-    assert one(timestamp=stamp).fields["occurred_at"] == NOON
+def test_times_are_read_as_iso_or_as_an_epoch(one, stamp):
+    assert one(timestamp=stamp)["occurred_at"] == NOON
 
 
 @pytest.mark.parametrize("stamp", ["yesterday", True, 2**62, "nan", [1]])
-def test_a_time_that_cannot_be_read_is_a_flaw(stamp):
-    assert isinstance(one(timestamp=stamp), Flaw)
+def test_a_time_that_cannot_be_read_is_a_flaw(one, stamp):
+    assert isinstance(one(timestamp=stamp), Unusable)
 
 
-def test_the_text_parts_of_a_content_list_are_joined():
+def test_the_text_parts_of_a_content_list_are_joined(one):
     content = [{"type": "text", "text": "one"}, {"type": "image_url", "image_url": {}}, {"type": "text", "text": "two"}]
-    assert one(content=content).fields["text"] == "one\n\ntwo"
+    assert one(content=content)["text"] == "one\n\ntwo"
 
 
-def test_messages_without_text_are_left_out_and_counted():
+def test_messages_without_text_are_left_out_and_counted(read):
     calls = {"role": "assistant", "content": None, "tool_calls": [{"id": "x"}]}
-    entries, left = plan([calls, {"role": "user", "content": "hi"}])
+    entries, left = read([calls, {"role": "user", "content": "hi"}])
     assert (len(entries), left) == (1, {"messages without text (calls of tools, pictures)": 1})
 
 
 @pytest.mark.parametrize(
     "row", [{"role": "robot", "content": "x"}, {"content": "x"}, {"role": "user", "content": 5}, 7, None]
 )
-def test_a_message_that_cannot_be_used_is_a_flaw_with_its_number(row):
-    entries, _ = plan([{"role": "user", "content": "hi"}, row])
-    assert (type(entries[0]), entries[1].number) == (Item, 2)
+def test_a_message_that_cannot_be_used_is_a_flaw_with_its_number(read, row):
+    entries, _ = read([{"role": "user", "content": "hi"}, row])
+    assert (type(entries[0][1]), entries[1][0], type(entries[1][1])) == (dict, 2, Unusable)
 
 
-def test_a_long_message_becomes_numbered_parts():
-    entries, _ = plan([{"role": "user", "content": "A sentence of words. " * 100}], limit=500)
-    assert [each.fields["metadata"]["part"] for each in entries] == list(range(1, len(entries) + 1))
+def test_a_long_message_becomes_numbered_parts(make_store, put):
+    mem = make_store(policy=Policy(text_limit=dict.fromkeys(Tier, 500)))
+    load(mem, put("chat.json", json.dumps([{"role": "user", "content": "A sentence of words. " * 100}])))
+    found = mem.find(session="chat", limit=None)
+    assert sorted(each.metadata["part"] for each in found) == list(range(1, len(found) + 1))
 
 
-def test_a_message_is_known_by_its_own_id():
-    assert one(id="msg_7").fields["aliases"] == ("msg_7",)
+def test_a_message_is_known_by_its_own_id(one):
+    assert one(id="msg_7")["name"] == "msg_7"
 
 
-def test_a_message_without_an_id_is_known_by_its_place():
-    assert one().fields["aliases"] == ("chat#1",)
+def test_a_message_names_its_place_as_evidence(one):
+    assert one()["evidence"] == ("chat#1",)
 
 
-def test_the_session_can_be_named():
-    entries, _ = plan([{"role": "user", "content": "hi"}], session="monday")
-    assert entries[0].fields["session"] == "monday"
+def test_the_session_can_be_named(read):
+    entries, _ = read([{"role": "user", "content": "hi"}], session="monday")
+    assert entries[0][1]["session"] == "monday"
 
 
-def test_an_object_with_messages_is_a_session_of_its_own_name():
-    entries, _ = plan({"session_id": "s1", "messages": [{"role": "user", "content": "hi"}]})
-    assert entries[0].fields["session"] == "s1"
+def test_an_object_with_messages_is_a_session_of_its_own_name(read):
+    entries, _ = read({"session_id": "s1", "messages": [{"role": "user", "content": "hi"}]})
+    assert entries[0][1]["session"] == "s1"
 
 
-def test_jsonl_may_hold_a_conversation_a_line(put):
-    rows = [{"messages": [{"role": "user", "content": text}]} for text in ("one", "two")]
-    with opened(put("talks.jsonl", rows)) as source:
-        made = messages.plan(source, handle())
-        assert [entry.fields["session"] for entry in made.entries] == ["talks#1", "talks#2"]
+def test_jsonl_may_hold_a_conversation_a_line(mem, put):
+    load(mem, put("talks.jsonl", [{"messages": [{"role": "user", "content": text}]} for text in ("one", "two")]))
+    assert {each.session for each in mem.find()} == {"talks#1", "talks#2"}
 
 
-def test_a_damaged_line_is_a_flaw_between_good_ones(put):
-    with opened(put("c.jsonl", '{"role":"user","content":"a"}\n{oops\n{"role":"user","content":"b"}\n')) as source:
-        entries = list(messages.plan(source, handle()).entries)
-    assert [type(entry) for entry in entries] == [Item, Flaw, Item]
+def test_a_damaged_line_is_told_with_its_number(mem, put):
+    text = '{"role":"user","content":"a"}\n{oops\n{"role":"user","content":"b"}\n'
+    done = load(mem, put("c.jsonl", text))
+    assert (done.committed, [number for number, _ in done.failed]) == (2, [2])
 
 
-def test_a_document_that_is_no_list_of_messages_is_an_error(put):
+def test_a_document_that_is_no_list_of_messages_is_an_error(mem, put):
     path = put("a.json", json.dumps({"text": "hi"}, indent=1))
-    with opened(path) as source, pytest.raises(InvalidInput, match="list of messages"):
-        messages.plan(source, handle())
+    with pytest.raises(InvalidInput, match="list of messages"):
+        load(mem, path, format="messages")

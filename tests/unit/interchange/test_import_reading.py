@@ -2,14 +2,13 @@ import io
 import json
 import random
 from contextlib import suppress
-from types import SimpleNamespace
 
 import pytest
 
-from keepward.core.policy import Policy
 from keepward.errors import InvalidInput
-from keepward.interchange.imports import IMPORTERS, Importer, load, recognise
-from keepward.interchange.reading import Item, Plan, opened, parse
+from keepward.interchange.imports import READERS, Reader, detect, load
+from keepward.interchange.reading import opened, parse
+from keepward.interchange.run import ImportRun
 from keepward.services.parts import Unusable
 
 
@@ -141,15 +140,15 @@ def test_the_format_is_told_by_the_content(put, name, content, form):
     with opened(put(name, content)) as source:
         if form == "markdown?":
             with pytest.raises(InvalidInput, match="name its format, one of"):
-                recognise(source)
+                detect(source)
         else:
-            assert recognise(source) == form
+            assert detect(source) == form
 
 
 @pytest.mark.parametrize("content", ['[{"x": 1}]', '{"x": 1}\n{"x": 2}\n'])
 def test_a_file_of_no_known_format_is_an_error_that_names_the_formats(put, content):
     with opened(put("a.json", content)) as source, pytest.raises(InvalidInput, match="vault, messages"):
-        recognise(source)
+        detect(source)
 
 
 def test_json_that_was_cut_is_an_error_and_no_other_format(put):
@@ -157,7 +156,7 @@ def test_json_that_was_cut_is_an_error_and_no_other_format(put):
         opened(put("a.json", '[{"role": "user", "content": "hi"}')) as source,
         pytest.raises(InvalidInput, match="cut"),
     ):
-        recognise(source)
+        detect(source)
 
 
 ODD = (b"\x00", b"\\ud800", b"9" * 25, b"NaN", b"[[[[", b'"', b"null", b"\xff", b"{}", b"-1e400", b"\\u0000", b"")
@@ -169,24 +168,23 @@ SAMPLES = {
 
 
 @pytest.mark.parametrize("form", SAMPLES)
-def test_no_damage_to_a_file_causes_any_error_but_the_named_one(form):
-    handle, rng = SimpleNamespace(policy=Policy(), tenant="default"), random.Random(form)
+def test_no_damage_to_a_file_causes_any_error_but_the_named_one(mem, form):
+    rng = random.Random(form)
     for _ in range(120):
         data, place = bytearray(SAMPLES[form]), rng.randrange(len(SAMPLES[form]))
         data[place : place + rng.randrange(6)] = rng.choice(ODD)
         for chosen in ("auto", form):
             with suppress(InvalidInput), opened(io.BytesIO(bytes(data))) as source:
-                found = recognise(source) if chosen == "auto" else chosen
-                if found != "vault":
-                    list(IMPORTERS[found].plan(source, handle).entries)
+                found = detect(source) if chosen == "auto" else chosen
+                list(READERS[found].read(source, ImportRun(mem, "damaged")))
 
 
 def test_a_format_that_somebody_adds_is_told_and_read(monkeypatch, mem, put):
-    def plan(source, mem):
-        entries = [Item(number=number, fields={"text": value["note"]}) for number, value in source.values()]
-        return Plan(total=len(entries), entries=iter(entries))
+    def read(source, run):
+        for number, value in source.objects():
+            yield number, {"text": value["note"]}
 
-    toy = Importer(lambda value: isinstance(value, dict) and "note" in value, plan)
-    monkeypatch.setitem(IMPORTERS, "toy", toy)
+    toy = Reader(lambda value: isinstance(value, dict) and "note" in value, read)
+    monkeypatch.setitem(READERS, "toy", toy)
     done = load(mem, put("toy.jsonl", [{"note": "The ferry leaves at six"}]))
     assert (done.format, done.committed) == ("toy", 1)

@@ -21,6 +21,9 @@ FILES = {
     "agent.af": "letta",
     "zep.json": "zep",
     "store.db": "langgraph",
+    "notes.db": "notes-table",
+    "state/memory.db": "memory-bank",
+    "blocks.jsonl": "block-tables",
     "basic-memory": "markdown",
     "obsidian": "markdown",
     "memory": "markdown",
@@ -67,7 +70,7 @@ def test_what_comes_in_is_trusted_as_an_import_and_names_it_whoever_imports(mem,
     assert {(each.trust, each.source, done.reference in each.evidence) for each in found} == {
         (Trust.IMPORT, "import", True)
     }
-    assert done.reference == f"import:{name}"
+    assert done.reference == f"import:{name.rpartition('/')[2]}"
 
 
 def test_a_conversation_is_a_session_with_its_own_dates_and_its_title(mem, folder):
@@ -122,20 +125,34 @@ def test_claudes_memory_projects_and_documents_come_along(mem, folder):
 
 def test_an_import_keeps_every_entity_observation_and_relation(mem, folder):
     load(mem, folder / "memory.jsonl")
-    kept = sorted((each.category, each.text, each.metadata) for each in mem.find(within="/", limit=None))
+    kept = sorted((each.category, each.text, each.subject) for each in mem.find(within="/", limit=None))
     assert kept == [
-        ("graph entity", "Ana (person)", {"name": "Ana", "type": "person"}),
-        ("graph entity", "Atlas (project)", {"name": "Atlas", "type": "project"}),
-        ("graph observation", "Ana: Lives in Lisbon", {"entity": "Ana", "named": True}),
-        ("graph observation", "Ana: Prefers tabs", {"entity": "Ana", "named": True}),
-        ("graph relation", "Ana leads Atlas", {"from": "Ana", "to": "Atlas", "type": "leads"}),
+        ("entity", "Ana (person)", "Ana"),
+        ("entity", "Atlas (project)", "Atlas"),
+        ("observation", "Ana: Lives in Lisbon", "Ana"),
+        ("observation", "Ana: Prefers tabs", "Ana"),
+        ("relation", "Ana leads Atlas", "Ana"),
     ]
 
 
-def test_an_agents_graph_waits_as_one_proposal(make_store, folder):
-    mem = make_store(actor=Actor.agent("lyra"))
-    assert load(mem, folder / "memory.jsonl").quarantined == 5
-    assert len(mem.pending()) == 1
+@pytest.mark.parametrize(
+    "good",
+    [
+        foreign.SERVER_MEMORY[0],
+        {"id": "1", "memory": "Ana rows", "hash": "a", "user_id": "ana"},
+        {"uuid": "1", "name": "ROWS", "fact": "Ana rows"},
+        {"role": "user", "content": "I row"},
+        foreign.BLOCKS[1],
+        foreign.LEGACY,
+    ],
+    ids=lambda row: next(iter(row)),
+)
+def test_each_bad_line_is_told_with_its_number_and_reason(mem, put, good):
+    lines = [json.dumps(good), '{"cut": ', json.dumps({**good, "extra": 1}), "[]", '{"x": NaN}']
+    done = load(mem, put("lines.jsonl", "".join(line + "\n" for line in lines)))
+    assert [number for number, _ in done.failed] == [2, 4, 5]
+    assert ("not valid JSON" in done.failed[0][1], "NaN" in done.failed[2][1]) == (True, True)
+    assert done.committed > 0
 
 
 def test_an_item_of_a_langgraph_store_is_a_key_in_the_scope_of_its_namespace(mem, folder):
@@ -183,7 +200,7 @@ def expiring(folder, day):
 def test_a_memory_of_mem0_holds_to_the_end_of_its_last_day(mem, folder):
     day = (mem.now + timedelta(days=3)).date()
     load(mem, expiring(folder, day.isoformat()))
-    assert mem.find()[0].expires_at == datetime.combine(day, time(), UTC) + timedelta(days=1)
+    assert mem.find(within="/")[0].expires_at == datetime.combine(day, time(), UTC) + timedelta(days=1)
 
 
 def test_a_memory_of_mem0_that_ran_out_is_left_out_and_counted(mem, folder):
@@ -198,7 +215,64 @@ def test_a_memory_of_mem0_whose_last_day_cannot_be_read_is_named(mem, folder):
 
 def test_a_memory_of_mem0_that_ends_in_the_year_9999_stays(mem, folder):
     load(mem, expiring(folder, "9999-12-31"))
-    assert mem.find()[0].expires_at is None
+    assert mem.find(within="/")[0].expires_at is None
+
+
+def test_a_note_keeps_its_kind_user_and_end(mem, folder):
+    done = load(mem, folder / "notes.db")
+    log, rule = mem.get("n-1"), mem.get("n-2")
+    assert (log.kind.value, log.tags, log.scope, log.subject) == ("event", ("tides",), "/users/ana", "ana")
+    assert (str(log.occurred_at), str(log.expires_at)) == ("2025-08-01 10:00:00+00:00", "2100-01-01 00:00:00+00:00")
+    assert (rule.kind.value, rule.confidence, rule.scope) == ("rule", 0.9, "/users/bob")
+    assert "left out: 1 memories that are not active" in done.notes
+
+
+def test_a_note_of_no_known_kind_is_told_with_its_row(mem, tmp_path):
+    rows = [{"id": "a", "kind": "poem", "content": "x", "stability": "stable"}, foreign.NOTES[0]]
+    foreign.notes_table(tmp_path / "n.db", rows)
+    done = load(mem, tmp_path / "n.db")
+    assert (done.committed, done.failed) == (1, ((1, "the kind of a note is one of log, summary, rule, soul"),))
+
+
+def test_a_memory_bank_keeps_pictures_lineage_and_importance(mem, folder):
+    done = load(mem, folder / "state" / "memory.db")
+    child, parent = mem.get("m-2"), mem.get("m-1")
+    assert (child.derived_from, child.tags, child.importance) == ((parent.id,), ("pier",), 0.8)
+    assert child.metadata == {"page": 2, "bank": {"source": "extracted"}}
+    assert (parent.content_type.value, mem.read_blob(parent.blob)) == ("image", foreign.PICTURE)
+    assert {"left out: 1 fields `access_count`", "left out: 1 memories that are not active"} <= {*done.notes}
+
+
+@pytest.mark.parametrize("place", ["blobs/gone.png", "../outside.png", "/etc/hostname"])
+def test_content_outside_of_the_folder_is_not_read(mem, tmp_path, place):
+    (tmp_path / "outside.png").write_bytes(foreign.PICTURE)
+    row = {"id": "a", "text": "A photo", "content_type": "image", "content_ref": place, "importance": 0.5, "active": 1}
+    done = load(mem, foreign.memory_bank(tmp_path / "state", [row]))
+    assert (mem.get("a").text, mem.get("a").blob) == ("A photo", None)
+    assert [note for note in done.notes if "contents that are not in the folder" in note]
+
+
+def test_a_block_keeps_its_owner_label_and_access(mem, folder):
+    done = load(mem, folder / "blocks.jsonl")
+    block = mem.at(scope="/agents/spirit").get("berths")
+    assert (block.text, block.scope, block.access.value) == ("Berth four is for ferries", "/agents/spirit", "append")
+    assert "left out: 1 rows of other tables, such as events and mutations" in done.notes
+
+
+def test_a_core_block_waits_even_when_the_owner_imports(mem, folder):
+    load(mem, folder / "blocks.jsonl")
+    (waiting,) = mem.pending()
+    assert [(each.after.key, each.after.text) for each in waiting.steps] == [("mission", "Keep the harbour safe")]
+
+
+def test_a_sqlite_file_of_no_known_table_says_what_is_known(mem, tmp_path):
+    import sqlite3
+    from contextlib import closing
+
+    with closing(sqlite3.connect(tmp_path / "x.db")) as base, base:
+        base.execute("CREATE TABLE x (y text)")
+    with pytest.raises(InvalidInput, match="columns of a LangGraph store"):
+        load(mem, tmp_path / "x.db")
 
 
 def test_what_a_letta_agent_sent_is_what_it_said(mem, folder):
@@ -215,24 +289,17 @@ def test_a_fact_that_no_longer_holds_is_left_out_and_one_that_does_names_its_epi
     assert "e-1" in mem.get("f-1").evidence
 
 
-def test_notes_keep_their_properties_and_what_they_link_to(mem, folder):
+def test_notes_keep_their_properties(mem, folder):
     load(mem, folder / "obsidian")
     lamp = next(each for each in mem.find(limit=None) if "lamp" in each.text)
-    assert (lamp.tags, "people/Keeper.md" in lamp.evidence) == (("harbour",), True)
+    assert (lamp.tags, lamp.metadata["note"]["created"]) == (("harbour",), "2025-02-03")
     assert lamp.occurred_at == datetime(2025, 2, 3, tzinfo=UTC)
-    assert {each.text for each in mem.impact(source="people/Keeper.md").direct} >= {lamp.text}
 
 
-def test_observations_and_relations_of_basic_memory_are_facts_about_their_note(mem, folder):
+def test_a_note_of_basic_memory_is_the_subject_of_its_lines(mem, folder):
     load(mem, folder / "basic-memory")
-    found = {each.text: each for each in mem.find(subject="Coffee Brewing", limit=None)}
-    observed = found["Pour over shows the flavour of light roasts #brewing (from tests)"]
-    assert (observed.category, observed.tags) == ("method", ("brewing", "coffee"))
-    assert found["Coffee Brewing relates to Bean Origins"].category == "relation"
-
-
-def test_an_index_of_notes_that_came_along_says_nothing_twice(mem, folder):
-    assert load(mem, folder / "memory").committed == 1
+    found = {each.text: each.tags for each in mem.find(subject="Coffee Brewing", limit=None)}
+    assert found["relates_to [[Bean Origins]]"] == ("brewing", "coffee")
 
 
 def test_facts_are_proposed_on_request_derived_from_their_message(mem, folder):

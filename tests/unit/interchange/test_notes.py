@@ -1,4 +1,4 @@
-"""Memories as notes and as JSON objects: out, into any editor, and back as they were."""
+"""Memories as notes for any editor, and as JSON objects of programs."""
 
 import json
 
@@ -7,7 +7,8 @@ import pytest
 from keepward import Actor
 from keepward.errors import InvalidInput, Unauthorised
 from keepward.interchange import load, plan_restore_export, write_notes, write_vault
-from keepward.interchange.notes import front_matter
+from keepward.interchange.markdown import front_matter
+from keepward.interchange.records import CARRIED
 
 STRANGE = 'Two lines\n---\nand: a "quote"\n\n# no heading\n\ttab … ü 漢'
 
@@ -33,29 +34,12 @@ def told(mem):
     return sorted(json.dumps([when[each.id], *(each.to_dict()[name] for name in names)]) for each in found)
 
 
-def test_notes_come_back_as_they_were(filled, make_store, tmp_path):
+def test_a_note_has_its_fields_as_properties_and_its_text(filled, tmp_path):
     assert write_notes(filled, tmp_path / "notes") == 5
-    other = make_store("other")
-    done = load(other, tmp_path / "notes")
-    assert (done.committed, done.quarantined, done.failed) == (4, 1, ())
-    (core,) = other.pending()
-    other.approve(core.id)
-    assert told(other) == told(filled)
-
-
-def test_notes_that_come_home_change_nothing(filled, tmp_path):
-    write_notes(filled, tmp_path / "notes")
-    head = filled.head
-    assert (load(filled, tmp_path / "notes").duplicates, filled.head) == (5, head)
-
-
-def test_notes_that_were_edited_are_said_and_change_nothing(filled, tmp_path):
-    write_notes(filled, tmp_path / "notes")
-    note = next(path for path in (tmp_path / "notes").glob("Ana*.md"))
-    note.write_text(note.read_text().replace("prefers tabs", "prefers spaces"))
-    done = load(filled, tmp_path / "notes")
-    assert [each for each in done.notes if "edited" in each] != []
-    assert "Ana prefers tabs" in {each.text for each in filled.find(limit=None)}
+    (path,) = (tmp_path / "notes").rglob("odd key name*.md")
+    properties, text = front_matter(path.read_text())
+    found = filled.at(scope="/agents/orion").get("odd/key: name")
+    assert (properties["keepward"], properties["scope"], text) == (found.id, "/agents/orion", f"\n{STRANGE}\n")
 
 
 def test_a_folder_is_a_scope_and_lineage_is_a_link(filled, tmp_path):
@@ -112,6 +96,20 @@ def test_a_memory_with_a_damaged_field_is_named_and_the_others_come(filled, make
     assert [number for number, _ in done.failed] == [1, 2]
 
 
+FIELDS = sorted(
+    {*CARRIED, "when", "user_id", "parent_id", "parents", "tier", "session", "scope", "created_at", "status"}
+)
+
+
+@pytest.mark.parametrize("value", [7, [], [[1]], {"a": [1]}, True, "x" * 5_000, "../up", -1.5], ids=str)
+def test_no_field_of_a_record_stops_the_others(mem, put, value):
+    rows = [{"id": f"odd-{name}", "text": f"Odd {name}", name: value} for name in FIELDS]
+    done = load(mem, put("odd.json", [*rows, {"id": "good", "text": "Ana lives in Lisbon"}]), format="records")
+    assert mem.get("good").text == "Ana lives in Lisbon"
+    told = done.committed + done.duplicates + done.quarantined + done.refused + len(done.failed)
+    assert done.total == told
+
+
 INACTIVE = [
     *({"status": word} for word in ("archived", "retired", "superseded", "expired", "deleted")),
     *({"state": word} for word in ("paused", "archived")),
@@ -130,14 +128,6 @@ def test_an_inactive_record_is_left_out_and_counted(mem, put, says):
         ["Ana lives in Lisbon"],
         True,
     )
-
-
-def test_an_inactive_note_is_left_out_and_counted(filled, make_store, tmp_path):
-    write_notes(filled, tmp_path / "notes")
-    note = next((tmp_path / "notes").glob("*Ana prefers*"))
-    note.write_text(note.read_text().replace('status: "active"', 'status: "archived"'))
-    done = load(make_store("other"), tmp_path / "notes")
-    assert "left out: 1 memories that are not active" in done.notes
 
 
 @pytest.mark.parametrize("when", ["2025-03-04T05:06:07Z", 1741064767.0, 1741064767000])
@@ -180,22 +170,10 @@ def test_lineage_and_dates_of_our_own_survive(filled, make_store, put, tmp_path,
     assert (other.get(parent).text, child.occurred_at) == ("Ana prefers tabs", filled.get(child.aliases[0]).created_at)
 
 
-class Model:
-    """An embedder of three numbers."""
-
-    id, dim = "three", 3
-
-    def embed(self, texts, **_):
-        return [[1.0, 0.0, 0.0] for _ in texts]
-
-
-@pytest.mark.parametrize(("model", "kept"), [("three", True), ("another", False), (None, False)])
-def test_a_vector_stays_where_its_model_is_this_stores(make_store, put, model, kept):
-    mem = make_store(embedder=Model())
-    row = {"id": "a", "text": "Ana lives in Lisbon", "embedding": [0.0, 1.0, 0.0], "embedding_model": model}
+def test_a_vector_is_left_out_and_counted(mem, put):
+    row = {"id": "a", "text": "Ana lives in Lisbon", "embedding": [0.0, 1.0, 0.0], "embedding_model": "three"}
     done = load(mem, put("bank.json", [row]), format="records")
-    told = [note for note in done.notes if note.startswith("left out: 1 vectors")]
-    assert (done.committed, bool(told)) == (1, not kept)
+    assert (done.committed, "left out: 1 vectors: texts are embedded here" in done.notes) == (1, True)
 
 
 def test_fields_without_a_place_are_counted_by_name(mem, put):

@@ -1,0 +1,133 @@
+"""Memories as JSON objects: what the console, ``list --json`` and the API give, and what other programs keep."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from keepward.core.change import Insert
+from keepward.core.memory import Record, Tier
+from keepward.core.messages import instant_of
+from keepward.errors import InvalidInput
+from keepward.interchange.messages import user_of
+from keepward.interchange.reading import Row, Source, rows
+from keepward.interchange.run import ImportRun
+from keepward.services.parts import Unusable
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+#: What a memory brings from one store to another as it is.
+CARRIED = set(Insert.__struct_fields__) & set(Record.__struct_fields__) - {"id", "source", "derived_from"}
+#: What is left out of another store's memories.
+INACTIVE = "memories that are not active"
+#: Fields by which programs say that a record is not active: false, true, or set to anything but null.
+_FALSE = ("active", "is_active", "enabled")
+_TRUE = ("archived", "is_archived", "deleted", "is_deleted", "inactive", "superseded", "disabled", "retired", "expired")
+_SET = ("deleted_at", "archived_at", "retired_at", "superseded_at", "superseded_by", "invalid_at", "expired_at")
+#: Where records name a date, a term, what they were made from, and their vector; the first one counts.
+_WHEN = ("occurred_at", "created_at", "created", "timestamp", "date")
+_ENDS = ("expires_at", "expiration_date", "valid_until")
+_PARENTS = ("derived_from", "parent_id", "parent_ids", "parent", "parents")
+_VECTORS, _MODELS = ("vector", "embedding"), ("embedding_model", "vector_model")
+#: Fields that a read computes or that each store counts for itself.
+_OF_THE_STORE = frozenset(
+    {"id", "version", "status", "state", "reinforced_at", "children", "base_confidence", "base_importance"}
+)
+_READ = frozenset({*CARRIED, *_FALSE, *_TRUE, *_SET, *_WHEN, *_ENDS, *_PARENTS, *_VECTORS, *_MODELS, *_OF_THE_STORE})
+_READ |= {"user_id", "userId"}
+#: How many names of fields are listed among those left out, and what is listed as a name.
+_MAX_LISTED, _NAME = 20, re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,39}")
+
+
+def detect(value: Any) -> bool:
+    """Whether a JSON value is a memory as the API gives it, or an object that lists such."""
+    if isinstance(value, dict) and "text" not in value:
+        value = next(
+            (value[name][0] for name in ("items", "memories") if isinstance(value.get(name), list) and value[name]),
+            None,
+        )
+    return isinstance(value, dict) and {"id", "version", "tier", "kind", "text", "trust", "status"} <= value.keys()
+
+
+def read(source: Source, run: ImportRun) -> Iterator[Row]:
+    """Read memories: a list, an object a line, or an answer that lists them."""
+    for number, row, _ in rows(source, "items", "memories"):
+        yield from item_of(number, row, run)
+
+
+def item_of(number: int, row: Any, run: ImportRun) -> Iterator[Row]:
+    """Yield the item of a record, or why there is none; nothing for one that is not active."""
+    try:
+        if isinstance(row, Unusable):
+            raise row
+        if not isinstance(row, dict) or not isinstance(row.get("id"), str) or not isinstance(row.get("text"), str):
+            raise Unusable("a memory has an id and a text")
+        item = _item(row, run)
+    except (Unusable, InvalidInput, TypeError) as exc:
+        yield number, exc if isinstance(exc, Unusable) else Unusable("a field of it is damaged")
+    else:
+        if item is not None:
+            yield number, item
+
+
+def _item(row: dict[str, Any], run: ImportRun) -> dict[str, Any] | None:
+    """Return what a record asks for; None for one that is not active. What is left out is counted."""
+    now, ends = run.mem.now, _instant(row, _ENDS)
+    if _is_inactive(row) or (ends is not None and ends <= now):
+        run.skipped[INACTIVE] += 1
+        return None
+    item = {name: row[name] for name in sorted(CARRIED) if row.get(name) not in (None, [], {})}
+    item |= {
+        "metadata": row.get("metadata") or None,
+        # A core block was judged by a person there, and is judged again here: its floor is not in question.
+        "confidence": None if row.get("tier") == Tier.CORE else row.get("confidence"),
+        "ttl": None if ends is None else ends - now,
+        "when": _instant(row, _WHEN),
+        "name": row["id"],
+        "aliases": (*(row.get("aliases") or ()),),
+        "evidence": (*(row.get("evidence") or ()),),
+        "parents": _parents(row),
+        "user": user_of(row),
+    }
+    if any(row.get(name) for name in _VECTORS):
+        run.skipped["vectors: texts are embedded here"] += 1
+    _count_skipped(row, run.skipped)
+    return item
+
+
+def _is_inactive(row: Mapping[str, Any]) -> bool:
+    """Whether a record says of itself, in one of the usual ways, that it is not active."""
+    no, yes = (False, 0, "false", "no", "0"), (True, 1, "true", "yes", "1")
+    status = str(row.get("status") or row.get("state") or "active").lower()
+    return (
+        status != "active"
+        or any(row.get(name) is not None and row[name] in no for name in _FALSE)
+        or any(row.get(name) is not None and row[name] in yes for name in _TRUE)
+        or any(row.get(name) not in (None, "", False, 0) for name in _SET)
+    )
+
+
+def _instant(row: Mapping[str, Any], names: tuple[str, ...]) -> datetime | None:
+    """Return the first of these fields that is set, as an instant."""
+    value = next((row[name] for name in names if row.get(name) not in (None, "")), None)
+    return None if value is None else instant_of(value)
+
+
+def _parents(row: Mapping[str, Any]) -> tuple[str, ...]:
+    named = [row[name] for name in _PARENTS if row.get(name)]
+    flat = [each for value in named for each in (value if isinstance(value, list) else [value])]
+    return tuple(dict.fromkeys(each for each in flat if isinstance(each, str) and each.strip()))
+
+
+def _count_skipped(row: Mapping[str, Any], skipped: Counter[str]) -> None:
+    """Count the fields of a record that have no place in an imported memory."""
+    for name, value in row.items():
+        if name in _READ or value in (None, "", 0, False, [], {}):
+            continue
+        listed = name if _NAME.fullmatch(name) and len(skipped) < _MAX_LISTED else "of other names"
+        skipped[f"fields `{listed}`" if listed == name else f"fields {listed}"] += 1
+    if row.get("occurred_at") and row.get("created_at") and row["occurred_at"] != row["created_at"]:
+        skipped["fields `created_at`"] += 1

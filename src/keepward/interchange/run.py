@@ -1,0 +1,527 @@
+"""One import: what was met before, batches through the gates, the outcome of each line, progress and the summary.
+
+A reader yields rows: a line or item number, and an item or the reason why there is none. An item is a dictionary of
+what ``Memory.remember`` takes, without ``source``, and of these:
+
+* ``name``: the file's own name of it. Without one it is known again by its text.
+* ``when``: when it happened, in any form of an instant.
+* ``parents``: the file's own names of what it was made from.
+* ``user``: the id of whose it is; it goes to ``/users/<id>`` below the scope of the run.
+* ``account``: who exported it; a user where a file has several accounts.
+* ``group``: what may be a user. A file with several groups is imported for a named user only.
+
+Invariants
+(1) Every row has an outcome: an item that cannot be used is told with its number and stops no other one.
+(2) Nothing is stored twice. An item is known by its name, whatever its text is by now: a correction or a redaction here
+    is not undone by the file. A name made of a text is made of the text without secrets and identifiers.
+(3) Nothing enters without passing the gates as new text, whoever imports it. A core block waits for a person; what has
+    a key or is permanent waits unless the owner imports.
+(4) All that came with one import names it in its evidence.
+(5) A dry run passes the same gates and stores nothing.
+(6) Users do not mix: items of two users go to two scopes, or the caller named one user for all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from keepward.core.commit import Reason
+from keepward.core.memory import Record, Status, Tier
+from keepward.core.messages import instant_of
+from keepward.core.proposal import Refused
+from keepward.core.trust import SHARED, Actor, is_scope, parse_scope
+from keepward.core.value import Value, plain_name
+from keepward.errors import InvalidInput, NotFound
+from keepward.gates.validation import ALIAS_LEFT_OUT
+from keepward.interchange.reading import Row, well_formed
+from keepward.memory import session_of
+from keepward.services.edits import new_memories
+from keepward.services.ingest import propose_facts
+from keepward.services.parts import Unusable, numbered
+from keepward.services.write import Rehearsal
+
+if TYPE_CHECKING:
+    from keepward.memory import Memory
+
+#: Most items of one file.
+ITEM_LIMIT = 500_000
+#: Memories in one commit.
+BATCH = 100
+#: Items that are counted between two reports of progress.
+_REPORT_EVERY = 1_000
+#: How often deferred items are looked at for those whose parents are there.
+_PASSES = 16
+_MAX_NAME = 200
+#: Names of users and groups that a message lists.
+_MAX_LISTED = 5
+#: The scope of a user's handle.
+_USER_SCOPE = re.compile(r"/users/([^/]+)$")
+_EPISODIC_KINDS = frozenset({"event", "summary"})
+
+_Outcome = Literal["committed", "duplicate", "quarantined", "refused", "failed"]
+#: The outcome of each item of a batch, and why.
+_Judged = list[tuple[Any, tuple[Reason, ...]]]
+
+
+class Imported(Value):
+    """What came of an import: ``total`` is the sum of the counts and of ``failed``."""
+
+    format: str
+    total: int
+    committed: int
+    #: Known already, in memory or waiting for review.
+    duplicates: int
+    #: In the review queue.
+    quarantined: int
+    refused: int
+    #: (line or item number, plain reason) of what could not be used.
+    failed: tuple[tuple[int, str], ...]
+    #: The same for what the gates refused.
+    refusals: tuple[tuple[int, str], ...]
+    #: Tenants that the file's memories belong to, in order of first appearance.
+    tenants: tuple[str, ...]
+    #: Plain sentences on what was done otherwise than one might expect.
+    notes: tuple[str, ...]
+    #: Stands in the evidence of all that came with it; what ``impact``, ``contain`` and ``erase`` take as a source.
+    reference: str
+    #: Facts that conversations told, by what became of them.
+    facts: Mapping[str, int]
+    #: Whether nothing was stored, and the counts say what would have been.
+    dry_run: bool
+
+    def as_dict(self) -> dict[str, Any]:
+        return msgspec.structs.asdict(self)
+
+
+class Result(Value):
+    """What became of one line or item."""
+
+    number: int
+    outcome: _Outcome
+    reasons: tuple[Reason, ...] = ()
+    #: In plain words, where there is more to say than the reasons do; never content.
+    detail: str = ""
+
+
+class ImportRun:
+    """One import under way; call ``measure``, then ``add`` for each file, then ``finish``."""
+
+    def __init__(
+        self,
+        mem: Memory,
+        name: str,
+        *,
+        user: str | None = None,
+        session: str | None = None,
+        facts: bool = False,
+        subject: str | None = None,
+        dry_run: bool = False,
+        on_progress: Callable[[int, int], None] | None = None,
+        on_result: Callable[[Result], None] | None = None,
+    ) -> None:
+        self.mem, self.name, self.session = mem, name, session
+        own = _USER_SCOPE.search(mem.scope)
+        if own and user not in {None, own[1]}:
+            raise InvalidInput(f"the handle is of user {own[1]}: open the store at / to import for {user}")
+        #: The user that all of it is put into: the named one, or the handle's own.
+        self.user = own[1] if own else user
+        #: Where items go that name no scope and no user.
+        self.scope = mem.scope if own or user is None else _scope_of(mem.scope, user)
+        self._facts, self._subject = facts and not dry_run, subject or user
+        self._on_progress, self._on_result = on_progress, on_result
+        self._rehearsal = Rehearsal(session_of(mem), f"import of {name}") if dry_run else None
+        #: Plain sentences, and how much of what was left out.
+        self.notes: list[str] = ["facts are not looked for in a dry run"] if facts and dry_run else []
+        self.skipped = Counter[str]()
+        #: Whether what lies beside a file, such as blobs, may be stored now.
+        self.storing = False
+        self.items = 0
+        self._total = self._done = self._reported = 0
+        #: Names of all items, and of those that were taken in.
+        self._names, self._taken = set[str](), set[str]()
+        self._users, self._accounts = set[str](), set[str]()
+        #: What may be a user each.
+        self.groups = set[str]()
+        self._counts, self._fact_counts, self._redacted = Counter[str](), Counter[str](), Counter[str]()
+        self._failed: list[tuple[int, str]] = []
+        self._refusals: list[tuple[int, str]] = []
+        self._fact_notes: list[str] = []
+        #: Items that wait for their batch, by whether a person has to approve it.
+        self._pending: dict[bool, list[tuple[int, dict[str, Any]]]] = {}
+        #: Items that come behind what they were made from.
+        self._deferred: list[tuple[int, str, dict[str, Any], tuple[str, ...]]] = []
+        #: Records that were met again, and may tell facts that nobody asked for before.
+        self._met: list[Record] = []
+        self._limits = {str(tier): limit for tier, limit in mem.policy.text_limit.items()}
+        self._deduplicator = Deduplicator(mem)
+
+    @property
+    def reference(self) -> str:
+        """What stands in the evidence of all that comes with it (4)."""
+        return f"import:{' '.join(self.name.split())[:_MAX_NAME]}"
+
+    def measure(self, rows: Iterable[Row], file: str) -> None:
+        """Read a file to its end before anything of it is stored: count its rows, and learn whose they are.
+
+        Raises:
+            InvalidInput: it is damaged, was cut, or holds too many items.
+        """
+        for count, (_, row) in enumerate(rows, 1):
+            if count > ITEM_LIMIT:
+                raise InvalidInput(f"{file} holds more than {ITEM_LIMIT} items: split it, and import its parts")
+            self._total += 1
+            if not isinstance(row, Unusable):
+                self.items += 1
+                for field, known in (
+                    ("name", self._names),
+                    ("user", self._users),
+                    ("account", self._accounts),
+                    ("group", self.groups),
+                ):
+                    if isinstance(row.get(field), str):
+                        known.add(row[field])
+            if self._total % _REPORT_EVERY == 0:
+                self._report()
+
+    def require_user(self) -> None:
+        """See that the items of several users can be told apart (6)."""
+        if self.user is None and len(self.groups) > 1:
+            raise InvalidInput(
+                f"{self.name} holds {len(self.groups)} groups or accounts, of which each may be a user: "
+                f"{_listed(self.groups)}. Put all of it into one user by --user NAME (`user=`), or import each apart"
+            )
+
+    def add(self, rows: Iterable[Row], file: str = "") -> None:
+        """Take in the rows of a file; ``file`` stands before the reasons of those that cannot be used."""
+        for number, row in rows:
+            self._done += 1
+            try:
+                items = list(self._items(row))
+            except Unusable as exc:
+                self._fail(number, f"{file}{exc}")
+                continue
+            self._done += len(items) - 1
+            for name, item, parents in items:
+                self._take(number, name, item, parents)
+
+    def _fail(self, number: int, reason: str) -> None:
+        self._failed.append((number, reason))
+        self._tell(number, "failed", detail=reason)
+
+    def finish(self, format: str) -> Imported:  # noqa: A002 - the word people use
+        """Store what waits for its parents or its batch, and return what came of the import."""
+        for last in (*[False] * _PASSES, True):
+            if last:
+                # They were made from each other, or stand in too deep a row of descent.
+                self._names.clear()
+            deferred, self._deferred = self._deferred, []
+            for each in reversed(deferred):
+                self._take(*each)
+        for held in list(self._pending):
+            self._flush(held)
+        self._propose_facts(self._met)
+        self._report()
+        return Imported(
+            format=format,
+            total=self._done,
+            committed=self._counts["committed"],
+            duplicates=self._counts["duplicate"],
+            quarantined=self._counts["quarantined"],
+            refused=self._counts["refused"],
+            failed=tuple(sorted(self._failed)),
+            refusals=tuple(sorted(self._refusals)),
+            tenants=(self.mem.tenant,) if self._done > len(self._failed) else (),
+            notes=tuple(self._all_notes()),
+            reference=self.reference,
+            facts=dict(sorted(self._fact_counts.items())),
+            dry_run=self._rehearsal is not None,
+        )
+
+    # --- one item
+
+    def _items(self, row: dict[str, Any] | Unusable) -> Iterator[tuple[str, dict[str, Any], tuple[str, ...]]]:
+        """Yield the name of an item, what ``remember`` takes for it, and its parents; a long text comes in parts."""
+        if isinstance(row, Unusable):
+            raise row
+        well_formed(row)
+        item = {"scope": None, "tier": None, **row}
+        name, when, parents, user, account, _ = (
+            item.pop(field, None) for field in ("name", "when", "parents", "user", "account", "group")
+        )
+        text = item.get("text")
+        if not isinstance(text, str) or not (text.strip() or item.get("key") or item.get("blob")):
+            raise Unusable("it has no text")
+        for field in ("tier", "kind", "session", "scope"):
+            if not isinstance(item.get(field), str | None):
+                raise Unusable(f"its {field} is a text")
+        try:
+            if when not in (None, ""):
+                item["occurred_at"] = when if isinstance(when, datetime) else instant_of(when)
+        except InvalidInput as exc:
+            raise Unusable("its time is neither ISO 8601 nor a number since 1970") from exc
+        user = user or (account if len(self._accounts) > 1 else None)
+        named = self.user or (_user_name(str(user)) if user else None)
+        try:
+            if named is not None:
+                item["scope"] = self.scope if self.user else _scope_of(self.scope, named)
+                item["subject"] = item.get("subject") or named
+            item["scope"] = parse_scope(item["scope"] or self.scope)
+        except InvalidInput as exc:
+            raise Unusable(str(exc)) from exc
+        item["aliases"] = (name,) if isinstance(name, str) and name.strip() else ()
+        item["aliases"] += tuple(row.get("aliases") or ())
+        item["evidence"] = (*(row.get("evidence") or ()), self.reference)
+        place = item["tier"] or ("episodic" if item.get("kind") in _EPISODIC_KINDS else "archival")
+        limit = self._limits.get(place)
+        whole = item.get("key") is not None or place == Tier.CORE
+        for part in (item,) if limit is None or whole else numbered(item, limit):
+            if not part["aliases"]:
+                # An alias exempts a fact from the search for likenesses, so one of a session has its name as evidence.
+                field = "evidence" if part.get("session") and part.get("kind") != "event" else "aliases"
+                part[field] = (self._deduplicator.name_of(part), *part[field])
+            yield (*part["aliases"], part["evidence"][0])[0], part, tuple(parents or ())
+
+    def _take(self, number: int, name: str, item: dict[str, Any], parents: tuple[str, ...]) -> None:
+        if any(parent in self._names and parent not in self._taken for parent in parents):
+            self._deferred.append((number, name, item, parents))
+            return
+        self._taken.add(name)
+        known = self._deduplicator.find(name, item)
+        if known is not None:
+            self._counts["duplicate"] += 1
+            self._tell(number, "duplicate", detail="known already, in memory or waiting for review")
+            # What an import before this one was not asked for, or was broken off at, is made up for.
+            self._met += [known] if isinstance(known, Record) else []
+            return
+        if parents:
+            # What it was made from has to be stored first.
+            waiting = {name for batch in self._pending.values() for _, each in batch for name in each["aliases"][:1]}
+            if not waiting.isdisjoint(parents):
+                for held in list(self._pending):
+                    self._flush(held)
+            self._link(item, parents)
+        lasting = item.get("key") is not None or item.get("stability") == "permanent"
+        held = item["tier"] == Tier.CORE or (lasting and not self.mem.actor.is_owner)
+        batch = self._pending.setdefault(held, [])
+        batch.append((number, item))
+        if len(batch) == BATCH:
+            self._flush(held)
+
+    def _link(self, item: dict[str, Any], parents: tuple[str, ...]) -> None:
+        """Name the parents of an item by their ids here; those that are not here stay as evidence."""
+        found, missing = [], []
+        for name in parents:
+            record = self._deduplicator.by_name(name, item["scope"])
+            if record is not None:
+                found.append(record.id)
+            elif self._rehearsal is None or name not in self._taken:
+                missing.append(name)
+        item["derived_from"] = tuple(dict.fromkeys(found))
+        item["evidence"] = (*item["evidence"], *missing)
+        self.skipped["parents that are not here, or wait for review: they stand in the evidence"] += len(missing)
+
+    # --- one batch
+
+    def _flush(self, held: bool) -> None:
+        self._judge(self._pending.pop(held), held)
+        self._report(sum(map(len, self._pending.values())))
+
+    def _judge(self, batch: list[tuple[int, dict[str, Any]]], held: bool) -> None:
+        """Have a batch judged and count what became of it; by halves, what cannot be part of it is singled out."""
+        items = [{**item, "source": "import"} for _, item in batch]
+        judged: _Judged | None
+        try:
+            if self._rehearsal is not None:
+                found = self._rehearsal.judge(new_memories(session_of(self.mem), items))
+                judged = [("quarantined" if held and word == "committed" else word, why) for word, why in found]
+            else:
+                judged = self._propose(items) if held else self._remember(items)
+        except InvalidInput as exc:
+            if len(batch) == 1:
+                self._fail(batch[0][0], str(exc))
+                return
+            judged = None
+        if judged is None:
+            middle = len(batch) // 2
+            self._judge(batch[:middle], held)
+            self._judge(batch[middle:], held)
+            return
+        for (number, _), (outcome, reasons) in zip(batch, judged, strict=True):
+            self._tell(number, outcome, reasons)
+            self._counts[outcome] += 1
+            self._counts["alike"] += outcome == "duplicate"
+            self._counts["unnamed"] += any(each.code == ALIAS_LEFT_OUT for each in reasons)
+            if outcome == "refused":
+                self._refusals.append((number, "; ".join(reason.detail for reason in reasons) or "refused"))
+
+    def _remember(self, items: list[dict[str, Any]]) -> _Judged:
+        outcomes = self.mem.remember_many(
+            items, mode="each", reason=f"import of {self.name}", kind="import", batch=BATCH
+        )
+        stored = [each.record for each in outcomes if each.record is not None]
+        self._propose_facts(stored)
+        self._redacted.update(kind for each in outcomes if each.record is not None for kind in each.redacted)
+        return [(each.outcome, each.reasons) for each in outcomes]
+
+    def _propose(self, items: list[dict[str, Any]]) -> _Judged | None:
+        """Put items before a person as one proposal; None where one of several is refused, and all with it."""
+        # The owner decides what waits, so somebody else has to ask.
+        asker = Actor.importer(self.mem.actor.name) if self.mem.actor.is_owner else self.mem.actor
+        with self.mem.acting_as(asker).draft(reason=f"import of {self.name}: lasting memories") as draft:
+            for item in items:
+                draft.insert(**item)
+        assert draft.outcome is not None
+        if isinstance(draft.outcome, Refused) and len(items) > 1:
+            return None
+        return [(draft.outcome.outcome, draft.outcome.reasons)] * len(items)
+
+    def _propose_facts(self, records: Sequence[Record]) -> None:
+        """Propose the facts that conversations tell, of each session by itself."""
+        said = [each for each in records if self._facts and each.tier is Tier.EPISODIC and each.status is Status.ACTIVE]
+        for (_, subject), group in itertools.groupby(said, lambda each: (each.session, each.subject)):
+            outcomes, notes = propose_facts(session_of(self.mem), list(group), self._subject or subject)
+            self._fact_counts.update(each.outcome for each in outcomes)
+            self._fact_notes += [note for note in notes if note not in self._fact_notes]
+
+    # --- what is told
+
+    def _report(self, waiting: int = 0) -> None:
+        """Report how many rows are through; ``waiting`` were read and are not."""
+        self._reported = max(self._reported, self._done - waiting)
+        if self._on_progress is not None:
+            self._on_progress(self._reported, max(self._total, self._done))
+
+    def _tell(self, number: int, outcome: _Outcome, reasons: tuple[Reason, ...] = (), detail: str = "") -> None:
+        if self._on_result is not None:
+            self._on_result(Result(number=number, outcome=outcome, reasons=reasons, detail=detail))
+
+    def _all_notes(self) -> Iterator[str]:
+        yield from dict.fromkeys(self.notes)
+        users = self._users | (self._accounts if len(self._accounts) > 1 else set())
+        if users and self.user is None:
+            yield f"each user has a scope: {_listed(f'{each} /users/{_user_name(each)}' for each in users)}"
+        yield from (f"left out: {count} {what}" for what, count in sorted(self.skipped.items()) if count)
+        yield from self._fact_notes
+        if self._redacted:
+            named = ", ".join(f"{kind.replace('_', ' ')} in {count}" for kind, count in sorted(self._redacted.items()))
+            yield f"replaced by a marker: {named}"
+        if self._counts["unnamed"]:
+            yield "old ids that are the name of a core block, a key or an id here were not kept as aliases"
+        if self._counts["alike"]:
+            yield f"{self._counts['alike']} say what another memory says already and were not stored beside it"
+        met = self._deduplicator.counts
+        yield from (f"{met[sentence]} {sentence}" for sentence in (_WAITING, _DIFFERING, _INACTIVE) if met[sentence])
+
+
+_WAITING = "imported before and still waiting for review"
+_DIFFERING = "edited or redacted since they were imported; they stay as they are here"
+_INACTIVE = "no longer held here (retired, archived or superseded); they were not revived"
+
+
+class Deduplicator:
+    """Finds the memories and waiting proposals of a tenant that an import meets again (2)."""
+
+    def __init__(self, mem: Memory) -> None:
+        self._mem = mem
+        # An empty tenant knows nothing; asking for each item would double the time.
+        self._empty = mem.head.startswith("0:")
+        self._views = {mem.scope: mem}
+        #: Session and alias, or session and text, of what waits for review.
+        self._waiting = set(_waiting_in(mem))
+        self._seen: set[tuple[str, str | None, str]] = set()
+        self._repeats = Counter[tuple[str, ...]]()
+        self._loaded: tuple[tuple[str, str], dict[str, Record]] = (("", ""), {})
+        #: How many of what was met again are told of, by the sentence that tells it.
+        self.counts = Counter[str]()
+
+    def name_of(self, item: Mapping[str, Any]) -> str:
+        """Return a name for an item that has none: a digest of where, when, by whom and how often this was said."""
+        from keepward.gates.detectors import pii, secrets
+        from keepward.gates.detectors.matcher import redact
+
+        text = redact(item["text"], [*secrets.scan(item["text"]), *pii.scan(item["text"])])
+        said = (item["scope"], *(str(item.get(name) or "") for name in ("session", "speaker", "occurred_at")), text)
+        # Where there is no session, what is said twice counts once.
+        self._repeats[said] += item.get("session") is not None
+        digest = hashlib.sha256(json.dumps([*said[1:], self._repeats[said]]).encode())
+        return f"text:{digest.hexdigest()[:32]}"
+
+    def find(self, name: str, item: Mapping[str, Any]) -> Record | Literal["waiting", "seen"] | None:
+        """Return the memory that an item is already, whether it waits or was met before; None for a new one."""
+        scope, session = item["scope"], item.get("session")
+        if (scope, session, name) in self._seen:
+            return "seen"
+        self._seen.add((scope, session, name))
+        view = self._view(scope)
+        if not self._waiting.isdisjoint({(session, name), (session, item["text"])}):
+            self.counts[_WAITING] += 1
+            return "waiting"
+        if self._empty:
+            return None
+        found = self.by_name(name, scope) if session is None else self._of_session(view, session).get(name)
+        if found is not None:
+            self.counts[_DIFFERING] += found.text != item["text"]
+            self.counts[_INACTIVE] += found.status is not Status.ACTIVE
+        return found
+
+    def by_name(self, name: str, scope: str) -> Record | None:
+        """Return the memory that a file's own name stands for, as seen from a scope; None where there is none."""
+        with suppress(NotFound, InvalidInput):
+            found = self._view(scope).get(name)
+            # A key here is no name of the file's.
+            return found if plain_name(name) in {found.id, *found.aliases} else None
+        return None
+
+    def _view(self, scope: str) -> Memory:
+        # A reader sees its own scope and those above, so each item is looked for from where it goes.
+        if scope not in self._views:
+            self._views[scope] = self._mem.at(scope=scope)
+            self._waiting.update(_waiting_in(self._views[scope]))
+        return self._views[scope]
+
+    def _of_session(self, view: Memory, session: str) -> dict[str, Record]:
+        if self._loaded[0] != (view.scope, session):
+            found = view.find(session=session, limit=None, include_ended=True)
+            named = {name: each for each in found for name in (*each.evidence, each.id, *each.aliases)}
+            self._loaded = (view.scope, session), named
+        return self._loaded[1]
+
+
+def _waiting_in(view: Memory) -> Iterator[tuple[str | None, str]]:
+    """Yield the session with each name and text of what waits for review and a handle sees."""
+    for proposal in view.pending(limit=None):
+        for step in proposal.steps:
+            yield from (
+                (step.after.session, name) for name in (*step.after.evidence, *step.after.aliases, step.after.text)
+            )
+
+
+def _scope_of(scope: str, user: str) -> str:
+    try:
+        return parse_scope(f"{scope.removesuffix(SHARED)}/users/{user}")
+    except InvalidInput as exc:
+        raise InvalidInput(f"{user!r} is no name of a user: use a name or an id such as u-1042") from exc
+
+
+def _user_name(own_id: str) -> str:
+    """Return the name of a user; for an address, a number or what no scope can hold, one that is made of its digest."""
+    from keepward.gates.detectors import pii
+
+    if "/" not in own_id and is_scope(f"/users/{own_id}") and not pii.scan(own_id):
+        return own_id
+    return f"u-{hashlib.sha256(own_id.encode()).hexdigest()[:12]}"
+
+
+def _listed(names: Iterable[str]) -> str:
+    names = sorted(names)
+    return ", ".join(names[:_MAX_LISTED]) + (", …" if len(names) > _MAX_LISTED else "")

@@ -1,0 +1,95 @@
+"""Read a table of a SQLite file that another program made.
+
+Invariants
+(1) Nothing in the file is run: views and virtual tables are no tables, and functions of its schema are not trusted.
+(2) It ends: after a time for each row, a number of bytes, and the most items of an import. One row is held at a time.
+(3) The file and what lies beside it stay as they are.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Collection, Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+
+from keepward.errors import InvalidInput
+from keepward.interchange.reading import ROW_LIMIT, SQLITE, TOTAL_LIMIT, Source
+from keepward.storage.driver import companion
+
+#: Steps of SQLite's machine between two looks at the clock, and how long it may look for a row.
+_STEPS, _ROW_TIMEOUT_S = 1_000, 30
+
+
+def columns_in(source: Source) -> dict[str, frozenset[str]]:
+    """Return the columns of each table of a file, by its name.
+
+    Raises:
+        InvalidInput: it is no SQLite file, is damaged, or larger than may be read.
+    """
+    with _opened(source) as (base, _):
+        names = base.execute("SELECT name FROM sqlite_master WHERE type='table' AND sql NOT LIKE 'CREATE VIRTUAL%'")
+        return {
+            name: frozenset(row[1] for row in base.execute(f"PRAGMA table_info({_quoted(name)})")) for (name,) in names
+        }
+
+
+def table_with(source: Source, columns: Collection[str], usual: str) -> str | None:
+    """Return the name of a table that has these columns, first that of the usual name; raises as ``columns_in``."""
+    found = [name for name, there in columns_in(source).items() if there.issuperset(columns)]
+    return usual if usual in found else next(iter(found), None)
+
+
+def rows_in(source: Source, table: str) -> Iterator[dict[str, Any]]:
+    """Yield each row of a table, as the file has it; raises as ``columns_in``."""
+    size = 0
+    with _opened(source) as (base, renew):
+        # Sorting would hold all rows at once.
+        found = base.execute(f"SELECT * FROM {_quoted(table)}")
+        names = [each[0] for each in found.description]
+        for row in found:
+            size += sum(len(value) for value in row if isinstance(value, str | bytes))
+            if size > TOTAL_LIMIT:
+                raise InvalidInput(f"the rows of the SQLite file are more than {TOTAL_LIMIT // 10**6} MB")
+            yield dict(zip(names, row, strict=True))
+            renew()
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+@contextmanager
+def _opened(source: Source) -> Iterator[tuple[sqlite3.Connection, Any]]:
+    """Open a file; the function beside the connection gives it its time for another row."""
+    if not source.begins(SQLITE):
+        raise InvalidInput(f"{source.name} is no SQLite file")
+    place, path = ":memory:", source.path
+    if path is not None:
+        # One that is in use has a log beside it, which belongs to what it says.
+        how = "mode=ro" if companion(path, "-wal").exists() else "mode=ro&immutable=1"
+        place = f"{path.resolve().as_uri()}?{how}"
+    ends = [0.0]
+
+    def renew() -> None:
+        ends[0] = time.monotonic() + _ROW_TIMEOUT_S
+
+    renew()
+    try:
+        with closing(sqlite3.connect(place, uri=True)) as base:
+            base.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, ROW_LIMIT)
+            base.set_progress_handler(lambda: time.monotonic() > ends[0], _STEPS)
+            if path is None:
+                source.stream.seek(0)
+                image = bytearray(source.stream.read(TOTAL_LIMIT + 1))
+                if len(image) > TOTAL_LIMIT:
+                    raise InvalidInput("the SQLite file is too large for a stream: import it by its path")
+                # In memory there is no log beside the file, so it must not ask for one.
+                image[18:20] = b"\1\1"
+                base.deserialize(image)
+                del image
+            base.execute("PRAGMA trusted_schema=OFF")
+            yield base, renew
+    except (sqlite3.Error, UnicodeDecodeError) as exc:
+        raise InvalidInput("the SQLite file is damaged, or too large to be read") from exc

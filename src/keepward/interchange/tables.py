@@ -1,0 +1,232 @@
+"""Tables of other memories: a LangGraph store, a table of notes and a MemoryBank in SQLite, and blocks of PostgreSQL.
+
+What becomes of what stands in docs/coming-from.md. A table is told by its columns. Names of columns may be written
+``like_this`` or ``likeThis``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+from keepward.core.blob import LIMIT
+from keepward.core.value import parse_instant
+from keepward.errors import InvalidInput
+from keepward.integrations.names import below, found_by, key_of, segment_of, texts_of
+from keepward.interchange.reading import Row, Source, parse, rows, well_formed
+from keepward.interchange.records import item_of
+from keepward.interchange.run import ImportRun
+from keepward.interchange.sqlite_file import columns_in, rows_in, table_with
+from keepward.services.parts import Unusable
+
+_CAMEL = re.compile(r"(?<=[a-z0-9])([A-Z])")
+_Format = Literal["langgraph", "notes-table", "memory-bank"]
+#: The usual name of a table, and the columns by which it is told.
+_TABLES: dict[_Format, tuple[str, frozenset[str]]] = {
+    "langgraph": ("store", frozenset({"prefix", "key", "value"})),
+    "notes-table": ("memory_notes", frozenset({"kind", "content", "stability"})),
+    "memory-bank": ("memories", frozenset({"text", "content_type", "importance"})),
+}
+
+
+def detect(source: Source) -> _Format:
+    """Tell the format of a SQLite file by the columns of its tables."""
+    tables = columns_in(source)
+    for name, (_, wanted) in _TABLES.items():
+        if any(there.issuperset(wanted) for there in tables.values()):
+            return name
+    kind = "holds checkpoints of a LangGraph graph and no store" if "checkpoints" in tables else "holds no store"
+    raise InvalidInput(
+        f"{source.name} {kind}: no table of it has the columns of a LangGraph store (prefix, key, value), of notes "
+        "(kind, content, stability) or of a MemoryBank (text, content_type, importance)"
+    )
+
+
+def _rows_of(source: Source, name: _Format) -> Iterator[dict[str, Any]]:
+    usual, columns = _TABLES[name]
+    table = table_with(source, columns, usual)
+    if table is None:
+        raise InvalidInput(f"{source.name} has no table with the columns {', '.join(sorted(columns))}")
+    return rows_in(source, table)
+
+
+def _record(
+    number: int, row: dict[str, Any], as_record: Callable[[dict[str, Any]], dict[str, Any]], run: ImportRun
+) -> Iterator[Row]:
+    """Yield the item of a row that ``as_record`` makes a record of."""
+    named = {_CAMEL.sub(r"_\1", name).lower(): value for name, value in row.items()}
+    try:
+        record = as_record({name: value for name, value in named.items() if value not in (None, "")})
+    except Unusable as exc:
+        yield number, exc
+    else:
+        yield from item_of(number, record, run)
+
+
+def _value_of(text: Any) -> Any:
+    """Return the value of a column that holds JSON as text; other text is a list of words with commas between."""
+    if not isinstance(text, str):
+        return text
+    try:
+        return parse(text)
+    except Unusable:
+        return [each.strip() for each in text.split(",") if each.strip()]
+
+
+# --- a store of LangGraph
+
+
+def read_langgraph(source: Source, run: ImportRun) -> Iterator[Row]:
+    """Read the items of a store that hold, each below the handle's scope."""
+    for number, row in enumerate(_rows_of(source, "langgraph"), 1):
+        try:
+            expires = row.get("expires_at")
+            ends = None if expires is None else parse_instant(str(expires).replace(" ", "T", 1))
+            if ends is not None and ends <= run.mem.now:
+                run.skipped["items that ran out"] += 1
+                continue
+            item = _stored_item(row["prefix"], row["key"], row["value"], run)
+            yield number, item | {"ttl": None if ends is None else ends - run.mem.now}
+        except Unusable as exc:
+            yield number, exc
+        except (ValueError, InvalidInput):
+            yield number, Unusable("its time or name is damaged")
+
+
+def _stored_item(prefix: object, key: object, value: object, run: ImportRun) -> dict[str, Any]:
+    value = value.decode() if isinstance(value, bytes) else value
+    if not (isinstance(prefix, str) and isinstance(key, str) and isinstance(value, str)):
+        raise Unusable("an item has a namespace, a key and a value")
+    held = parse(value)
+    if not isinstance(held, dict):
+        raise Unusable("the value of an item is an object")
+    well_formed([prefix, key])
+    text = found_by(texts_of(held), run.mem.policy.text_limit["archival"])  # type: ignore[index]
+    return {
+        # What has no text is found by its key.
+        "text": text if text.strip() else key,
+        "key": key_of(key),
+        "scope": below(run.scope, prefix.split(".") if prefix else ()),
+        "metadata": held,
+        "content_type": "structured",
+        "tier": "archival",
+        "kind": "fact",
+        "name": f"langgraph:{prefix}:{key}",
+    }
+
+
+# --- a table of notes
+
+#: What a kind of note is here. A soul is the identity document here, which a person writes.
+_NOTE_KINDS: dict[str, dict[str, str]] = {
+    "log": {"tier": "episodic", "kind": "event"},
+    "summary": {"tier": "episodic", "kind": "summary"},
+    "rule": {"tier": "archival", "kind": "rule"},
+    "soul": {"tier": "archival", "kind": "document", "stability": "permanent"},
+}
+
+
+def read_notes(source: Source, run: ImportRun) -> Iterator[Row]:
+    """Read the notes that are neither expired nor superseded."""
+    for number, row in enumerate(_rows_of(source, "notes-table"), 1):
+        yield from _record(number, row, _note, run)
+
+
+def _note(row: dict[str, Any]) -> dict[str, Any]:
+    if row.get("kind") not in _NOTE_KINDS:
+        raise Unusable(f"the kind of a note is one of {', '.join(_NOTE_KINDS)}")
+    names = ("expires_at", "superseded_by", "created_at", "user_id", "confidence", "stability", "sensitivity")
+    about = {name: row[name] for name in ("scope", "job_id") if name in row}
+    return {
+        "id": str(row.get("id", "")),
+        "text": row.get("content"),
+        **{name: row[name] for name in names if name in row},
+        "tags": _value_of(row.get("tags")),
+        "evidence": _value_of(row.get("evidence")),
+        "job": row.get("job_id"),
+        "category": row["kind"],
+        "metadata": {"note": about} if about else None,
+        **_NOTE_KINDS[row["kind"]],
+    }
+
+
+# --- a MemoryBank
+
+
+def read_memory_file(source: Source, run: ImportRun) -> Iterator[Row]:
+    """Read the active memories; their content in ``blobs`` beside the file comes along."""
+
+    def as_record(row: dict[str, Any]) -> dict[str, Any]:
+        record = {**row, "id": str(row.get("id", "")), "kind": row.get("kind") or "fact", "tier": "archival"}
+        record |= {name: _value_of(row.get(name)) for name in ("tags", "metadata")}
+        about = {name: record.pop(name) for name in ("source", "content_ref") if name in record}
+        if about:
+            metadata = record["metadata"] if isinstance(record["metadata"], dict) else {}
+            record["metadata"] = {**metadata, "bank": about}
+        if "content_ref" in about:
+            record |= _blob_of(str(about["content_ref"]), source.path, run)
+        return record
+
+    for number, row in enumerate(_rows_of(source, "memory-bank"), 1):
+        yield from _record(number, row, as_record, run)
+
+
+def _blob_of(place: str, database: Path | None, run: ImportRun) -> dict[str, Any]:
+    """Return the content of a memory as a blob; without it the description stays as a text."""
+    root = database.resolve().parent if database is not None else None
+    if root is not None:
+        for file in ((root / place).resolve(), (root / "blobs" / place).resolve()):
+            if file.is_relative_to(root) and file.is_file() and file.stat().st_size <= LIMIT:
+                return {"blob": run.mem.put_blob(file.read_bytes()).ref} if run.storing else {}
+    run.skipped["contents that are not in the folder of the database: their descriptions came as text"] += 1
+    return {"content_type": "text"}
+
+
+# --- blocks of PostgreSQL
+
+_ACCESS = {"readonly": "read_only", "familiar": "approval", "append": "append", "readwrite": "read_write"}
+_BLOCK_TIERS = {"core": ("archival", "fact"), "working": ("archival", "state"), "archival": ("archival", "fact")}
+
+
+def is_block(value: Any) -> bool:
+    """Whether a JSON value is a row of the table of blocks."""
+    return isinstance(value, dict) and {"owner", "label", "tier", "permission", "content"} <= value.keys()
+
+
+def read_blocks(source: Source, run: ImportRun) -> Iterator[Row]:
+    """Read blocks as JSON rows; those of other tables are left out."""
+    core_keys = run.mem.policy.core_keys
+
+    def as_record(row: dict[str, Any]) -> dict[str, Any]:
+        if row.get("tier") not in _BLOCK_TIERS or row.get("permission") not in _ACCESS:
+            tiers, permissions = ", ".join(_BLOCK_TIERS), ", ".join(_ACCESS)
+            raise Unusable(f"the tier of a block is one of {tiers}, its permission one of {permissions}")
+        tier, kind = _BLOCK_TIERS[row["tier"]]
+        pinned = row["tier"] == "core"
+        label = str(row.get("label", ""))
+        try:
+            owner = f"/agents/{segment_of(str(row.get('owner', '')))}"
+        except ValueError as exc:
+            raise Unusable(f"its owner cannot be the name of a scope: {exc}") from exc
+        return {
+            "id": str(row.get("id", "")),
+            "text": row.get("content"),
+            "tier": "core" if pinned and label in core_keys else tier,
+            "kind": kind,
+            "key": label or None,
+            "scope": owner,
+            "access": _ACCESS[row["permission"]],
+            "created_at": row.get("created_at"),
+            **({"stability": "permanent"} if pinned else {}),
+            **({"embedding": row["embedding"]} if "embedding" in row else {}),
+        }
+
+    for number, row, _ in rows(source):
+        if is_block(row):
+            yield from _record(number, row, as_record, run)
+        elif isinstance(row, dict):
+            run.skipped["rows of other tables, such as events and mutations"] += 1
+        else:
+            yield number, row if isinstance(row, Unusable) else Unusable("a row is an object")

@@ -1,0 +1,137 @@
+"""Users of a file do not mix: each has a scope, or the caller names one for all, or the import asks."""
+
+import json
+
+import pytest
+
+from keepward import Actor
+from keepward.errors import InvalidInput
+from keepward.interchange import load
+from support import foreign
+
+MEM0 = [
+    {"id": "1", "memory": "Alice takes insulin", "hash": "a", "user_id": "alice"},
+    {"id": "2", "memory": "Bob drinks oat milk", "hash": "b", "user_id": "bob"},
+]
+CHAT = [
+    {"user_id": "alice", "messages": [{"role": "user", "content": "I take insulin"}]},
+    {"user_id": "bob", "messages": [{"role": "user", "content": "I drink oat milk"}]},
+]
+RECORDS = [
+    {"id": "1", "text": "Alice takes insulin", "user_id": "alice"},
+    {"id": "2", "text": "Bob drinks oat milk", "user_id": "bob"},
+]
+ZEP = {
+    "facts": [
+        {"uuid": "1", "name": "TAKES", "fact": "Alice takes insulin", "user_id": "alice"},
+        {"uuid": "2", "name": "DRINKS", "fact": "Bob drinks oat milk", "user_id": "bob"},
+    ]
+}
+GROUPS = {
+    "facts": [
+        {**{k: v for k, v in each.items() if k != "user_id"}, "group_id": each["user_id"]} for each in ZEP["facts"]
+    ]
+}
+
+
+def claude(*accounts):
+    return [
+        {
+            "uuid": f"c-{account}",
+            "name": "Talk",
+            "account": {"uuid": account},
+            "chat_messages": [{"uuid": f"m-{account}", "sender": "human", "text": f"I am {account}"}],
+        }
+        for account in accounts
+    ]
+
+
+def places(mem):
+    return {(each.scope, each.subject) for each in mem.find(within="/", limit=None)}
+
+
+@pytest.mark.parametrize(
+    ("rows", "named"), [(MEM0, "auto"), (CHAT, "auto"), (RECORDS, "records"), (ZEP, "auto")], ids=str
+)
+@pytest.mark.parametrize("actor", [Actor.operator(), Actor.agent("lyra")])
+def test_each_user_of_a_file_has_a_scope(make_store, put, rows, named, actor):
+    mem = make_store(actor=actor)
+    done = load(mem, put("users.json", json.dumps(rows)), format=named)
+    assert (done.committed, "each user has a scope: alice /users/alice, bob /users/bob" in done.notes) == (2, True)
+    bob = mem.at(scope="/users/bob")
+    assert [(each.scope, each.subject) for each in bob.find()] == [("/users/bob", "bob")]
+    assert "insulin" not in bob.context("What does Bob drink?").text
+    assert mem.find() == []
+
+
+@pytest.mark.parametrize("rows", [MEM0, CHAT, ZEP, GROUPS], ids=str)
+def test_a_named_user_gets_all_of_a_file(mem, put, rows):
+    load(mem, put("users.json", json.dumps(rows)), user="ana")
+    assert places(mem) == {("/users/ana", "ana")}
+
+
+def test_a_users_scope_lies_below_the_handles(mem, put):
+    load(mem.at(scope="/projects/shop"), put("users.json", json.dumps(MEM0)))
+    assert {scope for scope, _ in places(mem)} == {"/projects/shop/users/alice", "/projects/shop/users/bob"}
+
+
+def test_an_import_of_users_again_stores_nothing(make_store, put):
+    mem, path = make_store(actor=Actor.agent("lyra")), put("users.json", json.dumps(MEM0))
+    load(mem, path)
+    assert load(mem, path).duplicates == 2
+
+
+def test_a_file_of_groups_asks_for_the_user(mem, put):
+    with pytest.raises(InvalidInput, match=r"2 groups or accounts.*alice, bob.*--user NAME"):
+        load(mem, put("groups.json", json.dumps(GROUPS)))
+    assert mem.find(within="/") == []
+
+
+def test_an_export_of_two_chatgpt_accounts_asks_for_the_user(mem, tmp_path):
+    for name in ("one", "two"):
+        (tmp_path / "all" / name).mkdir(parents=True)
+        (tmp_path / "all" / name / "user.json").write_text(
+            json.dumps({"id": f"user-{name}", "email": "x@mail.example.org"})
+        )
+        (tmp_path / "all" / name / "conversations.json").write_text(json.dumps(foreign.chatgpt_export()))
+    with pytest.raises(InvalidInput, match="user-one, user-two"):
+        load(mem, tmp_path / "all")
+    assert load(mem, tmp_path / "all", user="ana").failed == ()
+    assert places(mem) == {("/users/ana", "ana")}
+
+
+def test_accounts_of_a_claude_export_are_users_where_there_are_several(make_store, put):
+    mem, other = make_store("one"), make_store("other")
+    load(mem, put("conversations.json", json.dumps(claude("a-1"))))
+    load(other, put("conversations.json", json.dumps(claude("a-1", "a-2"))))
+    assert (places(mem), places(other)) == ({("/", None)}, {("/users/a-1", "a-1"), ("/users/a-2", "a-2")})
+
+
+@pytest.mark.parametrize("user", ["alice@example.org", "+351 912 345 678", "x" * 300, "a/b", "../c"])
+def test_an_id_that_is_no_name_becomes_one(mem, put, user):
+    done = load(mem, put("users.json", json.dumps([{**MEM0[0], "user_id": user}, MEM0[1]])))
+    names = {name for _, name in places(mem)}
+    assert (done.committed, len(names), "bob" in names, user in names) == (2, 2, True, False)
+    assert mem.find(within="/users", subject=min(names - {"bob"}))[0].text == "Alice takes insulin"
+
+
+def test_a_users_handle_takes_a_file_for_itself(mem, put):
+    load(mem.at(scope="/users/alice"), put("users.json", json.dumps(MEM0)))
+    assert places(mem) == {("/users/alice", "alice")}
+
+
+@pytest.mark.parametrize(("scope", "user"), [("/", "a b"), ("/", ".."), ("/users/alice", "bob")])
+def test_a_user_that_cannot_be_meant_is_an_error(mem, put, scope, user):
+    with pytest.raises(InvalidInput, match="user"):
+        load(mem.at(scope=scope), put("users.json", json.dumps(MEM0)), user=user)
+    assert mem.find(within="/") == []
+
+
+def test_facts_from_talks_are_about_their_user(mem, put):
+    said = [
+        {"user_id": name, "messages": [{"role": "user", "content": f"Remember that my boat is called {boat}"}]}
+        for name, boat in (("alice", "Kite"), ("bob", "Gull"))
+    ]
+    load(mem, put("talks.json", json.dumps(said)), facts=True)
+    found = {(each.scope, each.subject) for each in mem.find(within="/", kinds=["fact"])}
+    assert found == {("/users/alice", "alice"), ("/users/bob", "bob")}
