@@ -187,7 +187,7 @@ def test_a_switch_is_printed_as_yes_or_no(run, saved):
     other = run("context", "tabs", "--json").json["receipt"]
     one = run("context", "tabs", "--include-sensitive", "--as", "operator", "--json").json["receipt"]
     shown = run("context-diff", one, other).out
-    assert ("include_sensitive: yes / no" in shown, "True" in shown) == (True, False)
+    assert ("include sensitive  yes, no" in shown, "True" in shown) == (True, False)
 
 
 def test_lists_and_recalls_are_narrowed_by_when_it_happened(run):

@@ -62,7 +62,7 @@ def test_an_edit_of_core_by_an_agent_is_held_with_code_6(run, held):
 
 
 def test_a_held_write_says_how_to_approve_it(run, held):
-    assert held["next"] == f"held for review: approve it with `keepward approve {held['proposal']}`"
+    assert held["next"] == f"pending review: approve it with `keepward approve {held['proposal']}`"
 
 
 def test_a_refused_write_exits_5_and_says_why(run):
@@ -88,7 +88,7 @@ def test_a_long_text_is_refused_with_the_command_that_keeps_it(run):
 
 
 def test_a_refused_write_says_to_a_person_that_nothing_was_stored(run):
-    assert "nothing was stored" in run("remember", "").out
+    assert "nothing was stored" in run("remember", "").err
 
 
 @pytest.mark.parametrize("ttl", ["0s", "-1d"])
@@ -240,5 +240,5 @@ def test_access_and_date_are_given_at_the_terminal(run):
 
 def test_revise_that_changes_nothing_says_so(run, saved):
     told = run("revise", saved["id"], "--tag", "style", "--reason", "again", "--as", "operator")
-    assert (told.code, told.out.split()[0], "nothing was changed" in told.out) == (0, "unchanged", True)
+    assert (told.code, told.out.split()[:2], "nothing was changed" in told.err) == (0, ["outcome", "unchanged"], True)
     assert "committed" not in told.out

@@ -42,12 +42,14 @@ class Answer:
 
     #: The object that `--json` prints.
     data: dict[str, Any]
-    #: Draws the same for a person.
-    show: Callable[[Screen, dict[str, Any]], None]
+    #: Draws it for a person; None draws it as any result.
+    show: Callable[[Screen, dict[str, Any]], None] | None = None
     #: Exit code.
     code: int = 0
     #: Sentences for stderr, in either mode.
     talk: tuple[str, ...] = ()
+    #: Fields that a person is not shown; `--json` prints them.
+    hidden: tuple[str, ...] = ()
 
 
 @dataclass(kw_only=True)
@@ -243,7 +245,11 @@ class Call:
         else:
             from keepward.cli.screen import Screen
 
-            answer.show(Screen(sys.stdout), answer.data)
+            screen = Screen(sys.stdout)
+            if answer.show is None:
+                screen.result(answer.data, answer.hidden)
+            else:
+                answer.show(screen, answer.data)
         sys.stdout.flush()
         for sentence in answer.talk:
             self.say(sentence)

@@ -10,15 +10,13 @@ import io
 import json
 import shlex
 import sys
-from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from keepward.cli.call import Answer, Call, data_of
 from keepward.cli.command import argument, command, option
-from keepward.cli.review import APPLY, memories
-from keepward.cli.store import show_faults
+from keepward.cli.review import APPLY
 from keepward.core.value import counted
 from keepward.errors import Conflict, InvalidInput
 
@@ -55,23 +53,21 @@ def erase(call: Call, ids: tuple[str, ...], apply: str | None, certificate: bool
     if lift:
         lifted = memory.lift_erasure(ids[0])
         data |= {**data_of(lifted, "tombstones"), "lifted": list(lifted.tombstones)}
-        return Answer(data, _show_lifted, talk=("what was erased stays erased; said anew, it is remembered again",))
+        talk = ("the erased text stays erased; said again, it is stored again",)
+        return Answer(data, talk=talk)
     if certificate:
         data["certificate"] = memory.certificate(ids[0])
         return Answer(data, lambda screen, data: screen.exact(json.dumps(data["certificate"], indent=2)))
     if apply is not None:
         done = memory.erase(apply, ids, **chosen)
         data |= {**data_of(done, plan=_plan_data(done.plan)), "certificate": memory.certificate(done.commit.id)}
-        return Answer(data, _show_erased)
+        return Answer(data, hidden=("places", "commit_details"))
     plan = memory.plan_erase(ids, **chosen)
     data["plan"] = _plan_data(plan)
-    talk = f"nothing was changed; erase it with the same arguments and --apply {plan.digest}"
-    return Answer(data, lambda screen, data: _show_plan(screen, data["plan"]), talk=(talk,))
-
-
-def _show_lifted(screen: Screen, data: dict[str, Any]) -> None:
-    screen.labelled("lifted", [f"tombstone {name}" for name in data["lifted"]], "bold green")
-    screen.ids(data)
+    talk = (f"nothing was changed; erase it with the same arguments and --apply {plan.digest}",)
+    if plan.candidates:
+        talk = ("candidates stay unless you name them too or add --include-citing", *talk)
+    return Answer(data, talk=talk)
 
 
 def _plan_data(plan: Any) -> dict[str, Any]:
@@ -81,58 +77,10 @@ def _plan_data(plan: Any) -> dict[str, Any]:
     return data_of(plan, "details", "artefacts", **counts, **more)
 
 
-def _show_plan(screen: Screen, plan: dict[str, Any]) -> None:
-    screen.line(f"{memories(plan['targets'])} would be erased for good", "bold")
-    for each in plan["targets"]:
-        screen.labelled(each["why"], f"{each['id']}, {counted(each['versions'], 'version', 'versions')}")
-        screen.labelled("", each["text"])
-    _show_counts(screen, plan)
-    for each in plan["candidates"]:
-        how = "you name it too" if each["why"] == "quotes" else "you name it too or add --include-citing"
-        screen.labelled(each["why"], f"{each['id']} stays unless {how}", "yellow")
-        screen.labelled("", each["text"])
-    screen.ids(plan, "digest")
-
-
-def _show_counts(screen: Screen, plan: dict[str, Any]) -> None:
-    told = (
-        "{versions} versions, {commit_details} commit details, {receipts} receipts, {proposals} proposals, "
-        "{documents} kept documents, {blobs} blobs"
-    )
-    screen.labelled("with them", told.format(**plan))
-    if plan["feedback"] or plan["weights"]:
-        learned = f"{plan['feedback']} feedbacks lose the name, {plan['weights']} learned weights go"
-        screen.labelled("unlearned", f"{learned}; recall is in the plain order until `keepward train`")
-
-
-def _show_erased(screen: Screen, data: dict[str, Any]) -> None:
-    cleaned = data["certificate"]["cleaned"]
-    screen.labelled("erased", f"{memories(data['plan']['targets'])}, for good", "bold green")
-    _show_counts(screen, data["plan"])
-    screen.labelled("file", cleaned["file_and_log"])
-    screen.labelled("backup", [f"{each['path']}: {each['state']}" for each in cleaned["backups"]])
-    screen.labelled("limit", data["certificate"]["limits"], "dim")
-    screen.ids(data)
-
-
 @command(argument("PATH", "A file that is not there yet.", "path"))
 def backup(call: Call, path: str) -> Answer:
     """Copy the live store to one file, consistent and readable by you alone. Later erasures reach it too."""
-    return Answer(data_of(call.memory("decide").backup(Path(path).expanduser())), _show_backup)
-
-
-def _show_backup(screen: Screen, data: dict[str, Any]) -> None:
-    screen.labelled("backup", f"{data['path']} ({data['bytes']} bytes)", "bold green")
-    _show_blobs(screen, data)
-    screen.labelled("head", [" ".join(each) for each in data["heads"].items()])
-
-
-def _show_blobs(screen: Screen, data: dict[str, Any]) -> None:
-    if data["blobs"]:
-        screen.labelled("blobs", f"{data['blobs']} in {data['path']}.blobs; they belong to it")
-    screen.labelled(
-        "LOST", [f"{ref[:23]}…: its file is gone or changed, and was not copied" for ref in data["faulty"]], "red"
-    )
+    return Answer(data_of(call.memory("decide").backup(Path(path).expanduser())))
 
 
 @command(argument("PATH", "A backup.", "path"), option("--to", "A store that is not there yet.", "DB", required=True))
@@ -143,19 +91,7 @@ def restore_backup(call: Call, path: str, to: str) -> Answer:
 
     places = Path(path).expanduser(), Path(to).expanduser()
     made = Memory.restore_backup(*places, actor=call.principal("decide"), config_dir=home(call.environ))
-    return Answer(data_of(made), _show_restored)
-
-
-def _show_restored(screen: Screen, data: dict[str, Any]) -> None:
-    screen.labelled("restored", data["path"], "bold green")
-    _show_blobs(screen, data)
-    screen.labelled("head", [" ".join(each) for each in data["heads"].items()])
-    for word, what in (("erased", "places that were"), ("revoked", "tokens that were")):
-        if data[word]:
-            screen.labelled(word, f"{data[word]} {what} {word} after the backup was made")
-    screen.labelled("careful", data["warning"], "bold yellow")
-    if data["separate"]:
-        screen.labelled("separate", "the store it was made of lives on; this is now a store of its own")
+    return Answer(data_of(made))
 
 
 @command(
@@ -188,17 +124,7 @@ def _migrated(call: Call, to: str, dry_run: bool) -> Answer:
     with call.progress("migrating") as report:
         moved = call.memory("decide").move_store(to, dry_run=dry_run, on_progress=report)
     following = "nothing was copied; leave out --dry-run" if dry_run else f"from now on: --db {moved.place}"
-    return Answer(data_of(moved), _show_migrated, talk=(following,))
-
-
-def _show_migrated(screen: Screen, data: dict[str, Any]) -> None:
-    screen.labelled("migrated" if data["store_id"] else "to", data["place"], "bold green" if data["store_id"] else "")
-    for each in data["tenants"]:
-        state = "" if each["carried"] or not data["store_id"] else ", was there already"
-        commits = counted(each["commits"], "commit", "commits")
-        screen.labelled("tenant", f"{each['tenant']}: {commits}, head {each['head']}{state}")
-    if data["blobs"]:
-        screen.labelled("blobs", str(data["blobs"]))
+    return Answer(data_of(moved), talk=(following,))
 
 
 def _recovered(call: Call, broken: str, new: str) -> Answer:
@@ -212,26 +138,7 @@ def _recovered(call: Call, broken: str, new: str) -> Answer:
         config_dir=home(call.environ),
         on_progress=None if call.quiet else lambda said: print(said, file=sys.stderr),  # noqa: T201
     )
-    return Answer(data_of(made, whole=made.whole), _show_recovered, 0 if made.whole else 1)
-
-
-def _show_recovered(screen: Screen, data: dict[str, Any]) -> None:
-    screen.labelled("recovered", data["path"], "bold green" if data["whole"] else "bold yellow")
-    for each in data["tenants"]:
-        lost = f", {each['lost_commits']} lost" if each["lost_commits"] else ""
-        screen.labelled(
-            "tenant", f"{each['tenant']}: {each['commits']} commits as they were{lost}, up to {each['head']}"
-        )
-        if each["rescued"]:
-            screen.labelled("newer", f"{len(each['rescued'])} memories by a commit of their own")
-        outdated = "its newest version is lost; an older one came, archived"
-        for word, why in (("outdated", outdated), ("lost", "nothing of it holds")):
-            screen.labelled(word, [f"{name}: {why}" for name in each[word]], "yellow")
-    screen.labelled("blob lost", data["lost_blobs"], "yellow")
-    screen.labelled("not read", data["skipped"], "yellow")
-    screen.labelled("not in it", data["not_carried"], "dim")
-    if not data["sealed"]:
-        screen.labelled("note", "this machine has no key of that store: hashes alone speak for what came over")
+    return Answer(data_of(made, whole=made.whole), None, 0 if made.whole else 1)
 
 
 @command(APPLY)
@@ -240,22 +147,7 @@ def adopt(call: Call, apply: str | None) -> Answer:
     memory = call.memory("decide")
     plan = memory.plan_adopt() if apply is None else memory.adopt(apply)
     talk = () if apply else (f"nothing was changed; accept it with `keepward adopt --apply {plan.digest}`",)
-    return Answer(data_of(plan, applied=apply is not None), _show_adoption, talk=talk)
-
-
-def _show_adoption(screen: Screen, data: dict[str, Any]) -> None:
-    for tenant, head in data["heads"].items():
-        counts = f"{data['live'][tenant]} live memories, {data['waiting'][tenant]} waiting for review"
-        screen.labelled("head", f"{tenant} {head}: {counts}")
-    screen.labelled("core", ["{tenant} {scope} {key}: {text}".format(**each) for each in data["core"]], "yellow")
-    fate = "; ends with this" if data["foreign"] else ""
-    screen.labelled("token", ["{name} ({rights}, {tenant} {scope})".format(**each) + fate for each in data["tokens"]])
-    show_faults(screen, data)
-    if data["applied"]:
-        screen.labelled("accepted", "all seals were made anew", "bold green")
-    else:
-        screen.labelled("careful", data["warning"], "bold yellow")
-        screen.ids(data, "digest")
+    return Answer(data_of(plan, applied=apply is not None), talk=talk)
 
 
 @command(
@@ -412,17 +304,7 @@ def restore_export(call: Call, path: str, apply: str | None) -> Answer:
         with call.progress("restoring") as report:
             notes = list(carry_out(memory, file, apply, on_progress=report).notes)
     again = f"nothing was changed; restore it with the same arguments and --apply {plan.digest}"
-    return Answer(data_of(plan, applied=apply is not None, notes=notes), _show_export, talk=() if apply else (again,))
-
-
-def _show_export(screen: Screen, data: dict[str, Any]) -> None:
-    word = "restored" if data["applied"] else "would restore"
-    told = "{versions} versions, {live} live memories, {blobs} blobs"
-    screen.labelled(word, told.format(**data), width=15)
-    screen.labelled("tenant", f"{data['tenant']}, head {data['head']}", width=15)
-    screen.labelled("core", ["{scope} {key}: {text}".format(**block) for block in data["core"]], "yellow", width=15)
-    screen.labelled("note", data["notes"], width=15)
-    screen.labelled("digest", data["digest"], "dim", width=15)
+    return Answer(data_of(plan, applied=apply is not None, notes=notes), talk=() if apply else (again,))
 
 
 @command(
@@ -458,7 +340,7 @@ def add(call: Call, path: str, session: str | None, subject: str | None, no_fact
     outcomes = [each.outcome for each in (*result.turns, *result.facts)]
     talk = ("held for review: see them with `keepward pending`",) if "quarantined" in outcomes else ()
     stored = not outcomes or {"committed", "duplicate"} & set(outcomes)
-    return Answer(data, _show_added, 0 if stored else 6 if "quarantined" in outcomes else 5, talk)
+    return Answer(data, None, 0 if stored else 6 if "quarantined" in outcomes else 5, talk, hidden=("memories",))
 
 
 def _text_of(outcome: Outcome) -> str:
@@ -466,22 +348,3 @@ def _text_of(outcome: Outcome) -> str:
     if outcome.record is not None:
         return outcome.record.text
     return outcome.item.steps[0].after.text if outcome.item else "a fact that was not kept"
-
-
-def _show_added(screen: Screen, data: dict[str, Any]) -> None:
-    counts = Counter(each["outcome"] for each in data["turns"])
-    told = ", ".join(f"{counts[name]} {word}" for name, word in _ADDED.items() if counts[name])
-    screen.labelled("messages", told or "none")
-    why = Counter(reason["detail"] for each in data["turns"] if each["id"] is None for reason in each["reasons"])
-    screen.labelled("why", [f"{detail} ({count})" if count > 1 else detail for detail, count in why.items()])
-    masked = Counter(
-        reason["detail"]
-        for each in data["turns"]
-        if each["id"] is not None
-        for reason in each["reasons"]
-        if reason["gate"] in {"secrets", "privacy"}
-    )
-    screen.labelled("masked", [f"{detail} ({count})" if count > 1 else detail for detail, count in masked.items()])
-    for each in data["facts"]:
-        screen.labelled("fact", f"{each['text']} ({_ADDED[each['outcome']]})")
-    screen.labelled("notes", data["notes"])

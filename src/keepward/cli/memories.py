@@ -19,7 +19,6 @@ from keepward import durable
 from keepward.cli.call import Answer, Call, as_json, data_of, text_of
 from keepward.cli.command import argument, command, option
 from keepward.core.proposal import is_for_import
-from keepward.core.value import redaction
 from keepward.errors import InvalidInput, StaleVersion, Unauthorised
 
 if TYPE_CHECKING:
@@ -232,58 +231,33 @@ def restore(call: Call, **asked: Any) -> Answer:
     return written(call.memory().restore(**asked))
 
 
-#: By outcome of a write: exit code, the word for it, its style and what is said of it.
-_OUTCOMES = {
-    "committed": (0, "committed", "bold green", "{id} v{version}"),
-    "duplicate": (0, "duplicate", "bold cyan", "{id} v{version} holds this already; nothing new was stored"),
-    "quarantined": (6, "held", "bold yellow", "nothing changes until a person approves it"),
-    "refused": (5, "refused", "bold red", "nothing was stored but the receipt"),
-}
+#: Exit code by outcome of a write.
+_CODES = {"committed": 0, "duplicate": 0, "quarantined": 6, "refused": 5}
 
 
 def written(result: Outcome) -> Answer:
     """Return the answer to a write, with what to do next where there is something to do."""
     data = result.to_dict()
+    codes = {each["code"] for each in data["reasons"]}
     talk: tuple[str, ...] = ()
     if data["proposal"]:
-        held = f"held for review: approve it with `keepward approve {data['proposal']}`"
-        talk = (held, "what is said with `--as operator` is the owner's own and is decided by that")
+        held = f"pending review: approve it with `keepward approve {data['proposal']}`"
+        talk = (held, "with `--as operator` a write is the owner's own and needs no approval")
     elif is_for_import(result):
-        talk = ("keep it in linked parts with `keepward import --from markdown FILE`; for FILE - is stdin",)
-    data["next"] = talk[0] if talk else None
-    return Answer(data, show_written, _OUTCOMES[data["outcome"]][0], talk)
-
-
-def show_written(screen: Screen, data: dict[str, Any], *, indent: int = 0, brief: bool = False) -> None:
-    """Print what became of a write, its reasons and its receipt; `brief` leaves out the ids to look it up by."""
-    _, word, style, rest = _OUTCOMES[data["outcome"]]
-    codes = {each["code"] for each in data["reasons"]}
-    if "unchanged" in codes:
-        word, rest = "unchanged", "{id} v{version} stays as it is"
+        talk = ("store it in linked parts with `keepward import --from markdown FILE`; for FILE - is stdin",)
     elif "memory_off" in codes:
-        rest = "nothing was stored, and no receipt was kept"
-    # What is stored is not what was said: that belongs in the first line.
-    told = "; ".join(filter(None, (rest.format(**data), redaction(data["redacted"]))))
-    screen.labelled(word, told, style, indent=indent)
-    if data["outcome"] != "refused" and data["tier"]:
-        until = data["expires_at"] and f" · until {minute(data['expires_at'])} UTC"
-        screen.labelled("", f"{sort_of(data)}{until or ''}", "dim", indent=indent)
-    show_reasons(screen, "why", data["reasons"], indent=indent)
-    if not brief:
-        screen.ids(data, "proposal", "commit", "receipt", indent=indent)
+        talk = ("nothing was stored, and no receipt was kept",)
+    elif data["outcome"] == "refused":
+        talk = ("nothing was stored but the receipt",)
+    elif "unchanged" in codes:
+        talk = ("nothing was changed",)
+    data["next"] = talk[0] if data["proposal"] or is_for_import(result) else None
+    hidden = ("memories", "next")
 
+    def draw(screen: Screen, data: dict[str, Any]) -> None:
+        screen.result({**data, "outcome": "unchanged" if "unchanged" in codes else data["outcome"]}, hidden)
 
-def show_reasons(screen: Screen, label: str, reasons: list[dict[str, str]], *, indent: int = 0) -> None:
-    screen.labelled(label, [f"{each['gate']}: {each['detail']} ({each['code']})" for each in reasons], indent=indent)
-
-
-def sort_of(record: dict[str, Any]) -> str:
-    return f"{record['tier']} {record['kind']}{' · key ' + record['key'] if record['key'] else ''}"
-
-
-def minute(at: str | None) -> str:
-    """Return an instant in ISO 8601 as day and time, to the minute; nothing for none."""
-    return at[:16].replace("T", " ") if at else ""
+    return Answer(data, draw, _CODES[data["outcome"]], talk)
 
 
 def _object(text: str | None) -> dict[str, Any] | None:
@@ -316,13 +290,13 @@ def blob(call: Call, action: str, target: str, out: str | None, media_type: str 
     if action == "put":
         content = _content_of(target)
         kept = call.first_in_memory(lambda memory: memory.put_blob(content, media_type=media_type))
-        return _blob(kept, "kept")
+        return _blob(kept, is_new=True)
     if out == "-" and call.as_json:
         raise InvalidInput("with --json name a file: keepward blob get REF OUT --json")
     memory = call.memory()
     found = memory.blob(target)
     if out is None:
-        return _blob(found, "blob")
+        return _blob(found)
     content = memory.read_blob(target)
     if out == "-":
         sys.stdout.flush()
@@ -334,7 +308,7 @@ def blob(call: Call, action: str, target: str, out: str | None, media_type: str 
             file.write(content)
     except FileExistsError as fault:
         raise InvalidInput("OUT is there already; name another file") from fault
-    return _blob(found, "fetched", path=str(path))
+    return _blob(found, str(path))
 
 
 def _content_of(file: str) -> bytes:
@@ -352,20 +326,12 @@ def _content_of(file: str) -> bytes:
     return path.read_bytes()
 
 
-def _blob(found: Blob, word: str, path: str | None = None) -> Answer:
-    following = f'keepward remember "what it is" --blob {found.ref}' if word == "kept" else None
-
-    def show(screen: Screen, data: dict[str, Any]) -> None:
-        screen.labelled(word, f"{data['media_type']}, {data['bytes']} bytes", "bold green")
-        screen.exact(data["ref"])
-        if data["active"]:
-            screen.labelled("careful", "active content: it may run when it is opened", "bold yellow")
-        for note in data["notes"]:
-            screen.labelled("secrets", note, "bold yellow")
-        screen.labelled("file", data["path"])
-
-    data = data_of(found, path=path, next=following)
-    return Answer(data, show, talk=(f"refer to it: {following}",) if following else ())
+def _blob(found: Blob, path: str | None = None, *, is_new: bool = False) -> Answer:
+    following = f'keepward remember "what it is" --blob {found.ref}' if is_new else None
+    talk = [f"refer to it: {following}"] if following else []
+    if found.active:
+        talk.append("careful: this is active content, which may run when it is opened")
+    return Answer(data_of(found, path=path, next=following), talk=tuple(talk), hidden=("next",))
 
 
 @command(
@@ -385,7 +351,7 @@ def identity(call: Call, action: str | None, file: str | None, reason: str | Non
     if action is None:
         if (file, reason) != (None, None):
             raise InvalidInput("--file and --reason go with `identity propose`")
-        return Answer(call.memory().identity(edition=edition).to_dict(), _show_identity)
+        return Answer(call.memory().identity(edition=edition).to_dict())
     if action == "adopt":
         if file is not None or not edition:
             raise InvalidInput("identity adopt takes the --edition VERSION that `keepward identity` shows")
@@ -403,20 +369,6 @@ def identity(call: Call, action: str | None, file: str | None, reason: str | Non
     except (OSError, UnicodeDecodeError) as fault:
         raise InvalidInput("the file that was named cannot be read as UTF-8 text") from fault
     return written(call.memory().update_identity(text, reason=reason))
-
-
-def _show_identity(screen: Screen, data: dict[str, Any]) -> None:
-    if data["text"] is not None:
-        state = "" if data["current"] else "; it does not hold now"
-        screen.heading(f"edition {data['version']} · {data['tokens']} of {data['budget']} tokens{state}")
-        screen.exact(data["text"].rstrip())
-    screen.labelled("note", data["obstacle"], "yellow")
-    screen.labelled("edited", data["edited"] and "the file says something else than the journal names", "yellow")
-    rows = []
-    for each in reversed(data["editions"]):
-        who = " / ".join(dict.fromkeys(filter(None, (each["actor"], each["approved_by"]))))
-        rows.append((each["version"], minute(each["at"]), each["commit"][:13], who, each["reason"]))
-    screen.table(("edition", "at (UTC)", "commit", "who", "why"), rows, empty="The journal names no edition so far.")
 
 
 @command(
@@ -460,7 +412,7 @@ def _show_recall(screen: Screen, data: dict[str, Any]) -> None:
         screen.line("Nothing found.", "dim")
     screen.labelled("left out", [f"{left['id']}: {left['reason']}" for left in data["excluded"]], "dim")
     screen.line(f"searched by {' and '.join(data['used']) or 'nothing'} at head {data['head']}", "dim")
-    screen.ids(data, "receipt")
+    screen.labelled("receipt", data["receipt"], "dim")
 
 
 @command(
@@ -528,30 +480,13 @@ def list_(call: Call, limit: int, everything: bool, **asked: Any) -> Answer:
     notes = [*_notes(call, found, asked["as_of"]), *cut]
     memories = [each.to_dict() for each in shown]
     data = {"memories": memories, "count": len(shown), "withheld": list(found.withheld), "notes": notes}
-    return Answer(data, _show_list, talk=tuple(notes))
-
-
-def _show_list(screen: Screen, data: dict[str, Any]) -> None:
-    if not data["memories"]:
-        screen.line("No memories.", "dim")
-    for each in data["memories"]:
-        screen.line(each["text"], hang=2)
-        ended = each["status"] != "active" and each["status"]
-        until = each["expires_at"] and f"until {minute(each['expires_at'])} UTC"
-        facts = [each["id"], each["tier"], each["kind"], each["key"] and f"key {each['key']}", until, ended]
-        screen.line(" · ".join(filter(None, facts)), "dim", indent=2)
+    return Answer(data, talk=tuple(notes), hidden=("count", "notes", "withheld"))
 
 
 @command(MEMORY, AS_OF)
 def get(call: Call, **asked: Any) -> Answer:
     """Show one memory with all its fields."""
-
-    def show(screen: Screen, data: dict[str, Any]) -> None:
-        screen.line(data["text"], "bold")
-        screen.line()
-        screen.fields(data, [name for name in data if name != "text"], width=15)
-
-    return Answer(call.memory().get(**asked).to_dict(), show)
+    return Answer(call.memory().get(**asked).to_dict())
 
 
 @command(MEMORY)
@@ -559,7 +494,7 @@ def history(call: Call, memory_id: str) -> Answer:
     """Show every version of a memory: who changed what, when and why."""
     versions = call.memory().history(memory_id)
     name = versions[-1].record.id if versions else memory_id
-    return Answer({"id": name, "versions": [_version(each) for each in versions]}, _show_history)
+    return Answer({"id": name, "versions": [_version(each) for each in versions]})
 
 
 def _version(each: Any) -> dict[str, Any]:
@@ -569,20 +504,6 @@ def _version(each: Any) -> dict[str, Any]:
     del step["id"]
     details = {name: getattr(each.details, name) for name in ("actor", "approved_by", "reason", "receipt")}
     return {**step, "commit": each.commit.id, "seq": each.commit.seq, "at": as_json(each.commit.at), **details}
-
-
-def _show_history(screen: Screen, data: dict[str, Any]) -> None:
-    screen.line(data["id"], "bold")
-    for each in data["versions"]:
-        approved = f", approved by {each['approved_by']}" if each["approved_by"] else ""
-        screen.heading(f"v{each['version']} {each['op']} by {each['actor']}{approved}")
-        screen.line(f"{each['at'][:19]} UTC · commit {each['seq']} · {each['commit']}", "dim", indent=2)
-        if each["reason"]:
-            screen.line(f"because: {each['reason']}", indent=2)
-        if not each["before"]:
-            screen.change("text", None, each["after"]["text"])
-        for change in each["changed"] if each["before"] else ():
-            screen.change(change["field"], change["before"], change["after"])
 
 
 @command(
@@ -596,30 +517,13 @@ def feedback(call: Call, **said: Any) -> Answer:
     It counts as an agent's, up to a share of what people say; with `--as operator` as a person's.
     """
     given = call.memory().feedback(**said)
-
-    def show(screen: Screen, data: dict[str, Any]) -> None:
-        kept = f"kept as number {given.n}" if given.n else "not kept: memory is switched off by policy"
-        told = f"{len(given.used)} used, {len(given.ignored)} ignored; {kept}"
-        screen.labelled("feedback", told, "bold green" if given.n else "bold")
-        counts = "" if given.by_person else "; it counts up to a share of what people say"
-        screen.labelled("by", f"{given.actor}{counts}", "dim")
-
-    return Answer(data_of(given, "tenant", "n", number=given.n), show)
+    talk = () if given.by_person else ("feedback of agents counts up to a share of what people say",)
+    if not given.n:
+        talk = ("the feedback was not stored: memory is switched off by policy",)
+    return Answer(data_of(given, "tenant", "n", number=given.n), talk=talk)
 
 
 @command()
 def train(call: Call) -> Answer:
     """Train the reranker from feedback, in one commit; it serves only where it orders held-out feedback better."""
-    return Answer(data_of(call.memory("decide").train_reranker()), _show_training)
-
-
-def _show_training(screen: Screen, data: dict[str, Any]) -> None:
-    style = "bold green" if data["serving"] else "bold"
-    screen.labelled("reranker", f"{data['version'] or 'none'}, {'serves' if data['serving'] else 'off'}", style)
-    screen.labelled("why", data["why"])
-    told = f"{data['feedback'] - data['held_out']} feedbacks; {data['held_out']} held out"
-    screen.labelled("learned from", f"{told}; {data['from_agents']:.0%} of it from agents")
-    shares = ", ".join(f"{name} {data[name]:.3f}" for name in ("learned", "fused", "cosine"))
-    screen.labelled("in order", f"{shares}: share of held-out pairs; gain {data['gain']:+.3f}")
-    for label in ("commit", "receipt"):
-        screen.labelled(label, data[label] or "none: nothing new was found", "dim")
+    return Answer(data_of(call.memory("decide").train_reranker()))
