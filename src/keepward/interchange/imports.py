@@ -36,7 +36,7 @@ from keepward.core.trust import RESERVED, Actor
 from keepward.core.value import Value, unknown
 from keepward.errors import InvalidInput
 from keepward.gates.validation import ALIAS_LEFT_OUT
-from keepward.interchange import chats, graphs, legacy, markdown, messages, notes, stores, vault
+from keepward.interchange import chats, graphs, legacy, markdown, messages, notes, stores, tabular, vault
 from keepward.interchange.archive import Bundle, bundled
 from keepward.interchange.known import Known
 from keepward.interchange.reading import SQLITE, Flaw, Item, Plan, Source, few_enough, parse
@@ -61,6 +61,8 @@ Format = Literal[
     "letta",
     "zep",
     "langgraph",
+    "csv",
+    "lines",
 ]
 FORMATS: tuple[Format, ...] = get_args(Format)
 #: What became of an item, or would, and why.
@@ -100,6 +102,8 @@ def recognise(source: Source) -> Format:
             return known
     except Unusable as problem:
         raise InvalidInput(f"{source.name} cannot be read: {fault or problem}") from problem
+    if opens not in {"{", "["} and tabular.is_csv(source):
+        return "csv"
     if opens not in {"{", "["} and markdown.looks_like(source.text(), source.suffix):
         return "markdown"
     raise InvalidInput(f"{source.name} is in no format known here: name its format, one of {', '.join(FORMATS[1:])}")
@@ -552,6 +556,8 @@ IMPORTERS: dict[Format, Importer] = {
     "messages": Importer(messages.looks_like, messages.plan),
     "legacy-jsonl": Importer(legacy.looks_like, legacy.plan),
     "markdown": Importer(lambda _: False, markdown.plan),
+    "csv": Importer(lambda _: False, tabular.plan_csv),
+    "lines": Importer(lambda _: False, tabular.plan_lines),
 }
 #: What one may well be read as another, where it is named.
-_ALIKE = frozenset({"vault", "records", "messages", "legacy-jsonl", "markdown"})
+_ALIKE = frozenset({"vault", "records", "messages", "legacy-jsonl", "markdown", "csv", "lines"})
