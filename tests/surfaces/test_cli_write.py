@@ -226,6 +226,41 @@ def test_memories_are_merged_at_the_terminal(run, saved, text):
     assert (found["kind"], ended, len(found["text"].splitlines())) == ("summary", ["superseded"] * 2, 1 if text else 2)
 
 
+def test_a_memory_is_confirmed_at_the_terminal(run, saved):
+    before = run("get", saved["id"], "--json").json["reinforced_at"]
+    assert run("reinforce", saved["id"]).code == 0
+    assert run("get", saved["id"], "--json").json["reinforced_at"] > before
+
+
+def test_a_block_is_written_with_its_access(run):
+    run("block", "mission", "Ship by June", "--as", "operator")
+    run("block", "mission", "--access", "read_only", "--as", "operator")
+    [shown] = run("block", "mission", "--json").json["blocks"]
+    assert (shown["text"], shown["access"], shown["version"]) == ("Ship by June", "read_only", 2)
+    assert run("block", "mission", "Ship by July").code == 5
+
+
+def test_an_agents_edit_of_a_block_waits(run, held):
+    assert run("block", "mission", "Ship in autumn").code == 6
+    assert "Ship the app before Easter" in run("block").out
+
+
+@pytest.mark.parametrize("asked", [("mission", "--access", "append"), ("--access", "append")])
+def test_access_needs_a_block_that_has_a_text(run, asked):
+    run("init")
+    assert run("block", *asked).code == 2
+
+
+def test_a_list_of_texts_is_imported_at_the_terminal(run, tmp_path):
+    (tmp_path / "notes.csv").write_text("text,tags\nThe ferry is blue,harbour\n")
+    (tmp_path / "notes.txt").write_text("The pier is closed\n")
+    assert run("import", "notes.csv", "--json").json["committed"] == 1
+    assert run("import", "notes.txt", "--from", "lines", "--json").json["committed"] == 1
+    assert [each["text"] for each in run("list", "--tag", "harbour", "--json").json["memories"]] == [
+        "The ferry is blue"
+    ]
+
+
 @pytest.mark.parametrize("more", [[], ["{id}"]])
 def test_a_merge_takes_two_memories(run, saved, more):
     ran = run("merge", saved["id"], *(each.format(**saved) for each in more), "--reason", "x")

@@ -64,10 +64,10 @@ def erase(call: Call, ids: tuple[str, ...], apply: str | None, certificate: bool
         return Answer(data, hidden=("places", "commit_details"))
     plan = memory.plan_erase(ids, **chosen)
     data["plan"] = _plan_data(plan)
-    talk = (f"nothing was changed; erase it with the same arguments and --apply {plan.digest}",)
+    talk = [f"nothing was changed; erase it with the same arguments and --apply {plan.digest}"]
     if plan.candidates:
-        talk = ("candidates stay unless you name them too or add --include-citing", *talk)
-    return Answer(data, talk=talk)
+        talk.insert(0, "candidates stay unless you name them too or add --include-citing")
+    return Answer(data, talk=tuple(talk))
 
 
 def _plan_data(plan: Any) -> dict[str, Any]:
@@ -203,7 +203,8 @@ def import_(call: Call, path: str, format: str, dry_run: bool, **how: Any) -> An
 
     Known are exports of ChatGPT and Claude (the zip as it is downloaded), mem0, Letta, Zep and Graphiti, MCP's
     memory server, a LangGraph store, folders of Markdown such as Obsidian's, basic-memory's and Claude Code's,
-    messages, and our own. It comes in as an agent's; `keepward restore-export` brings back an export as it was.
+    messages, a CSV with a column `text`, and our own; `--from lines` reads one text a line. It comes in as an
+    agent's; `keepward restore-export` brings back an export as it was.
     """
     from keepward.core.value import unknown
     from keepward.interchange import FORMATS, load

@@ -42,7 +42,8 @@ SECTIONS = {
     "Start": "store.init demo.demo store.status",
     "Serve": "agents.serve agents.mcp agents.connect hook.hook",
     "Propose": "memories.remember copies.add memories.revise memories.move memories.promote memories.merge "
-    "memories.forget memories.supersede memories.archive memories.restore memories.blob memories.identity",
+    "memories.reinforce memories.block memories.forget memories.supersede memories.archive memories.restore "
+    "memories.blob memories.identity",
     "Read": "memories.recall memories.context memories.replay memories.list_ memories.get memories.history",
     "Learn": "memories.feedback memories.train",
     "Decide": "review.pending review.approve review.amend review.reject review.reopen",

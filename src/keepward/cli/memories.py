@@ -203,6 +203,60 @@ def merge(call: Call, memory_ids: tuple[str, ...], text: str | None, reason: str
     return written(outcome)
 
 
+@command(
+    MEMORY,
+    option("--reason", "Why; it is stored in the journal.", "TEXT", default="confirmed"),
+    option("--gain", "How much of its remaining doubt this removes.", "0..1", default=0.0),
+)
+def reinforce(call: Call, **asked: Any) -> Answer:
+    """Confirm a memory: its confidence no longer decays from when it was written, but from now."""
+    return written(call.memory().reinforce(**asked))
+
+
+@command(
+    argument("[KEY]", "A block, such as mission; without one all are listed.", "key"),
+    argument("[TEXT]", "What it says from now on; - reads stdin.", "text"),
+    option("--access", "Who may change it: read_only, approval, append or read_write.", "WORD"),
+    REASON,
+    option("--if-version", "Write only if N is its newest version; 0: only if there is none.", "N"),
+)
+def block(call: Call, key: str | None, text: str | None, access: str | None, **asked: Any) -> Answer:
+    """Show the core blocks with their access, or write one.
+
+    An agent's edit waits for a person; `--as operator` writes it at once. Of the access of the tier, of the settings
+    and of the block the strictest applies.
+    """
+    if text is None and access is None:
+        return _blocks(call.memory(), key)
+    if key is None:
+        raise InvalidInput("name the block: keepward block KEY TEXT")
+    said = None if text is None else text_of(text)
+
+    def store(memory: Memory) -> Any:
+        found = [] if said is not None else memory.find(tiers=["core"], key=key)
+        if said is None and not found:
+            raise InvalidInput("the block has no text: give it one with --access")
+        return memory.remember(found[0].text if said is None else said, tier="core", key=key, access=access, **asked)
+
+    return written(call.first_in_memory(store))
+
+
+def _blocks(memory: Memory, key: str | None) -> Answer:
+    from keepward.core.policy import access_for
+
+    budgets = memory.status()["blocks"]
+    blocks = [
+        {
+            **{name: getattr(record, name) for name in ("key", "id", "version", "scope")},
+            "access": access_for(memory.policy, record.tier, record.key, record.access).value,
+            **{name: budgets.get(str(record.key), {}).get(name) for name in ("tokens", "budget")},
+            "text": record.text,
+        }
+        for record in memory.find(tiers=["core"], key=key, limit=None)
+    ]
+    return Answer({"blocks": blocks, "count": len(blocks)}, hidden=("count", "id", "version"))
+
+
 @command(MEMORY, REASON, IF_VERSION)
 def forget(call: Call, **asked: Any) -> Answer:
     """Retire a memory: it no longer holds, and `restore` brings it back."""

@@ -158,7 +158,7 @@ class Screen:
                     if not is_alone:
                         self.line(f"{label}:", "dim", indent=indent)
                     self._items(value, hidden, 0 if is_alone else indent + 2)
-                case dict() if _MEMORY <= value.keys():
+                case dict() if value.keys() >= _MEMORY:
                     self.line(label, "dim", indent=indent)
                     self.memory(value, indent=indent + 2)
                 case dict() if _is_nested(name, value):
@@ -175,11 +175,11 @@ class Screen:
             self.line("Nothing found.", "dim")
 
     def _items(self, items: list[dict[str, Any]], hidden: Sequence[str], indent: int) -> None:
-        if _MEMORY <= items[0].keys():
+        if items[0].keys() >= _MEMORY:
             for each in items:
                 self.memory(each, indent=indent)
             return
-        if _EVENT <= items[0].keys():
+        if items[0].keys() >= _EVENT:
             for each in items:
                 self.event(each, indent=indent)
             return

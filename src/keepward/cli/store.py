@@ -224,7 +224,8 @@ def jobs(call: Call, action: str | None, name: str | None, due: bool, force: boo
     runs = memory.run_due() if name is None else [memory.run_job(name, force=force)]
     well = all(each.outcome != "failed" and not each.counts.get("faults") for each in runs)
     data = {"runs": [data_of(each) for each in runs], "count": len(runs), "ok": well}
-    return Answer(data, None, 0 if well else 1, () if runs else ("no job is due",), hidden=("count", "started_at", "ended_at"))
+    talk = () if runs else ("no job is due",)
+    return Answer(data, None, 0 if well else 1, talk, hidden=("count", "started_at", "ended_at"))
 
 
 @command(
