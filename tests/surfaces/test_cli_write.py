@@ -206,7 +206,7 @@ def test_a_move_that_says_no_place_is_a_usage_error(run, saved, asked):
 
 def test_the_old_form_of_a_move_names_the_new_one(run, saved):
     ran = run("move", "--to", "new.db")
-    assert (ran.code, "ID is missing" in ran.err) == (2, True)
+    assert (ran.code, "Missing argument 'ID" in ran.err) == (2, True)
     ran = run("move", saved["id"])
     assert (ran.code, "`store migrate`" in ran.err) == (2, True)
 

@@ -1,7 +1,7 @@
-"""Commands that destroy, copy, accept and carry over: erase, backups, store, adopt, export and import.
+"""Commands that destroy, copy, accept and move data: erase, backups, store, adopt, export and import.
 
 Invariants
-(1) Whatever cannot be undone is shown first, with a digest, and carried out only when that digest is given.
+(1) An action that cannot be undone shows its plan and a digest first, and runs only with that digest.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from keepward.memory import Memory
 
 #: What became of a message or a fact, in words.
-_ADDED = {"committed": "committed", "duplicate": "known", "quarantined": "held for review", "refused": "refused"}
+_ADDED = {"committed": "committed", "duplicate": "known", "quarantined": "quarantined", "refused": "refused"}
 #: How many lines that could not be used are shown; all are in the object of `--json`.
 _SHOWN = 10
 
@@ -40,10 +40,10 @@ _SHOWN = 10
     option("--include-citing", "Also erase what derives from one of these or cites it as evidence."),
     APPLY,
     option("--certificate", "Print the certificate of an erasure that was made; one ID."),
-    option("--lift", "Allow what an erased memory said to be remembered again; one ID."),
+    option("--lift", "Allow the text of an erased memory to be stored again; one ID."),
 )
 def erase(call: Call, ids: tuple[str, ...], apply: str | None, certificate: bool, lift: bool, **chosen: Any) -> Answer:
-    """Destroy what memories said, everywhere it is kept, for good. First shows the plan, and changes nothing."""
+    """Destroy the text of memories everywhere, for good. First shows the plan, and changes nothing."""
     more = apply or any(chosen[name] for name in ("subject", "source", "include_citing")) or (certificate and lift)
     if (certificate or lift) and (len(ids) != 1 or more):
         raise InvalidInput("--certificate and --lift take one ID, of an erased memory, and nothing else")
@@ -85,7 +85,7 @@ def backup(call: Call, path: str) -> Answer:
 
 @command(argument("PATH", "A backup.", "path"), option("--to", "A store that is not there yet.", "DB", required=True))
 def restore_backup(call: Call, path: str, to: str) -> Answer:
-    """Bring a backup back. What was erased since is erased in it first; its older state is accepted by this."""
+    """Restore a backup. Later erasures are repeated in it first; its older state is accepted by this."""
     from keepward.config import home
     from keepward.memory import Memory
 
@@ -143,7 +143,7 @@ def _recovered(call: Call, broken: str, new: str) -> Answer:
 
 @command(APPLY)
 def adopt(call: Call, apply: str | None) -> Answer:
-    """Accept a store that came from elsewhere, or an older state, as it stands. First shows what that means."""
+    """Accept a store from elsewhere, or an older state, as it is. First shows what that means."""
     memory = call.memory("decide")
     plan = memory.plan_adopt() if apply is None else memory.adopt(apply)
     talk = () if apply else (f"nothing was changed; accept it with `keepward adopt --apply {plan.digest}`",)
@@ -154,10 +154,10 @@ def adopt(call: Call, apply: str | None) -> Answer:
     argument(
         "[PATH]", "File to write; - or none is stdout. With --markdown a folder that is new.", "path", default="-"
     ),
-    option("--markdown", "Write what holds now as notes, one a memory, for Obsidian or any editor."),
+    option("--markdown", "Write active memories as notes, one each, for Obsidian or any editor."),
 )
 def export(call: Call, path: str, markdown: bool) -> Answer:
-    """Write every version of every memory of the tenant as JSON lines, or what holds now as a folder of notes."""
+    """Write every version of every memory of the tenant as JSON lines, or active memories as a folder of notes."""
     from keepward.interchange import write_notes, write_vault
 
     memory, piped = call.memory("decide"), path == "-"
@@ -170,13 +170,13 @@ def export(call: Call, path: str, markdown: bool) -> Answer:
     if markdown:
         count = write_notes(memory, target)
         told = f"{counted(count, 'note', 'notes')}, tenant {memory.tenant}"
-        talk = ["not in it: earlier versions, what no longer holds, and the bytes of blobs"]
+        talk = ["not included: earlier versions, inactive memories, and the bytes of blobs"]
     else:
         count = write_vault(memory, sys.stdout if piped else target)
         told = f"{counted(count, 'line', 'lines')}, tenant {memory.tenant}, head {head}"
         talk = [
             *([told] if piped else []),
-            "not in it: the review queue, receipts, feedback, learned weights and counts of use",
+            "not included: the review queue, receipts, feedback, learned weights and counts of use",
         ]
     data = {
         "path": None if piped else path,
@@ -189,17 +189,15 @@ def export(call: Call, path: str, markdown: bool) -> Answer:
 
 @command(
     argument("PATH", "A file, a folder or a zip archive; - is stdin.", "path"),
-    option(
-        "--from, --format", "Its format, where it is not to be told by its content.", "WORD", "format", default="auto"
-    ),
+    option("--from, --format", "Its format, if its content does not show it.", "WORD", "format", default="auto"),
     option("--session", "Session of messages. [default: the file's name]", "NAME"),
-    option("--facts", "Also propose what users tell of themselves in conversations."),
+    option("--facts", "Also propose facts that users state about themselves in conversations."),
     option("--subject", "With --facts: who the user is.", "NAME"),
-    option("--dry-run", "Judge everything and store nothing."),
+    option("--dry-run", "Check everything and store nothing."),
     name="import",
 )
 def import_(call: Call, path: str, format: str, dry_run: bool, **how: Any) -> Answer:  # noqa: A002
-    """Bring memories in from another system or a file, each through the gates. A missing store is made.
+    """Import memories from another system or a file; each passes the gates. A missing store is made.
 
     Known are exports of ChatGPT and Claude (the zip as it is downloaded), mem0, Letta, Zep and Graphiti, MCP's
     memory server, a LangGraph store, folders of Markdown such as Obsidian's, basic-memory's and Claude Code's,
@@ -218,7 +216,7 @@ def import_(call: Call, path: str, format: str, dry_run: bool, **how: Any) -> An
         target: Any = _read_again(path, stack)
         memory: Memory | None = None
         if not call.path.exists():
-            # No store is made by a dry run, or for a file that cannot be read or holds nothing to store.
+            # No store is made by a dry run, or for a file that cannot be read or has nothing to store.
             nowhere = stack.enter_context(call.rehearsal())
             with call.progress("looking into files") as report:
                 found = holds_items(nowhere, target, format=format, session=how["session"], on_progress=report)
@@ -243,7 +241,7 @@ def import_(call: Call, path: str, format: str, dry_run: bool, **how: Any) -> An
 
 
 def _read_again(path: str, stack: ExitStack) -> Any:
-    """Return a file or folder that can be read more than once; the content of a pipe is held in memory."""
+    """Return a file or folder that can be read more than once; the content of a pipe is read into memory."""
     if path != "-" and not Path(path).expanduser().is_fifo():
         return Path(path).expanduser()
     from keepward.interchange.reading import opened
@@ -259,17 +257,17 @@ def _read_again(path: str, stack: ExitStack) -> Any:
 def _import_talk(result: Imported) -> tuple[str, ...]:
     if result.dry_run:
         return ("nothing was stored; import it without --dry-run",)
-    held = ("held for review: see them with `keepward pending`",) if result.quarantined else ()
+    pending = ("some are pending review: see them with `keepward pending`",) if result.quarantined else ()
     source = shlex.quote(result.reference)
     undone = (
         f"see all of it with `keepward impact --source {source}`; `contain` takes it out of use, `erase` destroys it"
     )
-    return (*held, *((undone,) if result.committed or result.quarantined else ()))
+    return (*pending, *((undone,) if result.committed or result.quarantined else ()))
 
 
 def _show_import(screen: Screen, data: dict[str, Any]) -> None:
     names = ("committed", "duplicates", "quarantined", "refused")
-    told = ", ".join(f"{data[name]} {'held for review' if name == 'quarantined' else name}" for name in names)
+    told = ", ".join(f"{data[name]} {name}" for name in names)
     label = "would import" if data["dry_run"] else "imported"
     screen.labelled(label, f"{data['total']} items ({data['format']}): {told}, {len(data['failed'])} unusable")
     screen.labelled("facts", ", ".join(f"{count} {_ADDED[name]}" for name, count in data["facts"].items()))
@@ -283,9 +281,9 @@ def _show_import(screen: Screen, data: dict[str, Any]) -> None:
 
 @command(argument("PATH", "An export of your own.", "path"), APPLY)
 def restore_export(call: Call, path: str, apply: str | None) -> Answer:
-    """Bring an export back as it was, core blocks and all, into an empty tenant. First shows what it holds.
+    """Restore an export with its history and core blocks into an empty tenant. First shows what it contains.
 
-    Its hashes show that it is whole, not who wrote it: restore what you trust as you trust the store itself.
+    Its hashes show that it is complete, not who wrote it. Restore only exports that you trust.
     """
     from keepward.interchange import plan_restore_export
     from keepward.interchange import restore_export as carry_out
@@ -310,15 +308,15 @@ def restore_export(call: Call, path: str, apply: str | None) -> Answer:
 
 @command(
     argument("PATH", "Messages as JSON or JSONL, each with role and content; - is stdin.", "path"),
-    option("--session", "Name of the talk. [default: the file's name]", "NAME"),
-    option("--subject", "Whom it is about: whose words those of the role user are.", "NAME"),
-    option("--no-facts", "Keep the messages and propose no facts."),
+    option("--session", "Name of the session. [default: the file's name]", "NAME"),
+    option("--subject", "Who the messages of the role user are from.", "NAME"),
+    option("--no-facts", "Store the messages and propose no facts."),
 )
 def add(call: Call, path: str, session: str | None, subject: str | None, no_facts: bool) -> Answer:
-    """Add messages of a talk, and propose the facts that they tell. A missing store is made.
+    """Add messages of a conversation, and propose the facts in them. A missing store is made.
 
-    What a user asks to remember ("remember that ...") becomes a fact, as it was said; the model of the setting
-    `extractor` may propose more. A message with an `id` is added once. A file of many talks is for `keepward import`.
+    What a user asks to remember ("remember that ...") becomes a fact, in the same words; the model of the setting
+    `extractor` may propose more. A message with an `id` is added once. `keepward import` reads files of many sessions.
     """
     from keepward.interchange.messages import messages_in
     from keepward.interchange.reading import opened
@@ -339,13 +337,13 @@ def add(call: Call, path: str, session: str | None, subject: str | None, no_fact
         "notes": list(result.notes),
     }
     outcomes = [each.outcome for each in (*result.turns, *result.facts)]
-    talk = ("held for review: see them with `keepward pending`",) if "quarantined" in outcomes else ()
+    talk = ("some are pending review: see them with `keepward pending`",) if "quarantined" in outcomes else ()
     stored = not outcomes or {"committed", "duplicate"} & set(outcomes)
     return Answer(data, None, 0 if stored else 6 if "quarantined" in outcomes else 5, talk, hidden=("memories",))
 
 
 def _text_of(outcome: Outcome) -> str:
-    """Return what a fact says; of a refused one that is kept nowhere."""
+    """Return the text of a fact; a refused one is stored nowhere."""
     if outcome.record is not None:
         return outcome.record.text
-    return outcome.item.steps[0].after.text if outcome.item else "a fact that was not kept"
+    return outcome.item.steps[0].after.text if outcome.item else "a fact that was not stored"

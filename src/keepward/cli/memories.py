@@ -1,11 +1,11 @@
 """Commands on memories: what proposes, reads and teaches, the blobs that memories refer to, and the identity document.
 
-They act as an agent unless told otherwise, all but `train`; `remember` and `blob put` make a store where there is none.
+All but `train` act as an agent by default; `remember`, `block` and `blob put` make a missing store.
 
 Invariants
 (1) A write that stored nothing says so and why.
-(2) A file is looked at before it is read whole: what is too large is refused by its size.
-(3) What is written out is for its owner alone, and never in place of another file.
+(2) A file that is too large is refused by its size, before it is read.
+(3) A written file is readable by its owner alone, and replaces no other file.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from keepward import durable
 from keepward.cli.call import Answer, Call, as_json, data_of, text_of
 from keepward.cli.command import argument, command, option
 from keepward.core.proposal import is_for_import
+from keepward.core.value import redaction
 from keepward.errors import InvalidInput, StaleVersion, Unauthorised
 
 if TYPE_CHECKING:
@@ -29,17 +30,17 @@ if TYPE_CHECKING:
     from keepward.memory import Memory
 
 MEMORY = argument("ID", "Its id, the first letters of it (8 or more), or its key.", "memory_id")
-REASON = option("--reason", "Why; it stands in the journal.", "TEXT", default="")
-WHY = option("--reason", "Why; it stands in the journal.", "TEXT", required=True)
+REASON = option("--reason", "Why; it is stored in the journal.", "TEXT", default="")
+WHY = option("--reason", "Why; it is stored in the journal.", "TEXT", required=True)
 IF_VERSION = option("--if-version", "Change it only if N is still its newest version.", "N")
-CONSENT = option("--consent", "Personal identifiers in the text were given with consent: keep them.")
+CONSENT = option("--consent", "Personal identifiers in the text were given with consent: store them.")
 MEDIA_TYPE = option("--media-type", "Such as image/png. [default: by the bytes]", "TYPE")
 CATEGORY_OF_OWN = option("--category", "A label of your own.", "NAME")
-SUBJECT_OF_IT = option("--subject", "Whom or what it is about.", "NAME")
+SUBJECT_OF_IT = option("--subject", "Who or what it is about.", "NAME")
 SENSITIVITY = option("--sensitivity", "normal or sensitive.", "WORD")
-AS_OF = option("--as-of", "A state of the past: a commit's number or id, or an instant.", "WHEN")
+AS_OF = option("--as-of", "A past state: a commit's number or id, or a time.", "WHEN")
 PURPOSE = option("--purpose", "answer, act or core: what it is used for.", "WORD", default="answer")
-SENSITIVE = option("--include-sensitive", "Sensitive memories too.")
+SENSITIVE = option("--include-sensitive", "Also sensitive memories.")
 FLOOR = option("--floor", "Least score of a hit.", "0..1")
 SORTS = (
     option("--tier", "Only these tiers. Several times.", "TIER", "tiers", multiple=True),
@@ -47,17 +48,17 @@ SORTS = (
     option("--tag", "With any of these. Several times.", "TAG", "tags", multiple=True),
 )
 WHERE = (
-    option("--since", "Written from then on, whenever it happened.", "WHEN"),
+    option("--since", "Written from then on.", "WHEN"),
     option("--until", "Written before.", "WHEN"),
     option("--occurred-since", "Happened from then on.", "WHEN"),
     option("--occurred-until", "Happened before.", "WHEN"),
-    option("--within", "Of this scope and those below it alone.", "SCOPE"),
+    option("--within", "Only from this scope and the scopes below it.", "SCOPE"),
     option("--where", 'Whose metadata is so: \'{"stars": {"$gte": 4}}\'.', "JSON"),
 )
 NAMES = (
-    option("--subject", "About this subject alone.", "NAME"),
-    option("--category", "Of this category alone.", "NAME"),
-    option("--session", "Of this conversation alone.", "NAME"),
+    option("--subject", "Only about this subject.", "NAME"),
+    option("--category", "Only of this category.", "NAME"),
+    option("--session", "Only of this session.", "NAME"),
 )
 
 
@@ -74,18 +75,18 @@ NAMES = (
     option("--evidence", "What backs it, such as chat:42. Several times.", "REF", multiple=True),
     option("--confidence", "Is it true? [default: by source]", "0..1"),
     option("--importance", "Is it useful? [default: by source]", "0..1"),
-    option("--ttl", "How long it holds: 90s, 15m, 24h, 30d, 2w.", "TIME"),
+    option("--ttl", "How long it stays active: 90s, 15m, 24h, 30d, 2w.", "TIME"),
     option("--stability", "volatile, stable or permanent.", "WORD"),
-    option("--access", "Who may change it unasked: read_only, approval, append or read_write.", "WORD"),
+    option("--access", "Who may change it without approval: read_only, approval, append or read_write.", "WORD"),
     option("--occurred-at", "When it happened.", "TIME"),
     SENSITIVITY,
-    option("--session", "The conversation it comes from.", "NAME"),
+    option("--session", "The session it comes from.", "NAME"),
     option("--derived-from", "A memory it was made from. Several times.", "ID", multiple=True),
     option("--metadata", "A JSON object of your own.", "JSON"),
     CONSENT,
     REASON,
     option("--file", "A picture, recording or other file that TEXT describes.", "FILE"),
-    option("--blob", "The same for one that `blob put` keeps.", "REF"),
+    option("--blob", "The same for a blob that `blob put` stored.", "REF"),
     MEDIA_TYPE,
 )
 def remember(
@@ -100,8 +101,8 @@ def remember(
     """Remember a text. A missing store is made."""
     own = _object(metadata)
     if (file is not None and blob is not None) or (media_type is not None and file is None):
-        raise InvalidInput("give --file, with --media-type if you like, or --blob for one that is kept already")
-    # Before the store is open: reading its own file beside that would drop its locks.
+        raise InvalidInput("give --file, with --media-type if you like, or --blob for one that is stored already")
+    # Before the store is open: closing the store's own file would drop its locks.
     content = None if file is None else _content_of(file)
     said = text_of(text)
 
@@ -114,7 +115,7 @@ def remember(
 
 #: What an edit may change.
 EDIT = (
-    option("--tag", "New tags, in place of the old.", "TAG", "tags", multiple=True),
+    option("--tag", "New tags, which replace the old ones.", "TAG", "tags", multiple=True),
     CATEGORY_OF_OWN,
     SUBJECT_OF_IT,
     option("--metadata", "A JSON object.", "JSON"),
@@ -123,14 +124,14 @@ EDIT = (
     option("--confidence", "Is it true?", "0..1"),
     option("--importance", "Is it useful?", "0..1"),
     SENSITIVITY,
-    option("--ttl", "New time to live from now; never removes it.", "TIME"),
+    option("--ttl", "New time to live from now; `never` removes it.", "TIME"),
 )
 NEW_TEXT = argument("[TEXT]", "The new text; - reads stdin.", "text")
 
 
 @command(MEMORY, NEW_TEXT, REASON, IF_VERSION, *EDIT, option("--append", "Add the text to what is there."), CONSENT)
 def revise(call: Call, memory_id: str, text: str | None, append: bool, consent: bool, **given: Any) -> Answer:
-    """Give a memory a new text or new fields; the old version stays in its history."""
+    """Change the text or fields of a memory; the old version stays in its history."""
     fields = edited(given)
     if append:
         if text is None or fields.keys() - {"reason", "if_version", "source", "evidence", "confidence"}:
@@ -164,7 +165,7 @@ def move(
 ) -> Answer:
     """Move a memory to another tier or scope, or give it another key.
 
-    What goes into core waits for a person unless the owner moves it: `--as operator`.
+    A move into core needs approval, unless the owner makes it with `--as operator`.
     """
     if key is not None and no_key:
         raise InvalidInput("--key and --no-key exclude each other")
@@ -176,9 +177,9 @@ def move(
     return written(call.memory().move(memory_id, **where, **asked))
 
 
-@command(MEMORY, argument("TEXT", "What it says from now on; - reads stdin.", "text"), WHY)
+@command(MEMORY, argument("TEXT", "The new text; - reads stdin.", "text"), WHY)
 def promote(call: Call, memory_id: str, text: str, reason: str) -> Answer:
-    """Make lasting knowledge of a memory: permanent, and in core where its key is the name of a block."""
+    """Make a memory permanent; it moves into core if its key is the name of a block."""
     return written(call.memory().promote(memory_id, text_of(text), reason=reason))
 
 
@@ -193,7 +194,7 @@ def promote(call: Call, memory_id: str, text: str, reason: str) -> Answer:
     option("--importance", "Is it useful?", "0..1"),
 )
 def merge(call: Call, memory_ids: tuple[str, ...], text: str | None, reason: str, **given: Any) -> Answer:
-    """Write one summary in place of several memories, which it supersedes; `keepward rollback` undoes it."""
+    """Write one summary that supersedes several memories; `keepward rollback` undoes it."""
     if len(set(memory_ids)) < 2:
         raise InvalidInput("merge takes two memories or more")
     fields = {name: value for name, value in given.items() if value not in (None, ())}
@@ -215,7 +216,7 @@ def reinforce(call: Call, **asked: Any) -> Answer:
 
 @command(
     argument("[KEY]", "A block, such as mission; without one all are listed.", "key"),
-    argument("[TEXT]", "What it says from now on; - reads stdin.", "text"),
+    argument("[TEXT]", "The new text; - reads stdin.", "text"),
     option("--access", "Who may change it: read_only, approval, append or read_write.", "WORD"),
     REASON,
     option("--if-version", "Write only if N is its newest version; 0: only if there is none.", "N"),
@@ -259,29 +260,29 @@ def _blocks(memory: Memory, key: str | None) -> Answer:
 
 @command(MEMORY, REASON, IF_VERSION)
 def forget(call: Call, **asked: Any) -> Answer:
-    """Retire a memory: it no longer holds, and `restore` brings it back."""
+    """Retire a memory; `restore` makes it active again."""
     return written(call.memory().forget(**asked))
 
 
 @command(
     MEMORY,
-    option("--by", "What takes its place: an id, the first letters of one, or a key.", "ID", required=True),
+    option("--by", "The memory that replaces it: an id, the first letters of one, or a key.", "ID", required=True),
     WHY,
 )
 def supersede(call: Call, **asked: Any) -> Answer:
-    """Replace a memory by another one: it no longer holds, and its history names what took its place."""
+    """Replace a memory by another one; it is inactive, and its history names the other one."""
     return written(call.memory().supersede(**asked))
 
 
 @command(MEMORY, REASON, IF_VERSION)
 def archive(call: Call, **asked: Any) -> Answer:
-    """Put a memory away: it is not at hand until `restore` brings it back."""
+    """Archive a memory; `restore` makes it active again."""
     return written(call.memory().archive(**asked))
 
 
-@command(MEMORY, REASON, option("--ttl", "A new term, for one that has expired.", "TIME"), IF_VERSION)
+@command(MEMORY, REASON, option("--ttl", "A new time to live, for one that has expired.", "TIME"), IF_VERSION)
 def restore(call: Call, **asked: Any) -> Answer:
-    """Bring back a retired, archived or expired memory."""
+    """Make a retired, archived or expired memory active again."""
     return written(call.memory().restore(**asked))
 
 
@@ -293,25 +294,26 @@ def written(result: Outcome) -> Answer:
     """Return the answer to a write, with what to do next where there is something to do."""
     data = result.to_dict()
     codes = {each["code"] for each in data["reasons"]}
-    talk: tuple[str, ...] = ()
+    talk = [redaction(data["redacted"])] if data["redacted"] else []
+    data["next"] = None
     if data["proposal"]:
-        held = f"pending review: approve it with `keepward approve {data['proposal']}`"
-        talk = (held, "with `--as operator` a write is the owner's own and needs no approval")
+        data["next"] = f"pending review: approve it with `keepward approve {data['proposal']}`"
+        talk += [data["next"], "with `--as operator` a write is the owner's own and needs no approval"]
     elif is_for_import(result):
-        talk = ("store it in linked parts with `keepward import --from markdown FILE`; for FILE - is stdin",)
+        data["next"] = "store it in linked parts with `keepward import --from markdown FILE`; for FILE - is stdin"
+        talk.append(data["next"])
     elif "memory_off" in codes:
-        talk = ("nothing was stored, and no receipt was kept",)
+        talk.append("nothing was stored, and no receipt was kept")
     elif data["outcome"] == "refused":
-        talk = ("nothing was stored but the receipt",)
+        talk.append("nothing was stored but the receipt")
     elif "unchanged" in codes:
-        talk = ("nothing was changed",)
-    data["next"] = talk[0] if data["proposal"] or is_for_import(result) else None
+        talk.append("nothing was changed")
     hidden = ("memories", "next")
 
     def draw(screen: Screen, data: dict[str, Any]) -> None:
         screen.result({**data, "outcome": "unchanged" if "unchanged" in codes else data["outcome"]}, hidden)
 
-    return Answer(data, draw, _CODES[data["outcome"]], talk)
+    return Answer(data, draw, _CODES[data["outcome"]], tuple(talk))
 
 
 def _object(text: str | None) -> dict[str, Any] | None:
@@ -328,14 +330,14 @@ def _object(text: str | None) -> dict[str, Any] | None:
 
 @command(
     argument("put|get|show", "What to do.", "action"),
-    argument("FILE|REF", "A file to keep; - reads stdin. Or a blob.", "target"),
+    argument("FILE|REF", "A file to store; - reads stdin. Or a blob.", "target"),
     argument("[OUT]", "A file that is not there yet; - is stdout.", "out"),
     MEDIA_TYPE,
 )
 def blob(call: Call, action: str, target: str, out: str | None, media_type: str | None) -> Answer | None:
-    """Keep a picture, a recording or any file of up to 32 MB for memories to refer to, or fetch one.
+    """Store a picture, a recording or any file of up to 32 MB for memories to refer to, or fetch one.
 
-    What no memory refers to goes a day after it was put. `remember TEXT --file FILE` does both in one step.
+    A blob that no memory refers to is deleted a day later. `remember TEXT --file FILE` does both in one step.
     """
     if action not in {"put", "get", "show"}:
         raise InvalidInput("blob takes put, get, show")
@@ -376,7 +378,9 @@ def _content_of(file: str) -> bytes:
             "that is a folder; name a file" if path.is_dir() else "there is no such file; check the path"
         )
     if path.stat().st_size > LIMIT:
-        raise InvalidInput(f"a blob is at most {LIMIT // 2**20} MB; keep the rest elsewhere and remember where")
+        raise InvalidInput(
+            f"a blob is at most {LIMIT // 2**20} MB; store larger files elsewhere and remember their path"
+        )
     return path.read_bytes()
 
 
@@ -391,14 +395,14 @@ def _blob(found: Blob, path: str | None = None, *, is_new: bool = False) -> Answ
 @command(
     argument("[propose|adopt]", "Propose an edition, or adopt an edit by hand, instead of showing it.", "action"),
     option("--file, -f", "What the new edition says; - reads it from stdin.", "FILE"),
-    option("--reason", "Why; whoever decides reads it.", "TEXT"),
-    option("--edition", "Show this one of its editions, or adopt it, by its version.", "VERSION"),
+    option("--reason", "Why; the reviewer reads it.", "TEXT"),
+    option("--edition", "Show or adopt this edition, by its version.", "VERSION"),
 )
 def identity(call: Call, action: str | None, file: str | None, reason: str | None, edition: str | None) -> Answer:
-    """Show the identity document and its editions, or propose a new edition, which waits for the owner.
+    """Show the identity document and its editions, or propose a new edition, which the owner approves.
 
-    The edition before one comes back by a rollback of its commit. What the owner adopts is what the document says after
-    an edit by hand, if that is still the version that was looked at.
+    A rollback of its commit brings back the edition before. `adopt` takes over an edit by hand, if the document is
+    still the VERSION that was shown.
     """
     if action not in {None, "propose", "adopt"}:
         raise InvalidInput("identity takes propose, adopt, or nothing to show it")
@@ -437,10 +441,10 @@ def identity(call: Call, action: str | None, file: str | None, reason: str | Non
     AS_OF,
     option("--order", "learned, fused or cosine.", "WORD", default="learned"),
     FLOOR,
-    option("--receipt", "Keep a receipt that `feedback` can name."),
+    option("--receipt", "Store a receipt that `feedback` can name."),
 )
 def recall(call: Call, query: str, **asked: Any) -> Answer:
-    """Find memories by words and meaning, best first, and say why each was found; weak hits are marked."""
+    """Find memories by words and meaning, best first, and show why each was found; weak hits are marked."""
     found = call.memory().recall(text_of(query), **asked)
     # One visible line for what could not take part; it is in the object as well.
     notes = _notes(call, found, asked["as_of"])
@@ -448,7 +452,7 @@ def recall(call: Call, query: str, **asked: Any) -> Answer:
 
 
 def _notes(call: Call, found: Recall | Memories, as_of: str | None) -> tuple[str, ...]:
-    """Return the notes of an answer; of an empty one also what its owner is told, where the owner asks."""
+    """Return the notes of a result; for an empty one of the owner's also the notes on the whole store."""
     if len(found) or as_of is not None or not call.is_owner:
         return found.notes
     return tuple(dict.fromkeys((*found.notes, *call.memory("decide").find(limit=1).notes)))
@@ -470,23 +474,23 @@ def _show_recall(screen: Screen, data: dict[str, Any]) -> None:
 
 
 @command(
-    argument("OBJECTIVE", "What the model is to do; - reads stdin.", "objective"),
+    argument("OBJECTIVE", "The task of the model; - reads stdin.", "objective"),
     option("--budget", "Most tokens. [default: by policy]", "TOKENS", "budget_tokens"),
     PURPOSE,
     option("--format", "markdown or messages.", "WORD", default="markdown"),
     SENSITIVE,
-    option("--include-weak", "Also memories that bear on it weakly, or not at all."),
+    option("--include-weak", "Also weak hits."),
     AS_OF,
     option("--without", "Core block, by key or id, that may be missing. Several times.", "NAME", multiple=True),
 )
 def context(call: Call, objective: str, **asked: Any) -> Answer:
-    """Compile the context for a model: within a budget, with a receipt of what went in and what stayed out."""
+    """Compile the context for a model: within a budget, with a receipt of what is in it and what was left out."""
     data = compiled_data(call.memory().context(text_of(objective), **asked))
     parts = ", ".join(f"{each['name']} {each['tokens']}" for each in data["sections"]) or "nothing"
     left_out = len(data["excluded"]) + sum(data["unlisted"].values())
     summary = f"{data['tokens']} tokens ({parts}); {left_out} left out"
     if data["kept"]:
-        summary += f"; receipt {data['receipt']} (`keepward receipt {data['receipt']}` tells why)"
+        summary += f"; receipt {data['receipt']} (`keepward receipt {data['receipt']}` shows why)"
     return Answer(data, _show_text, talk=(summary, *data["notes"]))
 
 
@@ -510,24 +514,24 @@ def replay(call: Call, receipt_id: str) -> Answer:
     again = call.memory().replay(receipt_id)
     missing = [{"id": name, "version": version} for name, version in again.missing]
     data = data_of(again, "prefix_digest", "tail_digest", receipt=receipt_id, missing=missing)
-    word = "the same bytes as then" if again.same else f"not the same as then: {len(missing)} sources are gone"
+    word = "the same bytes as then" if again.same else f"not the same as then: {len(missing)} sources are missing"
     return Answer(data, _show_text, 0 if again.same else 1, (word,))
 
 
 @command(
     *SORTS,
-    option("--key", "Under this key alone.", "NAME"),
+    option("--key", "Only under this key.", "NAME"),
     *NAMES,
     *WHERE,
     option("--limit", "Most rows.", "N", default=50),
     option("--no-limit", "All of them.", name="everything"),
-    option("--include-ended", "Retired, archived, superseded and expired ones too."),
+    option("--include-ended", "Also retired, archived, superseded and expired ones."),
     AS_OF,
     name="list",
 )
 def list_(call: Call, limit: int, everything: bool, **asked: Any) -> Answer:
     """List memories, newest first."""
-    # One more than is shown tells whether there are more.
+    # One more than is shown reveals whether there are more.
     found = call.memory().find(limit=None if everything else limit + 1, **asked)
     shown = found if everything else found[:limit]
     cut = [] if len(shown) == len(found) else [f"the newest {limit} are shown; --no-limit shows the others too"]
@@ -562,16 +566,16 @@ def _version(each: Any) -> dict[str, Any]:
 
 @command(
     argument("RECEIPT", "Of `context`, or of `recall --receipt`.", "receipt_id"),
-    option("--used", "A memory that was of use. Several times.", "ID", multiple=True),
+    option("--used", "A memory that was used. Several times.", "ID", multiple=True),
     option("--ignored", "One that was not. Several times.", "ID", multiple=True),
 )
 def feedback(call: Call, **said: Any) -> Answer:
-    """Say which memories of a recall or context were used; `train` learns from it. Nothing changes until then.
+    """Report which memories of a recall or context were used; `train` learns from it.
 
-    It counts as an agent's, up to a share of what people say; with `--as operator` as a person's.
+    Feedback of agents counts up to a share of that of people; `--as operator` gives a person's.
     """
     given = call.memory().feedback(**said)
-    talk = () if given.by_person else ("feedback of agents counts up to a share of what people say",)
+    talk = () if given.by_person else ("feedback of agents counts up to a share of that of people",)
     if not given.n:
         talk = ("the feedback was not stored: memory is switched off by policy",)
     return Answer(data_of(given, "tenant", "n", number=given.n), talk=talk)
@@ -579,5 +583,5 @@ def feedback(call: Call, **said: Any) -> Answer:
 
 @command()
 def train(call: Call) -> Answer:
-    """Train the reranker from feedback, in one commit; it serves only where it orders held-out feedback better."""
+    """Train the reranker from feedback, in one commit; it is used only if it orders held-out feedback better."""
     return Answer(data_of(call.memory("decide").train_reranker()))

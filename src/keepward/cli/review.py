@@ -43,7 +43,7 @@ _STATES = ("pending", "approved", "rejected", "expired", "stale", "all")
     option("--no-limit", "All of them.", name="everything"),
 )
 def pending(call: Call, state: str, limit: int | None, everything: bool) -> Answer:
-    """Show what waits for a person, newest last: who proposes what, why it is held, and the exact change."""
+    """Show pending proposals, newest last: who proposes what, why it needs approval, and the exact change."""
     if state not in _STATES:
         raise InvalidInput("--state takes pending, approved, rejected, expired, stale or all")
     memory = call.memory("decide")
@@ -73,7 +73,7 @@ def pending(call: Call, state: str, limit: int | None, everything: bool) -> Answ
 
 
 def expired_undecided(count: int) -> str:
-    """Return what a person is told of proposals that nobody decided in time."""
+    """Return a sentence on proposals that expired undecided."""
     return (
         f"{counted(count, 'proposal', 'proposals')} expired undecided: `keepward pending --state expired` shows them, "
         "`keepward reopen ID --reason ...` brings one back"
@@ -96,13 +96,13 @@ def show_proposal(screen: Screen, data: dict[str, Any]) -> None:
         screen.labelled(step["op"], f"{sort_of(step['after'])} · {f'on version {base}' if base else 'new'}")
         screen.labelled("memory", step["id"], "dim")
         if all(change["field"] != "text" for change in step["changed"]):
-            # What is put away, moved or forgotten is decided by its words, which stay as they are.
+            # A reviewer decides a move or a retirement by the text, which does not change.
             screen.labelled("text", step["after"]["text"], indent=2)
         if step["id"] not in legible:
             for change in step["changed"]:
                 if step["before"] is not None or change["field"] == "text":
                     screen.change(change["field"], change["before"], change["after"], joiners=False)
-        # All of it, not what tells most: nothing is approved that was not on the screen.
+        # Every field: nothing is approved that was not on the screen.
         for name, before, after in sorted(legible.get(step["id"], ()), key=lambda each: each[0] != "text"):
             if step["before"] is None and name != "text":
                 screen.labelled(name, after, indent=2)
@@ -116,9 +116,9 @@ def show_proposal(screen: Screen, data: dict[str, Any]) -> None:
     screen.labelled("digest", data["digest"], "dim")
 
 
-@command(IDS, option("--digest", "The digest you saw; another one is not approved. One ID only.", "HEX"))
+@command(IDS, option("--digest", "The digest that was shown; another one is not approved. One ID only.", "HEX"))
 def approve(call: Call, ids: tuple[str, ...], digest: str | None) -> Answer:
-    """Approve proposals: store exactly what was shown."""
+    """Approve proposals: commit exactly what was shown."""
     if digest is not None and len(ids) > 1:
         raise InvalidInput("--digest goes with one ID: each proposal has its own")
     memory = call.memory("decide")
@@ -133,28 +133,28 @@ def approve(call: Call, ids: tuple[str, ...], digest: str | None) -> Answer:
 @command(
     argument("ID", "Id of a proposal.", "proposal_id"),
     NEW_TEXT,
-    option("--digest", "The digest you saw; another one is not approved.", "HEX"),
-    option("--memory", "Which one is meant, where it would store several texts.", "ID"),
-    option("--if-version", "Version of the memory that you saw, where it has changed since.", "N", "if_version"),
+    option("--digest", "The digest that was shown; another one is not approved.", "HEX"),
+    option("--memory", "Which memory is changed, if the proposal has several.", "ID"),
+    option("--if-version", "The version that was shown, if the memory has changed since.", "N", "if_version"),
     *EDIT,
     CONSENT,
 )
 def amend(call: Call, proposal_id: str, text: str | None, consent: bool, **given: Any) -> Answer:
-    """Approve a proposal with changes of your own to what it would store; the gates judge it again."""
+    """Approve a proposal with your own changes; the gates check it again."""
     changed: dict[str, Any] = {} if text is None else {"text": text_of(text)}
     if consent:
         changed["consent"] = True
     return written(call.memory("decide").amend(proposal_id, **changed, **edited(given)))
 
 
-@command(IDS, option("--reason", "Why; the proposer is told.", "TEXT", required=True))
+@command(IDS, option("--reason", "Why; the proposer reads it.", "TEXT", required=True))
 def reject(call: Call, ids: tuple[str, ...], reason: str) -> Answer:
-    """Reject proposals: what held before still holds."""
+    """Reject proposals; nothing changes."""
     memory = call.memory("decide")
     return _decided(memory, ids, lambda name: _receipt_data(memory.reject(name, reason=reason), "rejected"), "rejected")
 
 
-@command(IDS, option("--reason", "Why; the receipt keeps it.", "TEXT", required=True))
+@command(IDS, option("--reason", "Why; it is stored in the receipt.", "TEXT", required=True))
 def reopen(call: Call, ids: tuple[str, ...], reason: str) -> Answer:
     """Put rejected or expired proposals back: they wait again, as they did."""
     memory = call.memory("decide")
@@ -166,7 +166,7 @@ def _receipt_data(receipt: Receipt, outcome: str) -> dict[str, Any]:
 
 
 def _waiting(memory: Memory, name: str) -> dict[str, Any] | None:
-    """Return a proposal that waits, by its whole id; None where none does."""
+    """Return a pending proposal by its complete id; None if there is none."""
     with suppress(KeepwardError):
         item = memory.proposal(name)
         return item.to_dict() if (item.id, item.state) == (name, "pending") else None
@@ -199,7 +199,7 @@ COMMIT = argument("COMMIT", "A commit's number, id or first letters.", "commit")
     option("--before", "Older than this commit's number.", "SEQ"),
     option("--actor", "Who made or approved it: kind:name, or a name.", "WHO", "writer"),
     option("--kind", "write, approve, job, rollback ...", "WORD"),
-    option("--until", "Up to a moment: a commit's number or id, or an instant.", "WHEN"),
+    option("--until", "Up to a commit's number or id, or a time.", "WHEN"),
 )
 def log(call: Call, limit: int, writer: str | None, **asked: Any) -> Answer:
     """List commits, newest first."""
@@ -252,17 +252,17 @@ def diff(call: Call, earlier: str, later: str) -> Answer:
 
 @command(
     COMMIT,
-    option("--with-later", "Undo later commits that touched the same memories as well."),
-    option("--dry-run", "Show what would happen and change nothing."),
+    option("--with-later", "Also undo later commits that changed the same memories."),
+    option("--dry-run", "Show the plan and change nothing."),
 )
 def rollback(call: Call, dry_run: bool, **asked: Any) -> Answer:
     """Undo one commit with a new one. A later change of the same memories is a conflict; nothing changes then."""
     data = rollback_data(call.memory("decide").rollback(dry_run=dry_run, **asked), dry_run=dry_run)
-    held = bool(data["conflicts"])
-    talk = ("later commits touched the same memories; undo them too with --with-later",) if held else ()
-    if not (held or dry_run or data["applied"]):
+    conflicting = bool(data["conflicts"])
+    talk = ("later commits changed the same memories; undo them too with --with-later",) if conflicting else ()
+    if not (conflicting or dry_run or data["applied"]):
         talk = ("it was undone before; nothing was changed",)
-    return Answer(data, None, 4 if held else 0, talk)
+    return Answer(data, None, 4 if conflicting else 0, talk)
 
 
 def rollback_data(result: Any, *, dry_run: bool) -> dict[str, Any]:
@@ -288,18 +288,18 @@ def receipt(call: Call, receipt_id: str) -> Answer:
 
 #: The ways in which an inquiry names what it is about.
 SELECTOR = (
-    option("--source", "A source such as web, or a reference that stands in evidence.", "NAME"),
-    option("--actor", "Who said it: agent:claude, user:ana ...", "WHO", "writer"),
+    option("--source", "A source such as web, or a reference in evidence.", "NAME"),
+    option("--actor", "Who wrote it: agent:claude, user:ana ...", "WHO", "writer"),
     option("--session", "The conversation it comes from.", "NAME"),
     option("--commit", "A commit's number, id or first letters.", "COMMIT"),
     option("--memory", "A memory by id or alias.", "ID"),
 )
-APPLY = option("--apply", "The digest of the plan you saw: carry that out.", "DIGEST")
+APPLY = option("--apply", "Apply the plan with this digest.", "DIGEST")
 
 
 @command(*SELECTOR)
 def impact(call: Call, writer: str | None, **asked: Any) -> Answer:
-    """Show what one source, actor, session, commit or memory touched, down to every context that held it."""
+    """Show what one source, actor, session, commit or memory touched, down to every context that contained it."""
     return Answer(_impact_data(call.memory("decide").impact(actor=writer, **asked)))
 
 
@@ -310,13 +310,13 @@ def _impact_data(found: Any) -> dict[str, Any]:
     return data
 
 
-@command(*SELECTOR, APPLY, option("--reason", "Why; it stands in the commit.", "TEXT", default=""))
+@command(*SELECTOR, APPLY, option("--reason", "Why; it is stored in the commit.", "TEXT", default=""))
 def contain(call: Call, writer: str | None, apply: str | None, **asked: Any) -> Answer:
-    """Take all that one of these touched out of use. First shows the plan and its digest, and changes nothing."""
+    """Retire everything that one of these touched. First shows the plan and its digest, and changes nothing."""
     done = call.memory("decide").contain(apply, actor=writer, **asked)
     talk: tuple[str, ...] = ()
     if done.items and not done.applied:
-        talk = (f"nothing was changed; carry it out with the same options and --apply {done.digest}",)
+        talk = (f"nothing was changed; apply it with the same options and --apply {done.digest}",)
     elif done.commit is not None:
         talk = (f"undo it with `keepward rollback {done.commit.id}`",)
     return Answer(data_of(done, impact=_impact_data(done.impact)), talk=talk, hidden=("impact",))
@@ -324,7 +324,7 @@ def contain(call: Call, writer: str | None, apply: str | None, **asked: Any) -> 
 
 @command(argument("NAME", "A memory's id, alias or key.", "name"))
 def blame(call: Call, name: str) -> Answer:
-    """Show which commit, actor, source and approval made each value of a memory what it is."""
+    """Show which commit, actor, source and approval set each value of a memory."""
     found = call.memory("decide").blame(name)
     fields = [
         data_of(
@@ -347,10 +347,10 @@ def blame(call: Call, name: str) -> Answer:
 @command(
     argument("QUERY", "What the context is for.", "query"),
     option("--contains", "The text to look for.", "TEXT", required=True),
-    option("--since", "A commit whose context does not hold it.", "SEQ", default=0),
+    option("--since", "A commit whose context does not contain it.", "SEQ", default=0),
 )
 def bisect(call: Call, query: str, **asked: Any) -> Answer:
-    """Find the commit with which the context for a query began to hold a text, in about log2(n) compiles."""
+    """Find the commit with which the context for a query began to contain a text, in about log2(n) compiles."""
     found = call.memory("decide").bisect(query, **asked)
     commit = found.commit.to_dict()
     following = [f"keepward rollback {commit['id']}", f"keepward contain --commit {commit['id']}"]
@@ -360,7 +360,7 @@ def bisect(call: Call, query: str, **asked: Any) -> Answer:
 
 @command(*SORTS, *NAMES, SENSITIVE, option("--limit", "Most pairs.", "N", default=50))
 def contradictions(call: Call, **asked: Any) -> Answer:
-    """List pairs of memories that say nearly the same and differ, with what differs; nothing is changed by it."""
+    """List pairs of memories with nearly the same text, and what differs; nothing is changed."""
     found = call.memory("decide").contradictions(**asked)
     data = found.to_dict()
     for each in data["items"]:

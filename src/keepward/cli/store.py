@@ -40,7 +40,7 @@ def init(call: Call) -> Answer:
 
 @command()
 def status(call: Call) -> Answer:
-    """Show what the store holds: counts, the queue, capacity, budgets."""
+    """Show counts of the store, the review queue, capacity and budgets."""
     found = as_json(call.memory("decide").status())
     settings = {
         "schema_version": found["schema"],
@@ -51,7 +51,7 @@ def status(call: Call) -> Answer:
 
 
 def _show_status(screen: Screen, data: dict[str, Any]) -> None:
-    """Print what a person asks first: where it is, whether it is on and whole, what it holds, what waits."""
+    """Print where the store is, whether memory is on, how much it has, and what is pending."""
     from keepward.cli.screen import moment
 
     for label, text in _summary(data):
@@ -76,7 +76,7 @@ def _summary(data: dict[str, Any]) -> Iterator[tuple[str, str]]:
     sealed = "sealed" if data["sealed"] else "not sealed"
     way = "read only" if data["read_only"] else f"{sealed}, anchor {data['anchor']}"
     yield "store", f"{data['path']} ({known}; {way}; {_size(data['file_bytes'])})"
-    yield "settings", data["settings"] or "none: the defaults hold"
+    yield "settings", data["settings"] or "none: the defaults apply"
     yield "you", f"{data['actor']} at {data['scope']}, tenant {data['tenant']}"
     switches = ", ".join(f"{name} {'on' if data[name] else 'off'}" for name in ("capture", "recall"))
     yield "memory", f"{'on' if data['enabled'] else 'off'} ({switches}; policy {data['policy']})"
@@ -117,7 +117,7 @@ def _size(count: int) -> str:
 
 @command(option("--strict", "Exit with 1 for a warning too."))
 def doctor(call: Call, strict: bool) -> Answer:
-    """Look for what is wrong or missing, and say what to do about it."""
+    """Find what is wrong or missing, and show what to do about it."""
     checks = [data_of(each, remedy=each.remedy or None) for each in call.memory("decide").doctor()]
     well = all(each["ok"] and not (strict and each["warning"]) for each in checks)
 
@@ -150,7 +150,7 @@ def verification_data(found: Any) -> dict[str, Any]:
 
 @command()
 def rebuild(call: Call) -> Answer:
-    """Compute the records anew from the journal."""
+    """Compute the records again from the journal."""
     memory = call.memory("decide")
     data = {"rebuilt": memory.rebuild(), "head": memory.status()["head"]}
     return Answer(data)
@@ -158,7 +158,7 @@ def rebuild(call: Call) -> Answer:
 
 @command()
 def reindex(call: Call) -> Answer:
-    """Compute words and vectors anew where they are missing or of another embedder."""
+    """Compute words and vectors that are missing or of another embedder."""
     with call.progress("reindexing") as report:
         data = {"reindexed": call.memory("decide").reindex(on_progress=report)}
     return Answer(data)
@@ -178,10 +178,10 @@ def version(call: Call) -> Answer:
 
 @command()
 def drill(call: Call) -> Answer:
-    """Attack a copy of the store and show which defence fired; any that did not exits with 1.
+    """Attack a copy of the store and show which defence fired; exits with 1 if one did not.
 
-    The store, its key and its noted heads are not touched. A check that could not have failed, since the same is
-    refused to those who may do it, is inconclusive and exits with 1 as well.
+    The store, its key and its known heads do not change. A check is inconclusive, and exits with 1, if the same call is
+    also refused to an actor with the right to make it.
     """
     from keepward.drill.drill import counts_of
     from keepward.drill.drill import drill as attack
@@ -204,7 +204,7 @@ def jobs(call: Call, action: str | None, name: str | None, due: bool, force: boo
     """List the maintenance jobs, run one: `jobs run NAME`, or all that are due: `jobs run --due`, or pause one.
 
     What is due runs by itself, while a server runs and after commands that write, unless `maintenance` is off. Jobs
-    only propose; what they put away comes back with `restore`, and a commit of theirs is undone with `rollback`.
+    only propose. `restore` brings back what they archived, and `rollback` undoes their commits.
     """
     if action is None:
         if due or force:
@@ -231,7 +231,7 @@ def jobs(call: Call, action: str | None, name: str | None, due: bool, force: boo
 @command(
     argument("create|list|revoke", "What to do.", "action"),
     argument("ID", "The token to revoke, by its id.", "target", needed=False),
-    option("--name", "Who will bear the new token.", "NAME"),
+    option("--name", "The token holder.", "NAME"),
     option("--rights", "agent, reviewer or owner.", "CLASS", default="agent"),
     option("--can", "read, propose, sensitive, consent, share; a reviewer: read, approve, sensitive.", "LIST"),
     option("--expires", "Such as 30d; without it, never.", "TERM"),
@@ -239,9 +239,9 @@ def jobs(call: Call, action: str | None, name: str | None, due: bool, force: boo
 def token(
     call: Call, action: str, target: str | None, name: str | None, rights: str, can: str | None, expires: str | None
 ) -> Answer:
-    """Make, list or revoke the tokens that agents and reviewers come with.
+    """Make, list or revoke the tokens of agents and reviewers.
 
-    A new token is shown once and kept as a hash. It reads this --tenant at --scope, and what is shared above
+    A new token is shown once and stored as a hash. It reads this --tenant at --scope, and what is shared above
     it; it writes at --scope and below. With `share` it also writes above.
     """
     if action not in {"create", "list", "revoke"}:
@@ -251,7 +251,7 @@ def token(
     if action != "create" and (name, can, expires) != (None, None, None):
         raise InvalidInput("--name, --rights, --can and --expires go with `token create`")
     if action == "create" and not name:
-        raise InvalidInput("say who will bear the token: --name claude")
+        raise InvalidInput("name the token holder: --name claude")
     memory = call.memory("decide")
     if action == "list":
         tokens = [_token_data(each, memory.now) for each in memory.tokens()]
@@ -264,7 +264,7 @@ def token(
     issued = memory.create_token(str(name), rights=rights, can=narrowed, expires=expires)
     talk = [f"this is shown once: give it to {name} as KEEPWARD_TOKEN"]
     if issued.token.scope == "/":
-        talk.append("it stands at / and so reaches every scope: --scope keeps an agent to its own")
+        talk.append("it is valid at / and so in every scope: --scope limits an agent to its own")
     return Answer({**_token_data(issued.token, memory.now), "token": issued.secret}, talk=tuple(talk))
 
 
@@ -295,7 +295,7 @@ def config(call: Call, accept: str | None, release_key: bool) -> Answer:
         if accept:
             file = call.settings.file
             if file is None or call.settings.named:
-                raise InvalidInput("there is no settings file beside the store that needs to be accepted")
+                raise InvalidInput("there is no settings file next to the store that needs to be accepted")
             raw = read_file(file)
             if accept != accepted.digest_of(raw):
                 raise Conflict("the file is not the one that was shown; look at it again with `keepward config`")
@@ -318,13 +318,13 @@ def config(call: Call, accept: str | None, release_key: bool) -> Answer:
 @command(
     argument("export|import", "Which way.", "action"),
     argument("FILE", "The sealed file.", "path"),
-    option("--replace", "Take it in place of another key of the same store."),
+    option("--replace", "Replace another key of the same store."),
 )
 def key(call: Call, action: str, path: str, replace: bool) -> Answer:
-    """Carry the key of a store to another home, sealed with a passphrase: a container, or a new machine.
+    """Copy the key of a store to another configuration directory, sealed with a passphrase.
 
-    With the key go the heads that were seen, and what keeps the erased erased and the revoked revoked; no token does.
-    The passphrase is asked for, or taken from KEEPWARD_PASSPHRASE.
+    Known heads, erasures and revocations are included; tokens are not. The passphrase is prompted for, or taken from
+    KEEPWARD_PASSPHRASE.
     """
     from keepward.config import home
     from keepward.keys import export_key, import_key
@@ -332,7 +332,7 @@ def key(call: Call, action: str, path: str, replace: bool) -> Answer:
     if action not in {"export", "import"} or (replace and action == "export"):
         raise InvalidInput("key takes export or import, and a FILE; --replace goes with import")
     if not call.is_owner:
-        raise Unauthorised("carrying a key takes the owner")
+        raise Unauthorised("copying a key takes the owner")
     file, place = Path(path).expanduser(), home(call.environ)
     if action == "export":
         done = export_key(call.memory("decide"), file, _passphrase(call, twice=True), config_dir=place)
