@@ -64,10 +64,10 @@ def erase(call: Call, ids: tuple[str, ...], apply: str | None, certificate: bool
         return Answer(data, hidden=("places", "commit_details"))
     plan = memory.plan_erase(ids, **chosen)
     data["plan"] = _plan_data(plan)
-    talk = [f"nothing was changed; erase it with the same arguments and --apply {plan.digest}"]
+    notes = [f"nothing was changed; erase it with the same arguments and --apply {plan.digest}"]
     if plan.candidates:
-        talk.insert(0, "candidates stay unless you name them too or add --include-citing")
-    return Answer(data, talk=tuple(talk))
+        notes.insert(0, "candidates stay unless you name them too or add --include-citing")
+    return Answer(data, talk=tuple(notes))
 
 
 def _plan_data(plan: Any) -> dict[str, Any]:

@@ -221,13 +221,13 @@ def reinforce(call: Call, **asked: Any) -> Answer:
     REASON,
     option("--if-version", "Write only if N is its newest version; 0: only if there is none.", "N"),
 )
-def block(call: Call, key: str | None, text: str | None, access: str | None, **asked: Any) -> Answer:
+def block(call: Call, key: str | None, text: str | None, **asked: Any) -> Answer:
     """Show the core blocks with their access, or write one.
 
     An agent's edit waits for a person; `--as operator` writes it at once. Of the access of the tier, of the settings
     and of the block the strictest applies.
     """
-    if text is None and access is None:
+    if text is None and asked["access"] is None:
         return _blocks(call.memory(), key)
     if key is None:
         raise InvalidInput("name the block: keepward block KEY TEXT")
@@ -237,7 +237,7 @@ def block(call: Call, key: str | None, text: str | None, access: str | None, **a
         found = [] if said is not None else memory.find(tiers=["core"], key=key)
         if said is None and not found:
             raise InvalidInput("the block has no text: give it one with --access")
-        return memory.remember(found[0].text if said is None else said, tier="core", key=key, access=access, **asked)
+        return memory.remember(found[0].text if said is None else said, tier="core", key=key, **asked)
 
     return written(call.first_in_memory(store))
 

@@ -65,7 +65,7 @@ def pending(call: Call, state: str, limit: int | None, everything: bool) -> Answ
                     edit = f"keepward amend {each['id']} TEXT --if-version {now['version']}"
                     screen.labelled("edit", edit, "bold")
             elif each["may_approve"]:
-                screen.labelled("approve", f"keepward approve {each['id']}", "bold")
+                screen.exact(f"approve     keepward approve {each['id']}")
 
     several = f"{len(found):,} of them{cut}; `approve` and `reject --reason` take several ids at once"
     talk = (several,) if cut or len(found) > _MANY else ()
@@ -89,7 +89,7 @@ def show_proposal(screen: Screen, data: dict[str, Any]) -> None:
         screen.line("stale: what it would change has changed since it was proposed", "bold")
     screen.labelled("from", f"{data['proposer']}, {moment(data['created_at'])}")
     screen.labelled("because", data["reason"])
-    screen.labelled("held by", ["{gate}: {detail} ({code})".format(**each) for each in data["reasons"]])
+    screen.labelled("reasons", ["{gate}: {detail} ({code})".format(**each) for each in data["reasons"]])
     legible = {each["id"]: each["changes"] for each in data.get("shown", ())}
     for step in data["diff"]:
         base = data["base"].get(step["id"], 0)
