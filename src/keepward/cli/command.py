@@ -87,7 +87,7 @@ COMMON: dict[str, click.Option] = {
             "--as",
             "Who acts: agent or user, optionally with :NAME, or operator or reviewer, by your login. Commands that "
             "propose and read act as agent:cli; commands that decide act as the operator. [env: KEEPWARD_ACTOR]",
-            "WHO",
+            "ACTOR",
             name="actor",
         ),
         option(

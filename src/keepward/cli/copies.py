@@ -36,7 +36,7 @@ _SHOWN = 10
     argument("[ID]...", "Ids of memories, or their aliases.", "ids"),
     option("--subject", "Every memory about this subject.", "NAME"),
     option("--source", "Every memory from this source, reference or foreign name.", "NAME"),
-    option("--reason", "request, consent, retention, mistake, secret or other.", "WORD", default="request"),
+    option("--reason", "request, consent, retention, mistake, secret or other.", "REASON", default="request"),
     option("--include-citing", "Also erase what derives from one of these or cites it as evidence."),
     APPLY,
     option("--certificate", "Print the certificate of an erasure that was made; one ID."),
@@ -189,7 +189,7 @@ def export(call: Call, path: str, markdown: bool) -> Answer:
 
 @command(
     argument("PATH", "A file, a folder or a zip archive; - is stdin.", "path"),
-    option("--from, --format", "Its format, if its content does not show it.", "WORD", "format", default="auto"),
+    option("--from, --format", "Its format, if its content does not show it.", "FORMAT", "format", default="auto"),
     option("--session", "Session of messages. [default: the file's name]", "NAME"),
     option("--facts", "Also propose facts that users state about themselves in conversations."),
     option("--subject", "With --facts: who the user is.", "NAME"),

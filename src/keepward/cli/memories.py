@@ -37,9 +37,9 @@ CONSENT = option("--consent", "Personal identifiers in the text were given with 
 MEDIA_TYPE = option("--media-type", "Such as image/png. [default: by the bytes]", "TYPE")
 CATEGORY_OF_OWN = option("--category", "A label of your own.", "NAME")
 SUBJECT_OF_IT = option("--subject", "Who or what it is about.", "NAME")
-SENSITIVITY = option("--sensitivity", "normal or sensitive.", "WORD")
-AS_OF = option("--as-of", "A past state: a commit's number or id, or a time.", "WHEN")
-PURPOSE = option("--purpose", "answer, act or core: what it is used for.", "WORD", default="answer")
+SENSITIVITY = option("--sensitivity", "normal or sensitive.", "SENSITIVITY")
+AS_OF = option("--as-of", "A past state: a commit's number or id, or a time.", "TIME")
+PURPOSE = option("--purpose", "answer, act or core: what it is used for.", "PURPOSE", default="answer")
 SENSITIVE = option("--include-sensitive", "Also sensitive memories.")
 FLOOR = option("--floor", "Least score of a hit.", "0..1")
 SORTS = (
@@ -48,10 +48,10 @@ SORTS = (
     option("--tag", "With any of these. Several times.", "TAG", "tags", multiple=True),
 )
 WHERE = (
-    option("--since", "Written from then on.", "WHEN"),
-    option("--until", "Written before.", "WHEN"),
-    option("--occurred-since", "Happened from then on.", "WHEN"),
-    option("--occurred-until", "Happened before.", "WHEN"),
+    option("--since", "Written from then on.", "TIME"),
+    option("--until", "Written before.", "TIME"),
+    option("--occurred-since", "Happened from then on.", "TIME"),
+    option("--occurred-until", "Happened before.", "TIME"),
     option("--within", "Only from this scope and the scopes below it.", "SCOPE"),
     option("--where", 'Whose metadata is so: \'{"stars": {"$gte": 4}}\'.', "JSON"),
 )
@@ -75,9 +75,9 @@ NAMES = (
     option("--evidence", "What backs it, such as chat:42. Several times.", "REF", multiple=True),
     option("--confidence", "Is it true? [default: by source]", "0..1"),
     option("--importance", "Is it useful? [default: by source]", "0..1"),
-    option("--ttl", "How long it stays active: 90s, 15m, 24h, 30d, 2w.", "TIME"),
-    option("--stability", "volatile, stable or permanent.", "WORD"),
-    option("--access", "Who may change it without approval: read_only, approval, append or read_write.", "WORD"),
+    option("--ttl", "How long it stays active: 90s, 15m, 24h, 30d, 2w.", "DURATION"),
+    option("--stability", "volatile, stable or permanent.", "STABILITY"),
+    option("--access", "Who may change it without approval: read_only, approval, append or read_write.", "ACCESS"),
     option("--occurred-at", "When it happened.", "TIME"),
     SENSITIVITY,
     option("--session", "The session it comes from.", "NAME"),
@@ -124,7 +124,7 @@ EDIT = (
     option("--confidence", "Is it true?", "0..1"),
     option("--importance", "Is it useful?", "0..1"),
     SENSITIVITY,
-    option("--ttl", "New time to live from now; `never` removes it.", "TIME"),
+    option("--ttl", "New time to live from now; `never` removes it.", "DURATION"),
 )
 NEW_TEXT = argument("[TEXT]", "The new text; - reads stdin.", "text")
 
@@ -217,7 +217,7 @@ def reinforce(call: Call, **asked: Any) -> Answer:
 @command(
     argument("[KEY]", "A block, such as mission; without one all are listed.", "key"),
     argument("[TEXT]", "The new text; - reads stdin.", "text"),
-    option("--access", "Who may change it: read_only, approval, append or read_write.", "WORD"),
+    option("--access", "Who may change it: read_only, approval, append or read_write.", "ACCESS"),
     REASON,
     option("--if-version", "Write only if N is its newest version; 0: only if there is none.", "N"),
 )
@@ -280,7 +280,7 @@ def archive(call: Call, **asked: Any) -> Answer:
     return written(call.memory().archive(**asked))
 
 
-@command(MEMORY, REASON, option("--ttl", "A new time to live, for one that has expired.", "TIME"), IF_VERSION)
+@command(MEMORY, REASON, option("--ttl", "A new time to live, for one that has expired.", "DURATION"), IF_VERSION)
 def restore(call: Call, **asked: Any) -> Answer:
     """Make a retired, archived or expired memory active again."""
     return written(call.memory().restore(**asked))
@@ -439,7 +439,7 @@ def identity(call: Call, action: str | None, file: str | None, reason: str | Non
     option("--min-importance", "Only what is at least so useful.", "0..1", default=0.0),
     SENSITIVE,
     AS_OF,
-    option("--order", "learned, fused or cosine.", "WORD", default="learned"),
+    option("--order", "learned, fused or cosine.", "ORDER", default="learned"),
     FLOOR,
     option("--receipt", "Store a receipt that `feedback` can name."),
 )
@@ -477,7 +477,7 @@ def _show_recall(screen: Screen, data: dict[str, Any]) -> None:
     argument("OBJECTIVE", "The task of the model; - reads stdin.", "objective"),
     option("--budget", "Most tokens. [default: by policy]", "TOKENS", "budget_tokens"),
     PURPOSE,
-    option("--format", "markdown or messages.", "WORD", default="markdown"),
+    option("--format", "markdown or messages.", "FORMAT", default="markdown"),
     SENSITIVE,
     option("--include-weak", "Also weak hits."),
     AS_OF,

@@ -38,7 +38,7 @@ _STATES = ("pending", "approved", "rejected", "expired", "stale", "all")
 
 
 @command(
-    option("--state", "pending, approved, rejected, expired, stale or all.", "WORD", default="pending"),
+    option("--state", "pending, approved, rejected, expired, stale or all.", "STATE", default="pending"),
     option("--limit", f"Most proposals, the newest: {_SHOWN} of them, or all with --json.", "N"),
     option("--no-limit", "All of them.", name="everything"),
 )
@@ -197,9 +197,9 @@ COMMIT = argument("COMMIT", "A commit's number, id or first letters.", "commit")
 @command(
     option("--limit", "Most commits.", "N", default=50),
     option("--before", "Older than this commit's number.", "SEQ"),
-    option("--actor", "Who made or approved it: kind:name, or a name.", "WHO", "writer"),
-    option("--kind", "write, approve, job, rollback ...", "WORD"),
-    option("--until", "Up to a commit's number or id, or a time.", "WHEN"),
+    option("--actor", "Who made or approved it: kind:name, or a name.", "ACTOR", "writer"),
+    option("--kind", "write, approve, job, rollback ...", "KIND"),
+    option("--until", "Up to a commit's number or id, or a time.", "TIME"),
 )
 def log(call: Call, limit: int, writer: str | None, **asked: Any) -> Answer:
     """List commits, newest first."""
@@ -289,7 +289,7 @@ def receipt(call: Call, receipt_id: str) -> Answer:
 #: The ways in which an inquiry names what it is about.
 SELECTOR = (
     option("--source", "A source such as web, or a reference in evidence.", "NAME"),
-    option("--actor", "Who wrote it: agent:claude, user:ana ...", "WHO", "writer"),
+    option("--actor", "Who wrote it: agent:claude, user:ana ...", "ACTOR", "writer"),
     option("--session", "The conversation it comes from.", "NAME"),
     option("--commit", "A commit's number, id or first letters.", "COMMIT"),
     option("--memory", "A memory by id or alias.", "ID"),

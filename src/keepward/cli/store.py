@@ -232,9 +232,9 @@ def jobs(call: Call, action: str | None, name: str | None, due: bool, force: boo
     argument("create|list|revoke", "What to do.", "action"),
     argument("ID", "The token to revoke, by its id.", "target", needed=False),
     option("--name", "The token holder.", "NAME"),
-    option("--rights", "agent, reviewer or owner.", "CLASS", default="agent"),
+    option("--rights", "agent, reviewer or owner.", "ROLE", default="agent"),
     option("--can", "read, propose, sensitive, consent, share; a reviewer: read, approve, sensitive.", "LIST"),
-    option("--expires", "Such as 30d; without it, never.", "TERM"),
+    option("--expires", "Such as 30d; without it, never.", "DURATION"),
 )
 def token(
     call: Call, action: str, target: str | None, name: str | None, rights: str, can: str | None, expires: str | None
