@@ -41,6 +41,8 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 @pytest.mark.slow
 def test_every_command_of_the_page_does_what_it_says(run: Callable[..., Any], tmp_path: Path) -> None:
     foreign.written(tmp_path)
+    (tmp_path / "notes.csv").write_text("text,tags\nThe ferry leaves at six,harbour\n")
+    (tmp_path / "notes.txt").write_text("The ferry is blue\nThe pier is closed\n")
     commands = re.findall(r"^\$ keepward (.*)$", PAGE, re.MULTILINE)
     assert len(commands) >= 15
     for command in commands:

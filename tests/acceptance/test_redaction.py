@@ -94,7 +94,7 @@ def test_a_revision_of_a_memory_keeps_the_name_it_was_given_with_consent(owner: 
 class TestSurfaces:
     """The first line, and a field."""
 
-    def test_a_command_says_it_in_its_first_line(
+    def test_a_command_says_so_on_stderr(
         self,
         owner: Memory,
         path: Path,
@@ -105,8 +105,8 @@ class TestSurfaces:
         monkeypatch.setenv("KEEPWARD_HOME", str(tmp_path / "config"))
         monkeypatch.setenv("COLUMNS", "200")
         main(["remember", TEXT, "--db", str(path), "--embedder", "none"])
-        first = capsys.readouterr().out.splitlines()[0]
-        assert ("redacted: email" in first, "consent" in first) == (True, True)
+        said = capsys.readouterr().err
+        assert ("redacted: email" in said, "consent" in said) == (True, True)
         main(["remember", f"Ben is reached at {ADDRESS}", "--json", "--db", str(path), "--embedder", "none"])
         assert json.loads(capsys.readouterr().out)["redacted"] == ["email"]
 

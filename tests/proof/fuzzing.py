@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from keepward import Actor, Memory
-from keepward.cli.demo import leave_waiting, play
+from keepward.cli.demo import play
 
 HERE = Path(__file__).parent
 #: Something to say that is no noise. One word each: Schemathesis holds a text with a blank against the pattern `\S`.
@@ -97,9 +97,8 @@ def furnish(path: Path, home: Path) -> tuple[dict[str, str], list[str]]:
     """Make a store with a story, a queue, a blob and receipts; return tokens, and the ids of those."""
     with Memory.open(path, actor=Actor.operator("olga"), embedder="none", config_dir=home) as owner:
         agent = owner.acting_as(Actor.agent("assistant"))
-        for _ in play(agent, owner):
+        for _ in play(owner):
             pass
-        leave_waiting(agent)
         agent.put_blob(b"\x89PNG\r\n\x1a\nnot much of a picture", media_type="image/png")
         owner.run_jobs()
         issued = {

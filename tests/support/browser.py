@@ -181,12 +181,11 @@ class Console:
 
 def furnished(folder: Path) -> Path:
     """Make the store that `serve --demo` shows in a folder, where a `Console` finds it; returns the folder."""
-    from keepward.cli.demo_store import furnish
-    from keepward.place import place_of
+    from keepward.cli.demo import play
 
-    home = folder / "home"
-    home.mkdir()
-    furnish(place_of(str(folder / "m.db")), Actor.operator("ana"), embedder="hashed", config_dir=home)
+    given = {"actor": Actor.operator("ana"), "embedder": "hashed", "config_dir": folder / "home"}
+    with Memory.open(folder / "m.db", maintenance=False, **given) as owner:
+        assert [*play(owner)]
     return folder
 
 

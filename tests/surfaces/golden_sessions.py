@@ -280,6 +280,9 @@ tea                | remember "Tea is in the left cupboard" --as operator
 cups               | remember "Cups are in the right cupboard" --as operator
 merge              | merge {tea.id} {cups.id} --reason "both about the kitchen" --as operator
 supersede          | supersede {with-file.id} --by {porto.id} --reason twice --as operator
+reinforce          | reinforce {porto.id} --as operator
+blocks             | block
+block              | block mission "Ship in May" --access append --as operator
 contradictions     | contradictions
 token              | token create --name claude --scope claude
 token-list         | token list

@@ -76,7 +76,7 @@ def test_a_media_type_that_the_bytes_are_not_is_an_error_and_nothing_is_remember
 
 def test_active_content_is_said_to_be_active(run, tmp_path):
     (tmp_path / "drawn.svg").write_text("<svg onload='x()'></svg>")
-    assert "active content" in run("blob", "put", "drawn.svg").out
+    assert "active content" in run("blob", "put", "drawn.svg").err
 
 
 @pytest.mark.parametrize(

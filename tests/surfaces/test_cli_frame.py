@@ -102,20 +102,16 @@ def test_the_message_of_a_usage_error_is_on_stderr_too(run, arguments):
 
 
 @pytest.mark.parametrize(
-    "arguments",
+    ("arguments", "told"),
     [
-        ("remember", "my", "hunter2secret"),
-        ("remember", "--hunter2secret"),
-        ("recall", "x", "--limit", "hunter2secret"),
-        ("hunter2secret",),
-        ("list", "--tenant", "hunter2 secret"),
-        ("list", "--scope", "hunter2 secret"),
-        ("list", "--as", "hunter2secret"),
+        (("remember", "my", "tea"), "put quotes around"),
+        (("remember", "-tea"), "put -- before"),
+        (("recall", "x", "--limit", "many"), "'many' is not a valid integer"),
+        (("remembr", "x"), "did you mean `remember`?"),
     ],
 )
-def test_an_error_never_repeats_what_was_typed(run, saved, arguments):
-    ran = run(*arguments)
-    assert (ran.code, "hunter2" in ran.out + ran.err) == (2, False)
+def test_a_usage_error_says_what_helps(run, arguments, told):
+    assert told in run(*arguments).err
 
 
 def test_every_error_has_a_documented_exit_code():
@@ -218,7 +214,7 @@ def test_a_full_stdout_is_said_in_one_line_and_no_trace(run, saved, option, buff
 
 
 def test_what_is_said_to_a_store_in_memory_is_said_to_be_lost(run):
-    assert "nothing of it is kept" in run("remember", "Ana prefers tabs", "--db", ":memory:").err
+    assert "none of it is stored" in run("remember", "Ana prefers tabs", "--db", ":memory:").err
 
 
 def test_an_unknown_format_is_named_by_the_option_that_help_shows_first(run, tmp_path):
@@ -231,7 +227,7 @@ def test_an_interrupt_exits_130_and_says_what_it_means(run, monkeypatch):
 
     monkeypatch.setattr("keepward.memory.Memory.open", interrupted)
     ran = run("init", "--json")
-    assert (ran.code, ran.json["error"]["code"], "again goes on" in ran.err) == (130, "interrupted", True)
+    assert (ran.code, ran.json["error"]["code"], "again to go on" in ran.err) == (130, "interrupted", True)
 
 
 def test_what_the_library_logs_is_one_line_on_stderr(run, saved, tmp_path):

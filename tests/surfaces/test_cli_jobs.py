@@ -72,4 +72,4 @@ def test_a_compacted_receipt_says_so(run, saved):
         assert memory.run_job("compact_receipts").counts["receipts"] == 1
     told = run("receipt", name, "--json").json
     assert datetime.fromisoformat(told["compacted_at"]) >= when
-    assert told["compacted_at"] in run("receipt", name).out
+    assert told["compacted_at"][:16].replace("T", " ") in run("receipt", name).out

@@ -21,7 +21,7 @@ def test_feedback_is_kept_under_the_agent_of_the_command_line(run, saved, shown)
 
 
 def test_feedback_says_whose_word_it_is_and_that_an_agents_is_bounded(run, saved, shown):
-    agents = run("feedback", shown["receipt"], "--used", saved["id"]).out
+    agents = run("feedback", shown["receipt"], "--used", saved["id"]).err
     told = run("feedback", shown["receipt"], "--used", saved["id"], "--as", "operator", "--json").json
     assert ("up to a share" in agents, told["trust"]) == (True, "owner")
 
@@ -63,7 +63,7 @@ def test_an_agent_may_not_train(run, saved):
 
 
 def test_training_is_drawn_for_a_person_too(run, saved):
-    assert "off" in run("train").out
+    assert "serving" in run("train").out
 
 
 def test_status_says_whether_a_reranker_serves(run, saved):

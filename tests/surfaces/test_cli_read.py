@@ -154,7 +154,7 @@ def test_recall_shows_weak_hits_and_marks_them(run, saved):
 @pytest.mark.parametrize("name", ["recall", "context", "list", "pending"])
 def test_no_command_takes_all(run, saved, name):
     ran = run(name, *(["tabs"] if name in {"recall", "context"} else []), "--all")
-    assert (ran.code, "there is no option --all" in ran.err) == (2, True)
+    assert (ran.code, "No such option" in ran.err, "--all" in ran.err) == (2, True, True)
 
 
 def test_a_context_may_ask_for_weak_hits(run, saved):
@@ -187,7 +187,7 @@ def test_a_switch_is_printed_as_yes_or_no(run, saved):
     other = run("context", "tabs", "--json").json["receipt"]
     one = run("context", "tabs", "--include-sensitive", "--as", "operator", "--json").json["receipt"]
     shown = run("context-diff", one, other).out
-    assert ("include_sensitive: yes / no" in shown, "True" in shown) == (True, False)
+    assert ("include sensitive  yes, no" in shown, "True" in shown) == (True, False)
 
 
 def test_lists_and_recalls_are_narrowed_by_when_it_happened(run):

@@ -20,6 +20,8 @@ ARGUMENTS = {
     "remember": ("Bo prefers spaces",),
     "add": ("chat.json",),
     "revise": ("{id}", "Ana prefers spaces", "--reason", "new"),
+    "reinforce": ("{id}",),
+    "block": ("mission",),
     "forget": ("{id}", "--reason", "old"),
     "supersede": ("{id}", "--by", "{other}", "--reason", "twice"),
     "archive": ("{id}", "--reason", "quiet"),

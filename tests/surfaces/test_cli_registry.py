@@ -21,6 +21,7 @@ COMMANDS: dict[str, tuple[str, dict[str, str], set[str]]] = {
     "revise": ("revise", {}, set()),
     "move": ("move", {"target": "scope"}, set()),
     "promote": ("promote", {}, set()),
+    "reinforce": ("reinforce", {}, set()),
     "forget": ("forget", {}, set()),
     "supersede": ("supersede", {}, set()),
     "archive": ("archive", {}, set()),

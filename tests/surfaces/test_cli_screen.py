@@ -34,7 +34,6 @@ def test_a_labelled_text_fits_the_width(screen):
 
 
 def test_a_diff_fits_the_width(screen):
-    screen[0].shift(4)
     screen[0].change("text", LONG, LONG)
     assert widest(screen[1]) <= 60
 
@@ -47,7 +46,7 @@ def test_a_table_wraps_its_last_column_in_the_width(screen):
 def test_a_row_that_leaves_no_room_stands_by_itself(screen):
     screen[0].table(("id", "made by", "at", "text"), [("a" * 30, "b" * 16, "c" * 12, "tea at four")])
     said = screen[1].getvalue().splitlines()
-    assert (said[0], [line.split(maxsplit=1)[0] for line in said[1:]]) == ("", ["id", "made", "at", "text"])
+    assert [line.split(maxsplit=1)[0] for line in said] == ["id", "made", "at", "text"]
     assert widest(screen[1]) <= 60
 
 
@@ -80,9 +79,46 @@ def test_a_reviewer_sees_joiners_too():
     assert visible("a\u200db", joiners=False) == "a<U+200D>b"
 
 
-def test_a_long_key_does_not_push_a_table_over_the_width(screen):
-    screen[0].table(("id", "key", "text"), [("1", "k" * 64, LONG)])
-    assert widest(screen[1]) <= 60
+def test_one_long_word_stays_whole_so_that_it_can_be_copied(screen):
+    screen[0].result({"digest": "d" * 64})
+    assert screen[1].getvalue() == f"digest  {'d' * 64}\n"
+
+
+RESULT = {
+    "ok": True,
+    "path": None,
+    "faults": [],
+    "checked_at": "2026-03-04T05:06:07.123456+00:00",
+    "counts": {"rows": 2},
+}
+
+
+def test_any_result_is_shown_by_its_filled_fields(screen):
+    screen[0].result(RESULT)
+    assert [line.split(maxsplit=1) for line in screen[1].getvalue().splitlines()] == [
+        ["ok", "yes"],
+        ["checked", "at  2026-03-04 05:06 UTC"],
+        ["counts", "rows 2"],
+    ]
+
+
+def test_a_list_of_a_result_is_a_table_with_its_words_last(screen):
+    screen[0].result({"items": [{"why": "tea at four", "id": "a1", "none": None}, {"why": "a cup", "id": "b2"}]})
+    assert [line.split(maxsplit=1) for line in screen[1].getvalue().splitlines()] == [
+        ["id", "why"],
+        ["a1", "tea at four"],
+        ["b2", "a cup"],
+    ]
+
+
+def test_a_hidden_field_is_not_shown_at_any_depth(screen):
+    screen[0].result({"item": {"salt": "s1", "rows": [{"salt": "s2", "id": "a1"}]}, "salt": "s3"}, ("salt",))
+    assert [word in screen[1].getvalue() for word in ("s1", "s2", "s3", "a1")] == [False, False, False, True]
+
+
+def test_a_result_without_any_field_says_so(screen):
+    screen[0].result({"memories": []})
+    assert screen[1].getvalue() == "Nothing found.\n"
 
 
 def test_a_stream_without_utf8_gets_the_nearest_plain_sign(run, monkeypatch):

@@ -62,7 +62,7 @@ def test_an_edit_of_core_by_an_agent_is_held_with_code_6(run, held):
 
 
 def test_a_held_write_says_how_to_approve_it(run, held):
-    assert held["next"] == f"held for review: approve it with `keepward approve {held['proposal']}`"
+    assert held["next"] == f"pending review: approve it with `keepward approve {held['proposal']}`"
 
 
 def test_a_refused_write_exits_5_and_says_why(run):
@@ -88,7 +88,7 @@ def test_a_long_text_is_refused_with_the_command_that_keeps_it(run):
 
 
 def test_a_refused_write_says_to_a_person_that_nothing_was_stored(run):
-    assert "nothing was stored" in run("remember", "").out
+    assert "nothing was stored" in run("remember", "").err
 
 
 @pytest.mark.parametrize("ttl", ["0s", "-1d"])
@@ -206,7 +206,7 @@ def test_a_move_that_says_no_place_is_a_usage_error(run, saved, asked):
 
 def test_the_old_form_of_a_move_names_the_new_one(run, saved):
     ran = run("move", "--to", "new.db")
-    assert (ran.code, "ID is missing" in ran.err) == (2, True)
+    assert (ran.code, "Missing argument 'ID" in ran.err) == (2, True)
     ran = run("move", saved["id"])
     assert (ran.code, "`store migrate`" in ran.err) == (2, True)
 
@@ -226,6 +226,41 @@ def test_memories_are_merged_at_the_terminal(run, saved, text):
     assert (found["kind"], ended, len(found["text"].splitlines())) == ("summary", ["superseded"] * 2, 1 if text else 2)
 
 
+def test_a_memory_is_confirmed_at_the_terminal(run, saved):
+    before = run("get", saved["id"], "--json").json["reinforced_at"]
+    assert run("reinforce", saved["id"]).code == 0
+    assert run("get", saved["id"], "--json").json["reinforced_at"] > before
+
+
+def test_a_block_is_written_with_its_access(run):
+    run("block", "mission", "Ship by June", "--as", "operator")
+    run("block", "mission", "--access", "read_only", "--as", "operator")
+    [shown] = run("block", "mission", "--json").json["blocks"]
+    assert (shown["text"], shown["access"], shown["version"]) == ("Ship by June", "read_only", 2)
+    assert run("block", "mission", "Ship by July").code == 5
+
+
+def test_an_agents_edit_of_a_block_waits(run, held):
+    assert run("block", "mission", "Ship in autumn").code == 6
+    assert "Ship the app before Easter" in run("block").out
+
+
+@pytest.mark.parametrize("asked", [("mission", "--access", "append"), ("--access", "append")])
+def test_access_needs_a_block_that_has_a_text(run, asked):
+    run("init")
+    assert run("block", *asked).code == 2
+
+
+def test_a_list_of_texts_is_imported_at_the_terminal(run, tmp_path):
+    (tmp_path / "notes.csv").write_text("text,tags\nThe ferry is blue,harbour\n")
+    (tmp_path / "notes.txt").write_text("The pier is closed\n")
+    assert run("import", "notes.csv", "--json").json["committed"] == 1
+    assert run("import", "notes.txt", "--from", "lines", "--json").json["committed"] == 1
+    assert [each["text"] for each in run("list", "--tag", "harbour", "--json").json["memories"]] == [
+        "The ferry is blue"
+    ]
+
+
 @pytest.mark.parametrize("more", [[], ["{id}"]])
 def test_a_merge_takes_two_memories(run, saved, more):
     ran = run("merge", saved["id"], *(each.format(**saved) for each in more), "--reason", "x")
@@ -240,5 +275,5 @@ def test_access_and_date_are_given_at_the_terminal(run):
 
 def test_revise_that_changes_nothing_says_so(run, saved):
     told = run("revise", saved["id"], "--tag", "style", "--reason", "again", "--as", "operator")
-    assert (told.code, told.out.split()[0], "nothing was changed" in told.out) == (0, "unchanged", True)
+    assert (told.code, told.out.split()[:2], "nothing was changed" in told.err) == (0, ["outcome", "unchanged"], True)
     assert "committed" not in told.out

@@ -20,8 +20,8 @@ def off(run, saved, monkeypatch):
 
 def test_remember_at_the_terminal_names_no_receipt(off):
     told = off("remember", "The crane is red")
-    assert (told.code, "nothing was stored, and no receipt was kept" in told.out) == (5, True)
-    assert ("but the receipt" in told.out, "\nreceipt" in told.out) == (False, False)
+    assert (told.code, "nothing was stored, and no receipt was kept" in told.err) == (5, True)
+    assert ("but the receipt" in told.err, "\nreceipt" in told.out) == (False, False)
 
 
 def test_json_at_the_terminal_has_no_receipt(off):

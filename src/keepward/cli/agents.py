@@ -85,15 +85,12 @@ def serve(call: Call, demo: bool, no_mcp: bool, allow_host: tuple[str, ...], **g
 
 
 def _play(call: Call) -> None:
-    """Make the store of the demo: weeks of a team's memory, and something in the queue."""
-    from keepward.cli.demo_store import furnish
-    from keepward.config import home
+    """Make the store of the demo, with proposals that wait for review."""
+    from keepward.cli.demo import seed_demo_store
 
     if call.path == DEMO:
         DEMO.parent.mkdir(mode=0o700, exist_ok=True)
-    call.say("making a store to look at: six weeks of a bakery's team, which takes some seconds")
-    embedder = call.embedder or call.settings.embedder
-    furnish(call.path, call.principal("decide"), embedder=embedder, config_dir=home(call.environ))
+    seed_demo_store(call, call.path, call.principal("decide"), call.embedder or call.settings.embedder)
     call.say(f"played the demo into a new store at {call.path}")
 
 
@@ -202,13 +199,7 @@ def _listed(chosen: Any) -> Answer:
         "prompts": [each.name for each in PROMPTS],
     }
 
-    def draw(screen: Screen, data: dict[str, Any]) -> None:
-        screen.line(f"{chosen.name}: {chosen.about}", "bold")
-        for tool in chosen.tools:
-            screen.labelled(tool.name, tool.about, width=22)
-        screen.fields(data, ("resources", "prompts"), width=22)
-
-    return Answer(data, draw)
+    return Answer(data, hidden=("annotations", "inputSchema", "outputSchema"))
 
 
 @command(

@@ -1,10 +1,10 @@
-"""One invocation of the command line: what was chosen, the store it opens, where its words go.
+"""One invocation of the command line: its options, the store it opens, where its output goes.
 
 Invariants
 (1) With `--json` stdout carries exactly one JSON object and nothing else; talk goes to stderr.
 (2) The principal comes from `--as`, `KEEPWARD_ACTOR` or the settings file. Where the environment or the
-    file names one, `--as` can only name the same or one with fewer rights: whoever starts an agent with
-    `KEEPWARD_ACTOR=agent:claude` need not fear that it calls itself the operator. Where `KEEPWARD_TOKEN` holds
+    file names one, `--as` can only name the same or one with fewer rights: an agent that is started with
+    `KEEPWARD_ACTOR=agent:claude` cannot call itself the operator. Where `KEEPWARD_TOKEN` holds
     a token, principal, tenant and scope are the token's and no option changes them.
 (3) A command that only reads never creates a store.
 """
@@ -42,12 +42,14 @@ class Answer:
 
     #: The object that `--json` prints.
     data: dict[str, Any]
-    #: Draws the same for a person.
-    show: Callable[[Screen, dict[str, Any]], None]
+    #: Draws it for a person; None draws it as any result.
+    show: Callable[[Screen, dict[str, Any]], None] | None = None
     #: Exit code.
     code: int = 0
-    #: Sentences for stderr, in either mode.
+    #: Sentences for stderr, also with `--json`.
     talk: tuple[str, ...] = ()
+    #: Fields that a person is not shown; `--json` prints them.
+    hidden: tuple[str, ...] = ()
 
 
 @dataclass(kw_only=True)
@@ -76,7 +78,7 @@ class Call:
 
     @cached_property
     def path(self) -> Place:
-        """Where the store is: `--db`, `KEEPWARD_DB`, or the user's own; a store here that is unknown is told of."""
+        """Where the store is: `--db`, `KEEPWARD_DB`, or the user's own; an unknown store in this folder is reported."""
         if named := self.db or self.environ.get("KEEPWARD_DB"):
             return place_of(named)
         from keepward.config import default_store
@@ -99,7 +101,7 @@ class Call:
         named = Path(self.config).expanduser() if self.config else None
         found = load(store=self.path, file=named, environ=self.environ)
         for name in idle(self.environ):
-            self.say(f"{name} does nothing: there is no such variable; `keepward config` shows what holds")
+            self.say(f"{name} does nothing: there is no such variable; `keepward config` shows the settings in force")
         if found.withheld:
             self.say(
                 f"{found.file} is not accepted, so none of its settings applies ({', '.join(found.withheld)}): "
@@ -178,7 +180,7 @@ class Call:
         if memory.actor.kind is ActorKind.OPERATOR:
             memory = inspecting(memory)
         if missing and str(self.path) == ":memory:":
-            self.say("a store in :memory: ends with this command: nothing of it is kept")
+            self.say("a store in :memory: ends with this command: none of it is stored")
         elif missing:
             self.say(f"made a new store at {self.path}")
         self._tell_decisions(memory)
@@ -231,7 +233,7 @@ class Call:
             print(visible(sentence), file=sys.stderr)  # noqa: T201 - stderr is where a command talks
 
     def progress(self, what: str) -> AbstractContextManager[Callable[[int, int], None] | None]:
-        """Lend what draws a bar on stderr; None where nobody would see it."""
+        """Return a context manager of a callback that draws a bar on stderr; None if stderr is not a terminal."""
         from keepward.cli import screen
 
         return screen.progress(what, quiet=self.quiet)
@@ -243,7 +245,11 @@ class Call:
         else:
             from keepward.cli.screen import Screen
 
-            answer.show(Screen(sys.stdout), answer.data)
+            screen = Screen(sys.stdout)
+            if answer.show is None:
+                screen.result(answer.data, answer.hidden)
+            else:
+                answer.show(screen, answer.data)
         sys.stdout.flush()
         for sentence in answer.talk:
             self.say(sentence)
@@ -283,7 +289,7 @@ def _of(value: Any) -> Any:
 
 
 def owner_token(memory: Memory) -> tuple[str | None, tuple[str, ...]]:
-    """Return the path of the owner's token, or none and why there is no place for one."""
+    """Return the path of the owner's token, or none and why it cannot be stored."""
     try:
         return str(memory.owner_token()), ()
     except StoreUnavailable as fault:

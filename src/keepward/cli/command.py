@@ -2,7 +2,7 @@
 
 Invariants
 (1) Every command takes the options of `COMMON`, after its name or before it; the nearer one wins.
-(2) An error never shows a trace, and never repeats what was typed: it might be a memory or a secret.
+(2) An error is one sentence and never a trace.
 (3) Exit codes are those of `EXIT_CODES` and no other, save 130 for an interrupt from the keyboard.
 """
 
@@ -12,7 +12,6 @@ import difflib
 import importlib
 import inspect
 import os
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -23,14 +22,14 @@ from keepward.cli.call import Answer, Call
 from keepward.core.query import check_limit
 
 EXIT_CODES = {
-    0: "done; a write was committed, or the same was already remembered",
+    0: "done; a write was committed, or was a duplicate",
     1: "an error, or `verify` or `doctor` found a fault",
     2: "the command line, a setting or an argument is wrong",
     3: "no such memory, commit, proposal or receipt",
     4: "a conflict, or the version named is no longer the newest",
     5: "a gate refused the write; no memory was stored",
-    6: "the write is held for review; approve it with `keepward approve ID`",
-    7: "this principal may not do that",
+    6: "the write is quarantined; approve it with `keepward approve ID`",
+    7: "this actor may not do that",
     8: "the store is missing, locked, read-only, damaged, unknown to this machine or newer than this program",
 }
 #: Exit code by the stable code of an error; any other is 1.
@@ -48,23 +47,19 @@ EXIT_OF = {
     errors.NotAdopted.code: 8,
     "interrupted": 130,
 }
-#: What is no text, by the metavar under which it is asked for: its type, and what it is in words.
-_NUMBERS: dict[str, tuple[type, str]] = {
-    "0..1": (float, "a number from 0 to 1"),
-    **dict.fromkeys(("N", "SEQ", "TOKENS"), (int, "a whole number")),
-}
-_PLAIN_OPTION = re.compile(r"--?[a-z][a-z-]{0,23}", re.ASCII)
+#: Type of an option by its metavar; any other is text.
+_TYPES: dict[str, type] = {"0..1": float, **dict.fromkeys(("N", "SEQ", "TOKENS"), int)}
 
 
 def option(flag: str, meaning: str, metavar: str | None = None, name: str = "", **more: Any) -> click.Option:
     """Return an option; without a metavar it is a switch. ``name`` is that of the parameter, by default the flag's."""
-    asked: dict[str, Any] = {"is_flag": True} if metavar is None else {"type": _NUMBERS.get(metavar, (str,))[0]}
+    asked: dict[str, Any] = {"is_flag": True} if metavar is None else {"type": _TYPES.get(metavar, str)}
     asked["show_default"] = metavar is not None and more.get("default") not in (None, "")
     declared = [*flag.split(", "), *([name] if name else [])]
     return click.Option(declared, help=meaning, metavar=metavar, **asked, **more)
 
 
-class argument(click.Argument):  # noqa: N801  it stands beside ``option``
+class argument(click.Argument):  # noqa: N801  named like ``option``
     """An argument with its meaning; needed unless its metavar has brackets, any number of times with dots."""
 
     def __init__(self, metavar: str, meaning: str, name: str, *, needed: bool = True, default: Any = None) -> None:
@@ -90,9 +85,9 @@ COMMON: dict[str, click.Option] = {
         option("--scope", "shared, an agent's name, or a path such as /agents/orion.", "SCOPE"),
         option(
             "--as",
-            "Who asks: agent or user, with :NAME if you like, or operator or reviewer, by your login. Commands that "
+            "Who acts: agent or user, optionally with :NAME, or operator or reviewer, by your login. Commands that "
             "propose and read act as agent:cli; commands that decide act as the operator. [env: KEEPWARD_ACTOR]",
-            "WHO",
+            "ACTOR",
             name="actor",
         ),
         option(
@@ -100,7 +95,7 @@ COMMON: dict[str, click.Option] = {
             "auto, minilm, hashed, none, or a server's model as http:URL#MODEL. [env: KEEPWARD_EMBEDDER]",
             "NAME",
         ),
-        option("--config", "Settings. [default: keepward.toml beside the store]", "FILE"),
+        option("--config", "Settings. [default: keepward.toml next to the store]", "FILE"),
         option("--json", "Print one JSON object on stdout, nothing else.", name="as_json"),
         option("--quiet, -q", "Say nothing on stderr but errors."),
     )
@@ -126,7 +121,7 @@ class Command(click.Command):
         return call.answer(answer) if answer else 0
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
-        """Return what stands behind the command in its usage line."""
+        """Return what follows the command in its usage line."""
         del ctx
         return ["[OPTIONS]", *(str(each.metavar) for each in self.params if isinstance(each, argument))]
 
@@ -172,10 +167,10 @@ class Group(click.Group):
         return found
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        """Return the command that is named; a slip is answered with the name that is most like it (2)."""
+        """Return the command that is named; a slip is answered with the name that is most like it."""
         if args[0] not in self.places and not args[0].startswith("-"):
             guess = difflib.get_close_matches(args[0], self.places, 1)
-            ctx.fail("there is no such command" + (f"; did you mean `{guess[0]}`?" if guess else ""))
+            ctx.fail(f"no such command: {args[0]}" + (f"; did you mean `{guess[0]}`?" if guess else ""))
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -195,21 +190,8 @@ def _name(place: str) -> str:
 
 
 def explain(fault: click.UsageError) -> str:
-    """Return what is wrong with a command line, in words that repeat nothing that was typed (2)."""
-    param = getattr(fault, "param", None)
-    named = str(getattr(fault, "option_name", "") or "")
-    plain = named if _PLAIN_OPTION.fullmatch(named) else ""
-    name = "" if param is None else "/".join(param.opts) if isinstance(param, click.Option) else str(param.metavar)
-    match fault:
-        case click.NoSuchOption():
-            return f"there is no option {plain or 'by that name'}; put -- before a text that starts with a dash"
-        case click.MissingParameter():
-            return f"{name} is missing"
-        case click.BadParameter() if param is not None:
-            return f"{name} takes {_NUMBERS.get(str(param.metavar), (str, 'another value'))[1]}"
-        case click.BadOptionUsage() | click.BadArgumentUsage():
-            return f"{plain or 'an option'} needs a value"
-    said = fault.format_message()
-    if "unexpected extra" in said:
-        return "there are too many arguments; put quotes around a text that has spaces"
-    return said if said.startswith("there is no") else "the command line cannot be read"
+    """Return what is wrong with a command line, with what helps where quotes or dashes were lost."""
+    said = fault.format_message().rstrip(".")
+    if isinstance(fault, click.NoSuchOption):
+        return f"{said}; put -- before a text that starts with a dash"
+    return f"{said}; put quotes around a text that has spaces" if "unexpected extra" in said else said

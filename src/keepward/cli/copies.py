@@ -1,7 +1,7 @@
-"""Commands that destroy, copy, accept and carry over: erase, backups, store, adopt, export and import.
+"""Commands that destroy, copy, accept and move data: erase, backups, store, adopt, export and import.
 
 Invariants
-(1) Whatever cannot be undone is shown first, with a digest, and carried out only when that digest is given.
+(1) An action that cannot be undone shows its plan and a digest first, and runs only with that digest.
 """
 
 from __future__ import annotations
@@ -10,15 +10,13 @@ import io
 import json
 import shlex
 import sys
-from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from keepward.cli.call import Answer, Call, data_of
 from keepward.cli.command import argument, command, option
-from keepward.cli.review import APPLY, memories
-from keepward.cli.store import show_faults
+from keepward.cli.review import APPLY
 from keepward.core.value import counted
 from keepward.errors import Conflict, InvalidInput
 
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
     from keepward.memory import Memory
 
 #: What became of a message or a fact, in words.
-_ADDED = {"committed": "committed", "duplicate": "known", "quarantined": "held for review", "refused": "refused"}
+_ADDED = {"committed": "committed", "duplicate": "known", "quarantined": "quarantined", "refused": "refused"}
 #: How many lines that could not be used are shown; all are in the object of `--json`.
 _SHOWN = 10
 
@@ -38,13 +36,13 @@ _SHOWN = 10
     argument("[ID]...", "Ids of memories, or their aliases.", "ids"),
     option("--subject", "Every memory about this subject.", "NAME"),
     option("--source", "Every memory from this source, reference or foreign name.", "NAME"),
-    option("--reason", "request, consent, retention, mistake, secret or other.", "WORD", default="request"),
+    option("--reason", "request, consent, retention, mistake, secret or other.", "REASON", default="request"),
     option("--include-citing", "Also erase what derives from one of these or cites it as evidence."),
     APPLY,
     option("--certificate", "Print the certificate of an erasure that was made; one ID."),
 )
 def erase(call: Call, ids: tuple[str, ...], apply: str | None, certificate: bool, **chosen: Any) -> Answer:
-    """Destroy what memories said, everywhere it is kept, for good. First shows the plan, and changes nothing."""
+    """Destroy the text of memories everywhere, for good. First shows the plan, and changes nothing."""
     more = apply or any(chosen[name] for name in ("subject", "source", "include_citing"))
     if certificate and (len(ids) != 1 or more):
         raise InvalidInput("--certificate takes one ID, of an erased memory, and nothing else")
@@ -57,11 +55,13 @@ def erase(call: Call, ids: tuple[str, ...], apply: str | None, certificate: bool
     if apply is not None:
         done = memory.erase(apply, ids, **chosen)
         data |= {**data_of(done, plan=_plan_data(done.plan)), "certificate": memory.certificate(done.commit.id)}
-        return Answer(data, _show_erased)
+        return Answer(data, hidden=("places", "commit_details"))
     plan = memory.plan_erase(ids, **chosen)
     data["plan"] = _plan_data(plan)
-    talk = f"nothing was changed; erase it with the same arguments and --apply {plan.digest}"
-    return Answer(data, lambda screen, data: _show_plan(screen, data["plan"]), talk=(talk,))
+    notes = [f"nothing was changed; erase it with the same arguments and --apply {plan.digest}"]
+    if plan.candidates:
+        notes.insert(0, "candidates stay unless you name them too or add --include-citing")
+    return Answer(data, talk=tuple(notes))
 
 
 def _plan_data(plan: Any) -> dict[str, Any]:
@@ -71,81 +71,21 @@ def _plan_data(plan: Any) -> dict[str, Any]:
     return data_of(plan, "details", "artefacts", **counts, **more)
 
 
-def _show_plan(screen: Screen, plan: dict[str, Any]) -> None:
-    screen.line(f"{memories(plan['targets'])} would be erased for good", "bold")
-    for each in plan["targets"]:
-        screen.labelled(each["why"], f"{each['id']}, {counted(each['versions'], 'version', 'versions')}")
-        screen.labelled("", each["text"])
-    _show_counts(screen, plan)
-    for each in plan["candidates"]:
-        how = "you name it too" if each["why"] == "quotes" else "you name it too or add --include-citing"
-        screen.labelled(each["why"], f"{each['id']} stays unless {how}", "yellow")
-        screen.labelled("", each["text"])
-    screen.ids(plan, "digest")
-
-
-def _show_counts(screen: Screen, plan: dict[str, Any]) -> None:
-    told = (
-        "{versions} versions, {commit_details} commit details, {receipts} receipts, {proposals} proposals, "
-        "{documents} kept documents, {blobs} blobs"
-    )
-    screen.labelled("with them", told.format(**plan))
-    if plan["feedback"] or plan["weights"]:
-        learned = f"{plan['feedback']} feedbacks lose the name, {plan['weights']} learned weights go"
-        screen.labelled("unlearned", f"{learned}; recall is in the plain order until `keepward train`")
-
-
-def _show_erased(screen: Screen, data: dict[str, Any]) -> None:
-    cleaned = data["certificate"]["cleaned"]
-    screen.labelled("erased", f"{memories(data['plan']['targets'])}, for good", "bold green")
-    _show_counts(screen, data["plan"])
-    screen.labelled("file", cleaned["file_and_log"])
-    screen.labelled("backup", [f"{each['path']}: {each['state']}" for each in cleaned["backups"]])
-    screen.labelled("limit", data["certificate"]["limits"], "dim")
-    screen.ids(data)
-
-
 @command(argument("PATH", "A file that is not there yet.", "path"))
 def backup(call: Call, path: str) -> Answer:
     """Copy the live store to one file, consistent and readable by you alone. Later erasures reach it too."""
-    return Answer(data_of(call.memory("decide").backup(Path(path).expanduser())), _show_backup)
-
-
-def _show_backup(screen: Screen, data: dict[str, Any]) -> None:
-    screen.labelled("backup", f"{data['path']} ({data['bytes']} bytes)", "bold green")
-    _show_blobs(screen, data)
-    screen.labelled("head", [" ".join(each) for each in data["heads"].items()])
-
-
-def _show_blobs(screen: Screen, data: dict[str, Any]) -> None:
-    if data["blobs"]:
-        screen.labelled("blobs", f"{data['blobs']} in {data['path']}.blobs; they belong to it")
-    screen.labelled(
-        "LOST", [f"{ref[:23]}…: its file is gone or changed, and was not copied" for ref in data["faulty"]], "red"
-    )
+    return Answer(data_of(call.memory("decide").backup(Path(path).expanduser())))
 
 
 @command(argument("PATH", "A backup.", "path"), option("--to", "A store that is not there yet.", "DB", required=True))
 def restore_backup(call: Call, path: str, to: str) -> Answer:
-    """Bring a backup back. What was erased since is erased in it first; its older state is accepted by this."""
+    """Restore a backup. Later erasures are repeated in it first; its older state is accepted by this."""
     from keepward.config import home
     from keepward.memory import Memory
 
     places = Path(path).expanduser(), Path(to).expanduser()
     made = Memory.restore_backup(*places, actor=call.principal("decide"), config_dir=home(call.environ))
-    return Answer(data_of(made), _show_restored)
-
-
-def _show_restored(screen: Screen, data: dict[str, Any]) -> None:
-    screen.labelled("restored", data["path"], "bold green")
-    _show_blobs(screen, data)
-    screen.labelled("head", [" ".join(each) for each in data["heads"].items()])
-    for word, what in (("erased", "places that were"), ("revoked", "tokens that were")):
-        if data[word]:
-            screen.labelled(word, f"{data[word]} {what} {word} after the backup was made")
-    screen.labelled("careful", data["warning"], "bold yellow")
-    if data["separate"]:
-        screen.labelled("separate", "the store it was made of lives on; this is now a store of its own")
+    return Answer(data_of(made))
 
 
 @command(
@@ -178,17 +118,7 @@ def _migrated(call: Call, to: str, dry_run: bool) -> Answer:
     with call.progress("migrating") as report:
         moved = call.memory("decide").move_store(to, dry_run=dry_run, on_progress=report)
     following = "nothing was copied; leave out --dry-run" if dry_run else f"from now on: --db {moved.place}"
-    return Answer(data_of(moved), _show_migrated, talk=(following,))
-
-
-def _show_migrated(screen: Screen, data: dict[str, Any]) -> None:
-    screen.labelled("migrated" if data["store_id"] else "to", data["place"], "bold green" if data["store_id"] else "")
-    for each in data["tenants"]:
-        state = "" if each["carried"] or not data["store_id"] else ", was there already"
-        commits = counted(each["commits"], "commit", "commits")
-        screen.labelled("tenant", f"{each['tenant']}: {commits}, head {each['head']}{state}")
-    if data["blobs"]:
-        screen.labelled("blobs", str(data["blobs"]))
+    return Answer(data_of(moved), talk=(following,))
 
 
 def _recovered(call: Call, broken: str, new: str) -> Answer:
@@ -202,61 +132,27 @@ def _recovered(call: Call, broken: str, new: str) -> Answer:
         config_dir=home(call.environ),
         on_progress=None if call.quiet else lambda said: print(said, file=sys.stderr),  # noqa: T201
     )
-    return Answer(data_of(made, whole=made.whole), _show_recovered, 0 if made.whole else 1)
-
-
-def _show_recovered(screen: Screen, data: dict[str, Any]) -> None:
-    screen.labelled("recovered", data["path"], "bold green" if data["whole"] else "bold yellow")
-    for each in data["tenants"]:
-        lost = f", {each['lost_commits']} lost" if each["lost_commits"] else ""
-        screen.labelled(
-            "tenant", f"{each['tenant']}: {each['commits']} commits as they were{lost}, up to {each['head']}"
-        )
-        if each["rescued"]:
-            screen.labelled("newer", f"{len(each['rescued'])} memories by a commit of their own")
-        outdated = "its newest version is lost; an older one came, archived"
-        for word, why in (("outdated", outdated), ("lost", "nothing of it holds")):
-            screen.labelled(word, [f"{name}: {why}" for name in each[word]], "yellow")
-    screen.labelled("blob lost", data["lost_blobs"], "yellow")
-    screen.labelled("not read", data["skipped"], "yellow")
-    screen.labelled("not in it", data["not_carried"], "dim")
-    if not data["sealed"]:
-        screen.labelled("note", "this machine has no key of that store: hashes alone speak for what came over")
+    return Answer(data_of(made, whole=made.whole), None, 0 if made.whole else 1)
 
 
 @command(APPLY)
 def adopt(call: Call, apply: str | None) -> Answer:
-    """Accept a store that came from elsewhere, or an older state, as it stands. First shows what that means."""
+    """Accept a store from elsewhere, or an older state, as it is. First shows what that means."""
     memory = call.memory("decide")
     plan = memory.plan_adopt() if apply is None else memory.adopt(apply)
     talk = () if apply else (f"nothing was changed; accept it with `keepward adopt --apply {plan.digest}`",)
-    return Answer(data_of(plan, applied=apply is not None), _show_adoption, talk=talk)
-
-
-def _show_adoption(screen: Screen, data: dict[str, Any]) -> None:
-    for tenant, head in data["heads"].items():
-        counts = f"{data['live'][tenant]} live memories, {data['waiting'][tenant]} waiting for review"
-        screen.labelled("head", f"{tenant} {head}: {counts}")
-    screen.labelled("core", ["{tenant} {scope} {key}: {text}".format(**each) for each in data["core"]], "yellow")
-    fate = "; ends with this" if data["foreign"] else ""
-    screen.labelled("token", ["{name} ({rights}, {tenant} {scope})".format(**each) + fate for each in data["tokens"]])
-    show_faults(screen, data)
-    if data["applied"]:
-        screen.labelled("accepted", "all seals were made anew", "bold green")
-    else:
-        screen.labelled("careful", data["warning"], "bold yellow")
-        screen.ids(data, "digest")
+    return Answer(data_of(plan, applied=apply is not None), talk=talk)
 
 
 @command(
     argument(
         "[PATH]", "File to write; - or none is stdout. With --markdown a folder that is new.", "path", default="-"
     ),
-    option("--markdown", "Write what holds now as notes, one a memory, for Obsidian or any editor."),
-    option("--legacy", "Write what holds now as lines of a legacy vault: canon and register."),
+    option("--markdown", "Write active memories as notes, one each, for Obsidian or any editor."),
+    option("--legacy", "Write active memories as lines of a legacy vault: canon and register."),
 )
 def export(call: Call, path: str, markdown: bool, legacy: bool) -> Answer:
-    """Write every version of every memory of the tenant as JSON lines, or what holds now in another form."""
+    """Write every version of every memory of the tenant as JSON lines, or active memories in another form."""
     from keepward.interchange import write_legacy, write_notes, write_vault
 
     memory, piped = call.memory("decide"), path == "-"
@@ -271,7 +167,7 @@ def export(call: Call, path: str, markdown: bool, legacy: bool) -> Answer:
     if markdown:
         count = write_notes(memory, target)
         told = f"{counted(count, 'note', 'notes')}, tenant {memory.tenant}"
-        talk = ["not in it: earlier versions, what no longer holds, and the bytes of blobs"]
+        talk = ["not included: earlier versions, inactive memories, and the bytes of blobs"]
     elif legacy:
         count, talk = write_legacy(memory, sys.stdout if piped else target)
         told = f"{counted(count, 'line', 'lines')}, tenant {memory.tenant}"
@@ -280,7 +176,7 @@ def export(call: Call, path: str, markdown: bool, legacy: bool) -> Answer:
         told = f"{counted(count, 'line', 'lines')}, tenant {memory.tenant}, head {head}"
         talk = [
             *([told] if piped else []),
-            "not in it: the review queue, receipts, feedback, learned weights and counts of use",
+            "not included: the review queue, receipts, feedback, learned weights and counts of use",
         ]
     data = {
         "path": None if piped else path,
@@ -293,22 +189,21 @@ def export(call: Call, path: str, markdown: bool, legacy: bool) -> Answer:
 
 @command(
     argument("PATH", "A file, a folder or a zip archive; - is stdin.", "path"),
-    option(
-        "--from, --format", "Its format, where it is not to be told by its content.", "WORD", "format", default="auto"
-    ),
+    option("--from, --format", "Its format, if its content does not show it.", "FORMAT", "format", default="auto"),
     option("--user", "Put all of it into one user. [default: each user of the file has a scope]", "NAME"),
     option("--session", "Session of messages. [default: the file's name]", "NAME"),
-    option("--facts", "Also propose what users tell of themselves in conversations."),
+    option("--facts", "Also propose facts that users state about themselves in conversations."),
     option("--subject", "With --facts: who the user is.", "NAME"),
-    option("--dry-run", "Judge everything and store nothing."),
+    option("--dry-run", "Check everything and store nothing."),
     name="import",
 )
 def import_(call: Call, path: str, format: str, dry_run: bool, **how: Any) -> Answer:  # noqa: A002
-    """Bring memories in from another system or a file, each through the gates. A missing store is made.
+    """Import memories from another system or a file; each passes the gates. A missing store is made.
 
     Known are exports of ChatGPT and Claude (the zip as it is downloaded), mem0, Letta, Zep and Graphiti, MCP's
     memory server, a LangGraph store, folders of Markdown such as Obsidian's, basic-memory's and Claude Code's,
-    messages, and our own. It comes in as an agent's; `keepward restore-export` brings back an export as it was.
+    messages, a CSV with a column `text`, and our own; `--from lines` reads one text a line. It comes in as an
+    agent's; `keepward restore-export` brings back an export as it was.
     """
     from keepward.core.value import unknown
     from keepward.interchange import FORMATS, load
@@ -322,7 +217,7 @@ def import_(call: Call, path: str, format: str, dry_run: bool, **how: Any) -> An
         target: Any = _read_again(path, stack)
         memory: Memory | None = None
         if not call.path.exists():
-            # No store is made by a dry run, or for a file that cannot be read or holds nothing to store.
+            # No store is made by a dry run, or for a file that cannot be read or has nothing to store.
             nowhere = stack.enter_context(call.rehearsal())
             with call.progress("looking into files") as report:
                 found = holds_items(nowhere, target, format=format, user=how["user"], on_progress=report)
@@ -347,7 +242,7 @@ def import_(call: Call, path: str, format: str, dry_run: bool, **how: Any) -> An
 
 
 def _read_again(path: str, stack: ExitStack) -> Any:
-    """Return a file or folder that can be read more than once; the content of a pipe is held in memory."""
+    """Return a file or folder that can be read more than once; the content of a pipe is read into memory."""
     if path != "-" and not Path(path).expanduser().is_fifo():
         return Path(path).expanduser()
     from keepward.interchange.reading import opened
@@ -363,17 +258,17 @@ def _read_again(path: str, stack: ExitStack) -> Any:
 def _import_talk(result: Imported) -> tuple[str, ...]:
     if result.dry_run:
         return ("nothing was stored; import it without --dry-run",)
-    held = ("held for review: see them with `keepward pending`",) if result.quarantined else ()
+    pending = ("some are pending review: see them with `keepward pending`",) if result.quarantined else ()
     source = shlex.quote(result.reference)
     undone = (
         f"see all of it with `keepward impact --source {source}`; `contain` takes it out of use, `erase` destroys it"
     )
-    return (*held, *((undone,) if result.committed or result.quarantined else ()))
+    return (*pending, *((undone,) if result.committed or result.quarantined else ()))
 
 
 def _show_import(screen: Screen, data: dict[str, Any]) -> None:
     names = ("committed", "duplicates", "quarantined", "refused")
-    told = ", ".join(f"{data[name]} {'held for review' if name == 'quarantined' else name}" for name in names)
+    told = ", ".join(f"{data[name]} {name}" for name in names)
     label = "would import" if data["dry_run"] else "imported"
     screen.labelled(label, f"{data['total']} items ({data['format']}): {told}, {len(data['failed'])} unusable")
     screen.labelled("facts", ", ".join(f"{count} {_ADDED[name]}" for name, count in data["facts"].items()))
@@ -387,9 +282,9 @@ def _show_import(screen: Screen, data: dict[str, Any]) -> None:
 
 @command(argument("PATH", "An export of your own.", "path"), APPLY)
 def restore_export(call: Call, path: str, apply: str | None) -> Answer:
-    """Bring an export back as it was, core blocks and all, into an empty tenant. First shows what it holds.
+    """Restore an export with its history and core blocks into an empty tenant. First shows what it contains.
 
-    Its hashes show that it is whole, not who wrote it: restore what you trust as you trust the store itself.
+    Its hashes show that it is complete, not who wrote it. Restore only exports that you trust.
     """
     from keepward.interchange import plan_restore_export
     from keepward.interchange import restore_export as carry_out
@@ -409,30 +304,20 @@ def restore_export(call: Call, path: str, apply: str | None) -> Answer:
         with call.progress("restoring") as report:
             notes = list(carry_out(memory, file, apply, on_progress=report).notes)
     again = f"nothing was changed; restore it with the same arguments and --apply {plan.digest}"
-    return Answer(data_of(plan, applied=apply is not None, notes=notes), _show_export, talk=() if apply else (again,))
-
-
-def _show_export(screen: Screen, data: dict[str, Any]) -> None:
-    word = "restored" if data["applied"] else "would restore"
-    told = "{versions} versions, {live} live memories, {blobs} blobs"
-    screen.labelled(word, told.format(**data), width=15)
-    screen.labelled("tenant", f"{data['tenant']}, head {data['head']}", width=15)
-    screen.labelled("core", ["{scope} {key}: {text}".format(**block) for block in data["core"]], "yellow", width=15)
-    screen.labelled("note", data["notes"], width=15)
-    screen.labelled("digest", data["digest"], "dim", width=15)
+    return Answer(data_of(plan, applied=apply is not None, notes=notes), talk=() if apply else (again,))
 
 
 @command(
     argument("PATH", "Messages as JSON or JSONL, each with role and content; - is stdin.", "path"),
-    option("--session", "Name of the talk. [default: the file's name]", "NAME"),
-    option("--subject", "Whom it is about: whose words those of the role user are.", "NAME"),
-    option("--no-facts", "Keep the messages and propose no facts."),
+    option("--session", "Name of the session. [default: the file's name]", "NAME"),
+    option("--subject", "Who the messages of the role user are from.", "NAME"),
+    option("--no-facts", "Store the messages and propose no facts."),
 )
 def add(call: Call, path: str, session: str | None, subject: str | None, no_facts: bool) -> Answer:
-    """Add messages of a talk, and propose the facts that they tell. A missing store is made.
+    """Add messages of a conversation, and propose the facts in them. A missing store is made.
 
-    What a user asks to remember ("remember that ...") becomes a fact, as it was said; the model of the setting
-    `extractor` may propose more. A message with an `id` is added once. A file of many talks is for `keepward import`.
+    What a user asks to remember ("remember that ...") becomes a fact, in the same words; the model of the setting
+    `extractor` may propose more. A message with an `id` is added once. `keepward import` reads files of many sessions.
     """
     from keepward.interchange.messages import messages_in
     from keepward.interchange.reading import opened
@@ -453,32 +338,13 @@ def add(call: Call, path: str, session: str | None, subject: str | None, no_fact
         "notes": list(result.notes),
     }
     outcomes = [each.outcome for each in (*result.turns, *result.facts)]
-    talk = ("held for review: see them with `keepward pending`",) if "quarantined" in outcomes else ()
+    talk = ("some are pending review: see them with `keepward pending`",) if "quarantined" in outcomes else ()
     stored = not outcomes or {"committed", "duplicate"} & set(outcomes)
-    return Answer(data, _show_added, 0 if stored else 6 if "quarantined" in outcomes else 5, talk)
+    return Answer(data, None, 0 if stored else 6 if "quarantined" in outcomes else 5, talk, hidden=("memories",))
 
 
 def _text_of(outcome: Outcome) -> str:
-    """Return what a fact says; of a refused one that is kept nowhere."""
+    """Return the text of a fact; a refused one is stored nowhere."""
     if outcome.record is not None:
         return outcome.record.text
-    return outcome.item.steps[0].after.text if outcome.item else "a fact that was not kept"
-
-
-def _show_added(screen: Screen, data: dict[str, Any]) -> None:
-    counts = Counter(each["outcome"] for each in data["turns"])
-    told = ", ".join(f"{counts[name]} {word}" for name, word in _ADDED.items() if counts[name])
-    screen.labelled("messages", told or "none")
-    why = Counter(reason["detail"] for each in data["turns"] if each["id"] is None for reason in each["reasons"])
-    screen.labelled("why", [f"{detail} ({count})" if count > 1 else detail for detail, count in why.items()])
-    masked = Counter(
-        reason["detail"]
-        for each in data["turns"]
-        if each["id"] is not None
-        for reason in each["reasons"]
-        if reason["gate"] in {"secrets", "privacy"}
-    )
-    screen.labelled("masked", [f"{detail} ({count})" if count > 1 else detail for detail, count in masked.items()])
-    for each in data["facts"]:
-        screen.labelled("fact", f"{each['text']} ({_ADDED[each['outcome']]})")
-    screen.labelled("notes", data["notes"])
+    return outcome.item.steps[0].after.text if outcome.item else "a fact that was not stored"

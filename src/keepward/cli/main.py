@@ -34,15 +34,16 @@ ABOUT = """Memory for AI agents that one can audit, approve and undo.
 Commands that propose (remember, revise, move, forget, archive, restore, import) and those that read act as the agent
 `cli`: agents in a shell use them, and nothing of an agent's reaches core memory unreviewed. Commands that decide or
 look after the store (approve, reject, rollback, verify, export ...) act as the operator, you, by the name of your
-login. `--as operator` makes a write your own: it is decided by that, at once. Where KEEPWARD_ACTOR names somebody,
-`--as` can only name somebody with fewer rights.
+login. `--as operator` makes a write your own: it needs no approval. If KEEPWARD_ACTOR is set, `--as` can only name an
+actor with fewer rights.
 """
-#: The place of each command, by section, in the order of help; what is not asked for is not loaded.
+#: Where each command is, by section, in the order of help. Only the command that runs is loaded.
 SECTIONS = {
     "Start": "store.init demo.demo store.status",
     "Serve": "agents.serve agents.mcp agents.connect hook.hook",
     "Propose": "memories.remember copies.add memories.revise memories.move memories.promote memories.merge "
-    "memories.forget memories.supersede memories.archive memories.restore memories.blob memories.identity",
+    "memories.reinforce memories.block memories.forget memories.supersede memories.archive memories.restore "
+    "memories.blob memories.identity",
     "Read": "memories.recall memories.context memories.replay memories.list_ memories.get memories.history",
     "Learn": "memories.feedback memories.train",
     "Decide": "review.pending review.approve review.amend review.reject review.reopen",
@@ -70,7 +71,7 @@ def command_tree() -> Group:
 def _root(
     ctx: click.Context, /, version: bool, install_completion: bool, show_completion: bool, **given: Any
 ) -> int | None:
-    """Take what stands before a command, or do without one."""
+    """Read the options before a command, or run without one."""
     ctx.obj = given
     if version:
         from importlib.metadata import version as installed
@@ -106,7 +107,7 @@ def _completion(*, install: bool) -> None:
     if not file.exists() or line not in file.read_text("utf-8"):
         with file.open("a", encoding="utf-8") as written:
             written.write(line)
-    click.echo(f"completion for {shell} is in {file}; it holds in the next shell")
+    click.echo(f"completion for {shell} is in {file}; it works in the next shell")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -120,10 +121,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # What the library warns of it logs as well, in a line without paths and line numbers.
         warnings.simplefilter("ignore", UserWarning)
         if any("\udc80" <= each <= "\udcff" for each in "".join(given)):
-            # The names of files among them are right as they are, so they are not decoded anew.
-            logging.getLogger(PROGRAM).warning(
-                "the arguments were not read as UTF-8: set PYTHONUTF8=1 for text in them"
-            )
+            # Names of files among them are right as they are, so they are not decoded again.
+            logging.getLogger(PROGRAM).warning("the arguments were not read as UTF-8: set PYTHONUTF8=1")
         return _run(given)
 
 
@@ -146,11 +145,11 @@ def _run(given: list[str]) -> int:
     except KeepwardError as fault:
         return _failed(given, fault.code, str(fault))
     except BrokenPipeError:
-        # The reader has gone, as in `keepward log | head`.
+        # The reader closed the pipe, as in `keepward log | head`.
         _let_go()
         return 1
     except (KeyboardInterrupt, click.Abort):
-        stopped = "interrupted; what was not committed was not stored, and the same command again goes on"
+        stopped = "interrupted; uncommitted changes were not stored; run the command again to go on"
         return _failed(given, "interrupted", stopped)
     except OSError as fault:
         where = f" ({fault.filename})" if fault.filename else ""
@@ -158,7 +157,7 @@ def _run(given: list[str]) -> int:
         said = fault.strerror or "input or output error"
         return _failed(given, "io_error", f"the system says: {said}{where}{hint}")
     except Exception as fault:
-        # (1): a trace helps nobody at a prompt and may quote a memory.
+        # A trace may quote a memory.
         if os.environ.get("KEEPWARD_TRACE"):
             raise
         what = type(fault).__name__
@@ -175,7 +174,7 @@ def _logging() -> Iterator[None]:
             message = record.getMessage()
             if message not in seen:
                 seen.add(message)
-                print(f"{PROGRAM}: {message}", file=sys.stderr)  # noqa: T201 - stderr is where a command talks
+                print(f"{PROGRAM}: {message}", file=sys.stderr)  # noqa: T201
 
     logger, handler = logging.getLogger(PROGRAM), Lines(logging.WARNING)
     logger.addHandler(handler)
@@ -194,10 +193,10 @@ def _failed(arguments: list[str], code: str, message: str) -> int:
     except OSError:
         # Where stdout takes nothing more, the sentence on stderr is what is left.
         _let_go()
-    print(f"{PROGRAM}: {visible(message)}", file=sys.stderr)  # noqa: T201 - stderr is where a command talks
+    print(f"{PROGRAM}: {visible(message)}", file=sys.stderr)  # noqa: T201
     return EXIT_OF.get(code, 1)
 
 
 def _let_go() -> None:
-    """Leave what is left in the buffer of stdout, which has nowhere to go."""
+    """Discard the buffer of stdout, which nobody reads any more."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,11 +1,11 @@
 """Commands on memories: what proposes, reads and teaches, the blobs that memories refer to, and the identity document.
 
-They act as an agent unless told otherwise, all but `train`; `remember` and `blob put` make a store where there is none.
+All but `train` act as an agent by default; `remember`, `block` and `blob put` make a missing store.
 
 Invariants
 (1) A write that stored nothing says so and why.
-(2) A file is looked at before it is read whole: what is too large is refused by its size.
-(3) What is written out is for its owner alone, and never in place of another file.
+(2) A file that is too large is refused by its size, before it is read.
+(3) A written file is readable by its owner alone, and replaces no other file.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
     from keepward.memory import Memory
 
 MEMORY = argument("ID", "Its id, the first letters of it (8 or more), or its key.", "memory_id")
-REASON = option("--reason", "Why; it stands in the journal.", "TEXT", default="")
-WHY = option("--reason", "Why; it stands in the journal.", "TEXT", required=True)
+REASON = option("--reason", "Why; it is stored in the journal.", "TEXT", default="")
+WHY = option("--reason", "Why; it is stored in the journal.", "TEXT", required=True)
 IF_VERSION = option("--if-version", "Change it only if N is still its newest version.", "N")
-CONSENT = option("--consent", "Personal identifiers in the text were given with consent: keep them.")
+CONSENT = option("--consent", "Personal identifiers in the text were given with consent: store them.")
 MEDIA_TYPE = option("--media-type", "Such as image/png. [default: by the bytes]", "TYPE")
 CATEGORY_OF_OWN = option("--category", "A label of your own.", "NAME")
-SUBJECT_OF_IT = option("--subject", "Whom or what it is about.", "NAME")
-SENSITIVITY = option("--sensitivity", "normal or sensitive.", "WORD")
-AS_OF = option("--as-of", "A state of the past: a commit's number or id, or an instant.", "WHEN")
-PURPOSE = option("--purpose", "answer, act or core: what it is used for.", "WORD", default="answer")
-SENSITIVE = option("--include-sensitive", "Sensitive memories too.")
+SUBJECT_OF_IT = option("--subject", "Who or what it is about.", "NAME")
+SENSITIVITY = option("--sensitivity", "normal or sensitive.", "SENSITIVITY")
+AS_OF = option("--as-of", "A past state: a commit's number or id, or a time.", "TIME")
+PURPOSE = option("--purpose", "answer, act or core: what it is used for.", "PURPOSE", default="answer")
+SENSITIVE = option("--include-sensitive", "Also sensitive memories.")
 FLOOR = option("--floor", "Least score of a hit.", "0..1")
 SORTS = (
     option("--tier", "Only these tiers. Several times.", "TIER", "tiers", multiple=True),
@@ -48,17 +48,17 @@ SORTS = (
     option("--tag", "With any of these. Several times.", "TAG", "tags", multiple=True),
 )
 WHERE = (
-    option("--since", "Written from then on, whenever it happened.", "WHEN"),
-    option("--until", "Written before.", "WHEN"),
-    option("--occurred-since", "Happened from then on.", "WHEN"),
-    option("--occurred-until", "Happened before.", "WHEN"),
-    option("--within", "Of this scope and those below it alone.", "SCOPE"),
+    option("--since", "Written from then on.", "TIME"),
+    option("--until", "Written before.", "TIME"),
+    option("--occurred-since", "Happened from then on.", "TIME"),
+    option("--occurred-until", "Happened before.", "TIME"),
+    option("--within", "Only from this scope and the scopes below it.", "SCOPE"),
     option("--where", 'Whose metadata is so: \'{"stars": {"$gte": 4}}\'.', "JSON"),
 )
 NAMES = (
-    option("--subject", "About this subject alone.", "NAME"),
-    option("--category", "Of this category alone.", "NAME"),
-    option("--session", "Of this conversation alone.", "NAME"),
+    option("--subject", "Only about this subject.", "NAME"),
+    option("--category", "Only of this category.", "NAME"),
+    option("--session", "Only of this session.", "NAME"),
 )
 
 
@@ -75,18 +75,18 @@ NAMES = (
     option("--evidence", "What backs it, such as chat:42. Several times.", "REF", multiple=True),
     option("--confidence", "Is it true? [default: by source]", "0..1"),
     option("--importance", "Is it useful? [default: by source]", "0..1"),
-    option("--ttl", "How long it holds: 90s, 15m, 24h, 30d, 2w.", "TIME"),
-    option("--stability", "volatile, stable or permanent.", "WORD"),
-    option("--access", "Who may change it unasked: read_only, approval, append or read_write.", "WORD"),
+    option("--ttl", "How long it stays active: 90s, 15m, 24h, 30d, 2w.", "DURATION"),
+    option("--stability", "volatile, stable or permanent.", "STABILITY"),
+    option("--access", "Who may change it without approval: read_only, approval, append or read_write.", "ACCESS"),
     option("--occurred-at", "When it happened.", "TIME"),
     SENSITIVITY,
-    option("--session", "The conversation it comes from.", "NAME"),
+    option("--session", "The session it comes from.", "NAME"),
     option("--derived-from", "A memory it was made from. Several times.", "ID", multiple=True),
     option("--metadata", "A JSON object of your own.", "JSON"),
     CONSENT,
     REASON,
     option("--file", "A picture, recording or other file that TEXT describes.", "FILE"),
-    option("--blob", "The same for one that `blob put` keeps.", "REF"),
+    option("--blob", "The same for a blob that `blob put` stored.", "REF"),
     MEDIA_TYPE,
 )
 def remember(
@@ -101,8 +101,8 @@ def remember(
     """Remember a text. A missing store is made."""
     own = _object(metadata)
     if (file is not None and blob is not None) or (media_type is not None and file is None):
-        raise InvalidInput("give --file, with --media-type if you like, or --blob for one that is kept already")
-    # Before the store is open: reading its own file beside that would drop its locks.
+        raise InvalidInput("give --file, with --media-type if you like, or --blob for one that is stored already")
+    # Before the store is open: closing the store's own file would drop its locks.
     content = None if file is None else _content_of(file)
     said = text_of(text)
 
@@ -115,7 +115,7 @@ def remember(
 
 #: What an edit may change.
 EDIT = (
-    option("--tag", "New tags, in place of the old.", "TAG", "tags", multiple=True),
+    option("--tag", "New tags, which replace the old ones.", "TAG", "tags", multiple=True),
     CATEGORY_OF_OWN,
     SUBJECT_OF_IT,
     option("--metadata", "A JSON object.", "JSON"),
@@ -124,14 +124,14 @@ EDIT = (
     option("--confidence", "Is it true?", "0..1"),
     option("--importance", "Is it useful?", "0..1"),
     SENSITIVITY,
-    option("--ttl", "New time to live from now; never removes it.", "TIME"),
+    option("--ttl", "New time to live from now; `never` removes it.", "DURATION"),
 )
 NEW_TEXT = argument("[TEXT]", "The new text; - reads stdin.", "text")
 
 
 @command(MEMORY, NEW_TEXT, REASON, IF_VERSION, *EDIT, option("--append", "Add the text to what is there."), CONSENT)
 def revise(call: Call, memory_id: str, text: str | None, append: bool, consent: bool, **given: Any) -> Answer:
-    """Give a memory a new text or new fields; the old version stays in its history."""
+    """Change the text or fields of a memory; the old version stays in its history."""
     fields = edited(given)
     if append:
         if text is None or fields.keys() - {"reason", "if_version", "source", "evidence", "confidence"}:
@@ -165,7 +165,7 @@ def move(
 ) -> Answer:
     """Move a memory to another tier or scope, or give it another key.
 
-    What goes into core waits for a person unless the owner moves it: `--as operator`.
+    A move into core needs approval, unless the owner makes it with `--as operator`.
     """
     if key is not None and no_key:
         raise InvalidInput("--key and --no-key exclude each other")
@@ -177,9 +177,9 @@ def move(
     return written(call.memory().move(memory_id, **where, **asked))
 
 
-@command(MEMORY, argument("TEXT", "What it says from now on; - reads stdin.", "text"), WHY)
+@command(MEMORY, argument("TEXT", "The new text; - reads stdin.", "text"), WHY)
 def promote(call: Call, memory_id: str, text: str, reason: str) -> Answer:
-    """Make lasting knowledge of a memory: permanent, and in core where its key is the name of a block."""
+    """Make a memory permanent; it moves into core if its key is the name of a block."""
     return written(call.memory().promote(memory_id, text_of(text), reason=reason))
 
 
@@ -194,7 +194,7 @@ def promote(call: Call, memory_id: str, text: str, reason: str) -> Answer:
     option("--importance", "Is it useful?", "0..1"),
 )
 def merge(call: Call, memory_ids: tuple[str, ...], text: str | None, reason: str, **given: Any) -> Answer:
-    """Write one summary in place of several memories, which it supersedes; `keepward rollback` undoes it."""
+    """Write one summary that supersedes several memories; `keepward rollback` undoes it."""
     if len(set(memory_ids)) < 2:
         raise InvalidInput("merge takes two memories or more")
     fields = {name: value for name, value in given.items() if value not in (None, ())}
@@ -204,86 +204,116 @@ def merge(call: Call, memory_ids: tuple[str, ...], text: str | None, reason: str
     return written(outcome)
 
 
+@command(
+    MEMORY,
+    option("--reason", "Why; it is stored in the journal.", "TEXT", default="confirmed"),
+    option("--gain", "How much of its remaining doubt this removes.", "0..1", default=0.0),
+)
+def reinforce(call: Call, **asked: Any) -> Answer:
+    """Confirm a memory: its confidence no longer decays from when it was written, but from now."""
+    return written(call.memory().reinforce(**asked))
+
+
+@command(
+    argument("[KEY]", "A block, such as mission; without one all are listed.", "key"),
+    argument("[TEXT]", "The new text; - reads stdin.", "text"),
+    option("--access", "Who may change it: read_only, approval, append or read_write.", "ACCESS"),
+    REASON,
+    option("--if-version", "Write only if N is its newest version; 0: only if there is none.", "N"),
+)
+def block(call: Call, key: str | None, text: str | None, **asked: Any) -> Answer:
+    """Show the core blocks with their access, or write one.
+
+    An agent's edit waits for a person; `--as operator` writes it at once. Of the access of the tier, of the settings
+    and of the block the strictest applies.
+    """
+    if text is None and asked["access"] is None:
+        return _blocks(call.memory(), key)
+    if key is None:
+        raise InvalidInput("name the block: keepward block KEY TEXT")
+    said = None if text is None else text_of(text)
+
+    def store(memory: Memory) -> Any:
+        found = [] if said is not None else memory.find(tiers=["core"], key=key)
+        if said is None and not found:
+            raise InvalidInput("the block has no text: give it one with --access")
+        return memory.remember(found[0].text if said is None else said, tier="core", key=key, **asked)
+
+    return written(call.first_in_memory(store))
+
+
+def _blocks(memory: Memory, key: str | None) -> Answer:
+    from keepward.core.policy import access_for
+
+    budgets = memory.status()["blocks"]
+    blocks = [
+        {
+            **{name: getattr(record, name) for name in ("key", "id", "version", "scope")},
+            "access": access_for(memory.policy, record.tier, record.key, record.access).value,
+            **{name: budgets.get(str(record.key), {}).get(name) for name in ("tokens", "budget")},
+            "text": record.text,
+        }
+        for record in memory.find(tiers=["core"], key=key, limit=None)
+    ]
+    return Answer({"blocks": blocks, "count": len(blocks)}, hidden=("count", "id", "version"))
+
+
 @command(MEMORY, REASON, IF_VERSION)
 def forget(call: Call, **asked: Any) -> Answer:
-    """Retire a memory: it no longer holds, and `restore` brings it back."""
+    """Retire a memory; `restore` makes it active again."""
     return written(call.memory().forget(**asked))
 
 
 @command(
     MEMORY,
-    option("--by", "What takes its place: an id, the first letters of one, or a key.", "ID", required=True),
+    option("--by", "The memory that replaces it: an id, the first letters of one, or a key.", "ID", required=True),
     WHY,
 )
 def supersede(call: Call, **asked: Any) -> Answer:
-    """Replace a memory by another one: it no longer holds, and its history names what took its place."""
+    """Replace a memory by another one; it is inactive, and its history names the other one."""
     return written(call.memory().supersede(**asked))
 
 
 @command(MEMORY, REASON, IF_VERSION)
 def archive(call: Call, **asked: Any) -> Answer:
-    """Put a memory away: it is not at hand until `restore` brings it back."""
+    """Archive a memory; `restore` makes it active again."""
     return written(call.memory().archive(**asked))
 
 
-@command(MEMORY, REASON, option("--ttl", "A new term, for one that has expired.", "TIME"), IF_VERSION)
+@command(MEMORY, REASON, option("--ttl", "A new time to live, for one that has expired.", "DURATION"), IF_VERSION)
 def restore(call: Call, **asked: Any) -> Answer:
-    """Bring back a retired, archived or expired memory."""
+    """Make a retired, archived or expired memory active again."""
     return written(call.memory().restore(**asked))
 
 
-#: By outcome of a write: exit code, the word for it, its style and what is said of it.
-_OUTCOMES = {
-    "committed": (0, "committed", "bold green", "{id} v{version}"),
-    "duplicate": (0, "duplicate", "bold cyan", "{id} v{version} holds this already; nothing new was stored"),
-    "quarantined": (6, "held", "bold yellow", "nothing changes until a person approves it"),
-    "refused": (5, "refused", "bold red", "nothing was stored but the receipt"),
-}
+#: Exit code by outcome of a write.
+_CODES = {"committed": 0, "duplicate": 0, "quarantined": 6, "refused": 5}
 
 
 def written(result: Outcome) -> Answer:
     """Return the answer to a write, with what to do next where there is something to do."""
     data = result.to_dict()
-    talk: tuple[str, ...] = ()
-    if data["proposal"]:
-        held = f"held for review: approve it with `keepward approve {data['proposal']}`"
-        talk = (held, "what is said with `--as operator` is the owner's own and is decided by that")
-    elif is_for_import(result):
-        talk = ("keep it in linked parts with `keepward import --from markdown FILE`; for FILE - is stdin",)
-    data["next"] = talk[0] if talk else None
-    return Answer(data, show_written, _OUTCOMES[data["outcome"]][0], talk)
-
-
-def show_written(screen: Screen, data: dict[str, Any], *, indent: int = 0, brief: bool = False) -> None:
-    """Print what became of a write, its reasons and its receipt; `brief` leaves out the ids to look it up by."""
-    _, word, style, rest = _OUTCOMES[data["outcome"]]
     codes = {each["code"] for each in data["reasons"]}
-    if "unchanged" in codes:
-        word, rest = "unchanged", "{id} v{version} stays as it is"
+    talk = [redaction(data["redacted"])] if data["redacted"] else []
+    data["next"] = None
+    if data["proposal"]:
+        data["next"] = f"pending review: approve it with `keepward approve {data['proposal']}`"
+        talk += [data["next"], "with `--as operator` a write is the owner's own and needs no approval"]
+    elif is_for_import(result):
+        data["next"] = "store it in linked parts with `keepward import --from markdown FILE`; for FILE - is stdin"
+        talk.append(data["next"])
     elif "memory_off" in codes:
-        rest = "nothing was stored, and no receipt was kept"
-    # What is stored is not what was said: that belongs in the first line.
-    told = "; ".join(filter(None, (rest.format(**data), redaction(data["redacted"]))))
-    screen.labelled(word, told, style, indent=indent)
-    if data["outcome"] != "refused" and data["tier"]:
-        until = data["expires_at"] and f" · until {minute(data['expires_at'])} UTC"
-        screen.labelled("", f"{sort_of(data)}{until or ''}", "dim", indent=indent)
-    show_reasons(screen, "why", data["reasons"], indent=indent)
-    if not brief:
-        screen.ids(data, "proposal", "commit", "receipt", indent=indent)
+        talk.append("nothing was stored, and no receipt was kept")
+    elif data["outcome"] == "refused":
+        talk.append("nothing was stored but the receipt")
+    elif "unchanged" in codes:
+        talk.append("nothing was changed")
+    hidden = ("memories", "next")
 
+    def draw(screen: Screen, data: dict[str, Any]) -> None:
+        screen.result({**data, "outcome": "unchanged" if "unchanged" in codes else data["outcome"]}, hidden)
 
-def show_reasons(screen: Screen, label: str, reasons: list[dict[str, str]], *, indent: int = 0) -> None:
-    screen.labelled(label, [f"{each['gate']}: {each['detail']} ({each['code']})" for each in reasons], indent=indent)
-
-
-def sort_of(record: dict[str, Any]) -> str:
-    return f"{record['tier']} {record['kind']}{' · key ' + record['key'] if record['key'] else ''}"
-
-
-def minute(at: str | None) -> str:
-    """Return an instant in ISO 8601 as day and time, to the minute; nothing for none."""
-    return at[:16].replace("T", " ") if at else ""
+    return Answer(data, draw, _CODES[data["outcome"]], tuple(talk))
 
 
 def _object(text: str | None) -> dict[str, Any] | None:
@@ -300,14 +330,14 @@ def _object(text: str | None) -> dict[str, Any] | None:
 
 @command(
     argument("put|get|show", "What to do.", "action"),
-    argument("FILE|REF", "A file to keep; - reads stdin. Or a blob.", "target"),
+    argument("FILE|REF", "A file to store; - reads stdin. Or a blob.", "target"),
     argument("[OUT]", "A file that is not there yet; - is stdout.", "out"),
     MEDIA_TYPE,
 )
 def blob(call: Call, action: str, target: str, out: str | None, media_type: str | None) -> Answer | None:
-    """Keep a picture, a recording or any file of up to 32 MB for memories to refer to, or fetch one.
+    """Store a picture, a recording or any file of up to 32 MB for memories to refer to, or fetch one.
 
-    What no memory refers to goes a day after it was put. `remember TEXT --file FILE` does both in one step.
+    A blob that no memory refers to is deleted a day later. `remember TEXT --file FILE` does both in one step.
     """
     if action not in {"put", "get", "show"}:
         raise InvalidInput("blob takes put, get, show")
@@ -316,7 +346,7 @@ def blob(call: Call, action: str, target: str, out: str | None, media_type: str 
     if action == "put":
         content = _content_of(target)
         kept = call.first_in_memory(lambda memory: memory.put_blob(content, media_type=media_type))
-        return _blob(kept, "kept")
+        return _blob(kept, is_new=True)
     if out == "-" and call.as_json:
         raise InvalidInput("with --json name a file: keepward blob get REF OUT --json")
     from keepward.memory import session_of
@@ -325,7 +355,7 @@ def blob(call: Call, action: str, target: str, out: str | None, media_type: str 
     memory = call.memory()
     found = blobs.about(session_of(memory), target)
     if out is None:
-        return _blob(found, "blob")
+        return _blob(found)
     content = memory.read_blob(target)
     if out == "-":
         sys.stdout.flush()
@@ -337,7 +367,7 @@ def blob(call: Call, action: str, target: str, out: str | None, media_type: str 
             file.write(content)
     except FileExistsError as fault:
         raise InvalidInput("OUT is there already; name another file") from fault
-    return _blob(found, "fetched", path=str(path))
+    return _blob(found, str(path))
 
 
 def _content_of(file: str) -> bytes:
@@ -351,44 +381,38 @@ def _content_of(file: str) -> bytes:
             "that is a folder; name a file" if path.is_dir() else "there is no such file; check the path"
         )
     if path.stat().st_size > LIMIT:
-        raise InvalidInput(f"a blob is at most {LIMIT // 2**20} MB; keep the rest elsewhere and remember where")
+        raise InvalidInput(
+            f"a blob is at most {LIMIT // 2**20} MB; store larger files elsewhere and remember their path"
+        )
     return path.read_bytes()
 
 
-def _blob(found: Blob, word: str, path: str | None = None) -> Answer:
-    following = f'keepward remember "what it is" --blob {found.ref}' if word == "kept" else None
-
-    def show(screen: Screen, data: dict[str, Any]) -> None:
-        screen.labelled(word, f"{data['media_type']}, {data['bytes']} bytes", "bold green")
-        screen.exact(data["ref"])
-        if data["active"]:
-            screen.labelled("careful", "active content: it may run when it is opened", "bold yellow")
-        for note in data["notes"]:
-            screen.labelled("secrets", note, "bold yellow")
-        screen.labelled("file", data["path"])
-
-    data = data_of(found, path=path, next=following)
-    return Answer(data, show, talk=(f"refer to it: {following}",) if following else ())
+def _blob(found: Blob, path: str | None = None, *, is_new: bool = False) -> Answer:
+    following = f'keepward remember "what it is" --blob {found.ref}' if is_new else None
+    talk = [f"refer to it: {following}"] if following else []
+    if found.active:
+        talk.append("careful: this is active content, which may run when it is opened")
+    return Answer(data_of(found, path=path, next=following), talk=tuple(talk), hidden=("next",))
 
 
 @command(
     argument("[propose|adopt]", "Propose an edition, or adopt an edit by hand, instead of showing it.", "action"),
     option("--file, -f", "What the new edition says; - reads it from stdin.", "FILE"),
-    option("--reason", "Why; whoever decides reads it.", "TEXT"),
-    option("--edition", "Show this one of its editions, or adopt it, by its version.", "VERSION"),
+    option("--reason", "Why; the reviewer reads it.", "TEXT"),
+    option("--edition", "Show or adopt this edition, by its version.", "VERSION"),
 )
 def identity(call: Call, action: str | None, file: str | None, reason: str | None, edition: str | None) -> Answer:
-    """Show the identity document and its editions, or propose a new edition, which waits for the owner.
+    """Show the identity document and its editions, or propose a new edition, which the owner approves.
 
-    The edition before one comes back by a rollback of its commit. What the owner adopts is what the document says after
-    an edit by hand, if that is still the version that was looked at.
+    A rollback of its commit brings back the edition before. `adopt` takes over an edit by hand, if the document is
+    still the VERSION that was shown.
     """
     if action not in {None, "propose", "adopt"}:
         raise InvalidInput("identity takes propose, adopt, or nothing to show it")
     if action is None:
         if (file, reason) != (None, None):
             raise InvalidInput("--file and --reason go with `identity propose`")
-        return Answer(call.memory().identity(edition=edition).to_dict(), _show_identity)
+        return Answer(call.memory().identity(edition=edition).to_dict())
     if action == "adopt":
         if file is not None or not edition:
             raise InvalidInput("identity adopt takes the --edition VERSION that `keepward identity` shows")
@@ -408,20 +432,6 @@ def identity(call: Call, action: str | None, file: str | None, reason: str | Non
     return written(call.memory().update_identity(text, reason=reason))
 
 
-def _show_identity(screen: Screen, data: dict[str, Any]) -> None:
-    if data["text"] is not None:
-        state = "" if data["current"] else "; it does not hold now"
-        screen.heading(f"edition {data['version']} · {data['tokens']} of {data['budget']} tokens{state}")
-        screen.exact(data["text"].rstrip())
-    screen.labelled("note", data["obstacle"], "yellow")
-    screen.labelled("edited", data["edited"] and "the file says something else than the journal names", "yellow")
-    rows = []
-    for each in reversed(data["editions"]):
-        who = " / ".join(dict.fromkeys(filter(None, (each["actor"], each["approved_by"]))))
-        rows.append((each["version"], minute(each["at"]), each["commit"][:13], who, each["reason"]))
-    screen.table(("edition", "at (UTC)", "commit", "who", "why"), rows, empty="The journal names no edition so far.")
-
-
 @command(
     argument("QUERY", "What to look for; - reads stdin.", "query"),
     option("--limit", "Most hits.", "N", default=10),
@@ -432,12 +442,12 @@ def _show_identity(screen: Screen, data: dict[str, Any]) -> None:
     option("--min-importance", "Only what is at least so useful.", "0..1", default=0.0),
     SENSITIVE,
     AS_OF,
-    option("--order", "learned, fused or cosine.", "WORD", default="learned"),
+    option("--order", "learned, fused or cosine.", "ORDER", default="learned"),
     FLOOR,
-    option("--receipt", "Keep a receipt that `feedback` can name."),
+    option("--receipt", "Store a receipt that `feedback` can name."),
 )
 def recall(call: Call, query: str, **asked: Any) -> Answer:
-    """Find memories by words and meaning, best first, and say why each was found; weak hits are marked."""
+    """Find memories by words and meaning, best first, and show why each was found; weak hits are marked."""
     found = call.memory().recall(text_of(query), **asked)
     # One visible line for what could not take part; it is in the object as well.
     notes = _notes(call, found, asked["as_of"])
@@ -445,7 +455,7 @@ def recall(call: Call, query: str, **asked: Any) -> Answer:
 
 
 def _notes(call: Call, found: Recall | Memories, as_of: str | None) -> tuple[str, ...]:
-    """Return the notes of an answer; of an empty one also what its owner is told, where the owner asks."""
+    """Return the notes of a result; for an empty one of the owner's also the notes on the whole store."""
     if len(found) or as_of is not None or not call.is_owner:
         return found.notes
     return tuple(dict.fromkeys((*found.notes, *call.memory("decide").find(limit=1).notes)))
@@ -463,27 +473,27 @@ def _show_recall(screen: Screen, data: dict[str, Any]) -> None:
         screen.line("Nothing found.", "dim")
     screen.labelled("left out", [f"{left['id']}: {left['reason']}" for left in data["excluded"]], "dim")
     screen.line(f"searched by {' and '.join(data['used']) or 'nothing'} at head {data['head']}", "dim")
-    screen.ids(data, "receipt")
+    screen.labelled("receipt", data["receipt"], "dim")
 
 
 @command(
-    argument("OBJECTIVE", "What the model is to do; - reads stdin.", "objective"),
+    argument("OBJECTIVE", "The task of the model; - reads stdin.", "objective"),
     option("--budget", "Most tokens. [default: by policy]", "TOKENS", "budget_tokens"),
     PURPOSE,
-    option("--format", "markdown or messages.", "WORD", default="markdown"),
+    option("--format", "markdown or messages.", "FORMAT", default="markdown"),
     SENSITIVE,
-    option("--include-weak", "Also memories that bear on it weakly, or not at all."),
+    option("--include-weak", "Also weak hits."),
     AS_OF,
     option("--without", "Core block, by key or id, that may be missing. Several times.", "NAME", multiple=True),
 )
 def context(call: Call, objective: str, **asked: Any) -> Answer:
-    """Compile the context for a model: within a budget, with a receipt of what went in and what stayed out."""
+    """Compile the context for a model: within a budget, with a receipt of what is in it and what was left out."""
     data = compiled_data(call.memory().context(text_of(objective), **asked))
     parts = ", ".join(f"{each['name']} {each['tokens']}" for each in data["sections"]) or "nothing"
     left_out = len(data["excluded"]) + sum(data["unlisted"].values())
     summary = f"{data['tokens']} tokens ({parts}); {left_out} left out"
     if data["kept"]:
-        summary += f"; receipt {data['receipt']} (`keepward receipt {data['receipt']}` tells why)"
+        summary += f"; receipt {data['receipt']} (`keepward receipt {data['receipt']}` shows why)"
     return Answer(data, _show_text, talk=(summary, *data["notes"]))
 
 
@@ -507,54 +517,37 @@ def replay(call: Call, receipt_id: str) -> Answer:
     again = call.memory().replay(receipt_id)
     missing = [{"id": name, "version": version} for name, version in again.missing]
     data = data_of(again, "prefix_digest", "tail_digest", receipt=receipt_id, missing=missing)
-    word = "the same bytes as then" if again.same else f"not the same as then: {len(missing)} sources are gone"
+    word = "the same bytes as then" if again.same else f"not the same as then: {len(missing)} sources are missing"
     return Answer(data, _show_text, 0 if again.same else 1, (word,))
 
 
 @command(
     *SORTS,
-    option("--key", "Under this key alone.", "NAME"),
+    option("--key", "Only under this key.", "NAME"),
     *NAMES,
     *WHERE,
     option("--limit", "Most rows.", "N", default=50),
     option("--no-limit", "All of them.", name="everything"),
-    option("--include-ended", "Retired, archived, superseded and expired ones too."),
+    option("--include-ended", "Also retired, archived, superseded and expired ones."),
     AS_OF,
     name="list",
 )
 def list_(call: Call, limit: int, everything: bool, **asked: Any) -> Answer:
     """List memories, newest first."""
-    # One more than is shown tells whether there are more.
+    # One more than is shown reveals whether there are more.
     found = call.memory().find(limit=None if everything else limit + 1, **asked)
     shown = found if everything else found[:limit]
     cut = [] if len(shown) == len(found) else [f"the newest {limit} are shown; --no-limit shows the others too"]
     notes = [*_notes(call, found, asked["as_of"]), *cut]
     memories = [each.to_dict() for each in shown]
     data = {"memories": memories, "count": len(shown), "withheld": list(found.withheld), "notes": notes}
-    return Answer(data, _show_list, talk=tuple(notes))
-
-
-def _show_list(screen: Screen, data: dict[str, Any]) -> None:
-    if not data["memories"]:
-        screen.line("No memories.", "dim")
-    for each in data["memories"]:
-        screen.line(each["text"], hang=2)
-        ended = each["status"] != "active" and each["status"]
-        until = each["expires_at"] and f"until {minute(each['expires_at'])} UTC"
-        facts = [each["id"], each["tier"], each["kind"], each["key"] and f"key {each['key']}", until, ended]
-        screen.line(" · ".join(filter(None, facts)), "dim", indent=2)
+    return Answer(data, talk=tuple(notes), hidden=("count", "notes", "withheld"))
 
 
 @command(MEMORY, AS_OF)
 def get(call: Call, **asked: Any) -> Answer:
     """Show one memory with all its fields."""
-
-    def show(screen: Screen, data: dict[str, Any]) -> None:
-        screen.line(data["text"], "bold")
-        screen.line()
-        screen.fields(data, [name for name in data if name != "text"], width=15)
-
-    return Answer(call.memory().get(**asked).to_dict(), show)
+    return Answer(call.memory().get(**asked).to_dict())
 
 
 @command(MEMORY)
@@ -562,7 +555,7 @@ def history(call: Call, memory_id: str) -> Answer:
     """Show every version of a memory: who changed what, when and why."""
     versions = call.memory().history(memory_id)
     name = versions[-1].record.id if versions else memory_id
-    return Answer({"id": name, "versions": [_version(each) for each in versions]}, _show_history)
+    return Answer({"id": name, "versions": [_version(each) for each in versions]})
 
 
 def _version(each: Any) -> dict[str, Any]:
@@ -574,55 +567,24 @@ def _version(each: Any) -> dict[str, Any]:
     return {**step, "commit": each.commit.id, "seq": each.commit.seq, "at": as_json(each.commit.at), **details}
 
 
-def _show_history(screen: Screen, data: dict[str, Any]) -> None:
-    screen.line(data["id"], "bold")
-    for each in data["versions"]:
-        approved = f", approved by {each['approved_by']}" if each["approved_by"] else ""
-        screen.heading(f"v{each['version']} {each['op']} by {each['actor']}{approved}")
-        screen.line(f"{each['at'][:19]} UTC · commit {each['seq']} · {each['commit']}", "dim", indent=2)
-        if each["reason"]:
-            screen.line(f"because: {each['reason']}", indent=2)
-        if not each["before"]:
-            screen.change("text", None, each["after"]["text"])
-        for change in each["changed"] if each["before"] else ():
-            screen.change(change["field"], change["before"], change["after"])
-
-
 @command(
     argument("RECEIPT", "Of `context`, or of `recall --receipt`.", "receipt_id"),
-    option("--used", "A memory that was of use. Several times.", "ID", multiple=True),
+    option("--used", "A memory that was used. Several times.", "ID", multiple=True),
     option("--ignored", "One that was not. Several times.", "ID", multiple=True),
 )
 def feedback(call: Call, **said: Any) -> Answer:
-    """Say which memories of a recall or context were used; `train` learns from it. Nothing changes until then.
+    """Report which memories of a recall or context were used; `train` learns from it.
 
-    It counts as an agent's, up to a share of what people say; with `--as operator` as a person's.
+    Feedback of agents counts up to a share of that of people; `--as operator` gives a person's.
     """
     given = call.memory().feedback(**said)
-
-    def show(screen: Screen, data: dict[str, Any]) -> None:
-        kept = f"kept as number {given.n}" if given.n else "not kept: memory is switched off by policy"
-        told = f"{len(given.used)} used, {len(given.ignored)} ignored; {kept}"
-        screen.labelled("feedback", told, "bold green" if given.n else "bold")
-        counts = "" if given.by_person else "; it counts up to a share of what people say"
-        screen.labelled("by", f"{given.actor}{counts}", "dim")
-
-    return Answer(data_of(given, "tenant", "n", number=given.n), show)
+    talk = () if given.by_person else ("feedback of agents counts up to a share of that of people",)
+    if not given.n:
+        talk = ("the feedback was not stored: memory is switched off by policy",)
+    return Answer(data_of(given, "tenant", "n", number=given.n), talk=talk)
 
 
 @command()
 def train(call: Call) -> Answer:
-    """Train the reranker from feedback, in one commit; it serves only where it orders held-out feedback better."""
-    return Answer(data_of(call.memory("decide").train_reranker()), _show_training)
-
-
-def _show_training(screen: Screen, data: dict[str, Any]) -> None:
-    style = "bold green" if data["serving"] else "bold"
-    screen.labelled("reranker", f"{data['version'] or 'none'}, {'serves' if data['serving'] else 'off'}", style)
-    screen.labelled("why", data["why"])
-    told = f"{data['feedback'] - data['held_out']} feedbacks; {data['held_out']} held out"
-    screen.labelled("learned from", f"{told}; {data['from_agents']:.0%} of it from agents")
-    shares = ", ".join(f"{name} {data[name]:.3f}" for name in ("learned", "fused", "cosine"))
-    screen.labelled("in order", f"{shares}: share of held-out pairs; gain {data['gain']:+.3f}")
-    for label in ("commit", "receipt"):
-        screen.labelled(label, data[label] or "none: nothing new was found", "dim")
+    """Train the reranker from feedback, in one commit; it is used only if it orders held-out feedback better."""
+    return Answer(data_of(call.memory("decide").train_reranker()))

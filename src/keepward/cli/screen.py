@@ -1,41 +1,46 @@
-"""The screen: readable output, with or without a terminal, with or without colour.
+"""Readable output of results, for a terminal or a pipe, with or without colour.
 
 Invariants
-(1) What was remembered is printed as text alone: no markup is read from it, no control character passes.
+(1) A stored text is printed as text alone: no markup is read from it, no control character passes.
 (2) Every line fits the width: a terminal's own, `COLUMNS`, or 80.
-(3) Meaning never hangs on colour; a word says the same.
+(3) Meaning never depends on colour; a word says the same.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import shutil
+import re
 import sys
-import textwrap
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TextIO
 
-import click
-
-_NARROWEST = 40
-#: Most cells of a table's first column, and of those between it and the last.
-_NAME, _ASIDE = 36, 16
-#: Cells that its last column wants at least.
-_LEAST = 16
-#: What stands in for a sign that the stream's encoding lacks.
+#: Cells that the last column of a table wants at least; with less, each row becomes a block of its own.
+_MIN_LAST_COLUMN = 16
+#: Nearest plain sign for a sign that the stream's encoding lacks.
 _NEAREST = {"“": '"', "”": '"', "·": "-", "…": "...", "’": "'"}
 #: Joiners that ordinary writing needs: Persian, Indic scripts, emoji.
 _JOINERS = "\u200c\u200d"
+_INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?([+-]\d\d:\d\d|Z)")
+#: Fields by which a memory, and an event with its two sides, are recognized.
+_MEMORY = frozenset({"id", "text", "tier", "status"})
+_EVENT = frozenset({"before", "after", "changed"})
+#: Fields whose value may be any JSON of the caller's; it is shown as such.
+_JSON_FIELDS = frozenset({"metadata", "value"})
+#: Words of a result that have a style wherever they are a value.
+_STYLES = {
+    **dict.fromkeys(("committed", "approved", "serving", "fired", "run"), "bold green"),
+    **dict.fromkeys(("quarantined", "inconclusive"), "bold yellow"),
+    **dict.fromkeys(("refused", "error", "failed", "breached", "FAULT"), "bold red"),
+}
 
 
 def visible(text: str, *, joiners: bool = True) -> str:
     """Return text with control and invisible characters written out as `<U+202E>`.
 
-    Line breaks and tabs stay. With `joiners` False the two joiners are written out as well, as a
-    reviewer needs them. What comes out cannot move a terminal's cursor or hide a word.
+    Line breaks and tabs stay. With `joiners` False the two joiners are written out as well, as a reviewer needs them.
+    The result cannot move a terminal's cursor or hide a word.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -50,116 +55,198 @@ def visible(text: str, *, joiners: bool = True) -> str:
 
 
 class Screen:
-    """Writes to one stream. A style is words such as `bold green`."""
+    """Writes to one stream by rich. A style is words such as `bold green`."""
 
     def __init__(self, stream: TextIO) -> None:
-        self._stream, self._terminal = stream, stream.isatty()
-        self._coloured = self._terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-        columns = os.environ.get("COLUMNS", "")
-        own = shutil.get_terminal_size().columns if self._terminal else 80
-        self.width = max(_NARROWEST, int(columns) if columns.isdecimal() else own)
-        self._margin = 0
+        from rich.console import Console
 
-    def shift(self, columns: int) -> None:
-        """Move the left margin of what follows by that many columns."""
-        self._margin += columns
+        self._stream = stream
+        self._console = Console(file=stream, markup=False, highlight=False, emoji=False)
 
-    def _put(self, *parts: tuple[str, str]) -> None:
-        """Print texts in a row, each in its style."""
-        self._stream.write("".join(self._styled(text, style) for text, style in parts) + "\n")
+    def _print(self, renderable: Any, indent: int = 0) -> None:
+        from rich.padding import Padding
 
-    def _styled(self, text: str, style: str) -> str:
-        if not (self._coloured and style and text):
-            return text
-        ways: dict[str, Any] = {word: True for word in style.split() if word in {"bold", "dim"}}
-        return click.style(text, fg=next((word for word in style.split() if word not in ways), None), **ways)
+        with self._console.capture() as captured:
+            self._console.print(Padding(renderable, (0, 0, 0, indent), expand=False) if indent else renderable)
+        for line in captured.get().removesuffix("\n").split("\n"):
+            self._stream.write(line.rstrip() + "\n")
 
-    def line(self, text: str = "", style: str = "", *, indent: int = 0, hang: int = 0) -> None:
-        """Print a paragraph, wrapped at the width; its further lines are indented by `hang` more spaces."""
-        indent += self._margin
-        room = max(20, self.width - indent)
-        for paragraph in visible(text).expandtabs(4).split("\n"):
-            pieces = _wrapped(paragraph, room)
-            if hang and len(pieces) > 1:
-                pieces = _wrapped(paragraph, room - hang)
-            for number, piece in enumerate(pieces):
-                self._put(((" " * (indent + (hang if number else 0)) + piece).rstrip(), style))
+    def line(self, text: str = "", style: str = "", *, indent: int = 0) -> None:
+        """Print a paragraph, wrapped at the width."""
+        from rich.text import Text
+
+        self._print(Text(visible(text), style, overflow="fold"), indent)
 
     def heading(self, text: str) -> None:
         """Print a heading with an empty line before it."""
-        self._put()
+        self.line()
         self.line(text, "bold cyan")
-
-    def labelled(
-        self, label: str, told: str | Iterable[str] | None, style: str = "", *, width: int = 12, indent: int = 0
-    ) -> None:
-        """Print `label   text` for each text, wrapped beneath itself; nothing where there is none."""
-        for text in [told] if isinstance(told, str) else told or ():
-            pieces = _wrapped_all(text.expandtabs(4), max(20, self.width - self._margin - indent - width))
-            for number, piece in enumerate(pieces if text else ()):
-                head = f"{visible(label) if number == 0 else '':<{width - 1}} "
-                self._put((" " * (self._margin + indent), ""), (head, "dim"), (piece, style))
-
-    def fields(self, data: Mapping[str, Any], names: Iterable[str], style: str = "", **more: Any) -> None:
-        """Print fields that are not empty, each under its name; a list in one line."""
-        for name in names:
-            self.labelled(name, as_text(data[name]), style, **more)
-
-    def ids(self, data: Mapping[str, Any], *names: str, indent: int = 0) -> None:
-        """Print what a result can be looked up by: its commit and its receipt, where nothing else is named."""
-        self.fields(data, names or ("commit", "receipt"), "dim", indent=indent)
-
-    def table(self, columns: Sequence[str], rows: Sequence[Sequence[str]], *, empty: str = "") -> None:
-        """Print rows under headings; the last column takes what room is left and is wrapped in it.
-
-        Where too little is left, each row stands by itself, its cells beside their headings.
-        """
-        # The first column holds what names the row; the others give way.
-        shown = [[_cut(_flat(cell), _ASIDE if place else _NAME) for place, cell in enumerate(row[:-1])] for row in rows]
-        if not shown:
-            self.line(empty, "dim")
-            return
-        widths = [max(len(name), *(_cells(row[place]) for row in shown)) for place, name in enumerate(columns[:-1])]
-        room = self.width - sum(widths) - 2 * len(widths)
-        if room < min(_LEAST, max(_cells(_flat(row[-1])) for row in rows)):
-            for row in rows:
-                self._put(("", ""))
-                for name, cell in zip(columns, row, strict=True):
-                    self.labelled(name, _flat(cell), width=max(map(len, columns)) + 2)
-            return
-        heads = [f"{name:<{size}}" for name, size in zip(columns, widths, strict=False)]
-        self._put(("  ".join([*heads, columns[-1]]), "dim"))
-        for row, last in zip(shown, (_flat(row[-1]) for row in rows), strict=True):
-            lead = "".join(cell + " " * (size - _cells(cell) + 2) for cell, size in zip(row, widths, strict=True))
-            for number, piece in enumerate(_wrapped(last, max(_LEAST, room))):
-                self._put(((" " * _cells(lead) if number else lead) + piece, ""))
 
     def exact(self, text: str) -> None:
         """Print a text as it is, unwrapped; at a terminal control characters are written out all the same."""
-        self._stream.write((visible(text) if self._terminal else text).removesuffix("\n") + "\n")
+        self._stream.write((visible(text) if self._console.is_terminal else text).removesuffix("\n") + "\n")
 
-    def change(self, field: str, before: object, after: object, *, joiners: bool = True) -> None:
-        """Print one field of a diff: the old line marked `-`, the new one `+`."""
-        self.line(f"{field}:", "dim", indent=2)
+    def labelled(
+        self, label: str, text: str | Iterable[str] | None, style: str = "", *, width: int = 12, indent: int = 0
+    ) -> None:
+        """Print `label   text` for each text, wrapped below itself; nothing where there is none.
+
+        One long word, such as a path or a digest, is not wrapped: it is there to be copied.
+        """
+        from rich.table import Table
+        from rich.text import Text
+
+        for paragraph in [text] if isinstance(text, str) else text or ():
+            if paragraph.isascii() and len(paragraph) > self._console.width - indent - width and " " not in paragraph:
+                self.exact(visible(f"{' ' * indent}{label:<{width - 1}} {paragraph}"))
+            elif paragraph:
+                grid = Table.grid(padding=(0, 1, 0, 0))
+                grid.add_column(style="dim", no_wrap=True, width=max(width - 1, len(label)))
+                grid.add_column(overflow="fold")
+                grid.add_row(visible(label), Text(visible(paragraph), style))
+                self._print(grid, indent)
+
+    def table(self, columns: Sequence[str], rows: Sequence[Sequence[str]], *, empty: str = "", indent: int = 0) -> None:
+        """Print rows under headings; the last column is wrapped in what room is left.
+
+        Where too little is left, each row is a block of its own, its cells next to their headings.
+        """
+        from rich.cells import cell_len
+        from rich.table import Table
+        from rich.text import Text
+
+        if not rows:
+            self.line(empty, "dim")
+            return
+        shown = [[" ".join(visible(cell).split()) for cell in row] for row in rows]
+        widths = [max(map(cell_len, column)) for column in zip(columns, *shown, strict=True)]
+        room = self._console.width - indent - sum(widths[:-1]) - 2 * len(widths[:-1])
+        if room < min(_MIN_LAST_COLUMN, widths[-1]):
+            for number, row in enumerate(shown):
+                if number:
+                    self.line()
+                for name, cell in zip(columns, row, strict=True):
+                    self.labelled(name, cell, width=max(map(len, columns)) + 2, indent=indent)
+            return
+        table = Table(box=None, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+        for name in columns:
+            table.add_column(name, no_wrap=name != columns[-1], overflow="fold")
+        for row in shown:
+            table.add_row(*(Text(cell, _STYLES.get(cell, "")) for cell in row))
+        self._print(table, indent)
+
+    def change(self, field: str, before: object, after: object, *, joiners: bool = True, indent: int = 2) -> None:
+        """Print one field of a diff: the old value marked `-`, the new one `+`."""
+        self.line(f"{field}:", "dim", indent=indent)
         for mark, value, style in (("-", before, "red"), ("+", after, "green")):
-            text = visible(as_text(value), joiners=joiners)
-            for number, piece in enumerate(_wrapped_all(text, max(20, self.width - self._margin - 6)) if text else ()):
-                self.line(f"{' ' if number else mark} {piece}", style, indent=4)
+            self.labelled(mark, visible(as_text(value), joiners=joiners), style, width=2, indent=indent + 2)
+
+    # --- any result
+
+    def result(self, data: Mapping[str, Any], hidden: Sequence[str] = (), *, indent: int = 0) -> None:
+        """Print any result by its JSON: fields under their names, lists as tables, memories and changes as such.
+
+        Empty fields and those named in ``hidden`` are left out, at every depth.
+        """
+        filled = {name: value for name, value in data.items() if name not in hidden and value not in (None, "", [], {})}
+        width = max((len(name) for name in filled), default=0) + 2
+        for name, value in filled.items():
+            label = name.replace("_", " ")
+            match value:
+                case list() if isinstance(value[0], dict):
+                    is_alone = len(filled) == 1 and not indent
+                    if not is_alone:
+                        self.line(f"{label}:", "dim", indent=indent)
+                    self._items(value, hidden, 0 if is_alone else indent + 2)
+                case dict() if value.keys() >= _MEMORY:
+                    self.line(label, "dim", indent=indent)
+                    self.memory(value, indent=indent + 2)
+                case dict() if _is_nested(name, value):
+                    self.line(label, "dim", indent=indent)
+                    self.result(value, hidden, indent=indent + 2)
+                case str() | list() if name == "next":
+                    # Commands are not wrapped: they are there to be copied.
+                    for each in [value] if isinstance(value, str) else value:
+                        self.exact(f"{' ' * indent}{label:<{width - 1}} {visible(each)}")
+                case _:
+                    text = _cell(value)
+                    self.labelled(label, text, _STYLES.get(text, ""), width=min(width, 20), indent=indent)
+        if not filled and not indent:
+            self.line("Nothing found.", "dim")
+
+    def _items(self, items: list[dict[str, Any]], hidden: Sequence[str], indent: int) -> None:
+        if items[0].keys() >= _MEMORY:
+            for each in items:
+                self.memory(each, indent=indent)
+            return
+        if items[0].keys() >= _EVENT:
+            for each in items:
+                self.event(each, indent=indent)
+            return
+        names = dict.fromkeys(name for each in items for name in each)
+        columns = [name for name in names if any(each.get(name) not in (None, "", [], {}) for each in items)]
+        columns = [name for name in columns if name not in hidden]
+        if not any(_is_nested(name, each.get(name)) for each in items for name in columns):
+            cells = {name: [_cell(each.get(name)) for each in items] for name in columns}
+            # The longest column of words comes last, where it has room to be wrapped; ids stay in one piece.
+            longest = max(cells, key=lambda name: max((" " in cell, len(cell)) for cell in cells[name]))
+            cells[longest] = cells.pop(longest)
+            self.table(
+                [name.replace("_", " ") for name in cells], list(zip(*cells.values(), strict=True)), indent=indent
+            )
+            return
+        for number, each in enumerate(items):
+            if number:
+                self.line()
+            self.result(each, hidden, indent=indent)
+
+    def memory(self, data: Mapping[str, Any], *, indent: int = 0) -> None:
+        """Print a memory in two lines: its text, and what to look it up by."""
+        self.line(data["text"], indent=indent)
+        ended = data["status"] != "active" and data["status"]
+        until = data["expires_at"] and f"until {moment(data['expires_at'])}"
+        facts = [data["id"], data["tier"], data["kind"], data["key"] and f"key {data['key']}", until, ended]
+        self.line(" · ".join(filter(None, facts)), "dim", indent=indent + 2)
+
+    def event(self, data: Mapping[str, Any], *, indent: int = 0) -> None:
+        """Print what one event did to a memory: the fields that differ, of a new or ended one its text."""
+        before, after = data["before"], data["after"]
+        side = after or before
+        if side is None:
+            # It is on neither side, for example because a later commit took it away.
+            return
+        word = data.get("op") or ("added" if not before else "removed" if not after else "changed")
+        told = [f"{word} {sort_of(side)}", f"v{side['version']}", data.get("id"), data.get("actor")]
+        told += [
+            data.get("approved_by") and f"approved by {data['approved_by']}",
+            data.get("at") and moment(data["at"]),
+        ]
+        self.line(" · ".join(filter(None, told)), "bold", indent=indent)
+        if data.get("reason"):
+            self.labelled("because", data["reason"], indent=indent + 2)
+        if not before or not after:
+            self.change("text", before and before["text"], after and after["text"], indent=indent + 2)
+        for change in data["changed"] if before and after else ():
+            self.change(change["field"], change["before"], change["after"], indent=indent + 2)
 
 
-@contextmanager
-def progress(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
-    """Yield what draws a bar on stderr; None where nobody would see it."""
-    if quiet or not sys.stderr.isatty():
-        yield None
-        return
-    with click.progressbar(length=1, label=what, file=sys.stderr, show_pos=True) as bar:
+def sort_of(record: Mapping[str, Any]) -> str:
+    """Return tier, kind and key of a memory in words."""
+    return f"{record['tier']} {record['kind']}{' · key ' + record['key'] if record['key'] else ''}"
 
-        def report(done: int, total: int) -> None:
-            bar.length = max(1, total)
-            bar.update(done - bar.pos)
 
-        yield report
+def moment(at: str | None) -> str:
+    """Return an instant in ISO 8601 as day and time to the minute; nothing for none."""
+    return f"{at[:16].replace('T', ' ')} UTC" if at else ""
+
+
+def _is_nested(name: str, value: object) -> bool:
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return name not in _JSON_FIELDS and any(isinstance(each, dict | list) or len(str(each)) > 60 for each in items)
+
+
+def _cell(value: object) -> str:
+    return moment(value) if isinstance(value, str) and _INSTANT.fullmatch(value) else as_text(value)
 
 
 def as_text(value: object) -> str:
@@ -169,48 +256,32 @@ def as_text(value: object) -> str:
     match value:
         case bool():
             return "yes" if value else "no"
+        case float():
+            return f"{value:.3f}".rstrip("0").rstrip(".")
         case list() if not any(isinstance(each, dict | list) for each in value):
             return ", ".join(map(as_text, value))
+        case dict() if not any(isinstance(each, dict | list) for each in value.values()):
+            return ", ".join(f"{name} {as_text(each)}" for name, each in value.items())
         case list() | dict():
             return json.dumps(value, ensure_ascii=False)
     return str(value)
 
 
-def _cells(text: str) -> int:
-    """Return how many cells of a terminal a text takes: wide signs take two, joined and combining ones none."""
-    if text.isascii():
-        return len(text)
-    return sum(
-        0 if unicodedata.category(char) in {"Mn", "Me", "Cf"} else 1 + (unicodedata.east_asian_width(char) in "WF")
-        for char in text
-    )
+@contextmanager
+def progress(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """Yield a callback that draws a bar on stderr; None if stderr is not a terminal."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    import click
 
+    with click.progressbar(length=1, label=what, file=sys.stderr, show_pos=True) as bar:
 
-def _wrapped(paragraph: str, room: int) -> list[str]:
-    taken = _cells(paragraph)
-    if taken <= room:
-        return [paragraph.rstrip()]
-    lead = len(paragraph) - len(paragraph.lstrip())
-    # Wide characters take two cells: wrap at half the count rather than run over the edge.
-    room = room // 2 if taken > len(paragraph) * 1.3 else room
-    hanging = " " * min(lead, room // 4)
-    return textwrap.wrap(paragraph, room, subsequent_indent=hanging, break_on_hyphens=False) or [""]
+        def report(done: int, total: int) -> None:
+            bar.length = max(1, total)
+            bar.update(done - bar.pos)
 
-
-def _wrapped_all(text: str, room: int) -> list[str]:
-    return [piece for paragraph in visible(text).split("\n") for piece in _wrapped(paragraph, room)]
-
-
-def _flat(text: str) -> str:
-    return " ".join(visible(text).split())
-
-
-def _cut(text: str, most: int) -> str:
-    if _cells(text) <= most:
-        return text
-    while _cells(text) >= most:
-        text = text[:-1]
-    return f"{text}…"
+        yield report
 
 
 def nearest(fault: UnicodeError) -> tuple[str, int]:

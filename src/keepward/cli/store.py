@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from keepward.cli.call import Answer, Call, as_json, data_of, owner_token
 from keepward.cli.command import argument, command, option
-from keepward.cli.memories import minute
 from keepward.cli.review import expired_undecided
 from keepward.core.value import counted
 from keepward.errors import Conflict, InvalidInput, StoreUnavailable, Unauthorised
@@ -35,14 +34,8 @@ def init(call: Call) -> Answer:
         "owner_token": token,
     }
 
-    def draw(screen: Screen, data: dict[str, Any]) -> None:
-        screen.labelled("store", f"{data['path']} ({'made' if data['created'] else 'was there, unchanged'})")
-        screen.labelled("head", str(data["head"]))
-        screen.labelled("settings", data["settings"] or "the defaults")
-        screen.labelled("owner", token and f"your token is in {token}; keep it to yourself")
-        screen.labelled("next", 'keepward remember "..."')
-
-    return Answer(data, draw, talk=notes)
+    talk = (*notes, 'next: keepward remember "..."')
+    return Answer(data, talk=talk)
 
 
 @command()
@@ -58,7 +51,7 @@ def tenants(call: Call) -> Answer:
 
 @command()
 def status(call: Call) -> Answer:
-    """Show what the store holds: counts, the queue, capacity, budgets."""
+    """Show counts of the store, the review queue, capacity and budgets."""
     found = as_json(call.memory("decide").status())
     settings = {
         "schema_version": found["schema"],
@@ -69,28 +62,32 @@ def status(call: Call) -> Answer:
 
 
 def _show_status(screen: Screen, data: dict[str, Any]) -> None:
-    """Print what a person asks first: where it is, whether it is on and whole, what it holds, what waits."""
+    """Print where the store is, whether memory is on, how much it has, and what is pending."""
+    from keepward.cli.screen import moment
+
     for label, text in _summary(data):
         screen.labelled(label, text)
     withheld = [f"withheld from the settings: {name}" for name in data["settings_withheld"]]
     screen.labelled("note", [*data["notes"], *withheld], "yellow")
     screen.heading("jobs")
     rows = [
-        (name, each["last_outcome"] or "-", minute(each["last_at"]), "now" if each["due"] else minute(each["due_at"]))
+        (name, each["last_outcome"] or "-", moment(each["last_at"]), "now" if each["due"] else moment(each["due_at"]))
         for name, each in data["jobs"].items()
     ]
-    screen.table(("job", "last", "last ran, UTC", "next"), rows)
+    screen.table(("job", "last", "last run", "next"), rows)
     screen.line()
     screen.line("all of it: --json; what is wrong or missing: `keepward doctor`", "dim")
 
 
 def _summary(data: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield labels with a sentence each."""
+    from keepward.cli.screen import moment
+
     known = "adopted" if data["adopted"] else "not adopted: `keepward adopt` shows what is in it"
     sealed = "sealed" if data["sealed"] else "not sealed"
     way = "read only" if data["read_only"] else f"{sealed}, anchor {data['anchor']}"
     yield "store", f"{data['path']} ({known}; {way}; {_size(data['file_bytes'])})"
-    yield "settings", data["settings"] or "none: the defaults hold"
+    yield "settings", data["settings"] or "none: the defaults apply"
     yield "you", f"{data['actor']} at {data['scope']}, tenant {data['tenant']}"
     switches = ", ".join(f"{name} {'on' if data[name] else 'off'}" for name in ("capture", "recall"))
     yield "memory", f"{'on' if data['enabled'] else 'off'} ({switches}; policy {data['policy']})"
@@ -106,7 +103,7 @@ def _summary(data: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "core", f"{', '.join(blocks)} tokens" if blocks else "no block is set"
     queue = data["quarantine"]
     waits = counted(queue["depth"], "proposal waits", "proposals wait")
-    since = f", the oldest since {minute(queue['oldest_at'])} UTC: `keepward pending`"
+    since = f", the oldest since {moment(queue['oldest_at'])}: `keepward pending`"
     yield "review", f"{waits}{since}" if queue["depth"] else "nothing waits"
     if queue["expired"]:
         yield "undecided", expired_undecided(queue["expired"])
@@ -131,7 +128,7 @@ def _size(count: int) -> str:
 
 @command(option("--strict", "Exit with 1 for a warning too."))
 def doctor(call: Call, strict: bool) -> Answer:
-    """Look for what is wrong or missing, and say what to do about it."""
+    """Find what is wrong or missing, and show what to do about it."""
     checks = [data_of(each, remedy=each.remedy or None) for each in call.memory("decide").doctor()]
     well = all(each["ok"] and not (strict and each["warning"]) for each in checks)
 
@@ -152,7 +149,8 @@ def doctor(call: Call, strict: bool) -> Answer:
 def verify(call: Call) -> Answer:
     """Check every seal, the hash chain and every projection; any fault exits with 1."""
     data = verification_data(call.memory("decide").verify())
-    return Answer(data, show_verification, 0 if data["ok"] else 1)
+    talk = () if data["ok"] else (f"{counted(len(data['faults']), 'check', 'checks')} failed",)
+    return Answer(data, None, 0 if data["ok"] else 1, talk, hidden=("first_fault",))
 
 
 def verification_data(found: Any) -> dict[str, Any]:
@@ -161,36 +159,20 @@ def verification_data(found: Any) -> dict[str, Any]:
     return {**data, "first_fault": data["faults"][0] if data["faults"] else None}
 
 
-def show_verification(screen: Screen, data: dict[str, Any]) -> None:
-    told = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in data["checked"].items())
-    screen.labelled("checked", told or "nothing")
-    show_faults(screen, data)
-    screen.labelled("note", data["notes"])
-    if data["ok"]:
-        screen.labelled("verified", "everything holds", "bold green")
-    else:
-        faults = counted(len(data["faults"]), "thing does", "things do")
-        screen.labelled("FAULTY", f"{faults} not hold", "bold red")
-
-
-def show_faults(screen: Screen, data: dict[str, Any]) -> None:
-    screen.labelled("FAULT", [f"{each['row']}: {each['detail']} ({each['check']})" for each in data["faults"]], "red")
-
-
 @command()
 def rebuild(call: Call) -> Answer:
-    """Compute the records anew from the journal."""
+    """Compute the records again from the journal."""
     memory = call.memory("decide")
     data = {"rebuilt": memory.rebuild(), "head": memory.status()["head"]}
-    return Answer(data, lambda screen, data: screen.line(f"{data['rebuilt']} memories computed anew from the journal."))
+    return Answer(data)
 
 
 @command()
 def reindex(call: Call) -> Answer:
-    """Compute words and vectors anew where they are missing or of another embedder."""
+    """Compute words and vectors that are missing or of another embedder."""
     with call.progress("reindexing") as report:
         data = {"reindexed": call.memory("decide").reindex(on_progress=report)}
-    return Answer(data, lambda screen, data: screen.line(f"{data['reindexed']} memories indexed anew."))
+    return Answer(data)
 
 
 @command()
@@ -202,19 +184,15 @@ def version(call: Call) -> Answer:
     from importlib.metadata import version as installed
 
     data = {"version": installed("keepward"), "python": platform.python_version(), "sqlite": sqlite3.sqlite_version}
-    told = "keepward {version} (Python {python}, SQLite {sqlite})".format(**data)
-    return Answer(data, lambda screen, _: screen.line(told))
-
-
-_DEFENCES = {"fired": "", "breached": "bold red", "inconclusive": "bold yellow"}
+    return Answer(data)
 
 
 @command()
 def drill(call: Call) -> Answer:
-    """Attack a copy of the store and show which defence fired; any that did not exits with 1.
+    """Attack a copy of the store and show which defence fired; exits with 1 if one did not.
 
-    The store, its key and its noted heads are not touched. A check that could not have failed, since the same is
-    refused to those who may do it, is inconclusive and exits with 1 as well.
+    The store, its key and its known heads do not change. A check is inconclusive, and exits with 1, if the same call is
+    also refused to an actor with the right to make it.
     """
     from keepward.drill.drill import counts_of
     from keepward.drill.drill import drill as attack
@@ -224,17 +202,7 @@ def drill(call: Call) -> Answer:
     lines = attack(call.path, tenant=call.tenant or call.settings.tenant, policy=call.settings.policy)
     counts = counts_of(lines)
     data = {"ok": counts.pop("ok"), "path": str(call.path), **counts, "checks": [data_of(each) for each in lines]}
-    return Answer(data, _show_drill, 0 if data["ok"] else 1)
-
-
-def _show_drill(screen: Screen, data: dict[str, Any]) -> None:
-    for each in data["checks"]:
-        word = each["status"] if each["status"] == "fired" else each["status"].upper()
-        screen.labelled(word, f"{each['title']}: {each['defence']}", _DEFENCES[each["status"]], width=13)
-    if data["ok"]:
-        screen.line(f"All {len(data['checks'])} defences fired.", "bold green")
-    else:
-        screen.line(f"{data['breached']} breached, {data['inconclusive']} inconclusive.", "bold red")
+    return Answer(data, None, 0 if data["ok"] else 1)
 
 
 @command(
@@ -247,13 +215,13 @@ def jobs(call: Call, action: str | None, name: str | None, due: bool, force: boo
     """List the maintenance jobs, run one: `jobs run NAME`, or all that are due: `jobs run --due`.
 
     What is due runs by itself, while a server runs and after commands that write, unless `maintenance` is off. Jobs
-    only propose; what they put away comes back with `restore`, and a commit of theirs is undone with `rollback`.
+    only propose. `restore` brings back what they archived, and `rollback` undoes their commits.
     """
     if action is None:
         if due or force:
             raise InvalidInput("--due and --force go with `jobs run`")
         found = [data_of(each) for each in call.memory("decide").jobs()]
-        return Answer({"jobs": found, "count": len(found)}, _show_jobs)
+        return Answer({"jobs": found, "count": len(found)}, hidden=("count", "does", "last_receipt"))
     if action != "run":
         raise InvalidInput("jobs takes run; without it, it lists them")
     if (name is None) != due:
@@ -264,56 +232,24 @@ def jobs(call: Call, action: str | None, name: str | None, due: bool, force: boo
     runs = memory.run_jobs() if name is None else [memory.run_job(name, force=force)]
     well = all(each.outcome != "failed" and not each.counts.get("faults") for each in runs)
     data = {"runs": [data_of(each) for each in runs], "count": len(runs), "ok": well}
-    return Answer(data, _show_runs, 0 if well else 1)
-
-
-def _show_jobs(screen: Screen, data: dict[str, Any]) -> None:
-    rows = [
-        (
-            each["name"],
-            each["schedule"].removesuffix(" UTC"),
-            _next(each),
-            each["last_outcome"] or "never ran",
-            minute(each["last_at"]) or "-",
-        )
-        for each in data["jobs"]
-    ]
-    screen.table(("job", "schedule", "next", "last", "last ran, UTC"), rows)
-
-
-def _next(job: dict[str, Any]) -> str:
-    word = "running" if job["running_until"] else "due" if job["due"] else ""
-    return word or minute(job["due_at"]) or "-"
-
-
-def _show_runs(screen: Screen, data: dict[str, Any]) -> None:
-    if not data["runs"]:
-        screen.line("No job is due.", "dim")
-    styles = {"run": "bold green", "failed": "bold red", "skipped": "dim"}
-    for each in data["runs"]:
-        screen.line(f"{each['job']}: {each['outcome']}", styles[each["outcome"]])
-        screen.line(each["why"], indent=2)
-        for reason in each["reasons"]:
-            screen.line(f"- {reason['detail']}", indent=2, hang=2)
-        for waiting in each["proposals"]:
-            screen.line(f"waits for you: keepward approve {waiting}", indent=2)
-        screen.line(f"receipt {each['receipt']}", "dim", indent=2)
+    talk = () if runs else ("no job is due",)
+    return Answer(data, None, 0 if well else 1, talk, hidden=("count", "started_at", "ended_at"))
 
 
 @command(
     argument("create|list|revoke", "What to do.", "action"),
     argument("ID", "The token to revoke, by its id.", "target", needed=False),
-    option("--name", "Who will bear the new token.", "NAME"),
-    option("--rights", "agent, reviewer or owner.", "CLASS", default="agent"),
+    option("--name", "The token holder.", "NAME"),
+    option("--rights", "agent, reviewer or owner.", "ROLE", default="agent"),
     option("--can", "read, propose, sensitive, consent, share; a reviewer: read, approve, sensitive.", "LIST"),
-    option("--expires", "Such as 30d; without it, never.", "TERM"),
+    option("--expires", "Such as 30d; without it, never.", "DURATION"),
 )
 def token(
     call: Call, action: str, target: str | None, name: str | None, rights: str, can: str | None, expires: str | None
 ) -> Answer:
-    """Make, list or revoke the tokens that agents and reviewers come with.
+    """Make, list or revoke the tokens of agents and reviewers.
 
-    A new token is shown once and kept as a hash. It reads this --tenant at --scope, and what is shared above
+    A new token is shown once and stored as a hash. It reads this --tenant at --scope, and what is shared above
     it; it writes at --scope and below. With `share` it also writes above.
     """
     if action not in {"create", "list", "revoke"}:
@@ -323,42 +259,25 @@ def token(
     if action != "create" and (name, can, expires) != (None, None, None):
         raise InvalidInput("--name, --rights, --can and --expires go with `token create`")
     if action == "create" and not name:
-        raise InvalidInput("say who will bear the token: --name claude")
+        raise InvalidInput("name the token holder: --name claude")
     memory = call.memory("decide")
     if action == "list":
         tokens = [_token_data(each, memory.now) for each in memory.tokens()]
-        return Answer({"tokens": tokens, "count": len(tokens)}, _show_tokens)
+        return Answer({"tokens": tokens, "count": len(tokens)}, hidden=("count", "created_by", "made_with"))
     if target is not None:
         receipt = memory.revoke_token(target).id
         found = next(each for each in memory.tokens() if each.id == target)
-        return Answer({**_token_data(found, memory.now), "receipt": receipt}, _show_token)
+        return Answer({**_token_data(found, memory.now), "receipt": receipt})
     narrowed = None if can is None else [each.strip() for each in can.split(",") if each.strip()]
     issued = memory.create_token(str(name), rights=rights, can=narrowed, expires=expires)
     talk = [f"this is shown once: give it to {name} as KEEPWARD_TOKEN"]
     if issued.token.scope == "/":
-        talk.append("it stands at / and so reaches every scope: --scope keeps an agent to its own")
-    return Answer({**_token_data(issued.token, memory.now), "token": issued.secret}, _show_token, talk=tuple(talk))
+        talk.append("it is valid at / and so in every scope: --scope limits an agent to its own")
+    return Answer({**_token_data(issued.token, memory.now), "token": issued.secret}, talk=tuple(talk))
 
 
 def _token_data(token: Token, now: Any) -> dict[str, Any]:
     return data_of(token, "hash", state=token.state(now))
-
-
-def _show_tokens(screen: Screen, data: dict[str, Any]) -> None:
-    rows = [
-        (each["id"], each["rights"], each["state"], each["tenant"], f"{each['name']}, {each['scope']}")
-        for each in data["tokens"]
-    ]
-    screen.table(("id", "rights", "state", "tenant", "bearer and scope"), rows, empty="There are no tokens.")
-
-
-def _show_token(screen: Screen, data: dict[str, Any]) -> None:
-    if "token" in data:
-        screen.exact(data["token"])
-    screen.labelled("token", f"{data['id']} ({data['state']})")
-    screen.labelled("bearer", f"{data['name']}, {data['rights']}: {', '.join(data['can'])}")
-    screen.labelled("reaches", f"tenant {data['tenant']}, scope {data['scope']}")
-    screen.labelled("until", data["expires_at"])
 
 
 @command(
@@ -384,7 +303,7 @@ def config(call: Call, accept: str | None, release_key: bool) -> Answer:
         if accept:
             file = call.settings.file
             if file is None or call.settings.named:
-                raise InvalidInput("there is no settings file beside the store that needs to be accepted")
+                raise InvalidInput("there is no settings file next to the store that needs to be accepted")
             raw = read_file(file)
             if accept != accepted.digest_of(raw):
                 raise Conflict("the file is not the one that was shown; look at it again with `keepward config`")
@@ -401,27 +320,19 @@ def config(call: Call, accept: str | None, release_key: bool) -> Answer:
         "accepted": not settings.withheld,
     }
     talk = (f"accept it with `keepward config --accept {settings.digest}`",) if settings.withheld else ()
-    return Answer(data, _show_config, talk=talk)
-
-
-def _show_config(screen: Screen, data: dict[str, Any]) -> None:
-    screen.labelled("settings", data["file"] or "the defaults")
-    screen.labelled("sets", [f"{each['name']} = {each['value']}" for each in data["loosens"]], "yellow")
-    if data["file"]:
-        held = "applies" if data["accepted"] else "is NOT accepted: none of it applies"
-        screen.labelled("file", f"{held}; digest {data['digest']}", "" if data["accepted"] else "bold yellow")
+    return Answer(data, talk=talk)
 
 
 @command(
     argument("export|import", "Which way.", "action"),
     argument("FILE", "The sealed file.", "path"),
-    option("--replace", "Take it in place of another key of the same store."),
+    option("--replace", "Replace another key of the same store."),
 )
 def key(call: Call, action: str, path: str, replace: bool) -> Answer:
-    """Carry the key of a store to another home, sealed with a passphrase: a container, or a new machine.
+    """Copy the key of a store to another configuration directory, sealed with a passphrase.
 
-    With the key go the heads that were seen, and what keeps the erased erased and the revoked revoked; no token does.
-    The passphrase is asked for, or taken from KEEPWARD_PASSPHRASE.
+    Known heads, erasures and revocations are included; tokens are not. The passphrase is prompted for, or taken from
+    KEEPWARD_PASSPHRASE.
     """
     from keepward.config import home
     from keepward.keys import export_key, import_key
@@ -429,21 +340,19 @@ def key(call: Call, action: str, path: str, replace: bool) -> Answer:
     if action not in {"export", "import"} or (replace and action == "export"):
         raise InvalidInput("key takes export or import, and a FILE; --replace goes with import")
     if not call.is_owner:
-        raise Unauthorised("carrying a key takes the owner")
+        raise Unauthorised("copying a key takes the owner")
     file, place = Path(path).expanduser(), home(call.environ)
     if action == "export":
         done = export_key(call.memory("decide"), file, _passphrase(call, twice=True), config_dir=place)
     else:
         done = import_key(file, _passphrase(call), config_dir=place, replace=replace)
 
-    def draw(screen: Screen, data: dict[str, Any]) -> None:
-        screen.labelled("key", f"{action}ed: store {data['store_id']}", "bold green")
-        screen.labelled("file", data["path"])
-        screen.labelled("with it", f"{data['entries']} erasures and revocations")
-        if not data["tombstones"]:
-            screen.labelled("careful", "this home has a list of its own: texts erased there can be said again here")
-
-    return Answer(data_of(done, action=action), draw)
+    talk = (
+        ()
+        if done.tombstones
+        else ("this home has its own list of erased texts: texts erased there can be stored here",)
+    )
+    return Answer(data_of(done, action=action), talk=talk)
 
 
 def _passphrase(call: Call, *, twice: bool = False) -> str:

@@ -20,7 +20,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from keepward.core.value import unknown
 from keepward.errors import InvalidInput
-from keepward.interchange import chats, legacy, markdown, messages, peers, records, tables, vault
+from keepward.interchange import chats, legacy, markdown, messages, peers, records, tables, tabular, vault
 from keepward.interchange.archive import Bundle, bundled
 from keepward.interchange.reading import SQLITE, Row, Source
 from keepward.interchange.run import Imported, ImportRun, Result
@@ -46,6 +46,8 @@ Format = Literal[
     "notes-table",
     "block-tables",
     "memory-bank",
+    "csv",
+    "lines",
 ]
 FORMATS: tuple[Format, ...] = get_args(Format)
 #: How many lines ``auto`` looks at before it gives up on damaged ones.
@@ -76,6 +78,8 @@ def detect(source: Source) -> Format:
             return known
     if opens == "{" and error and (known := _format_of(source.document())):
         return known
+    if opens not in {"{", "["} and tabular.is_csv(source):
+        return "csv"
     if opens not in {"{", "["} and markdown.detect(source.text(), source.suffix):
         return "markdown"
     raise InvalidInput(f"{source.name} is in no format known here: name its format, one of {', '.join(FORMATS[1:])}")
@@ -211,6 +215,8 @@ READERS: dict[Format, Reader] = {
     "messages": Reader(messages.detect, messages.read),
     "legacy-jsonl": Reader(legacy.detect, legacy.read),
     "markdown": Reader(_never, markdown.read),
+    "csv": Reader(_never, tabular.read_csv),
+    "lines": Reader(_never, tabular.read_lines),
 }
 #: What one may well be read as another, where it is named.
-_ALIKE = frozenset({"vault", "records", "messages", "legacy-jsonl", "markdown"})
+_ALIKE = frozenset({"vault", "records", "messages", "legacy-jsonl", "markdown", "csv", "lines"})

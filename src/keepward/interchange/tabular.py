@@ -1,0 +1,76 @@
+"""Plain texts: a CSV with a column `text`, and a file with one text a line. Each becomes an archival fact."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from typing import Any
+
+from keepward.core.memory import Tier
+from keepward.errors import InvalidInput
+from keepward.interchange.reading import Row, Source, fact
+from keepward.interchange.run import ImportRun
+from keepward.services.parts import Unusable
+
+#: Columns that are fields of a memory; other columns become metadata.
+_TEXTS = frozenset(
+    ("tier", "kind", "key", "category", "subject", "session", "speaker", "scope", "stability", "sensitivity", "ttl")
+)
+_NUMBERS = frozenset(("confidence", "importance"))
+#: Columns whose cells hold several values, separated by commas.
+_LISTS = frozenset(("tags", "evidence"))
+#: Columns that say when it happened; the first filled one counts.
+_TIMES = ("occurred_at", "date", "created_at")
+_DELIMITERS = ",;\t"
+
+
+def is_csv(source: Source) -> bool:
+    """Whether the file's name says that it is a table; another one is named by its format."""
+    return source.suffix in {".csv", ".tsv"}
+
+
+def read_csv(source: Source, run: ImportRun) -> Iterator[Row]:
+    """Read a table: `text` and fields by their column, everything else into metadata."""
+    whole = source.text()
+    delimiter = max(_DELIMITERS, key=whole.split("\n", 1)[0].count)
+    reader = csv.reader(io.StringIO(whole, newline=""), delimiter=delimiter, strict=True)
+    try:
+        columns = [name.strip().lower() for name in next(reader, [])]
+        if "text" not in columns:
+            raise InvalidInput(f"{source.name} has no column `text`; the first line names the columns")
+        for cells in reader:
+            if any(cell.strip() for cell in cells):
+                yield reader.line_num, _item(columns, cells)
+    except csv.Error as exc:
+        raise InvalidInput(f"{source.name} cannot be read as CSV, line {reader.line_num}: {exc}") from exc
+
+
+def read_lines(source: Source, run: ImportRun) -> Iterator[Row]:
+    """Read one text a line; blank lines are skipped."""
+    for number, line in source.lines():
+        yield number, line if isinstance(line, Unusable) else fact(line)
+
+
+def _item(columns: list[str], cells: list[str]) -> dict[str, Any] | Unusable:
+    if len(cells) > len(columns):
+        return Unusable("it has more cells than there are columns; put quotes around a text with commas")
+    row = {name: cell.strip() for name, cell in zip(columns, cells, strict=False) if name and cell.strip()}
+    found: dict[str, Any] = {"name": row.pop("id", None), "user": row.pop("user_id", None)}
+    text = row.pop("text", None)
+    if row.get("tier") == Tier.CORE:
+        return Unusable("a table brings no core memory; write it with `keepward block`")
+    found["when"] = next((row[name] for name in _TIMES if name in row), None)
+    for name in list(row):
+        if name in _TIMES:
+            del row[name]
+        elif name in _TEXTS:
+            found[name] = row.pop(name)
+        elif name in _LISTS:
+            found[name] = tuple(part.strip() for part in row.pop(name).split(",") if part.strip())
+        elif name in _NUMBERS:
+            try:
+                found[name] = float(row.pop(name))
+            except ValueError:
+                return Unusable(f"its {name} is not a number")
+    return fact(text, **found, metadata=row or None)
