@@ -40,12 +40,11 @@ from keepward.core.proposal import Outcome
 from keepward.errors import KeepwardError
 from keepward.http import answers, schemas, slots, streams, tending
 from keepward.http.answers import OVER_HTTP, Call
-from keepward.http.credentials import Caller, Handle, Writes, confirm, identify, serving_of
+from keepward.http.credentials import Handle, Writes, confirm, identify, serving_of
+from keepward.http.idempotency import HEADER, is_one_write, once
 from keepward.http.models import BODIES, body_of, typed
 from keepward.http.reading import (
     LONGEST,
-    SCOPE,
-    TENANT,
     Problem,
     StrictRequest,
     answer_of,
@@ -54,9 +53,7 @@ from keepward.http.reading import (
     is_many,
 )
 from keepward.http.schemas import Written, answered, mirror, page
-from keepward.http.serving import HEADER, REPLAYED, Answered, fingerprint
 from keepward.http.telemetry import OPERATIONS
-from keepward.services.session import principal
 from keepward.verbs import MISSING, Judged, Limit, Verb, fields, registry
 
 
@@ -68,7 +65,6 @@ class _Named(StringConvertor):
 register_url_convertor("named", _Named())
 
 
-ERASE = "/memory/erase"
 _COSTLY = (
     "bisect impact plan_contain contain contradictions merge_candidates verify watch_verify drill doctor replay "
     "explain export rebuild reindex learn_importance train_reranker run_due run_job plan_erase"
@@ -128,7 +124,8 @@ class PublicRoute(APIRoute):
                     return await inner(strict)
                 if (self.openapi_extra or {}).get(streams.STREAMING):
                     raise Problem(400, "bad_request", f"this call is a stream and takes no {HEADER}; leave it out")
-                return await _once(strict, await identify(strict), inner)
+                verb = VERBS.get(self.operation_id or self.name)
+                return await once(strict, inner, repeats=verb is not None and is_one_write(verb))
             except FORESEEN as fault:
                 return answer_of(strict, fault)
 
@@ -140,9 +137,6 @@ class PublicRoute(APIRoute):
                 with serving.spans.of(operation, request.headers) as note:
                     response = await answer(request)
                     note(response.status_code)
-            if self.path == ERASE and response.status_code < 400:
-                # What was erased must not be answered again.
-                await serving.reach(serving.forget)
             return response
 
         return watched
@@ -152,47 +146,6 @@ class KeepwardRoute(PublicRoute):
     """A route that takes a token."""
 
     takes_token = True
-
-
-async def _once(request: StrictRequest, caller: Caller, inner: Handler) -> Response:
-    """Answer a call under its key."""
-    serving, key, who = serving_of(request), request.headers[HEADER], principal(caller.handle.actor)
-    asked = fingerprint(
-        (
-            request.method,
-            request.scope["path"],
-            request.scope["query_string"],
-            *(request.headers.get(name) for name in (TENANT, SCOPE, "If-Match", "Content-Type")),
-            await request.body(),
-        )
-    )
-    before = await serving.reach(serving.answers.begin, who, key, asked)
-    if before is not None:
-        await run_in_threadpool(confirm, caller.handle)
-        if await run_in_threadpool(serving.erased_since, before.tenant, before.seq):
-            await serving.reach(serving.answers.clear)
-            raise Problem(409, "conflict", "something was erased since this call was answered; read what holds now")
-        replay = Response(before.body, before.status)
-        replay.raw_headers = [*before.headers, (REPLAYED.lower().encode(), b"true")]
-        return replay
-    done = False
-    try:
-        try:
-            response = await inner(request)
-        except FORESEEN as fault:
-            response = answer_of(request, fault)
-        body = getattr(response, "body", None)
-        if isinstance(body, bytes):
-            tenant = caller.handle.tenant
-            seq = await run_in_threadpool(serving.newest, tenant)
-            headers = tuple(response.raw_headers)
-            answer = Answered(status=response.status_code, headers=headers, body=body, tenant=tenant, seq=seq)
-            await serving.reach(serving.answers.hold, who, key, answer)
-            done = True
-        return response
-    finally:
-        if not done:
-            await serving.reach(serving.answers.drop, who, key)
 
 
 class VerbRoute(KeepwardRoute):

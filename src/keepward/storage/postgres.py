@@ -157,17 +157,11 @@ class Postgres:
         return self._lent("READ COMMITTED", writes=True)
 
     @contextmanager
-    def listening(self, channel: str, number: int) -> Iterator[Callable[[float], Iterator[str]]]:
-        """Listen on a connection that holds the lock of a number; what is lent yields what came within some seconds."""
+    def listening(self, channel: str) -> Iterator[Callable[[float], Iterator[str]]]:
+        """Listen on a connection of its own; what is lent yields what came within some seconds."""
         with _connected(self._url) as connection:
-            connection.execute("SELECT pg_advisory_lock(%s)", (number,))
             connection.execute(f'LISTEN "{channel}"')
             yield lambda seconds: (each.payload for each in connection.notifies(timeout=seconds))
-
-    def held(self, number: int) -> bool:
-        """Whether somebody holds the lock of a number."""
-        with self.lending() as db:
-            return db.execute("SELECT pg_try_advisory_xact_lock_shared(?)", (number,)).fetchone() != (True,)
 
     @contextmanager
     def reading(self, tenant: str | None = None) -> Iterator[PostgresSession]:

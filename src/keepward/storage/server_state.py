@@ -7,11 +7,9 @@ Invariants
 (2) An entry expires by the clock of its table. Of the entries of one owner and kind that are over a limit, the one
     changed longest ago is deleted first. No owner's entries cost another owner an entry.
 (3) Nothing in here can be read from a disk. In a database names and owners are keyed hashes, and values are sealed
-    under a key that is not in the database: an answer may hold a new token, a draft a text that no gate has judged.
-    The table is UNLOGGED: no log, replica or backup of files holds it, and a crash of the database empties it.
-(4) A server that runs holds a lock under its number on the connection by which it listens. The database releases the
-    lock when the server dies.
-(5) Each commit is announced after it, in a transaction of its own: a notice takes a lock that all writers share. A
+    under a key that is not in the database. The table is UNLOGGED: no log, replica or backup of files holds it, and a
+    crash of the database empties it.
+(4) Each commit is announced after it, in a transaction of its own: a notice takes a lock that all writers share. A
     notice that is lost costs a wait, never a commit.
 """
 
@@ -58,9 +56,9 @@ _DELETE = "DELETE FROM server_state WHERE kind = ? AND owner = ? AND name = ?"
 _TRIM = """
     DELETE FROM server_state WHERE kind = ? AND owner = ? AND name IN (
         SELECT name FROM (
-            SELECT name, row_number() OVER w AS n, sum(length(body)) OVER w AS size
-              FROM server_state WHERE kind = ? AND owner = ? WINDOW w AS (ORDER BY revision DESC, name)) AS newest
-         WHERE n > 1 AND (n > ? OR size > CAST(? AS BIGINT)))"""
+            SELECT name, row_number() OVER (ORDER BY revision DESC, name) AS n
+              FROM server_state WHERE kind = ? AND owner = ?) AS newest
+         WHERE n > ?)"""
 
 #: Kind, owner and name of an entry, as the table has them.
 _Key = tuple[str, str, str]
@@ -76,16 +74,12 @@ class Kind:
     ttl_s: float
     #: Whether a change lets an entry last as long again.
     renewed: bool = False
-    #: Most entries of one owner, and most bytes of all of them; 0 bytes is no limit.
+    #: Most entries of one owner.
     max_entries: int
-    max_bytes: int = 0
 
 
 class ServerState:
     """Entries in the memory of this process; they are lost when it ends."""
-
-    #: The number of this server: there is no other.
-    me = 0
 
     def __init__(self, now: Callable[[], float]) -> None:
         #: Seconds of the clock by which entries expire.
@@ -114,10 +108,6 @@ class ServerState:
     def _unseal(self, key: _Key, body: bytes) -> bytes:
         return body
 
-    def alive(self, number: int) -> bool:
-        """Whether the server of a number runs."""
-        return number == self.me
-
     def get(self, kind: Kind, name: str, *, owner: str = "") -> Any:
         """Return the value of an entry; None where there is none."""
         with self._transaction() as db:
@@ -140,10 +130,10 @@ class ServerState:
             if kind.renewed or value != before:
                 body = self._seal(key, encode(value))
                 db.execute(_PUT, (*key, expires_at, body, *key[:2]))
-        if before is None or kind.max_bytes:
+        if before is None:
             with self._transaction(_SWEEP) as db:
                 db.execute("DELETE FROM server_state WHERE expires_at <= ?", (self.now(),))
-                db.execute(_TRIM, (*key[:2], *key[:2], kind.max_entries, kind.max_bytes or 2**62))
+                db.execute(_TRIM, (*key[:2], *key[:2], kind.max_entries))
         return value
 
     def count(self, kind: Kind, *, owner: str | None = None) -> int:
@@ -152,11 +142,6 @@ class ServerState:
         values = (kind.name, self.now(), int(owner is None), self._hash(owner or ""))
         with self._transaction() as db:
             return int(db.execute(query, values).fetchone()[0])
-
-    def clear(self, kind: Kind) -> None:
-        """Delete all entries of a kind."""
-        with self._transaction() as db:
-            db.execute("DELETE FROM server_state WHERE kind = ?", (kind.name,))
 
     def _find(self, db: Any, kind: Kind, key: _Key) -> tuple[Any, float]:
         row = db.execute(_GET, (*key, self.now())).fetchone()
@@ -183,7 +168,7 @@ class SharedState(ServerState):
             from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
         except ImportError as exc:
             raise StoreUnavailable("servers of one database need `keepward[postgres]` whole; install it") from exc
-        self._channel, self.name, self.me = f"keepward_{name[:16]}", name[:8], secrets.randbits(62) + 1
+        self._channel, self.name = f"keepward_{name[:16]}", name[:8]
         self._database, self._secret = database, key
         self._cipher = ChaCha20Poly1305(hmac.digest(key, b"bodies", "sha256"))
         with database.lending() as db:
@@ -217,10 +202,6 @@ class SharedState(ServerState):
         except InvalidTag as exc:
             raise Tampered("an entry of a server was edited") from exc
 
-    def alive(self, number: int) -> bool:
-        """Whether the server of a number runs; see (4)."""
-        return number == self.me or self._database.held(number)
-
     @contextmanager
     def hearing(self, hear: Callable[[str], None]) -> Iterator[None]:
         """Call a function with the tenant of each commit, from another thread; empty for any tenant's."""
@@ -231,12 +212,12 @@ class SharedState(ServerState):
             self._hearers.remove(hear)
 
     def close(self) -> None:
-        """Stop listening; the lock under this server's number ends with the connection."""
+        """Stop listening."""
         self._stop.set()
 
     def _listen(self, begun: threading.Event) -> None:
         while not self._stop.is_set():
-            with suppress(KeepwardError), self._database.listening(self._channel, self.me) as heard:
+            with suppress(KeepwardError), self._database.listening(self._channel) as heard:
                 self.hears = True
                 begun.set()
                 # What came while nobody listened.
