@@ -207,8 +207,6 @@ REQUESTS: list[tuple[Any, ...]] = [
     ("adopt", "owner", "POST /memory/adopt", {"digest": "{adopt-plan.digest}"}),
     ("delete", "owner", "DELETE /memory/items/{pier.id}?reason=sold"),
     ("sifted", "owner", "GET /memory/commits?kind=erase&actor=olga&limit=1"),
-    ("watch-verify", "owner", "POST /memory/verify/watch"),
-    ("drill", "agent", "POST /memory/drill"),
     ("settings", "owner", "GET /memory/settings"),
     ("pause", "owner", "POST /memory/jobs/expire/pause"),
     ("resume", "owner", "POST /memory/jobs/expire/pause", {"paused": False}),

@@ -86,8 +86,6 @@ CALLS = {
     "learn_importance": ("POST", "/memory/learn"),
     "train_reranker": ("POST", "/memory/train"),
     "verify": ("POST", "/memory/verify"),
-    "watch_verify": ("POST", "/memory/verify/watch"),
-    "drill": ("POST", "/memory/drill"),
     "settings": ("GET", "/memory/settings"),
     "rebuild": ("POST", "/memory/rebuild"),
     "reindex": ("POST", "/memory/reindex"),

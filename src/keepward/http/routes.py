@@ -38,7 +38,7 @@ from keepward.core.job import Alike, JobState, Run
 from keepward.core.journal import Check, Difference, Erasure
 from keepward.core.proposal import Outcome
 from keepward.errors import KeepwardError
-from keepward.http import answers, schemas, slots, streams, tending
+from keepward.http import answers, schemas, settings, slots, streams
 from keepward.http.answers import OVER_HTTP, Call
 from keepward.http.credentials import Handle, Writes, confirm, identify, serving_of
 from keepward.http.idempotency import HEADER, is_one_write, once
@@ -66,7 +66,7 @@ register_url_convertor("named", _Named())
 
 
 _COSTLY = (
-    "bisect impact plan_contain contain contradictions merge_candidates verify watch_verify drill doctor replay "
+    "bisect impact plan_contain contain contradictions merge_candidates verify doctor replay "
     "explain export rebuild reindex learn_importance train_reranker run_due run_job plan_erase"
 )
 #: What a call counts as, by operation; any other is a call.
@@ -342,9 +342,7 @@ ROWS: Mapping[str, Mapping[str, Row]] = {
         "learn_importance": row(409, title="learn"),
         "train_reranker": row(409, title="train"),
         "verify": row(),
-        "watch_verify": row(answer=tending.watch_verify, also={200: tending.TOLD}, extra=tending.EXTRA),
-        "drill": row(answer=tending.drill, also={200: tending.TOLD}, extra=tending.EXTRA),
-        "settings": row(answer=tending.settings, model=tending.InForceModel),
+        "settings": row(answer=settings.settings, model=settings.InForceModel),
         "rebuild": row(answer=answers.rebuild, model=schemas.Rebuilt),
         "reindex": row(model=schemas.Reindexed),
         "doctor": row(answer=answers.doctor, model=page(Check, "Checks", ok=bool)),

@@ -36,7 +36,6 @@ from keepward.http.reading import Problem
 from keepward.http.slots import Slots, Work
 from keepward.http.telemetry import Meters, Spans, meters, spans
 from keepward.memory import Memory, bearer_of, shared_state
-from keepward.place import Place
 from keepward.services.session import principal
 from keepward.storage.server_state import Kind, ServerState, SharedState
 
@@ -166,8 +165,6 @@ class Serving:
     shared: InitVar[ServerState | None] = None
     #: What the server was started with; None for one that a program has made of a memory alone.
     settings: Settings | None = None
-    #: Where the store is, with what opens it; None where the handle's path says it.
-    place: Place | None = None
     #: What the servers of the store's database share; None for the one server of a file.
     shares: SharedState | None = field(init=False)
     state: ServerState = field(init=False)

@@ -1,4 +1,4 @@
-"""What servers remember between requests: one table of entries that expire; and news of commits.
+"""What servers remember between requests: one table of entries that expire.
 
 The one server of a file has the table in its own memory. Servers of one PostgreSQL database share the table in it.
 
@@ -9,8 +9,6 @@ Invariants
 (3) Nothing in here can be read from a disk. In a database names and owners are keyed hashes, and values are sealed
     under a key that is not in the database. The table is UNLOGGED: no log, replica or backup of files holds it, and a
     crash of the database empties it.
-(4) Each commit is announced after it, in a transaction of its own: a notice takes a lock that all writers share. A
-    notice that is lost costs a wait, never a commit.
 """
 
 from __future__ import annotations
@@ -22,19 +20,17 @@ import secrets
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from keepward.core.serialization import decode, encode
-from keepward.errors import KeepwardError, StoreUnavailable, Tampered
+from keepward.errors import StoreUnavailable, Tampered
 from keepward.storage import forks
 
 if TYPE_CHECKING:
     from keepward.storage.postgres import Postgres
 
-#: Seconds between two checks whether to stop listening, and between two tries to listen again.
-_STOP_CHECK_S, _RETRY_S = 0.5, 1.0
 _NONCE = 12
 #: Advisory lock of whoever deletes what expired: two of them must not wait for each other's rows.
 _SWEEP = 0x4B455357
@@ -156,10 +152,10 @@ class ServerState:
 
 
 class SharedState(ServerState):
-    """Entries in a database, which its servers share; and news of its commits."""
+    """Entries in a database, which its servers share."""
 
     def __init__(self, database: Postgres, name: str, key: bytes, monotonic: Callable[[], float]) -> None:
-        """Begin to listen; ``name`` is the store's.
+        """``name`` is the store's.
 
         Raises:
             StoreUnavailable: the database, or the package that seals, is not there.
@@ -168,20 +164,13 @@ class SharedState(ServerState):
             from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
         except ImportError as exc:
             raise StoreUnavailable("servers of one database need `keepward[postgres]` whole; install it") from exc
-        self._channel, self.name = f"keepward_{name[:16]}", name[:8]
-        self._database, self._secret = database, key
+        self._database, self._secret, self.name = database, key, name[:8]
         self._cipher = ChaCha20Poly1305(hmac.digest(key, b"bodies", "sha256"))
         with database.lending() as db:
             (instant,) = db.execute("SELECT extract(epoch FROM clock_timestamp())").fetchone() or (0,)
         ahead = float(instant) - monotonic()
         #: Seconds of the database's clock, read once at the start; off by at most the time of that call.
         self.now: Callable[[], float] = lambda: monotonic() + ahead
-        self._hearers: list[Callable[[str], None]] = []
-        #: Whether news of commits come at once.
-        self.hears = False
-        self._stop, begun = threading.Event(), threading.Event()
-        threading.Thread(target=self._listen, args=(begun,), name="keepward-listen", daemon=True).start()
-        begun.wait(10)
 
     @contextmanager
     def _transaction(self, lock: int = 0) -> Iterator[Any]:
@@ -201,33 +190,3 @@ class SharedState(ServerState):
             return self._cipher.decrypt(body[:_NONCE], body[_NONCE:], "\0".join(key).encode())
         except InvalidTag as exc:
             raise Tampered("an entry of a server was edited") from exc
-
-    @contextmanager
-    def hearing(self, hear: Callable[[str], None]) -> Iterator[None]:
-        """Call a function with the tenant of each commit, from another thread; empty for any tenant's."""
-        self._hearers.append(hear)
-        try:
-            yield
-        finally:
-            self._hearers.remove(hear)
-
-    def close(self) -> None:
-        """Stop listening."""
-        self._stop.set()
-
-    def _listen(self, begun: threading.Event) -> None:
-        while not self._stop.is_set():
-            with suppress(KeepwardError), self._database.listening(self._channel) as heard:
-                self.hears = True
-                begun.set()
-                # What came while nobody listened.
-                self._announce("")
-                while not self._stop.is_set():
-                    for tenant in heard(_STOP_CHECK_S):
-                        self._announce(tenant)
-            self.hears = False
-            self._stop.wait(_RETRY_S)
-
-    def _announce(self, tenant: str) -> None:
-        for hear in tuple(self._hearers):
-            hear(tenant)
