@@ -22,7 +22,7 @@ import hmac
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import Depends
 from starlette.concurrency import run_in_threadpool
@@ -35,13 +35,10 @@ from keepward.http.reading import SCOPE, TENANT, Problem, problem_of
 from keepward.memory import Memory, inspecting
 from keepward.services.session import principal
 from keepward.storage.server_state import Kind, ServerState
-from keepward.verbs import Request as Asked
-from keepward.verbs.read import Find
 
 if TYPE_CHECKING:
     from keepward.http.serving import Serving
 
-R = TypeVar("R")
 CSRF = "Keepward-Csrf"
 #: Seconds that a session lasts, and wrong codes in a minute.
 SESSION_TERM = 12 * 3600
@@ -148,26 +145,8 @@ def _hash(secret: str) -> str:
 OPEN_READS = frozenset(
     {("GET", "/memory/status"), ("GET", "/memory/core"), ("GET", "/memory/search"), ("POST", "/memory/compile")}
 )
+#: It has no right to what is sensitive.
 _STRANGER = Actor(kind=ActorKind.AGENT, name="stranger", rights=Rights.AGENT, can=frozenset({"read"}))
-
-
-class Stranger(Memory):
-    """A handle that holds back what is sensitive; see (5)."""
-
-    def _send(self, request: Asked[R], **local: Any) -> R:
-        if "include_sensitive" in request.names:
-            if request.given().get("include_sensitive") and not isinstance(request, Find):
-                raise Unauthorised("what is sensitive is read with a token")
-            request = type(request)(**{**vars(request), "include_sensitive": False})
-        return super()._send(request, **local)
-
-
-def stranger(memory: Memory) -> Memory:
-    """Return the handle of a stranger on the store of an owner's handle."""
-    handle = Stranger.__new__(Stranger)
-    # The same store and the same principal, behind a door that holds back.
-    vars(handle).update(vars(memory.acting_as(_STRANGER)))
-    return handle
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,16 +196,15 @@ def caller_of(serving: Serving, headers: Headers, *, method: str = "POST", path:
         if method not in _SAFE and not _same(headers.get(CSRF, ""), csrf_of(name)):
             raise Problem(403, "csrf", f"a changing call of a session carries its token in {CSRF}; GET /session has it")
     elif serving.options.open_reads and (method, path) in OPEN_READS:
-        handle = stranger(serving.memory)
+        if TENANT in headers or SCOPE in headers:
+            raise Unauthorised("open reads show one tenant and scope; another takes a token")
+        handle = serving.memory.acting_as(_STRANGER)
     else:
         raise unauthenticated(wrong=name is not None)
     if handle.actor.credential is not None:
         serving.used[handle.actor.credential] = serving.monotonic()
     tenant, scope = headers.get(TENANT), headers.get(SCOPE)
     if tenant is not None or scope is not None:
-        if isinstance(handle, Stranger):
-            # Nothing binds it to a place, so it stays where it was let in.
-            raise Unauthorised("open reads show one tenant and scope; another takes a token")
         handle = handle.at(tenant=tenant, scope=scope)
     return Caller(handle=handle, session=session, name=name or "")
 
