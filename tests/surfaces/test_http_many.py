@@ -81,6 +81,15 @@ def test_what_new_refuses_leaves_the_entry_as_it_was(states):
     assert states[2].get(NOTE, "a") == "tea"
 
 
+def test_an_edited_entry_does_not_open(database, states):
+    states[0].change(NOTE, "a", lambda _: "tea")
+    with psycopg.connect(database) as connection:
+        connection.execute(
+            "UPDATE world_0.server_state SET body = substr(body, 1, 32) || convert_to('\"rum\"', 'UTF8')"
+        )
+    assert states[0].get(NOTE, "a") is None
+
+
 def test_an_entry_that_was_moved_to_another_name_does_not_open(database, states):
     states[0].change(NOTE, "a", lambda _: "tea")
     states[0].change(NOTE, "b", lambda _: "milk")
