@@ -282,7 +282,7 @@ def export(call: Call) -> Response:
 
 def bring_in(call: Call) -> Response:
     upload: Upload = call.beside["received"]
-    how = {name: call.given.get(name) for name in ("format", "session", "facts", "subject", "dry_run")}
+    how: dict[str, Any] = {name: call.given.get(name) for name in ("format", "session", "facts", "subject", "dry_run")}
     upload.name = call.given.get("name") or upload.name
 
     def work(write: Write) -> None:
