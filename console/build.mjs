@@ -3,7 +3,7 @@
 // usage: node build.mjs [FOLDER]; without one, the folder that the server serves.
 
 import { build } from "esbuild";
-import { copyFile, mkdir, readFile, readdir, writeFile } from "node:fs/promises";
+import { mkdir, readFile, readdir, rm, writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 import path from "node:path";
@@ -13,10 +13,14 @@ const target = path.resolve(process.argv[2] ?? path.join(here, "../src/keepward/
 // All that a browser loads, compressed.
 const MOST = 150_000;
 
+await mkdir(target, { recursive: true });
+for (const name of await readdir(target)) if (/^console-/.test(name)) await rm(path.join(target, name));
 const made = await build({
   absWorkingDir: here,
   entryPoints: { console: "src/main.tsx" },
   outdir: target,
+  // A name that says what is in the file: a browser keeps it for good.
+  entryNames: "[name]-[hash]",
   bundle: true,
   minify: true,
   format: "esm",
@@ -29,12 +33,14 @@ const made = await build({
   logLevel: "warning",
 });
 
-await mkdir(target, { recursive: true });
-await copyFile(path.join(here, "src/index.html"), path.join(target, "index.html"));
+const files = Object.keys(made.metafile.outputs).map((file) => path.basename(file));
+let page = await readFile(path.join(here, "src/index.html"), "utf8");
+for (const name of files) page = page.replace(`{${name.replace(/-[^.]*/, "")}}`, name);
+await writeFile(path.join(target, "index.html"), page);
 await writeFile(path.join(target, "licences.txt"), await licences(Object.keys(made.metafile.inputs)));
 
 const sizes = await Promise.all(
-  ["console.js", "console.css", "index.html"].map(async (name) => gzipSync(await readFile(path.join(target, name))).length),
+  [...files, "index.html"].map(async (name) => gzipSync(await readFile(path.join(target, name))).length),
 );
 const total = sizes.reduce((sum, each) => sum + each, 0);
 console.log(`console: ${total} bytes compressed, of ${MOST} at most`);

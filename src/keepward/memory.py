@@ -35,8 +35,9 @@ if TYPE_CHECKING:
 
     from keepward.core.commit import Commit, Event, Head
     from keepward.core.copies import Backup, Moved, Rescued, Restored
-    from keepward.core.proposal import Shown, Waiting
+    from keepward.core.proposal import Outcome, Shown, Waiting
     from keepward.draft import Draft
+    from keepward.idempotency import IdempotencyKey
     from keepward.jobs.maintenance import Handover, Maintenance
     from keepward.ports.models import Embedder, Extractor, Redactor, Summarizer, TokenCounter
     from keepward.ports.world import Clock, IdSource
@@ -472,6 +473,13 @@ def session_of(memory: Memory, *, owners: str = "") -> Session:
 def shared_state(memory: Memory, monotonic: Callable[[], float]) -> SharedState | None:
     """Return what several servers of the memory's store share between requests; None where one stands alone."""
     return memory._shared.usable().store.shared(monotonic)  # noqa: SLF001  a handle's own
+
+
+def repeated(memory: Memory, key: IdempotencyKey) -> Outcome | None:
+    """Return once more what became of the write that a call committed under a key; None where it committed nothing."""
+    from keepward.services import write
+
+    return write.repeated(session_of(memory), key)
 
 
 def queue_mark(memory: Memory) -> tuple[int, ...] | None:

@@ -141,8 +141,8 @@ def _errors() -> Mapping[str, type[KeepwardError]]:
     # Those of the module alone: what an engine derives from them for itself is nobody else's.
     kinds = [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, KeepwardError)]
     found = {kind.code: kind for kind in kinds}
-    # The server's own words for "not now": what was asked is still being done, or too much was asked.
-    return found | {"idempotency_in_progress": StoreUnavailable, "rate_limited": StoreUnavailable}
+    # The server's own word for "not now": too much was asked.
+    return found | {"rate_limited": StoreUnavailable}
 
 
 def _nearest(status: int | None) -> type[KeepwardError]:

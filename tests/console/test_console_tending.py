@@ -207,7 +207,7 @@ def test_a_token_is_made_narrow_shown_once_used_and_revoked(console):
 # --- integrity and settings
 
 
-def test_a_store_is_verified_with_its_progress(console):
+def test_a_store_is_verified(console):
     for n in range(30):
         remember(console, f"Shelf {n} holds flour {n * 7}")
     with console.page("/integrity") as page:
@@ -228,16 +228,6 @@ def test_what_does_not_hold_is_named(console):
     faults = console.owner.verify().faults
     assert faults
     assert [each.row for each in faults if each.row not in shown] == []
-
-
-@pytest.mark.slow
-def test_a_drill_tells_each_attack_and_touches_nothing(console):
-    remember(console, "The pier is long")
-    head = console.owner.head
-    with console.page("/integrity") as page:
-        page.get_by_role("button", name="Attack a copy").click()
-        page.get_by_text("defences fired").wait_for(timeout=120_000)
-    assert console.owner.head == head
 
 
 def test_a_setting_says_where_it_comes_from_and_what_waits_for_acceptance(console):

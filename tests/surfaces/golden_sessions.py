@@ -201,8 +201,6 @@ REQUESTS: list[tuple[Any, ...]] = [
     ("adopt", "owner", "POST /memory/adopt", {"digest": "{adopt-plan.digest}"}),
     ("delete", "owner", "DELETE /memory/items/{pier.id}?reason=sold"),
     ("sifted", "owner", "GET /memory/commits?kind=erase&actor=olga&limit=1"),
-    ("watch-verify", "owner", "POST /memory/verify/watch"),
-    ("drill", "agent", "POST /memory/drill"),
     ("settings", "owner", "GET /memory/settings"),
     ("held5", "agent", "PUT /memory/keys/mission", {"text": "Shipp it", "tier": "core", "evidence": ["chat:1"]}),
     ("window", "owner", "GET /memory/quarantine?limit=1&gate=authority"),

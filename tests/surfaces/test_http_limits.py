@@ -1,8 +1,7 @@
-"""How much one call may carry, how often one may write, and what is answered again."""
+"""How much one call may carry, and how often one may write."""
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import socket
 import threading
@@ -15,9 +14,8 @@ from http_world import World, _scope
 from msgspec.structs import replace
 from starlette.testclient import TestClient
 
-from keepward.http.reading import Problem
 from keepward.http.server import bind, build, create_app, prepare
-from keepward.http.serving import Answered, Answers, Rates, ServerOptions, Serving
+from keepward.http.serving import Rates, ServerOptions, Serving
 from keepward.http.slots import CALL, COSTLY, STREAM, Slots
 from keepward.services import contexts
 from keepward.storage.server_state import ServerState
@@ -154,150 +152,12 @@ def test_an_allowance_never_grows_beyond_a_minutes_worth():
     assert [rates.take("one") for _ in range(4)] == [0.0, 0.0, 0.0, 20.0]
 
 
-KEY = {"Idempotency-Key": "k-1"}
-
-
-def post(stage, text="Ana likes tea", headers=KEY, **more):
-    return stage.client.post("/memory/items", json={"text": text, **more}, headers={**stage.owner, **headers})
-
-
-def test_a_call_sent_again_under_its_key_gets_the_same_answer_marked_as_such(stage):
-    first, second = post(stage), post(stage)
-    assert (second.content, second.status_code) == (first.content, 201)
-    assert ("idempotency-replayed" in first.headers, second.headers["idempotency-replayed"]) == (False, "true")
-
-
-def test_a_call_sent_again_under_its_key_is_not_carried_out_again(stage):
-    before = post(stage)
-    post(stage)
-    history = stage.memory.history(before.json()["id"])
-    assert (len(history), len(stage.memory.log())) == (1, 1)
-
-
-def test_a_call_sent_again_does_not_use_up_the_allowance(stage):
-    assert {post(stage).status_code for _ in range(9)} == {201}
-
-
-@pytest.mark.parametrize("other", [
-    {"text": "Ana likes coffee"}, {"headers": {**KEY, "Keepward-Scope": "/agents/x"}},
-], ids=["another body", "another scope"])  # fmt: skip
-def test_the_same_key_with_another_call_is_refused(stage, other):
-    post(stage)
-    answer = post(stage, **other)
-    assert (answer.status_code, answer.json()["code"]) == (422, "idempotency_reused")
-
-
-def test_a_key_is_its_principals_own(stage):
-    post(stage)
-    answer = stage.client.post("/memory/items", json={"text": "Tea is served"}, headers={**stage.token(), **KEY})
-    assert (answer.status_code, "idempotency-replayed" in answer.headers) == (201, False)
-
-
-def test_a_refusal_is_answered_again_too(stage):
-    secret = "AK" + "IA" + "Q3EGKX7ZT2LM4N5P"
-    first, second = post(stage, f"The key is {secret}"), post(stage, f"The key is {secret}")
-    assert (first.status_code, second.content == first.content) == (422, True)
-
-
-def test_what_a_gate_of_the_server_turned_away_is_not_kept(stage):
-    token = stage.token()
-    for n in range(3):
-        post(stage, f"Fact {n} of four", headers=token)
-    turned = post(stage, headers={**token, **KEY})
-    stage.ticks.now += 60
-    assert (turned.status_code, post(stage, headers={**token, **KEY}).status_code) == (429, 201)
-
-
-def test_after_a_day_a_key_is_free_again(stage):
-    post(stage)
-    stage.ticks.now += 24 * 3600 + 1
-    assert "idempotency-replayed" not in post(stage, "Ana likes coffee").headers
-
-
-@pytest.mark.promise("F14")
-def test_an_erasure_over_http_empties_what_was_kept(stage):
-    post(stage)
-    stage.client.post("/memory/erase", headers=stage.owner)
-    assert "idempotency-replayed" not in post(stage).headers
-
-
-@pytest.mark.promise("F14")
-def test_an_erasure_by_another_process_is_noticed_before_an_answer_is_given_again(stage):
-    memory_id = post(stage).json()["id"]
-    plan = stage.memory.plan_erase([memory_id])
-    stage.memory.erase(plan.digest, [memory_id])
-    answer = post(stage)
-    assert (answer.status_code, "tea" in answer.text) == (409, False)
-
-
-@pytest.mark.parametrize("key", ["", "a b", "a" * 256], ids=["empty", "a blank", "too long"])
-def test_a_key_that_is_none_is_refused(stage, key):
-    answer = post(stage, headers={"Idempotency-Key": key})
-    assert (answer.status_code, answer.json()["code"]) == (400, "bad_request")
-
-
-def test_a_stream_takes_no_key(stage):
-    answer = stage.client.post("/memory/import", content=b"{}", headers={**stage.owner, **KEY})
-    assert (answer.status_code, answer.json()["code"]) == (400, "bad_request")
-
-
-def kept(body=b"{}", status=201):
-    return Answered(status=status, headers=(), body=body, tenant="default", seq=1)
-
-
-def test_a_key_whose_call_is_being_carried_out_is_a_conflict():
-    answers = Answers(ServerState(lambda: 0.0))
-    answers.begin("one", "k", b"call")
-    with pytest.raises(Problem) as caught:
-        answers.begin("one", "k", b"call")
-    assert (caught.value.status, caught.value.code) == (409, "idempotency_in_progress")
-
-
-def test_a_call_that_failed_in_the_server_frees_its_key():
-    answers = Answers(ServerState(lambda: 0.0))
-    answers.begin("one", "k", b"call")
-    answers.hold("one", "k", kept(status=500))
-    assert answers.begin("one", "k", b"call") is None
-
-
-def test_an_answer_is_not_kept_when_an_erasure_came_in_between():
-    answers = Answers(ServerState(lambda: 0.0))
-    answers.begin("one", "k", b"call")
-    answers.clear()
-    answers.hold("one", "k", kept())
-    assert answers.begin("one", "k", b"call") is None
-
-
-def test_what_is_kept_is_bounded_and_the_oldest_goes_first(monkeypatch):
-    monkeypatch.setattr(Answers, "KIND", dataclasses.replace(Answers.KIND, max_bytes=1500))
-    answers = Answers(ServerState(lambda: 0.0))
-    for key in ("a", "b", "c"):
-        answers.begin("one", key, b"call")
-        answers.hold("one", key, kept(bytes(300)))
-    assert [answers.begin("one", key, b"call") is not None for key in ("c", "b", "a")] == [True, True, False]
-
-
-def test_keys_are_bounded_too(monkeypatch):
-    monkeypatch.setattr(Answers, "KIND", dataclasses.replace(Answers.KIND, max_entries=2))
-    answers = Answers(ServerState(lambda: 0.0))
-    for key in ("a", "b", "c"):
-        answers.begin("one", key, b"call")
-        answers.hold("one", key, kept())
-    assert [answers.begin("one", key, b"call") is not None for key in ("c", "b", "a")] == [True, True, False]
-
-
 @pytest.fixture
 def beside(stage):
     """A client of a second server of the same store, which shares the state of the first."""
     shared = {"options": stage.serving.options, "monotonic": stage.ticks, "shared": stage.serving.state}
     serving = Serving(memory=stage.memory, **shared)
     return TestClient(create_app(stage.memory, serving=serving, routers=[router]), base_url=BASE)
-
-
-def test_of_two_servers_that_share_their_state_either_answers_a_call_again(stage, beside):
-    first = post(stage)
-    second = beside.post("/memory/items", json={"text": "Ana likes tea"}, headers={**stage.owner, **KEY})
-    assert (second.content, second.headers["idempotency-replayed"]) == (first.content, "true")
 
 
 def test_of_two_servers_that_share_their_state_a_principal_has_one_allowance(stage, beside):
@@ -394,8 +254,7 @@ def test_a_call_of_an_agent_that_only_reads_has_a_deadline(tmp_path, monkeypatch
 
 
 @pytest.mark.parametrize(("who", "ended"), [("agent", True), ("owner", False)])
-@pytest.mark.parametrize(("method", "path"), [("POST", "/memory/verify"), ("POST", "/memory/verify/watch")])
-def test_a_verification_by_an_agent_has_a_deadline(tmp_path, monkeypatch, who, ended, method, path):
+def test_a_verification_by_an_agent_has_a_deadline(tmp_path, monkeypatch, who, ended):
     world = World(tmp_path)
     world.memory.remember("The kettle is blue", tier="archival")
     client = {"agent": world.bearer(), "owner": world.owner}[who]
@@ -406,7 +265,7 @@ def test_a_verification_by_an_agent_has_a_deadline(tmp_path, monkeypatch, who, e
 
     real = Check.all
     monkeypatch.setattr(Check, "all", slow)
-    answer = client.request(method, path)
+    answer = client.post("/memory/verify")
     world.memory.close()
     assert ("took_too_long" in answer.text, "checked" in answer.text) == (ended, not ended)
 

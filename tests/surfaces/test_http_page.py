@@ -92,14 +92,29 @@ def test_every_file_that_a_page_names_is_served_without_a_token(browser):
         name
         for path in FILES
         if path.suffix == ".html"
-        for name in re.findall(r'(?:src|href)="(/[\w./]+\.(?:js|css))"', path.read_text("utf-8"))
+        for name in re.findall(r'(?:src|href)="(/[\w./-]+\.(?:js|css))"', path.read_text("utf-8"))
     }
     assert {name: browser.get(name).status_code for name in named} == dict.fromkeys(named, 200)
 
 
 @pytest.mark.parametrize("path", ["/", "/console", "/console/", "/console/review?at=1"])
 def test_any_address_of_the_console_shows_it(browser, path):
-    assert 'src="/console/console.js"' in browser.get(path).text
+    assert 'src="/console/console-' in browser.get(path).text
+
+
+@pytest.mark.parametrize("coding", ["gzip", "identity"])
+def test_a_file_with_its_hash_in_its_name_is_kept_for_good(browser, coding):
+    script = re.findall(r'src="(/console/console-\w+\.js)"', browser.get("/console/").text)[0]
+    answer = browser.get(script, headers={"Accept-Encoding": coding})
+    held = (FOLDER / script.rpartition("/")[2]).read_bytes()
+    assert (answer.content, answer.headers.get("content-encoding")) == (held, "gzip" if coding == "gzip" else None)
+    assert answer.headers["cache-control"] == "public, max-age=31536000, immutable"
+    assert int(answer.headers["content-length"]) < (len(held) / 2 if coding == "gzip" else len(held) + 1)
+
+
+@pytest.mark.parametrize("path", ["/console/", "/docs.js", "/console/licences.txt"])
+def test_any_other_file_is_not_kept(browser, path):
+    assert browser.get(path).headers["cache-control"] == "no-store"
 
 
 def test_the_pages_files_hold_no_data(answers):

@@ -45,13 +45,6 @@ def test_after_an_erasure_no_file_holds_the_text_and_the_certificate_says_so(wor
     assert (done.status_code, b"lighthouse" in files, told) == (200, False, done.json()["certificate"])
 
 
-def test_an_answer_that_was_kept_under_a_key_is_not_given_again_after_an_erasure(world):
-    call = {"json": {"text": "The lighthouse keeper hums", "tier": "archival"}, "headers": {"Idempotency-Key": "k1"}}
-    name = world.owner.post("/memory/items", **call).json()["id"]
-    erased(world, name)
-    assert "lighthouse" not in world.owner.post("/memory/items", **call).text
-
-
 def test_what_was_not_shown_is_not_erased(world, name):
     answer = world.owner.post("/memory/erase", json={"ids": [name], "digest": "0" * 64})
     assert (answer.status_code, world.memory.get(name).text) == (409, "The lighthouse keeper hums")

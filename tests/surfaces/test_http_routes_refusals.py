@@ -77,8 +77,6 @@ CALLS = {
     "feedback": ("POST", "/memory/feedback", {"receipt": "{receipt}", "used": ["{memory}"]}),
     "train_reranker": ("POST", "/memory/train"),
     "verify": ("POST", "/memory/verify"),
-    "watch_verify": ("POST", "/memory/verify/watch"),
-    "drill": ("POST", "/memory/drill"),
     "settings": ("GET", "/memory/settings"),
     "rebuild": ("POST", "/memory/rebuild"),
     "reindex": ("POST", "/memory/reindex"),

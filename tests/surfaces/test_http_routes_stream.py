@@ -14,7 +14,6 @@ from starlette.requests import ClientDisconnect
 from keepward import Actor
 from keepward.http import streams
 from keepward.http.slots import IMPORT, STREAM
-from keepward.http.streams import AHEAD, Piped
 from keepward.services.session import principal
 from support import foreign
 
@@ -377,51 +376,6 @@ def test_what_fails_half_way_ends_the_answer_with_an_error_and_keeps_what_was_st
         "store_unavailable",
         1,
     )
-
-
-def test_a_pipe_hands_over_piece_by_piece_in_order():
-    pieces = [str(n).encode() for n in range(3 * AHEAD)]
-    assert list(Piped(None, lambda put: [put(each) for each in pieces]).pieces()) == pieces
-
-
-def endless():
-    """Work that never ends by itself, and an event that is set when it is told to."""
-    told = threading.Event()
-
-    def work(put):
-        try:
-            while True:
-                put(b"x")
-        except Exception:
-            told.set()
-            raise
-
-    return work, told
-
-
-def test_a_pipe_tells_its_work_when_nobody_reads_any_more():
-    work, told = endless()
-    reader = Piped(None, work).pieces()
-    next(reader)
-    reader.close()
-    assert told.wait(10)
-
-
-def test_a_pipe_that_is_closed_before_anything_was_read_is_given_up():
-    work, told = endless()
-    Piped(None, work).close()
-    assert told.wait(10)
-
-
-def test_a_pipe_raises_what_failed_later_in_its_place():
-    def work(put):
-        put(b"x")
-        raise ZeroDivisionError
-
-    reader = Piped(None, work).pieces()
-    assert next(reader) == b"x"
-    with pytest.raises(ZeroDivisionError):
-        next(reader)
 
 
 def test_an_import_for_a_user_goes_to_that_user(world):

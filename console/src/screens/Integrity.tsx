@@ -1,10 +1,9 @@
 /** Integrity: whether the store is what was written, whether its defences hold, and what to do where they do not. */
 
 import "./tending.css";
-import { useRef, useState } from "preact/hooks";
-import type { Problem, Schemas } from "../api";
+import { useState } from "preact/hooks";
+import type { Answer, Schemas } from "../api";
 import { useKeys } from "../keys";
-import { watch, type Line } from "../lines";
 import { useGet } from "../load";
 import { mayChange } from "../session";
 import { status } from "../status";
@@ -13,46 +12,22 @@ import { Copy } from "../parts/Copy";
 import { Page } from "../parts/Page";
 import { ReceiptLink } from "../parts/Receipt";
 import { Failed, Loading, Shown } from "../parts/States";
-import { Tag, type Tone } from "../parts/Tag";
+import { Tag } from "../parts/Tag";
 import { Time } from "../parts/Time";
 import { seen } from "../parts/seen";
-
-interface Attack { name: string; title: string; status: "fired" | "breached" | "inconclusive"; defence: string }
-interface Drilled { ok: boolean; fired: number; breached: number; inconclusive: number; checks: Attack[] }
-
-const ATTACKS: Record<string, Tone> = { fired: "good", breached: "bad", inconclusive: "warn" };
-
-interface Watched<R, P> { done: number; total: number; lines: readonly P[]; result: R | null; problem: Problem | null; running: boolean; begin: () => void; stop: () => void }
-
-/** Run long work and keep how far it has come. */
-function useWatched<R, P = unknown>(path: string): Watched<R, P> {
-  const [state, setState] = useState({ done: 0, total: 0, lines: [] as P[], result: null as R | null, problem: null as Problem | null, running: false });
-  const abort = useRef<AbortController | null>(null);
-  const begin = () => {
-    if (abort.current) return;
-    const controller = (abort.current = new AbortController());
-    setState({ done: 0, total: 0, lines: [], result: null, problem: null, running: true });
-    const tell = (line: Line<R, P>) =>
-      setState((now) => ({
-        ...now,
-        done: line.done ?? now.done,
-        total: line.total ?? now.total,
-        lines: line.line === undefined ? now.lines : [...now.lines, line.line],
-        result: line.result ?? now.result,
-      }));
-    void watch<R, P>(path, tell, controller.signal).then((problem) => {
-      abort.current = null;
-      setState((now) => ({ ...now, problem, running: false }));
-    });
-  };
-  return { ...state, begin, stop: () => abort.current?.abort() };
-}
+import { verify } from "./home/warnings";
 
 export function Integrity() {
-  const verify = useWatched<Schemas["Verification"]>("/memory/verify/watch");
-  const drill = useWatched<Drilled, Attack>("/memory/drill");
+  const [running, setRunning] = useState(false);
+  const [answer, setAnswer] = useState<Answer<Schemas["Verification"]> | null>(null);
+  const begin = async () => {
+    if (running) return;
+    setRunning(true);
+    setAnswer(await verify());
+    setRunning(false);
+  };
   useKeys("Integrity", {
-    v: mayChange() ? { does: "Verify everything", run: verify.begin } : null,
+    v: mayChange() ? { does: "Verify everything", run: begin } : null,
   });
   return (
     <Page title="Integrity" lede="whether the store is what was written to it" json="/memory/doctor">
@@ -62,30 +37,13 @@ export function Integrity() {
             <h2>Verify</h2>
             <p class="soft">Recomputes every hash, seal and projection of every tenant, and compares the head with the anchor that this machine keeps elsewhere.</p>
             <LastAudit />
-            {mayChange() ? <div class="line">{verify.running ? <Button onClick={verify.stop}>Stop</Button> : <Button tone="go" hint="v" onClick={verify.begin}>Verify now</Button>}</div> : null}
-            <Progress of={verify} what="rows" />
-            {verify.result ? <Verified found={verify.result} /> : null}
+            {mayChange() ? <div class="line"><Button tone="go" hint="v" busy={running} onClick={begin}>Verify now</Button></div> : null}
+            {answer && !running ? answer.ok ? <Verified found={answer.data} /> : <Failed problem={answer.problem} retry={begin} /> : null}
           </section>
           <section class="card pad stack" aria-label="Drill">
             <h2>Drill</h2>
             <p class="soft">Attacks a copy of this store, poisoned pages and edited rows among them, and shows which defence stood in the way. The store itself is not touched.</p>
-            {mayChange() ? <div class="line">{drill.running ? <Button onClick={drill.stop}>Stop</Button> : <Button onClick={drill.begin}>Attack a copy</Button>}</div> : null}
-            <Progress of={drill} what="attacks" />
-            {drill.result ? (
-              <p role="status" class={drill.result.ok ? "good" : "bad"}>
-                <b>{drill.result.ok ? `All ${drill.result.fired} defences fired.` : `${drill.result.breached} breached, ${drill.result.inconclusive} inconclusive.`}</b>
-              </p>
-            ) : null}
-            {drill.lines.length ? (
-              <details open={drill.lines.some((each) => each.status !== "fired")}>
-                <summary>{drill.lines.length} attacks</summary>
-                <ul class="checks">
-                  {drill.lines.map((each) => (
-                    <li key={each.name}><Tag tone={ATTACKS[each.status] ?? "plain"}>{each.status}</Tag><span>{seen(each.title)} <span class="soft">{seen(each.defence)}</span></span></li>
-                  ))}
-                </ul>
-              </details>
-            ) : null}
+            <Command does="Run it where the store lies" text="keepward drill" />
           </section>
           <section class="card pad stack" aria-label="Rescue">
             <h2>When something is broken</h2>
@@ -102,17 +60,6 @@ export function Integrity() {
         </div>
       </div>
     </Page>
-  );
-}
-
-function Progress<R, P>({ of, what }: { of: Watched<R, P>; what: string }) {
-  if (of.problem) return <Failed problem={of.problem} retry={of.begin} />;
-  if (!of.running) return null;
-  return (
-    <div class="progress">
-      <progress aria-label={`How many ${what} were looked at`} value={of.total ? of.done : undefined} max={of.total || undefined} />
-      <span class="soft small num">{of.total ? `${of.done.toLocaleString()} of ${of.total.toLocaleString()} ${what}` : "begins"}</span>
-    </div>
   );
 }
 

@@ -75,7 +75,7 @@ def serve(call: Call, demo: bool, no_mcp: bool, allow_host: tuple[str, ...], **g
         raise Unauthorised("serving takes the owner: leave out --as and KEEPWARD_TOKEN, or name an operator")
     bound, options = server.bind(options)
     with bound:
-        app = server.build(memory, options, call.settings, call.path)
+        app = server.build(memory, options, call.settings)
         ready = server.prepare(app)
         link = app.state.serving.console_link()
         data = _served(call, memory, link, options, mcp=options.mcp and installed())

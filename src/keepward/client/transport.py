@@ -2,8 +2,8 @@
 
 Invariants
 (1) A token leaves this machine over TLS alone, unless the caller says that another way is safe.
-(2) What is sent again is either a plain read or carries a key by which the server knows it again: nothing is
-    carried out twice.
+(2) After a lost answer a call is sent again only if it changes nothing, or has a key under which the server commits it
+    once: nothing is carried out twice.
 (3) A server that cannot be reached, and one that asks for patience beyond the timeout, is ``StoreUnavailable``; any
     other problem is the error that the library raises, with the server's sentence.
 (4) The environment is not read: no proxy, no token and no certificate comes from there.
@@ -106,27 +106,28 @@ class Transport:
     ) -> httpx2.Response:
         """Send one call and return the answer, which holds a value: a refusal by a gate is one.
 
-        ``query`` leaves out what is None or empty. ``content`` is a raw body in place of JSON. ``once`` keeps a read
-        that changes something from being sent again.
+        ``query`` leaves out what is None or empty. ``content`` is a raw body in place of JSON. ``once`` is for what
+        would be carried out twice if it were sent twice.
         """
         sent = self._headers(headers)
         if body is not None:
             content = _encoded(body)
             sent["Content-Type"] = "application/json"
-        if method == "POST":
+        if method == "POST" and not once:
             sent.setdefault("Idempotency-Key", os.urandom(16).hex())
-        again = self.retries if not once and (method == "GET" or "Idempotency-Key" in sent) else 0
+        once = once or not (method == "GET" or "Idempotency-Key" in sent)
         address = self.url + path + _query(query)
-        for attempt in range(again + 1):
-            pause = PAUSE * 2**attempt
+        for attempt in range(self.retries + 1):
+            pause, last = PAUSE * 2**attempt, attempt == self.retries
             try:
                 # Redirects are not followed: they could carry the token elsewhere.
                 answer = self.http.request(method, address, content=content, headers=sent, follow_redirects=False)
             except Exception as fault:  # noqa: BLE001  told apart below
-                self._lost(fault, last=attempt == again)
+                self._lost(fault, last=once or last)
             else:
                 wait = _wait(answer, pause)
-                if wait is None or attempt == again or wait > self.timeout:
+                # Where the rate was too high nothing was carried out.
+                if wait is None or last or wait > self.timeout or (once and answer.status_code != 429):
                     return checked(answer)
                 pause = wait
             self.sleep(pause)
@@ -283,8 +284,7 @@ def _query(pairs: Iterable[tuple[str, Any]]) -> str:
 def _wait(answer: httpx2.Response, pause: float) -> float | None:
     """Return how many seconds to wait before the call is sent again; None where that changes nothing."""
     told = answer.headers.get("retry-after", "").strip()
-    # A call under the same key that is still being carried out is a conflict with a time at which to ask again.
-    if answer.status_code not in _LATER and not (answer.status_code == 409 and told):
+    if answer.status_code not in _LATER:
         return None
     if told.isascii() and told.isdigit():
         return max(float(told), pause)

@@ -3,7 +3,8 @@
 Invariants
 (1) What stands for "leave it as it is" is left out; None is sent where it empties a field.
 (2) What cannot be sent without a loss is ``InvalidInput``, and nothing is sent.
-(3) Every write carries a key of its own, so that one that is sent again is carried out once.
+(3) Every write of memories has an idempotency key of its own. Another change is sent once, unless the rate was too
+    high.
 (4) A draft makes the ids of its new memories itself. An id of an ``Insert`` that is no UUIDv7 is a name by which other
     changes of the proposal refer to it, and the outcome holds the id that the memory got.
 (5) An approval names the digest of what it is about. Where the caller names none, what waits is read first, and the
@@ -49,6 +50,8 @@ _MANY = 200
 _ITEMS = 500
 #: Most bytes of the items in one call; a server takes a megabyte unless it was told otherwise.
 _BYTES = 900_000
+#: What writes of memories return: under its key the server commits one once, or recognises what it has.
+_WRITES = (Outcome, Outcome | None, list[Outcome])
 #: Arguments that name a moment of the past.
 _MOMENTS = frozenset({"as_of", "earlier", "later", "until"})
 
@@ -110,7 +113,8 @@ def _answer(
         once = about.name == "notices"
         answer = answer_of(way.call(about.verb, path, query=list(sent.items()), once=once))
     else:
-        answer = answer_of(way.call(about.verb, path, body=sent or None, headers=headers))
+        once = about.changes and about.result not in _WRITES
+        answer = answer_of(way.call(about.verb, path, body=sent or None, headers=headers, once=once))
     keys = about.answer.split()
     return answer if not keys else answer[keys[0]] if len(keys) == 1 else [answer[key] for key in keys]
 

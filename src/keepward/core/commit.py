@@ -257,6 +257,12 @@ class Receipt(Value):
         }
 
 
+def receipt_from(told: Mapping[str, Any]) -> Receipt:
+    """Return the receipt that ``Receipt.as_dict`` gave."""
+    own = {name: told[name] for name in Receipt.__struct_fields__ if name != "facts"}
+    return msgspec.convert({**own, "facts": {name: told[name] for name in told if name not in own}}, Receipt)
+
+
 def items_in(receipt: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield what the receipt of a recall or a context says of each memory that it shows."""
     yield from receipt.get("items", ())

@@ -415,8 +415,6 @@ def matched(call: Call, *, required: bool) -> int | None:
 
 def erase(call: Call) -> Response:
     done = call.run()
-    # Whatever becomes of this answer: nothing that was held may give back what was erased.
-    serving_of(call.http).forget()
     return json_response({**shape(done), "certificate": present.plain(call.memory.certificate(done.commit.id))})
 
 

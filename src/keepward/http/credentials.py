@@ -25,17 +25,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import Depends
-from msgspec.structs import replace
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.requests import Request, cookie_parser
 
-from keepward.core.query import Filters
 from keepward.core.trust import PREFIX, Actor, ActorKind, Rights
 from keepward.errors import KeepwardError, Unauthorised
 from keepward.http.reading import SCOPE, TENANT, Problem, problem_of
 from keepward.memory import Memory, inspecting
-from keepward.operations import Operation
 from keepward.services.session import principal
 from keepward.storage.server_state import Kind, ServerState
 
@@ -148,30 +145,8 @@ def _hash(secret: str) -> str:
 OPEN_READS = frozenset(
     {("GET", "/memory/status"), ("GET", "/memory/core"), ("GET", "/memory/search"), ("POST", "/memory/compile")}
 )
+#: It has no right to what is sensitive.
 _STRANGER = Actor(kind=ActorKind.AGENT, name="stranger", rights=Rights.AGENT, can=frozenset({"read"}))
-
-
-class Stranger(Memory):
-    """A handle that holds back what is sensitive; see (5)."""
-
-    def _send(self, about: Operation, given: dict[str, Any]) -> Any:
-        if "include_sensitive" in about.arguments:
-            if about.name != "find" and given.get("include_sensitive"):
-                raise Unauthorised("what is sensitive is read with a token")
-            group = about.arguments["include_sensitive"].within
-            if group is None:
-                given = {**given, "include_sensitive": False}
-            else:
-                given = {**given, group: replace(given.get(group) or Filters(), include_sensitive=False)}
-        return super()._send(about, given)
-
-
-def stranger(memory: Memory) -> Memory:
-    """Return the handle of a stranger on the store of an owner's handle."""
-    handle = Stranger.__new__(Stranger)
-    # The same store and the same principal, behind a door that holds back.
-    vars(handle).update(vars(memory.acting_as(_STRANGER)))
-    return handle
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,16 +196,15 @@ def caller_of(serving: Serving, headers: Headers, *, method: str = "POST", path:
         if method not in _SAFE and not _same(headers.get(CSRF, ""), csrf_of(name)):
             raise Problem(403, "csrf", f"a changing call of a session carries its token in {CSRF}; GET /session has it")
     elif serving.options.open_reads and (method, path) in OPEN_READS:
-        handle = stranger(serving.memory)
+        if TENANT in headers or SCOPE in headers:
+            raise Unauthorised("open reads show one tenant and scope; another takes a token")
+        handle = serving.memory.acting_as(_STRANGER)
     else:
         raise unauthenticated(wrong=name is not None)
     if handle.actor.credential is not None:
         serving.used[handle.actor.credential] = serving.monotonic()
     tenant, scope = headers.get(TENANT), headers.get(SCOPE)
     if tenant is not None or scope is not None:
-        if isinstance(handle, Stranger):
-            # Nothing binds it to a place, so it stays where it was let in.
-            raise Unauthorised("open reads show one tenant and scope; another takes a token")
         handle = handle.at(tenant=tenant, scope=scope)
     return Caller(handle=handle, session=session, name=name or "")
 

@@ -52,7 +52,9 @@ HEADERS = {
     "X-Frame-Options": "DENY",
 }
 _RAW = [(name.lower().encode("ascii"), value.encode("ascii")) for name, value in HEADERS.items()]
-_OURS = frozenset(name for name, _ in _RAW)
+#: Headers that an answer may have of its own: static files are cached.
+_CHOSEN = frozenset({b"cache-control"})
+_OURS = frozenset(name for name, _ in _RAW) - _CHOSEN
 _ID = b"x-request-id"
 _ID_TEXT = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 #: Static files without data, which a link elsewhere may lead to.
@@ -212,7 +214,9 @@ class _Exchange:
                 return
             self._status = message["status"]
             own = [pair for pair in message.get("headers", ()) if pair[0].lower() not in _OURS]
-            message = {**message, "headers": [*own, (_ID, self._id.encode("ascii")), *_RAW]}
+            kept = {name.lower() for name, _ in own} & _CHOSEN
+            always = [pair for pair in _RAW if pair[0] not in kept]
+            message = {**message, "headers": [*own, (_ID, self._id.encode("ascii")), *always]}
         elif not self._status:
             return
         elif self._head and message["type"] == "http.response.body":

@@ -39,14 +39,13 @@ from keepward.core.job import Alike, JobState, Run
 from keepward.core.journal import Check, Difference
 from keepward.core.proposal import Outcome
 from keepward.errors import KeepwardError
-from keepward.http import answers, schemas, slots, streams, tending
+from keepward.http import answers, schemas, settings, slots, streams
 from keepward.http.answers import OVER_HTTP, Call
-from keepward.http.credentials import Caller, Handle, Writes, confirm, identify, serving_of
+from keepward.http.credentials import Handle, Writes, confirm, identify, serving_of
+from keepward.http.idempotency import HEADER, is_one_write, once
 from keepward.http.models import body_of, typed
 from keepward.http.reading import (
     LONGEST,
-    SCOPE,
-    TENANT,
     Problem,
     StrictRequest,
     answer_of,
@@ -55,10 +54,8 @@ from keepward.http.reading import (
     is_many,
 )
 from keepward.http.schemas import Written, answered, mirror, page
-from keepward.http.serving import HEADER, REPLAYED, Answered, fingerprint
 from keepward.http.telemetry import OPERATIONS
 from keepward.operations import REQUIRED, Operation
-from keepward.services.session import principal
 from keepward.types import Judged, Limit
 
 
@@ -70,9 +67,8 @@ class _Named(StringConvertor):
 register_url_convertor("named", _Named())
 
 
-ERASE = "/memory/erase"
 _COSTLY = (
-    "bisect impact plan_contain contain contradictions merge_candidates verify watch_verify drill doctor replay "
+    "bisect impact plan_contain contain contradictions merge_candidates verify doctor replay "
     "receipt export rebuild reindex train_reranker run_jobs plan_erase"
 )
 #: What a call counts as, by operation; any other is a call.
@@ -130,7 +126,8 @@ class PublicRoute(APIRoute):
                     return await inner(strict)
                 if (self.openapi_extra or {}).get(streams.STREAMING):
                     raise Problem(400, "bad_request", f"this call is a stream and takes no {HEADER}; leave it out")
-                return await _once(strict, await identify(strict), inner)
+                about = ALL.get(self.operation_id or self.name)
+                return await once(strict, inner, repeats=about is not None and is_one_write(about))
             except FORESEEN as fault:
                 return answer_of(strict, fault)
 
@@ -142,9 +139,6 @@ class PublicRoute(APIRoute):
                 with serving.spans.of(operation, request.headers) as note:
                     response = await answer(request)
                     note(response.status_code)
-            if self.path == ERASE and response.status_code < 400:
-                # What was erased must not be answered again.
-                await serving.reach(serving.forget)
             return response
 
         return watched
@@ -154,47 +148,6 @@ class KeepwardRoute(PublicRoute):
     """A route that takes a token."""
 
     takes_token = True
-
-
-async def _once(request: StrictRequest, caller: Caller, inner: Handler) -> Response:
-    """Answer a call under its key."""
-    serving, key, who = serving_of(request), request.headers[HEADER], principal(caller.handle.actor)
-    asked = fingerprint(
-        (
-            request.method,
-            request.scope["path"],
-            request.scope["query_string"],
-            *(request.headers.get(name) for name in (TENANT, SCOPE, "If-Match", "Content-Type")),
-            await request.body(),
-        )
-    )
-    before = await serving.reach(serving.answers.begin, who, key, asked)
-    if before is not None:
-        await run_in_threadpool(confirm, caller.handle)
-        if await run_in_threadpool(serving.erased_since, before.tenant, before.seq):
-            await serving.reach(serving.answers.clear)
-            raise Problem(409, "conflict", "something was erased since this call was answered; read what holds now")
-        replay = Response(before.body, before.status)
-        replay.raw_headers = [*before.headers, (REPLAYED.lower().encode(), b"true")]
-        return replay
-    done = False
-    try:
-        try:
-            response = await inner(request)
-        except FORESEEN as fault:
-            response = answer_of(request, fault)
-        body = getattr(response, "body", None)
-        if isinstance(body, bytes):
-            tenant = caller.handle.tenant
-            seq = await run_in_threadpool(serving.newest, tenant)
-            headers = tuple(response.raw_headers)
-            answer = Answered(status=response.status_code, headers=headers, body=body, tenant=tenant, seq=seq)
-            await serving.reach(serving.answers.hold, who, key, answer)
-            done = True
-        return response
-    finally:
-        if not done:
-            await serving.reach(serving.answers.drop, who, key)
 
 
 class VerbRoute(KeepwardRoute):
@@ -380,9 +333,7 @@ ROWS: Mapping[str, Mapping[str, Row]] = {
         "feedback": row(404, 409),
         "train_reranker": row(409, title="train"),
         "verify": row(),
-        "watch_verify": row(answer=tending.watch_verify, also={200: tending.TOLD}, extra=tending.EXTRA),
-        "drill": row(answer=tending.drill, also={200: tending.TOLD}, extra=tending.EXTRA),
-        "settings": row(answer=tending.settings, model=tending.InForceModel),
+        "settings": row(answer=settings.settings, model=settings.InForceModel),
         "rebuild": row(answer=answers.rebuild, model=schemas.Rebuilt),
         "reindex": row(model=schemas.Reindexed),
         "doctor": row(answer=answers.doctor, model=page(Check, "Checks", ok=bool)),

@@ -13,6 +13,7 @@ Invariants
 from __future__ import annotations
 
 import errno
+import gzip
 import logging
 import math
 import socket
@@ -59,7 +60,6 @@ from keepward.http.serving import ServerOptions, Serving
 from keepward.http.slots import CALL, STREAM
 from keepward.http.telemetry import logging_to
 from keepward.memory import Memory
-from keepward.place import Place
 from keepward.services.session import principal
 
 FOLDER = Path(__file__).parent / "page"
@@ -140,21 +140,21 @@ async def ready(request: Request) -> Healthy:
 
 
 def _static(path: str, name: str) -> None:
-    async def endpoint() -> Response:
-        return static(name)
+    async def endpoint(request: Request) -> Response:
+        return static(request, name)
 
     public.add_api_route(path, endpoint, include_in_schema=False)
 
 
 for file in ("docs.css", "docs.js"):
     _static(f"/{file}", file)
-for file in ("console.css", "console.js", "licences.txt"):
+for file in (*(each.name for each in FOLDER.glob("console-*")), "licences.txt"):
     _static(f"/console/{file}", file)
 
 
 async def screen(request: Request) -> Response:
     """Return the console, for any deeper address: it is one of its screens, and so is what stands in the query."""
-    return static("index.html")
+    return static(request, "index.html")
 
 
 public.routes.append(Route("/console/{path:path}", screen, methods=["GET"], include_in_schema=False))
@@ -237,17 +237,23 @@ def openapi(request: Request, memory: Handle) -> Response:
 
 
 @private.get("/docs", response_class=Response, responses=problems_of(400, 401, 403, 421))
-def docs(memory: Handle) -> Response:
+def docs(request: Request, memory: Handle) -> Response:
     """Return the description of every call, for people."""
-    return static("docs.html")
+    return static(request, "docs.html")
 
 
 _file = cache(lambda name: (FOLDER / name).read_bytes())
+_compressed = cache(lambda name: gzip.compress(_file(name), mtime=0))
 
 
-def static(name: str) -> Response:
-    """Return a file of the page."""
-    return Response(_file(name), headers={"Content-Type": f"{_TYPES[name.rpartition('.')[2]]}; charset=utf-8"})
+def static(request: Request, name: str) -> Response:
+    """Return a file of the page, compressed where that is understood; one whose name has its hash is kept for good."""
+    headers = {"Content-Type": f"{_TYPES[name.rpartition('.')[2]]}; charset=utf-8", "Vary": "Accept-Encoding"}
+    if name.startswith("console-"):
+        headers["Cache-Control"] = "public, max-age=31536000, immutable"
+    if "gzip" not in request.headers.get("accept-encoding", ""):
+        return Response(_file(name), headers=headers)
+    return Response(_compressed(name), headers={**headers, "Content-Encoding": "gzip"})
 
 
 def _opened(serving: Serving, caller: Caller) -> Opened:
@@ -357,14 +363,12 @@ logger = logging.getLogger("keepward.server")
 PATIENCE = 10
 
 
-def build(
-    memory: Memory, options: ServerOptions, settings: Settings | None = None, place: Place | None = None
-) -> FastAPI:
+def build(memory: Memory, options: ServerOptions, settings: Settings | None = None) -> FastAPI:
     """Return the whole application for an owner's handle; ``app.state.serving`` is what it shares.
 
-    ``settings`` are those that the store was opened with, to be shown to its owner; ``place`` is where it is.
+    ``settings`` are those that the store was opened with, to be shown to its owner.
     """
-    serving = Serving(memory=memory, options=options.checked(), settings=settings, place=place)
+    serving = Serving(memory=memory, options=options.checked(), settings=settings)
     from keepward.mcp import installed
 
     if not (options.mcp and installed()):

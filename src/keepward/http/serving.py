@@ -11,22 +11,16 @@ Invariants
     own is how much it does at a time: streams, imports, and the handles that it has at hand.
 (6) A principal has one allowance for all its calls; it fills up evenly, to the whole of a minute at most. A call that
     was refused because of erased text counts as all its texts, up to what an hour allows.
-(7) A call that is sent again under its ``Idempotency-Key`` within a day is answered again; the same key with another
-    call is refused, and one that a server which runs still carries out is a conflict. An erasure empties all answers.
-    What says nothing of the call itself (credential, rate, size, a fault of the server) is not held.
 """
 
 from __future__ import annotations
 
-import hashlib
-import re
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import InitVar, dataclass, field, replace
-from itertools import islice
+from dataclasses import InitVar, dataclass, field
 from typing import ParamSpec, TypeVar
 
 from starlette.concurrency import run_in_threadpool
@@ -36,13 +30,12 @@ from keepward import deadline, guesses
 from keepward.config import ServerSettings, Settings
 from keepward.core.trust import hash_of
 from keepward.core.value import is_loopback
-from keepward.errors import InvalidInput, KeepwardError, StoreUnavailable
+from keepward.errors import InvalidInput, StoreUnavailable
 from keepward.http.credentials import Sessions
 from keepward.http.reading import Problem
 from keepward.http.slots import Slots, Work
 from keepward.http.telemetry import Meters, Spans, meters, spans
 from keepward.memory import Memory, bearer_of, shared_state
-from keepward.place import Place
 from keepward.services.session import principal
 from keepward.storage.server_state import Kind, ServerState, SharedState
 
@@ -113,17 +106,8 @@ R = TypeVar("R")
 CALL_S = 30.0
 #: Where a request has what is released when it ends.
 RELEASED = "keepward.released"
-#: Commits that are looked through for an erasure before an answer is given again.
-LOOK_BACK = 5_000
 #: Handles of tokens that are at hand; all are let go of beyond that.
 MAX_HANDLES = 1024
-
-
-#: Of a call that may be sent again, and of its answer when it is given again.
-HEADER = "Idempotency-Key"
-REPLAYED = "Idempotency-Replayed"
-_KEY = re.compile(r"[\x21-\x7e]{1,255}")
-_PASSING = frozenset({401, 403, 408, 413, 415, 429})
 
 
 class Rates:
@@ -165,93 +149,6 @@ class Rates:
         self._state.change(self.KIND, "", changed, owner=principal)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answered:
-    """An answer as it was given."""
-
-    status: int
-    headers: tuple[tuple[bytes, bytes], ...]
-    body: bytes = field(repr=False)
-    #: Tenant that it was about, and the number of its newest commit at that moment.
-    tenant: str
-    seq: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Call:
-    fingerprint: bytes
-    #: Number of the server that carries it out.
-    by: int
-    #: None while the call is being carried out.
-    answer: Answered | None = None
-
-
-class Answers:
-    """The answers that were given under a key, by principal."""
-
-    KIND = Kind(name="answer", of=_Call, ttl_s=24 * 3600, max_entries=1_000, max_bytes=16 << 20)
-
-    def __init__(self, state: ServerState) -> None:
-        self._state = state
-
-    def begin(self, principal: str, key: str, fingerprint: bytes) -> Answered | None:
-        """Return the answer that was given under a key; None when the call is to be carried out now.
-
-        After None, ``hold`` or ``drop`` has to follow.
-
-        Raises:
-            Problem: see (7); or the key is not 1 to 255 printable ASCII characters.
-        """
-        if not _KEY.fullmatch(key):
-            raise Problem(400, "bad_request", f"{HEADER} is 1 to 255 printable ASCII characters")
-        found: _Call | None = None
-        gone: _Call | None = None
-
-        def begun(before: _Call | None) -> _Call:
-            nonlocal found
-            # What a server that died was carrying out is carried out again: the gates know what was stored already.
-            found = None if before == gone else before
-            return found or _Call(fingerprint, self._state.me)
-
-        self._state.change(self.KIND, key, begun, owner=principal)
-        if found and not found.answer and found.fingerprint == fingerprint and not self._state.alive(found.by):
-            gone = found
-            self._state.change(self.KIND, key, begun, owner=principal)
-        if found is None:
-            return None
-        if found.fingerprint != fingerprint:
-            raise Problem(422, "idempotency_reused", f"this {HEADER} was sent with another call; take a new one")
-        if found.answer is None:
-            detail = "the call under this key is being carried out; ask again"
-            raise Problem(409, "idempotency_in_progress", detail, headers={"Retry-After": "1"})
-        return found.answer
-
-    def hold(self, principal: str, key: str, answer: Answered) -> None:
-        """Hold the answer of a call that was begun, unless it says nothing of the call (7)."""
-        passing = answer.status >= 500 or answer.status in _PASSING
-        # Where an erasure came in between there is no call any more, and its answer is not held either.
-        self._state.change(
-            self.KIND, key, lambda call: replace(call, answer=answer) if call and not passing else None, owner=principal
-        )
-
-    def drop(self, principal: str, key: str) -> None:
-        """Forget a call, whatever became of it."""
-        self._state.change(self.KIND, key, lambda _: None, owner=principal)
-
-    def clear(self) -> None:
-        """Forget everything; see (7)."""
-        self._state.clear(self.KIND)
-
-
-def fingerprint(parts: Iterable[str | bytes | None]) -> bytes:
-    """Return the SHA-256 that tells calls apart: of each part with its length, in order."""
-    state = hashlib.sha256()
-    for part in parts:
-        data = b"\0" if part is None else part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
-        state.update(len(data).to_bytes(8, "big") + data)
-    return state.digest()
-
-
 @dataclass(slots=True, kw_only=True, eq=False)
 class Serving:
     """The store, the options, and what is remembered of callers."""
@@ -268,14 +165,11 @@ class Serving:
     shared: InitVar[ServerState | None] = None
     #: What the server was started with; None for one that a program has made of a memory alone.
     settings: Settings | None = None
-    #: Where the store is, with what opens it; None where the handle's path says it.
-    place: Place | None = None
     #: What the servers of the store's database share; None for the one server of a file.
     shares: SharedState | None = field(init=False)
     state: ServerState = field(init=False)
     sessions: Sessions = field(init=False)
     rates: Rates = field(init=False)
-    answers: Answers = field(init=False)
     #: By id of a token, when this server last let it in, in seconds of ``monotonic``.
     used: dict[str, float] = field(init=False, default_factory=dict)
     #: None where prometheus_client, or opentelemetry-api, is not installed.
@@ -290,7 +184,6 @@ class Serving:
         self.state = shared or self.shares or ServerState(self.monotonic)
         self.sessions = Sessions(self.state, self.random)
         self.rates = Rates(self.options.writes_per_minute, self.state)
-        self.answers = Answers(self.state)
 
     @property
     def cookie(self) -> str:
@@ -383,10 +276,6 @@ class Serving:
         owner = self.owner(credential)
         return owner if owner.actor.credential == credential else bearer_of(self.memory, credential)
 
-    def forget(self) -> None:
-        """Forget answers that may hold text that was erased."""
-        self.answers.clear()
-
     def console_link(self, credential: str = "") -> str:
         """Return a link that opens the console once, within ten minutes, as the owner or by a reviewer's token."""
         return f"{self.options.url}/#code={self.sessions.issue(credential)}"
@@ -395,12 +284,3 @@ class Serving:
         """Return the number of a tenant's newest commit."""
         log = self.memory.at(tenant=tenant).log(limit=1)
         return log[0].commit.seq if log else 0
-
-    def erased_since(self, tenant: str, seq: int) -> bool:
-        """Whether anything was erased after a commit, by whomever; also when that cannot be said."""
-        try:
-            later = self.memory.at(tenant=tenant).journal(after=seq)
-            kinds = [commit.kind for commit, _ in islice(later, LOOK_BACK)]
-        except KeepwardError:
-            return True
-        return "erase" in kinds or len(kinds) == LOOK_BACK

@@ -5,9 +5,9 @@ Invariants
     may see, in order, each once; commits of other processes too. An event says which memories were touched and how:
     ids, operations, tiers; never a text or a reason. Of the review queue it says, to who may decide and asked for it,
     that it changed. It ends when its credential no longer holds, and with the server.
-(2) What hands over results one by one works in one thread of its own, for a reader of the store belongs to its thread.
-    What fails before the first result is an error of the call; what fails later ends the answer. When the reader goes
-    away, the work is told at its next result; what it had done stays done.
+(2) What writes line by line works in one thread of its own, for a reader of the store belongs to its thread. What fails
+    before the first line is an error of the call, what fails later is the last line. Where the reader goes away the
+    work ends at its next line; what it had done stays done.
 (3) An export that breaks off ends without its last lines; its first line names the head that it must end in.
 (4) An import is read to its end before anything of it is stored, so that a file that was cut stores nothing; each line
     then has an answer of its own. Until its lines are judged it is held in memory, and no byte of it is in a file.
@@ -19,12 +19,13 @@ from __future__ import annotations
 import asyncio
 import io
 import json
-import queue
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import ExitStack, suppress
+from collections.abc import AsyncIterator, Callable, Coroutine
+from concurrent.futures import Future
+from contextlib import suppress
 from typing import Annotated, Any
 
+from anyio import create_memory_object_stream, from_thread
 from sse_starlette.event import ServerSentEvent
 from sse_starlette.sse import EventSourceResponse
 from starlette.concurrency import run_in_threadpool
@@ -49,12 +50,13 @@ from keepward.types import Limit, Word
 #: Seconds between two looks at the head, and between two signs of life.
 LOOK = 0.5
 HEARTBEAT = 15
-#: Seconds after which the head is looked at where the database tells of commits and has told of none.
-QUIET = 10
 #: Commits that are read in one go.
 BATCH = 100
-#: Results that may wait for a slow reader.
+#: Lines that may wait for a slow reader.
 AHEAD = 64
+
+#: Writes one line, or raises where nobody reads it any more.
+Write = Callable[[str], object]
 
 STREAMING = "x-streaming"
 NDJSON = "application/x-ndjson"
@@ -150,64 +152,24 @@ def events(call: Call) -> Response:
 
 
 async def _commits(memory: Memory, serving: Serving, seq: int, *, reviews: bool) -> AsyncIterator[ServerSentEvent]:
-    # A database tells of commits, and a proposal is none.
-    news = _News(memory.tenant, serving, quiet=2 * LOOK if reviews else QUIET)
     mark: tuple[int, ...] | None = None
-    try:
-        # The head of the answer goes out with the first piece; a comment lets the caller know that it is heard.
-        yield ServerSentEvent(comment="commits after " + str(seq))
-        while not serving.stopping.is_set():
-            news.begin()
-            try:
-                found, seq = await run_in_threadpool(_later, memory, seq)
-                before, mark = mark, await run_in_threadpool(queue_mark, memory) if reviews else None
-            except KeepwardError as fault:
-                yield _event("end", {"code": fault.code, "detail": str(fault)})
-                return
-            for view in found:
-                told = view.to_dict()
-                data = {name: told[name] for name in ("seq", "id", "at", "kind", "actor", "changes")}
-                yield _event("commit", data, view.commit.seq)
-            if before is not None and mark is not None and before != mark:
-                yield _event("review", {"waiting": mark[0]})
-            if not found:
-                await news.wait()
-    finally:
-        news.close()
-
-
-class _News:
-    """Waits for a commit of a tenant: until the database tells of one, or where it does not, for a while."""
-
-    def __init__(self, tenant: str, serving: Serving, *, quiet: float) -> None:
-        self._tenant, self._serving, self._quiet = tenant, serving, quiet
-        self._loop, self._heard = asyncio.get_running_loop(), asyncio.Event()
-        self._hearing = ExitStack()
-        if serving.shares is not None:
-            self._hearing.enter_context(serving.shares.hearing(self._hear))
-
-    def _hear(self, tenant: str) -> None:
-        if tenant in {"", self._tenant}:
-            with suppress(RuntimeError):
-                # The loop has ended, and the stream with it.
-                self._loop.call_soon_threadsafe(self._heard.set)
-
-    def begin(self) -> None:
-        """Wait from here on for what is committed after this."""
-        self._heard.clear()
-
-    async def wait(self) -> None:
-        """Return once it may be worth while to look."""
-        shares, until = self._serving.shares, self._loop.time() + self._quiet
-        while True:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._heard.wait(), LOOK)
-            quiet = shares is not None and shares.hears and self._loop.time() < until
-            if self._heard.is_set() or self._serving.stopping.is_set() or not quiet:
-                return
-
-    def close(self) -> None:
-        self._hearing.close()
+    # The head of the answer goes out with the first piece; a comment lets the caller know that it is heard.
+    yield ServerSentEvent(comment="commits after " + str(seq))
+    while not serving.stopping.is_set():
+        try:
+            found, seq = await run_in_threadpool(_later, memory, seq)
+            before, mark = mark, await run_in_threadpool(queue_mark, memory) if reviews else None
+        except KeepwardError as fault:
+            yield _event("end", {"code": fault.code, "detail": str(fault)})
+            return
+        for view in found:
+            told = view.to_dict()
+            data = {name: told[name] for name in ("seq", "id", "at", "kind", "actor", "changes")}
+            yield _event("commit", data, view.commit.seq)
+        if before is not None and mark is not None and before != mark:
+            yield _event("review", {"waiting": mark[0]})
+        if not found:
+            await asyncio.sleep(LOOK)
 
 
 def _later(memory: Memory, seq: int) -> tuple[list[CommitView], int]:
@@ -229,109 +191,66 @@ def _event(kind: str, data: dict[str, Any], seq: int | None = None) -> ServerSen
     return ServerSentEvent(data=text, event=kind, id=None if seq is None else str(seq), sep="\n")
 
 
-Put = Callable[[bytes], None]
-
-
-class Gone(Exception):
-    """Nobody reads the results any more."""
-
-
 class Piped(StreamingResponse):
-    """An answer of the pieces that some work hands over, in a thread of its own."""
+    """An answer of the JSON lines that some work writes, in a thread of its own; see (2)."""
 
-    def __init__(self, call: Call | None, work: Callable[[Put], None]) -> None:
-        """Begin the work; return once there is a first piece, or none. The slot of the call is released at its end.
+    def __init__(self, call: Call, work: Callable[[Write], None]) -> None:
+        """Begin the work; return once there is a first line, or none. The slot of the call is released at its end.
 
         Raises:
-            Exception: whatever the work raised before its first piece; see (2).
+            Exception: whatever the work raised before its first line.
         """
-        self._pieces: queue.Queue[bytes | BaseException | None] = queue.Queue(AHEAD)
-        self._gone = threading.Event()
-        self._released = ExitStack() if call is None else call.http.scope[RELEASED].pop_all()
+        self._loop = from_thread.run_sync(asyncio.get_running_loop)
+        self._sent, self._received = create_memory_object_stream[bytes](AHEAD)
+        self._done: Future[None] = Future()
+        self._released = call.http.scope[RELEASED].pop_all()
         threading.Thread(target=self._run, args=(work,), name="keepward-pipe", daemon=True).start()
-        self._first = self._next()
-        super().__init__(self.pieces(), media_type=NDJSON)
+        first = from_thread.run(anext, self._received, b"")
+        if not first:
+            from_thread.run_sync(self._received.close)
+            self._done.result()
+        super().__init__(self._lines(first), media_type=NDJSON)
 
-    def _next(self) -> bytes | None:
-        piece = self._pieces.get()
-        if isinstance(piece, BaseException):
-            raise piece
-        return piece
+    def _run(self, work: Callable[[Write], None]) -> None:
+        with self._released, suppress(RuntimeError):
+            try:
+                work(lambda text: self._in_loop(self._sent.send(text.encode())))
+                self._done.set_result(None)
+            except BaseException as fault:  # noqa: BLE001  it is raised where the answer is made
+                self._done.set_exception(fault)
+            self._in_loop(self._sent.aclose())
 
-    def pieces(self) -> Iterator[bytes]:
-        """Yield the pieces in order; a failure is raised in its place."""
-        piece = self._first
-        try:
-            while piece is not None:
-                yield piece
-                piece = self._next()
-        finally:
-            self.close()
+    def _in_loop(self, awaited: Coroutine[Any, Any, None]) -> None:
+        asyncio.run_coroutine_threadsafe(awaited, self._loop).result()
 
-    def close(self) -> None:
-        """Say that nobody reads the pieces any more."""
-        self._gone.set()
+    async def _lines(self, line: bytes) -> AsyncIterator[bytes]:
+        while line:
+            yield line
+            line = await anext(self._received, b"")
+        fault = self._done.exception()
+        if isinstance(fault, KeepwardError | Problem):
+            told = fault.facts() if isinstance(fault, Problem) else failure(fault)
+            yield line_of({"error": told}).encode()
+        elif fault is not None:
+            raise fault
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
+        # Where the reader has gone, the work fails at its next line.
+        with self._received:
             await super().__call__(scope, receive, send)
-        finally:
-            # However it ended, and were it before the first piece was read (2).
-            self.close()
-
-    def _run(self, work: Callable[[Put], None]) -> None:
-        with self._released, suppress(Gone):
-            try:
-                work(self._put)
-                self._put(None)
-            except BaseException as fault:  # noqa: BLE001  it is raised where the answer is made
-                self._put(fault)
-
-    def _put(self, piece: bytes | BaseException | None) -> None:
-        while not self._gone.is_set():
-            with suppress(queue.Full):
-                self._pieces.put(piece, timeout=LOOK)
-                return
-        raise Gone
 
 
-#: Hands over one JSON object as a line.
-Tell = Callable[[dict[str, Any]], None]
+def line_of(value: dict[str, Any]) -> str:
+    return json.dumps(value, separators=(",", ":")) + "\n"
 
 
-def piped_lines(call: Call, work: Callable[[Tell], None]) -> Piped:
-    """Return an answer of the lines that some work tells; an error after the first of them is the last line."""
-
-    def run(put: Put) -> None:
-        begun = False
-
-        def tell(value: dict[str, Any]) -> None:
-            nonlocal begun
-            put(json.dumps(value, ensure_ascii=True, separators=(",", ":")).encode() + b"\n")
-            begun = True
-
-        try:
-            work(tell)
-        except (KeepwardError, Problem) as fault:
-            if not begun:
-                raise
-            told = fault.facts() if isinstance(fault, Problem) else failure(fault)
-            tell({"error": told})
-
-    return Piped(call, run)
-
-
-class _Lines:
+class _Written:
     """What an export is written to."""
 
     encoding = "utf-8"
 
-    def __init__(self, put: Put) -> None:
-        self._put = put
-
-    def write(self, text: str) -> int:
-        self._put(text.encode())
-        return len(text)
+    def __init__(self, write: Write) -> None:
+        self.write = write
 
 
 class Upload(io.BytesIO):
@@ -350,33 +269,29 @@ async def received(request: Request) -> Upload:
 
 
 def export(call: Call) -> Response:
-    def write(put: Put) -> None:
-        lines: Any = _Lines(put)
-        write_vault(call.memory, lines)
+    def work(write: Write) -> None:
+        target: Any = _Written(write)
+        write_vault(call.memory, target)
 
-    return Piped(call, write)
+    return Piped(call, work)
 
 
 def bring_in(call: Call) -> Response:
     upload: Upload = call.beside["received"]
-    how = {name: call.given.get(name) for name in ("format", "user", "session", "facts", "subject", "dry_run")}
+    names = ("format", "user", "session", "facts", "subject", "dry_run")
+    how: dict[str, Any] = {name: call.given.get(name) for name in names}
     upload.name = call.given.get("name") or upload.name
 
-    def work(tell: Tell) -> None:
-        with serving_of(call.http).bounded(call.memory, reads=False):
-            _import(call.memory, upload, how, tell)
+    def work(write: Write) -> None:
+        def judged(result: Result) -> None:
+            why = plain.plain(result.reasons)
+            write(line_of({"line": result.number, "outcome": result.outcome, "reasons": why, "detail": result.detail}))
 
-    return piped_lines(call, work)
+        with serving_of(call.http).bounded(call.memory, reads=False), upload:
+            done = load(call.memory, upload, **how, on_result=judged)
+            write(line_of({"summary": plain.plain(done.as_dict())}))
 
-
-def _import(memory: Memory, upload: Upload, how: dict[str, Any], tell: Tell) -> None:
-    def judged(result: Result) -> None:
-        why = plain.plain(result.reasons)
-        tell({"line": result.number, "outcome": result.outcome, "reasons": why, "detail": result.detail})
-
-    with upload:
-        done = load(memory, upload, **how, on_result=judged)
-        tell({"summary": plain.plain(done.as_dict())})
+    return Piped(call, work)
 
 
 def plan_restoring(call: Call) -> Response:

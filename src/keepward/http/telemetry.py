@@ -104,6 +104,7 @@ class Meters:
         self._seconds = prometheus.Histogram(
             "keepward_http_request_seconds", "Time to answer a request.", labels[:2], buckets=BUCKETS, **own
         )
+        self._depth = prometheus.Gauge("keepward_quarantine_depth", "Proposals that wait for a person.", **own)
 
     def count(self, method: str, route: str, status: int, seconds: float) -> None:
         self._requests.labels(method, route, str(status)).inc()
@@ -115,13 +116,9 @@ class Meters:
 
         tenants = {memory.tenant, *(session_of(memory).store.tenants() if memory.actor.is_owner else ())}
         waiting = sum(memory.at(tenant=tenant).pending(limit=1).total for tenant in tenants)
-        depth = (
-            "# HELP keepward_quarantine_depth Proposals that wait for a person.\n"
-            "# TYPE keepward_quarantine_depth gauge\n"
-            f"keepward_quarantine_depth {waiting}\n"
-        )
+        self._depth.set(waiting)
         counted: bytes = self._generate(self._registry)
-        return counted + depth.encode("ascii")
+        return counted
 
 
 def meters() -> Meters | None:

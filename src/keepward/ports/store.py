@@ -12,6 +12,7 @@ from keepward.core.commit import CommitDetails, Place, Receipt, Step
 from keepward.core.memory import Record
 from keepward.core.proposal import Waiting
 from keepward.core.query import Feedback
+from keepward.idempotency import IdempotencyKey
 
 #: Heads of packed features, whose first byte names the layout. Of terms: the length of the text in terms; then uint32
 #: hashes, ascending, and a byte for each. Of unit vectors: 0, dimension and number; then a float32 step for each, and
@@ -73,6 +74,8 @@ class Stage:
     salts: tuple[bytes, ...] = ()
     #: What the decision was, by the id of the commit; its head is told once it is known.
     receipt: Receipt | None = None
+    #: The key of the call that makes it.
+    idempotency_key: IdempotencyKey | None = None
 
 
 @dataclass(slots=True, kw_only=True)

@@ -19,6 +19,7 @@ from typing import Any, Protocol, TypeVar
 
 from msgspec.structs import replace
 
+from keepward import idempotency
 from keepward.core.blob import Kept
 from keepward.core.commit import Commit, CommitDetails, Head, Reason, Receipt, ReceiptKind, Step
 from keepward.core.memory import Record, Status
@@ -156,6 +157,7 @@ class Transaction:
             base=base or {},
             salts=tuple(session.ids.salt() for _ in range(len(steps) + 1)),
             receipt=receipt,
+            idempotency_key=None if self.wrote else idempotency.unused(),
         )
         commit = self.writer.append(session.tenant, stage)
         session.engine.write_uses(self.writer)
@@ -211,6 +213,8 @@ def transact(
         # Another commit made a text that the redactor has not seen: it is asked, and it begins anew.
         return transact(session, decide, carry_out, beforehand=True, together=together, idle=idle)
     if transaction.wrote:
+        if (key := idempotency.unused()) is not None:
+            key.used = True
         handed = session.engine.handed.get(session.tenant)
         if handed is not None and handed.writes == writer.writes(session.tenant) - 1:
             handed.writes += 1

@@ -499,6 +499,14 @@ class Reader:
         """Return what is told of a step to who made it: not what the memory said before, where it may not read that."""
         return _without_words_of_step(step) if step.before is not None and self._hides(step.before) else step
 
+    def own_commit(self, commit_id: str) -> tuple[CommitView, dict[str, Any]] | None:
+        """Return a commit and its receipt as they are told to who made it; None where one of them is not there."""
+        store, tenant = self.session.store, self.session.tenant
+        view, receipt = store.commit(tenant, commit_id), store.receipt(tenant, commit_id)
+        if view is None or receipt is None:
+            return None
+        return replace(view, steps=tuple(map(self.own_step, view.steps))), receipt
+
     def existing(self, record: Record) -> Record:
         """Return what is told of a memory to who said the same: whatever it is, it may not read its words."""
         return record if self.reads(record) else _without_words(record)

@@ -28,7 +28,7 @@ from keepward.core.change import (
     operation,
     with_plain_names,
 )
-from keepward.core.commit import Reason, Step
+from keepward.core.commit import Reason, Step, receipt_from
 from keepward.core.memory import Kind, Record, Tier
 from keepward.core.proposal import Committed, Duplicate, Outcome, Quarantined, Refused, Waiting, digest_of
 from keepward.core.reducer import Frame, apply, strengthened
@@ -42,6 +42,7 @@ from keepward.gates.detectors.matcher import Finding
 from keepward.gates.gate_types import Case
 from keepward.gates.state import makes_room
 from keepward.gates.validation import ill_formed, oversized
+from keepward.idempotency import IdempotencyKey, IdempotencyReused
 from keepward.ports.store import Features
 from keepward.services import blobs
 from keepward.services.commit import Steps, Stored, Transaction, transact
@@ -255,6 +256,29 @@ def store_draft(
     if any(reason.gate == "erased" for each in outcomes for reason in each.reasons):
         guesses.add(len(operations))
     return outcomes
+
+
+def repeated(session: Session, key: IdempotencyKey) -> Outcome | None:
+    """Return once more what became of the write that a call committed; None where it committed nothing.
+
+    Raises:
+        IdempotencyReused: the commit under this key was made by another call.
+    """
+    found = session.store.commit_of_call(session.tenant, key)
+    if found is None:
+        return None
+    commit_id, same = found
+    if not same:
+        raise IdempotencyReused
+    own = session.reader.own_commit(commit_id)
+    if own is None:
+        return None
+    view, receipt = own[0], receipt_from(own[1])
+    records = tuple(step.after for step in view.steps)
+    if receipt.kind == "duplicate":
+        existing = session.reader.existing(records[0])
+        return Duplicate(record=existing, receipt=receipt, reasons=receipt.reasons, commit=view.commit)
+    return Committed(records=records, commit=view.commit, receipt=receipt, reasons=receipt.reasons)
 
 
 def _reason_of(items: Sequence[Judgement]) -> str:

@@ -8,6 +8,7 @@ Invariants
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Iterable, Iterator, Mapping
 
 from keepward.core.commit import (
@@ -29,6 +30,7 @@ from keepward.core.memory import Record, Status
 from keepward.core.serialization import canonical, decode_record, digest
 from keepward.core.value import from_micros
 from keepward.errors import InvalidInput, KeepwardError, Tampered
+from keepward.idempotency import IdempotencyKey
 from keepward.ports.store import PREFIX
 from keepward.storage.erasing import named_places, promise_of, sealed_row
 from keepward.storage.rows import CommitRow, EventRow, Gone, flaw_of_event, record_at, sound_commit, sound_header
@@ -107,6 +109,14 @@ class JournalReads(Snapshot):
                     raise InvalidInput("more than one commit begins so; give more of its id")
                 row = rows[0] if rows else None
             return None if row is None else self._view(db, tenant, CommitRow._make(row))
+
+    def commit_of_call(self, tenant: str, key: IdempotencyKey) -> tuple[str, bool] | None:
+        """Return the id of the commit made under a key, and whether this very call made it; or None."""
+        with self._reading(tenant) as db:
+            row = db.run("commit_by_request", tenant=tenant, key=self._sealer.request_key(tenant, key)).fetchone()
+        if row is None:
+            return None
+        return row[0], hmac.compare_digest(bytes(row[1]), self._sealer.request_digest(tenant, key, row[0]))
 
     def steps(self, tenant: str, memory_id: str) -> list[Step]:
         """Return what became of one memory, oldest first: every version held against its own seal, without commits."""

@@ -69,7 +69,6 @@ class Postgres:
         self._closed = False
         self._open()
         self._writing = threading.local()
-        self._channel = f"keepward_{self.store_id[:16]}"
         self._shared: SharedState | None = None
         self._mark, self._last, self._own, self._looked = 0, -1, 0, -LOOK
 
@@ -131,7 +130,7 @@ class Postgres:
             try:
                 yield session
                 if writes:
-                    taken = session.commit(self._channel)
+                    taken = session.commit()
                     with self._lock:
                         self._own += taken
                 else:
@@ -155,19 +154,6 @@ class Postgres:
     def lending(self) -> AbstractContextManager[PostgresSession]:
         """Lend a session inside one transaction that is of no tenant."""
         return self._lent("READ COMMITTED", writes=True)
-
-    @contextmanager
-    def listening(self, channel: str, number: int) -> Iterator[Callable[[float], Iterator[str]]]:
-        """Listen on a connection that holds the lock of a number; what is lent yields what came within some seconds."""
-        with _connected(self._url) as connection:
-            connection.execute("SELECT pg_advisory_lock(%s)", (number,))
-            connection.execute(f'LISTEN "{channel}"')
-            yield lambda seconds: (each.payload for each in connection.notifies(timeout=seconds))
-
-    def held(self, number: int) -> bool:
-        """Whether somebody holds the lock of a number."""
-        with self.lending() as db:
-            return db.execute("SELECT pg_try_advisory_xact_lock_shared(?)", (number,)).fetchone() != (True,)
 
     @contextmanager
     def reading(self, tenant: str | None = None) -> Iterator[PostgresSession]:
@@ -260,8 +246,6 @@ class Postgres:
     def close(self) -> None:
         """Close every connection that is not lent; a second call does nothing."""
         if not self._closed and self._pid == os.getpid():
-            if self._shared is not None:
-                self._shared.close()
             self._pool.close()
         self._closed = True
 

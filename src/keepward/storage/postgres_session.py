@@ -120,7 +120,6 @@ class PostgresSession:
         #: The statement that shows a tenant, with its values, until it was sent.
         self._show: tuple[str, Sequence[Any]] | None = None
         #: Tenants that a writer has locked.
-        self._tenants: set[str] = set()
 
     def run(self, name: str, values: Values = (), /, **named: Any) -> psycopg.Cursor[Row]:
         return self._ask(_named(name), named or values)
@@ -156,33 +155,24 @@ class PostgresSession:
                 query += ", pg_advisory_xact_lock(%s)"
                 key = blake2b(f"{self._lock}/{tenant}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
                 shown.append(int.from_bytes(key, "big", signed=True))
-                self._tenants.add(tenant)
         self._show = query, shown
 
-    def commit(self, channel: str) -> int:
-        """Commit, tell those that listen on a channel, and return how many numbers of transactions the server gave.
-
-        News are told in a transaction of their own: a notice takes a lock that all writers share until their
-        transaction is on the disk. The commit stands, whatever becomes of them.
-        """
+    def commit(self) -> int:
+        """Commit; return how many numbers of transactions the server gave."""
         if not self._begun:
             return 0
         self._show = None
         numbered = self._ask("SELECT pg_current_xact_id_if_assigned() IS NOT NULL")
         ended = self._ask("COMMIT")
-        news: list[psycopg.Cursor[Row]] = []
         fault: psycopg.Error | None = None
         try:
-            with self._leave:
-                if self._tenants:
-                    (named,) = self._tenants if len(self._tenants) == 1 else ("",)
-                    news.append(self._ask("SELECT pg_notify(%s, %s)", (channel, named)))
+            self._leave.close()
         except psycopg.Error as error:
             fault = error
         if ended.statusmessage != "COMMIT":
             # The server rolls back where it is to commit a transaction of which a statement has failed.
             raise fault or errors.InFailedSqlTransaction
-        return (numbered.fetchone() == (True,)) + sum(each.statusmessage is not None for each in news)
+        return int(numbered.fetchone() == (True,))
 
     def end(self) -> None:
         """Roll the transaction back."""

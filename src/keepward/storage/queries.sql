@@ -55,8 +55,10 @@ SELECT memory_id, seq * 1048576 + n FROM events
 r.status = 'active' AND (r.expires_at IS NULL OR r.expires_at > :now)
 
 -- add_commit --
-INSERT INTO commits (tenant, seq, id, at, kind, actor_kind, prev, events_hash, salt, payload, hash, receipt, seal)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+INSERT INTO commits (
+    tenant, seq, id, at, kind, actor_kind, prev, events_hash, salt, payload, hash, receipt, request_key, request_digest,
+    seal)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- add_event --
 INSERT INTO events (tenant, seq, n, op, memory_id, version, salt, payload, payload_commit, seal)
@@ -414,6 +416,9 @@ SELECT c.seq, c.id, c.at, c.kind, c.actor_kind, c.prev, c.events_hash, c.salt, c
 -- commit_by_prefix --
 {{commit_row}} WHERE c.tenant = :tenant AND c.id >= :low AND c.id < :high ORDER BY c.id LIMIT 2;
 
+-- commit_by_request --
+SELECT id, request_digest FROM commits WHERE tenant = :tenant AND request_key = :key;
+
 -- commits_of_kind --
 -- In order.
 SELECT seq, payload, id FROM commits WHERE tenant = :tenant AND kind = :kind ORDER BY seq;
@@ -491,6 +496,9 @@ SELECT salt, payload FROM commits WHERE tenant = :tenant AND seq = :seq AND payl
 
 -- erase_event --
 UPDATE events SET payload = NULL, salt = NULL WHERE tenant = ? AND seq = ? AND n = ?;
+
+-- forget_request --
+UPDATE commits SET request_key = NULL, request_digest = NULL WHERE tenant = ? AND seq = ?;
 
 -- erase_details --
 UPDATE commits SET payload = NULL, salt = NULL WHERE tenant = ? AND seq = ?;

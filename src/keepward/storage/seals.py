@@ -8,9 +8,12 @@ Invariants
 from __future__ import annotations
 
 import hashlib
+import hmac
 import marshal
 import struct
 from typing import TypeAlias
+
+from keepward.idempotency import IdempotencyKey
 
 Cell: TypeAlias = str | int | bytes | None
 _EVENT = b"keepward/seal/v1\0"
@@ -89,6 +92,18 @@ class Sealer:
     def derived(self, label: bytes) -> bytes | None:
         """Return a key for something else, made from this one; None without one."""
         return None if self._key is None else self._mac(b"keepward/derived/v1" + label)
+
+    def request_key(self, tenant: str, key: IdempotencyKey) -> bytes:
+        """Return the 16-byte hash by which the commit of a call is found."""
+        return self._request(tenant, *key.name)
+
+    def request_digest(self, tenant: str, key: IdempotencyKey, commit_id: str) -> bytes:
+        """Return the 16-byte hash that tells whether this very call made a commit."""
+        return self._request(tenant, *key.name, key.request, commit_id)
+
+    def _request(self, *values: Cell) -> bytes:
+        # Hashed without a sealing key too: a comparison needs something.
+        return hmac.digest(self._key or b"", b"keepward/request/v1\0" + cells(*values), "sha256")[:16]
 
     def event(self, tenant: bytes, seq: int, n: int, event_hash: bytes) -> bytes:
         """Return the 16-byte seal of an event."""

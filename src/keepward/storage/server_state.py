@@ -1,4 +1,4 @@
-"""What servers remember between requests: one table of entries that expire; and news of commits.
+"""What servers remember between requests: one table of entries that expire.
 
 The one server of a file has the table in its own memory. Servers of one PostgreSQL database share the table in it.
 
@@ -6,13 +6,9 @@ Invariants
 (1) Each change is atomic: of two that add the same entry one adds it and the other finds it.
 (2) An entry expires by the clock of its table. Of the entries of one owner and kind that are over a limit, the one
     changed longest ago is deleted first. No owner's entries cost another owner an entry.
-(3) Nothing in here can be read from a disk. In a database names and owners are keyed hashes, and values are sealed
-    under a key that is not in the database: an answer may hold a new token, a draft a text that no gate has judged.
-    The table is UNLOGGED: no log, replica or backup of files holds it, and a crash of the database empties it.
-(4) A server that runs holds a lock under its number on the connection by which it listens. The database releases the
-    lock when the server dies.
-(5) Each commit is announced after it, in a transaction of its own: a notice takes a lock that all writers share. A
-    notice that is lost costs a wait, never a commit.
+(3) Names and owners are keyed hashes, and a value counts only with its seal, under a key that is not in the database:
+    whoever can write the table makes no login session. Values hold no text, no code and no token. The table is
+    UNLOGGED: no log, replica or backup of files holds it, and a crash of the database empties it.
 """
 
 from __future__ import annotations
@@ -29,15 +25,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from keepward.core.serialization import decode, encode
-from keepward.errors import KeepwardError, StoreUnavailable, Tampered
 from keepward.storage import forks
 
 if TYPE_CHECKING:
     from keepward.storage.postgres import Postgres
 
-#: Seconds between two checks whether to stop listening, and between two tries to listen again.
-_STOP_CHECK_S, _RETRY_S = 0.5, 1.0
-_NONCE = 12
+#: Bytes of the seal that a body begins with.
+_SEAL = 32
 #: Advisory lock of whoever deletes what expired: two of them must not wait for each other's rows.
 _SWEEP = 0x4B455357
 _log = logging.getLogger(__name__)
@@ -58,9 +52,9 @@ _DELETE = "DELETE FROM server_state WHERE kind = ? AND owner = ? AND name = ?"
 _TRIM = """
     DELETE FROM server_state WHERE kind = ? AND owner = ? AND name IN (
         SELECT name FROM (
-            SELECT name, row_number() OVER w AS n, sum(length(body)) OVER w AS size
-              FROM server_state WHERE kind = ? AND owner = ? WINDOW w AS (ORDER BY revision DESC, name)) AS newest
-         WHERE n > 1 AND (n > ? OR size > CAST(? AS BIGINT)))"""
+            SELECT name, row_number() OVER (ORDER BY revision DESC, name) AS n
+              FROM server_state WHERE kind = ? AND owner = ?) AS newest
+         WHERE n > ?)"""
 
 #: Kind, owner and name of an entry, as the table has them.
 _Key = tuple[str, str, str]
@@ -76,16 +70,12 @@ class Kind:
     ttl_s: float
     #: Whether a change lets an entry last as long again.
     renewed: bool = False
-    #: Most entries of one owner, and most bytes of all of them; 0 bytes is no limit.
+    #: Most entries of one owner.
     max_entries: int
-    max_bytes: int = 0
 
 
 class ServerState:
     """Entries in the memory of this process; they are lost when it ends."""
-
-    #: The number of this server: there is no other.
-    me = 0
 
     def __init__(self, now: Callable[[], float]) -> None:
         #: Seconds of the clock by which entries expire.
@@ -109,14 +99,7 @@ class ServerState:
         return hmac.digest(self._secret, json.dumps(parts).encode(), "sha256").hex()
 
     def _seal(self, key: _Key, text: bytes) -> bytes:
-        return text
-
-    def _unseal(self, key: _Key, body: bytes) -> bytes:
-        return body
-
-    def alive(self, number: int) -> bool:
-        """Whether the server of a number runs."""
-        return number == self.me
+        return hmac.digest(self._secret, b"\0".join((*(part.encode() for part in key), text)), "sha256")
 
     def get(self, kind: Kind, name: str, *, owner: str = "") -> Any:
         """Return the value of an entry; None where there is none."""
@@ -138,12 +121,12 @@ class ServerState:
             if before is None or kind.renewed:
                 expires_at = self.now() + kind.ttl_s
             if kind.renewed or value != before:
-                body = self._seal(key, encode(value))
-                db.execute(_PUT, (*key, expires_at, body, *key[:2]))
-        if before is None or kind.max_bytes:
+                text = encode(value)
+                db.execute(_PUT, (*key, expires_at, self._seal(key, text) + text, *key[:2]))
+        if before is None:
             with self._transaction(_SWEEP) as db:
                 db.execute("DELETE FROM server_state WHERE expires_at <= ?", (self.now(),))
-                db.execute(_TRIM, (*key[:2], *key[:2], kind.max_entries, kind.max_bytes or 2**62))
+                db.execute(_TRIM, (*key[:2], *key[:2], kind.max_entries))
         return value
 
     def count(self, kind: Kind, *, owner: str | None = None) -> int:
@@ -153,50 +136,30 @@ class ServerState:
         with self._transaction() as db:
             return int(db.execute(query, values).fetchone()[0])
 
-    def clear(self, kind: Kind) -> None:
-        """Delete all entries of a kind."""
-        with self._transaction() as db:
-            db.execute("DELETE FROM server_state WHERE kind = ?", (kind.name,))
-
     def _find(self, db: Any, kind: Kind, key: _Key) -> tuple[Any, float]:
         row = db.execute(_GET, (*key, self.now())).fetchone()
         if row is None:
             return None, 0.0
-        try:
-            return decode(kind.of, self._unseal(key, bytes(row[0]))), row[1]
-        except (ValueError, TypeError, KeyError, Tampered):
-            # Of another key, of another release, or edited: it counts as missing.
-            _log.warning("an entry of a server does not open", extra={"action": "entry_damaged", "kind": kind.name})
-            return None, 0.0
+        seal, text = bytes(row[0])[:_SEAL], bytes(row[0])[_SEAL:]
+        if hmac.compare_digest(seal, self._seal(key, text)):
+            with suppress(ValueError, TypeError, KeyError):
+                return decode(kind.of, text), row[1]
+        # Of another key, of another release, or edited: it counts as missing.
+        _log.warning("an entry of a server does not open", extra={"action": "entry_damaged", "kind": kind.name})
+        return None, 0.0
 
 
 class SharedState(ServerState):
-    """Entries in a database, which its servers share; and news of its commits."""
+    """Entries in a database, which its servers share."""
 
     def __init__(self, database: Postgres, name: str, key: bytes, monotonic: Callable[[], float]) -> None:
-        """Begin to listen; ``name`` is the store's.
-
-        Raises:
-            StoreUnavailable: the database, or the package that seals, is not there.
-        """
-        try:
-            from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
-        except ImportError as exc:
-            raise StoreUnavailable("servers of one database need `keepward[postgres]` whole; install it") from exc
-        self._channel, self.name, self.me = f"keepward_{name[:16]}", name[:8], secrets.randbits(62) + 1
-        self._database, self._secret = database, key
-        self._cipher = ChaCha20Poly1305(hmac.digest(key, b"bodies", "sha256"))
+        """``name`` is the store's."""
+        self._database, self._secret, self.name = database, key, name[:8]
         with database.lending() as db:
             (instant,) = db.execute("SELECT extract(epoch FROM clock_timestamp())").fetchone() or (0,)
         ahead = float(instant) - monotonic()
         #: Seconds of the database's clock, read once at the start; off by at most the time of that call.
         self.now: Callable[[], float] = lambda: monotonic() + ahead
-        self._hearers: list[Callable[[str], None]] = []
-        #: Whether news of commits come at once.
-        self.hears = False
-        self._stop, begun = threading.Event(), threading.Event()
-        threading.Thread(target=self._listen, args=(begun,), name="keepward-listen", daemon=True).start()
-        begun.wait(10)
 
     @contextmanager
     def _transaction(self, lock: int = 0) -> Iterator[Any]:
@@ -204,49 +167,3 @@ class SharedState(ServerState):
             if lock:
                 db.execute("SELECT pg_advisory_xact_lock(?)", (lock,))
             yield db
-
-    def _seal(self, key: _Key, text: bytes) -> bytes:
-        nonce = secrets.token_bytes(_NONCE)
-        return nonce + self._cipher.encrypt(nonce, text, "\0".join(key).encode())
-
-    def _unseal(self, key: _Key, body: bytes) -> bytes:
-        from cryptography.exceptions import InvalidTag
-
-        try:
-            return self._cipher.decrypt(body[:_NONCE], body[_NONCE:], "\0".join(key).encode())
-        except InvalidTag as exc:
-            raise Tampered("an entry of a server was edited") from exc
-
-    def alive(self, number: int) -> bool:
-        """Whether the server of a number runs; see (4)."""
-        return number == self.me or self._database.held(number)
-
-    @contextmanager
-    def hearing(self, hear: Callable[[str], None]) -> Iterator[None]:
-        """Call a function with the tenant of each commit, from another thread; empty for any tenant's."""
-        self._hearers.append(hear)
-        try:
-            yield
-        finally:
-            self._hearers.remove(hear)
-
-    def close(self) -> None:
-        """Stop listening; the lock under this server's number ends with the connection."""
-        self._stop.set()
-
-    def _listen(self, begun: threading.Event) -> None:
-        while not self._stop.is_set():
-            with suppress(KeepwardError), self._database.listening(self._channel, self.me) as heard:
-                self.hears = True
-                begun.set()
-                # What came while nobody listened.
-                self._announce("")
-                while not self._stop.is_set():
-                    for tenant in heard(_STOP_CHECK_S):
-                        self._announce(tenant)
-            self.hears = False
-            self._stop.wait(_RETRY_S)
-
-    def _announce(self, tenant: str) -> None:
-        for hear in tuple(self._hearers):
-            hear(tenant)

@@ -32,6 +32,7 @@ LAST = "\U0010ffff"
 #: What is said where a row of a table is there already.
 CLASHES = {
     "records": "the key is taken by another memory; revise that one instead",
+    "commits": "a call under this idempotency key was carried out in the meantime; send it again",
     "documents": "a receipt is written once; this one is there already",
 }
 _NAME = re.compile(r"^-- (\w+) --$", re.MULTILINE)
@@ -170,7 +171,7 @@ def text_of(name: str) -> str:
 SQL = parse_queries(text_of("queries.sql"))
 #: The tables of a tenant but for its own row, with the number of their columns.
 TABLES = {
-    "commits": 13,
+    "commits": 15,
     "events": 10,
     "records": 20,
     "features": 12,

@@ -20,6 +20,7 @@ from keepward.core.memory import Record, Status
 from keepward.core.serialization import commitment, digest, encode_record
 from keepward.core.value import to_micros
 from keepward.errors import Conflict, InvalidInput, StaleVersion, Tampered
+from keepward.idempotency import IdempotencyKey
 from keepward.ports.store import Destruction, Features, Stage
 from keepward.storage import candidates
 from keepward.storage import tenant as tenants
@@ -124,7 +125,7 @@ class Writer(UseWrites, Reader):
 
         Raises:
             StaleVersion: a base version has moved.
-            Conflict: a key is taken.
+            Conflict: a key is taken, or an earlier commit has the idempotency key.
             InvalidInput: salts or features are not one for each step, there are over a million steps, or the facts of
                 the receipt are not JSON.
         """
@@ -161,7 +162,7 @@ class Writer(UseWrites, Reader):
         commit = replace(unhashed, hash=commit_hash(unhashed))
         state.head = Head(seq=seq, hash=commit.hash)
         told = None if stage.receipt is None else body_of(stage.receipt.as_dict() | {"head": state.head.name})
-        self._db.many("add_commit", [commit_row(commit, self._sealer, told)])
+        self._db.many("add_commit", [commit_row(commit, self._sealer, told, stage.idempotency_key)])
         self._db.many("add_event", events)
         self._project(tenant, seq, stage, payloads, state)
         self._touched.setdefault(tenant, set()).update(step.after.id for step in steps)
@@ -264,6 +265,8 @@ class Writer(UseWrites, Reader):
             self._put(erased(tenant, seq, by_seq, commitment(*row), remains.encode()), new=True)
         self._db.many("erase_event", [(tenant, *place) for place in what.events])
         self._db.many("erase_details", [(tenant, seq) for seq in what.details])
+        emptied = sorted({seq for seq, _ in what.events} | what.details.keys())
+        self._db.many("forget_request", [(tenant, seq) for seq in emptied])
         self.forget_uses(tenant, what.ids)
         for kind, version in what.artefacts:
             self.delete(KeptText, tenant, f"{kind}/{version}")
@@ -289,7 +292,7 @@ class Writer(UseWrites, Reader):
                 self._put(erased(tenant, seq, named[seq, n], missing[seq, n], None), new=True)
 
 
-def commit_row(commit: Commit, sealer: Sealer, receipt: bytes | None = None) -> Row:
+def commit_row(commit: Commit, sealer: Sealer, receipt: bytes | None = None, key: IdempotencyKey | None = None) -> Row:
     return (
         commit.tenant,
         commit.seq,
@@ -303,6 +306,8 @@ def commit_row(commit: Commit, sealer: Sealer, receipt: bytes | None = None) -> 
         commit.payload,
         commit.hash,
         receipt,
+        None if key is None else sealer.request_key(commit.tenant, key),
+        None if key is None else sealer.request_digest(commit.tenant, key, commit.id),
         sealer.commit(commit.tenant.encode(), commit.seq, commit.hash, receipt),
     )
 

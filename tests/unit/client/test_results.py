@@ -187,7 +187,6 @@ def test_what_a_server_keeps_to_itself_of_a_token_is_empty(store: Memory) -> Non
         ("precondition_failed", 412, errors.StaleVersion),
         ("invalid_body", 422, errors.InvalidInput),
         ("rate_limited", 429, errors.StoreUnavailable),
-        ("idempotency_in_progress", 409, errors.StoreUnavailable),
         (None, 502, errors.StoreUnavailable),
         (None, 500, errors.StoreError),
     ],

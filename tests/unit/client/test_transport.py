@@ -164,7 +164,7 @@ def test_another_handle_is_on_the_same_connections() -> None:
     assert (other._way.http is client._way.http, other.scope) == (True, "/agents/vega")
 
 
-def test_every_post_has_a_key_of_its_own() -> None:
+def test_every_write_has_a_key_of_its_own() -> None:
     server = Server(httpx2.Response(422, json=REFUSED, headers={"content-type": "application/problem+json"}))
     client = server.client()
     client.remember("one")
@@ -265,6 +265,13 @@ def test_what_may_have_happened_and_carries_no_key_is_not_sent_again() -> None:
     assert len(server.asked) == 1
 
 
+def test_a_change_without_a_commit_is_not_sent_again() -> None:
+    server = Server(httpx2.ReadError("broken"))
+    with pytest.raises(errors.StoreUnavailable):
+        server.client().create_token("scout")
+    assert ["idempotency-key" in each.headers for each in server.asked] == [False]
+
+
 def test_a_read_that_tells_something_once_is_not_sent_again() -> None:
     server = Server(httpx2.ReadError("broken"))
     with pytest.raises(errors.StoreUnavailable):
@@ -290,14 +297,6 @@ def test_more_patience_than_the_timeout_is_an_error_at_once() -> None:
     with pytest.raises(errors.StoreUnavailable):
         _ = server.client().head
     assert (len(server.asked), server.slept) == (1, [])
-
-
-def test_a_call_that_is_still_being_carried_out_is_asked_for_again() -> None:
-    server = Server(
-        problem(409, "idempotency_in_progress", **{"retry-after": "1"}),
-        httpx2.Response(422, json=REFUSED, headers={"content-type": "application/problem+json"}),
-    )
-    assert server.client().remember("one").outcome == "refused"
 
 
 def test_it_is_not_sent_more_often_than_was_said() -> None:

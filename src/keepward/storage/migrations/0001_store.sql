@@ -31,7 +31,8 @@ CREATE TABLE tenants (
 ) STRICT, WITHOUT ROWID;
 
 -- The journal. receipt: what the decision was, by the id of the commit; NULL where the commit came without one, from an
--- export. The seal covers it, the hash does not: it may be erased, and stays at home.
+-- export. The seal covers it, the hash does not: it may be erased, and stays at home. request_key, request_digest: keyed
+-- hashes of the idempotency key and of the call that made the commit; NULL without one, or once its content was erased.
 CREATE TABLE commits (
     tenant TEXT NOT NULL,
     seq INTEGER NOT NULL,
@@ -45,10 +46,13 @@ CREATE TABLE commits (
     payload BLOB,
     hash BLOB NOT NULL,
     receipt BLOB,
+    request_key BLOB,
+    request_digest BLOB,
     seal BLOB NOT NULL,
     PRIMARY KEY (tenant, seq)
 ) STRICT;
 CREATE UNIQUE INDEX commits_id ON commits (tenant, id);
+CREATE UNIQUE INDEX commits_request ON commits (tenant, request_key) WHERE request_key IS NOT NULL;
 
 CREATE TABLE events (
     tenant TEXT NOT NULL,

@@ -1,8 +1,6 @@
-"""Long checks that tell how far they have come, and the settings in force, over HTTP."""
+"""The settings in force, over HTTP."""
 
 from __future__ import annotations
-
-import json
 
 import pytest
 from http_world import BASE, World
@@ -21,36 +19,8 @@ def world(tmp_path):
     world.memory.close()
 
 
-def lines(answer):
-    return [json.loads(each) for each in answer.text.splitlines()]
-
-
-def test_a_check_over_http_tells_how_far_it_has_come_and_ends_with_the_result(world):
-    *told, last = lines(world.owner.post("/memory/verify/watch"))
-    assert [each["done"] <= each["total"] for each in told] == [True] * len(told)
-    assert (told[-1]["done"], last["result"]["ok"]) == (told[-1]["total"], True)
-    assert last["result"]["checked"] == world.owner.post("/memory/verify").json()["checked"]
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(World.DATABASE is not None, reason="a database's drill takes its address, which serve gives")
-def test_a_drill_over_http_tells_each_attack_and_touches_nothing(world):
-    before = world.memory.head
-    *told, last = lines(world.owner.post("/memory/drill"))
-    assert {each["line"]["status"] for each in told} == {"fired"}
-    assert (len(told), last["result"]["ok"], world.memory.head) == (told[0]["total"], True, before)
-
-
-def test_a_drill_of_a_store_that_cannot_be_copied_is_an_error_of_the_call(world):
-    world.serving.place = world.folder / "nowhere.db"
-    for each in world.servings:
-        each.place = world.folder / "nowhere.db"
-    assert world.owner.post("/memory/drill").status_code == 503
-
-
-@pytest.mark.parametrize("call", [("POST", "/memory/drill"), ("GET", "/memory/settings")])
-def test_a_reviewer_neither_drills_nor_reads_settings(world, call):
-    assert world.bearer("rita", rights="reviewer").request(*call).status_code == 403
+def test_a_reviewer_does_not_read_settings(world):
+    assert world.bearer("rita", rights="reviewer").get("/memory/settings").status_code == 403
 
 
 def test_each_setting_in_force_says_where_it_comes_from(world):

@@ -1,0 +1,84 @@
+"""A POST under an ``Idempotency-Key``: what it committed is answered again, and not committed again.
+
+Invariants
+(1) A key belongs to its principal and its tenant, for as long as the commit has its content. The store has keyed hashes
+    of the key and of the call; see ``storage.writer``.
+(2) The same key with another call is refused. A call that committed nothing is judged anew.
+(3) The answer is made from the commit and its receipt, so any server of the store gives it, also after a restart.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Awaitable, Callable
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+
+from keepward import idempotency
+from keepward.core.proposal import Outcome
+from keepward.errors import KeepwardError
+from keepward.http.answers import write_response
+from keepward.http.credentials import confirm, identify
+from keepward.http.reading import SCOPE, TENANT, Problem
+from keepward.idempotency import IdempotencyKey
+from keepward.memory import Memory, repeated
+from keepward.operations import Operation
+from keepward.services.session import principal
+
+HEADER = "Idempotency-Key"
+REPLAYED = "Idempotency-Replayed"
+_KEY = re.compile(r"[\x21-\x7e]{1,255}")
+
+
+def is_one_write(about: Operation) -> bool:
+    """Whether a call answers with what became of one write, so that its answer can be made again."""
+    return about.result in (Outcome, Outcome | None)
+
+
+async def once(request: Request, inner: Callable[[Request], Awaitable[Response]], *, repeats: bool) -> Response:
+    """Answer a call under its key; ``repeats`` is whether what it committed is answered again.
+
+    Raises:
+        Problem: the key is not 1 to 255 printable ASCII characters.
+        IdempotencyReused: the key was sent with another call.
+    """
+    name, handle = request.headers[HEADER], (await identify(request)).handle
+    if not _KEY.fullmatch(name):
+        raise Problem(400, "bad_request", f"{HEADER} is 1 to 255 printable ASCII characters")
+    if not repeats:
+        return await inner(request)
+    key = IdempotencyKey((principal(handle.actor), name), await _digest(request))
+    before = await run_in_threadpool(_answered, handle, key)
+    if before is not None:
+        return before
+    try:
+        with idempotency.under(key):
+            return await inner(request)
+    except (KeepwardError, Problem):
+        # The same call may have been carried out at this moment, by this server or another.
+        before = await run_in_threadpool(_answered, handle, key)
+        if before is None:
+            raise
+        return before
+
+
+async def _digest(request: Request) -> bytes:
+    state = hashlib.sha256()
+    headers = (request.headers.get(name, "") for name in (TENANT, SCOPE, "If-Match", "Content-Type"))
+    for part in (request.method, request.scope["path"], str(request.url.query), *headers):
+        state.update(part.encode("utf-8", "surrogatepass") + b"\0")
+    state.update(await request.body())
+    return state.digest()
+
+
+def _answered(handle: Memory, key: IdempotencyKey) -> Response | None:
+    confirm(handle)
+    outcome = repeated(handle, key)
+    if outcome is None:
+        return None
+    response = write_response(outcome)
+    response.headers[REPLAYED] = "true"
+    return response

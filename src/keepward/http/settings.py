@@ -1,0 +1,56 @@
+"""The settings in force, for the owner; they are read here and never changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from starlette.responses import Response
+
+from keepward.config import InForce, Settings, changed_since, in_force
+from keepward.errors import Unauthorised
+from keepward.http.answers import Call, json_response, over_http, shape
+from keepward.http.credentials import serving_of
+from keepward.http.schemas import mirror, model
+
+
+@over_http("GET /memory/settings", name="settings", right="owner")
+def about_settings(self: Any) -> Any:
+    """Return each setting in force and where it comes from, and whether the settings file waits for acceptance.
+
+    For the owner alone; a file is accepted where the server runs.
+    """
+
+
+_SettingsFile: Any = model(
+    "SettingsFile",
+    "The settings file that was read when the server started.",
+    # ``accepted``: all of it holds; ``changed``: it says something else by now, which holds after a restart.
+    {"path": str, "digest": str, "named": bool, "accepted": bool, "changed": bool},
+    {"loosens": dict[str, str], "withheld": list[str], "accept_with": str | None},
+)
+InForceModel: Any = model(
+    "SettingsInForce",
+    "The settings of a server as they hold.",
+    {"file": _SettingsFile | None, "items": list[mirror(InForce, "SettingInForce")]},  # type: ignore[misc]
+)
+
+
+def settings(call: Call) -> Response:
+    if not call.memory.actor.is_owner:
+        raise Unauthorised("reading the settings takes the owner")
+    serving = serving_of(call.http)
+    read = serving.settings or Settings(policy=serving.memory.policy, server=serving.options)
+    found = in_force(read, serving.memory.policy, serving.options)
+    file = None
+    if read.file is not None:
+        file = {
+            "path": str(read.file),
+            "digest": read.digest,
+            "named": read.named,
+            "accepted": not read.withheld,
+            "changed": changed_since(read),
+            "loosens": dict(read.loosens),
+            "withheld": list(read.withheld),
+            "accept_with": f"keepward config --accept {read.digest}" if read.withheld else None,
+        }
+    return json_response({"file": file, "items": shape(found)})

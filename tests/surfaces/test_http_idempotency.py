@@ -1,0 +1,159 @@
+"""A write that is sent again under its idempotency key is committed once, and answered again from its commit."""
+
+from __future__ import annotations
+
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+
+import pytest
+from http_world import BASE, World
+from starlette.testclient import TestClient
+
+from keepward import Actor
+from keepward.http import ServerOptions, create_app
+
+KEY = {"Idempotency-Key": "k-1"}
+
+
+@pytest.fixture
+def world(tmp_path):
+    world = World(tmp_path)
+    yield world
+    world.memory.close()
+
+
+def post(world, text="Ana likes tea", headers=KEY, caller=None, **more):
+    body = {"text": text, "tier": "archival", **more}
+    return (caller or world.owner).post("/memory/items", json=body, headers=headers)
+
+
+def replayed(answer):
+    return "idempotency-replayed" in answer.headers
+
+
+def test_a_repeated_write_gets_the_first_answer_and_a_mark(world):
+    first, second = post(world), post(world)
+    assert (second.json(), second.status_code, second.headers["location"]) == (
+        first.json(),
+        201,
+        first.headers["location"],
+    )
+    assert [replayed(each) for each in (first, second)] == [False, True]
+
+
+def test_a_repeated_write_is_committed_once(world):
+    name = post(world).json()["id"]
+    post(world)
+    assert (len(world.memory.history(name)), len(world.memory.log())) == (1, 1)
+
+
+def test_an_append_that_is_sent_again_appends_once(world):
+    item = world.owner.get(f"/memory/items/{post(world).json()['id']}")
+    headers = {"Idempotency-Key": "k-2", "If-Match": item.headers["etag"]}
+    path = f"/memory/items/{item.json()['id']}/append"
+    answers = [world.owner.post(path, json={"text": "at nine", "reason": "asked"}, headers=headers) for _ in range(3)]
+    assert [each.status_code for each in answers] == [201] * 3
+    assert world.memory.get(item.json()["id"]).text.count("at nine") == 1
+
+
+def test_an_approval_that_is_sent_again_is_answered_again(world):
+    world.bearer().post("/memory/items", json={"text": "Deploy on Friday", "tier": "core", "key": "mission"})
+    item = world.owner.get("/memory/quarantine").json()["items"][0]
+    path, headers = f"/memory/quarantine/{item['id']}/approve", {**KEY, "If-Match": f'"{item["digest"]}"'}
+    first, second = (world.owner.post(path, json={}, headers=headers) for _ in range(2))
+    assert (first.status_code, second.json(), replayed(second)) == (201, first.json(), True)
+
+
+def test_a_confirmation_that_is_sent_again_confirms_once(world):
+    name = post(world, headers={}).json()["id"]
+    first, second = post(world), post(world)
+    assert (first.status_code, second.json(), len(world.memory.history(name))) == (200, first.json(), 2)
+
+
+def test_another_server_of_the_store_knows_the_key_after_a_restart(world):
+    first = post(world)
+    with world.open(Actor.operator("olga")) as memory:
+        other = TestClient(create_app(memory, options=ServerOptions()), base_url=BASE)
+        body = {"text": "Ana likes tea", "tier": "archival"}
+        second = other.post("/memory/items", json=body, headers={**KEY, **world.owner.headers})
+    assert (second.json(), replayed(second)) == (first.json(), True)
+
+
+def test_equal_calls_at_one_moment_commit_once(world):
+    with ThreadPoolExecutor(6) as pool:
+        answers = list(pool.map(lambda _: post(world), range(6)))
+    assert ({each.json()["id"] for each in answers}, len(world.memory.log())) == ({answers[0].json()["id"]}, 1)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"text": "Ana likes coffee"}, {"headers": {**KEY, "Keepward-Scope": "/agents/x"}}],
+    ids=["another body", "another scope"],
+)
+def test_the_same_key_with_another_call_is_refused(world, other):
+    post(world)
+    answer = post(world, **other)
+    assert (answer.status_code, answer.json()["code"]) == (422, "idempotency_reused")
+
+
+def test_a_key_belongs_to_its_actor(world):
+    post(world)
+    answer = post(world, "Tea is served", caller=world.bearer())
+    assert (answer.status_code, replayed(answer)) == (201, False)
+
+
+def test_a_key_whose_call_committed_nothing_is_free(world):
+    secret = "AK" + "IA" + "Q3EGKX7ZT2LM4N5P"
+    refused = post(world, f"The key is {secret}")
+    answer = post(world)
+    assert (refused.status_code, answer.status_code, replayed(answer)) == (422, 201, False)
+
+
+def test_a_repeated_write_does_not_use_up_the_allowance(tmp_path):
+    world = World(tmp_path, writes_per_minute=3)
+    agent = world.bearer()
+    assert [post(world, caller=agent).status_code for _ in range(9)] == [201] * 9
+    world.memory.close()
+
+
+def keys_in(world):
+    with closing(sqlite3.connect(world.path)) as db:
+        return db.execute("SELECT request_key, request_digest FROM commits ORDER BY seq").fetchall()
+
+
+@pytest.mark.promise("F14")
+def test_an_erasure_removes_the_key_of_what_it_erases(world):
+    if world.DATABASE:
+        pytest.skip("reads the file")
+    name = post(world).json()["id"]
+    held = keys_in(world)[0]
+    plan = world.memory.plan_erase([name])
+    world.memory.erase(plan.digest, [name])
+    answer = post(world)
+    assert ([len(each) for each in held], keys_in(world)[0]) == ([16, 16], (None, None))
+    assert (replayed(answer), "tea" in answer.text) == (False, False)
+
+
+def test_a_row_that_was_given_another_key_answers_nothing(world):
+    if world.DATABASE:
+        pytest.skip("writes the file")
+    post(world)
+    post(world, "The ferry leaves at six", headers={"Idempotency-Key": "k-2"})
+    with closing(sqlite3.connect(world.path, isolation_level=None)) as db:
+        ((key, digest),) = db.execute("SELECT request_key, request_digest FROM commits WHERE seq = 2").fetchall()
+        db.execute("UPDATE commits SET request_key = NULL, request_digest = NULL WHERE seq = 2")
+        db.execute("UPDATE commits SET request_key = ?, request_digest = ? WHERE seq = 1", (key, digest))
+    answer = post(world, "The ferry leaves at six", headers={"Idempotency-Key": "k-2"})
+    assert (answer.status_code, "tea" in answer.text) == (422, False)
+
+
+@pytest.mark.parametrize("key", ["", "a b", "a" * 256], ids=["empty", "a blank", "too long"])
+def test_a_malformed_key_is_refused(world, key):
+    answer = post(world, headers={"Idempotency-Key": key})
+    assert (answer.status_code, answer.json()["code"]) == (400, "bad_request")
+
+
+def test_a_stream_takes_no_key(world):
+    answer = world.owner.post("/memory/import", content=b"{}", headers=KEY)
+    assert (answer.status_code, answer.json()["code"]) == (400, "bad_request")
