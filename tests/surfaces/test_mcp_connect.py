@@ -212,9 +212,9 @@ def test_another_choice_updates_our_entry_and_keeps_what_was_added_to_it(run, ho
         else text.replace('"keepward": {', '"keepward": { "timeout": 9,')
     )
     path.write_bytes(marked.encode())
-    run("connect", client, "--profile", "minimal")
+    run("connect", client, "--profile", "readonly")
     found = entry(home, client)
-    assert (found["timeout"], "minimal" in words(found)) == (9, True)
+    assert (found["timeout"], "readonly" in words(found)) == (9, True)
 
 
 @pytest.mark.parametrize("client", FORMS)
@@ -523,7 +523,7 @@ def test_a_file_that_cannot_be_written_is_one_line(run, home, monkeypatch):
     )
 
 
-@pytest.mark.parametrize("name", ["default", "minimal", "readonly", "blocks"])
+@pytest.mark.parametrize("name", ["default", "readonly", "blocks"])
 def test_the_tools_of_a_profile_are_listed_without_serving(run, name):
     assert run("mcp", "--list", "--profile", name, "--json").json["profile"] == name
 

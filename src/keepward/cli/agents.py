@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 #: The store of `serve --demo` where none is named.
 DEMO = Path("demo") / "keepward.db"
 _NEEDS = "the server is not installed: `pip install 'keepward[server]'`"
-PROFILE = option("--profile", "default, minimal, readonly or blocks: which tools.", "NAME", default="default")
+PROFILE = option("--profile", "default, readonly or blocks: which tools.", "NAME", default="default")
 #: Name of an agent that does not say its own.
 AGENT = "mcp"
 #: What the token that `connect` makes can do.

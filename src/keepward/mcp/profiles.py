@@ -1,7 +1,7 @@
 """Profiles: which tools, resources and prompts a client is shown; memory under addresses, and texts asked for by name.
 
 Invariants
-(1) `default` has exactly eight tools, whose definitions together count fewer than 3,000 tokens.
+(1) `default` has exactly eight tools, whose definitions together count fewer than 1,500 tokens.
 (2) No profile has a tool that decides on proposals, undoes commits, or erases; nothing in a prompt decides or writes.
 (3) A resource shows what the handle's own scope reaches, and nothing that waits for review: only what is in the
     journal has an address here. What is not there and what is out of reach are one answer, ``NotFound``.
@@ -23,7 +23,7 @@ from keepward.errors import InvalidInput, NotFound, Unauthorised
 from keepward.mcp import tools
 from keepward.mcp.blocks import TOOLS as BLOCKS
 from keepward.mcp.blocks import blocks
-from keepward.mcp.tool import Tool, well_formed
+from keepward.mcp.tool import Tool, check_size
 
 if TYPE_CHECKING:
     from keepward.memory import Memory
@@ -153,7 +153,7 @@ def written(memory: Memory, name: str, given: Mapping[str, str] | None) -> tuple
         if each.required and not arguments.get(each.name, "").strip():
             raise InvalidInput(f"{name} needs `{each.name}`: {each.description.lower()}")
     for value in arguments.values():
-        well_formed(value, "an argument")
+        check_size(value, "an argument")
     return found, found.write(memory, arguments)
 
 
@@ -172,7 +172,6 @@ class Profile:
 
 _TOOLS: Mapping[str, tuple[Tool, ...]] = {
     "default": tools.TOOLS,
-    "minimal": (tools.recall, tools.remember, tools.get_context),
     "readonly": tuple(each for each in tools.TOOLS if each.reads),
     "blocks": (*BLOCKS, tools.pending, tools.status),
 }
