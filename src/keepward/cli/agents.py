@@ -212,7 +212,7 @@ def _listed(chosen: Any) -> Answer:
 
 
 @command(
-    argument("CLIENT", "claude, codex, gemini, opencode, cursor or vscode.", "client"),
+    argument("CLIENT", "Such as claude, codex, gemini, opencode, cursor, vscode, windsurf, zed or cline.", "client"),
     PROFILE,
     option("--name", "Name of the agent. [default: the client's]", "NAME"),
     option("--project", "Write into this folder, not for the whole user.", "DIR"),
@@ -253,13 +253,15 @@ def connect(
     standing = clients.standing_token(chosen, path)
     bearer = name or chosen.name
     line = _command_line(call, profile, bearer, shared=folder is not None, tokened=tokened)
+    (vendor, *_) = clients.vendor_command(chosen, line, {}, remove=remove) or [""]
+    program = clients.vendor_program(vendor, call.environ) if vendor and folder is None else None
 
     def change_with(secret: str) -> Any:
         if remove:
-            return clients.disconnected(chosen, path)
+            return clients.disconnected(chosen, path, program)
         # An empty one is none, and takes the place of one that is no longer wanted.
         given = {clients.TOKEN: secret} if secret or standing else {}
-        return clients.connected(chosen, path, line, _home(call) | given)
+        return clients.connected(chosen, path, line, _home(call) | given, program)
 
     def hooked(memory: Memory | None, *, dry_run: bool) -> dict[str, Any] | None:
         return _hooked(call, chosen, folder, line, memory, bearer, remove=remove, dry_run=dry_run)
