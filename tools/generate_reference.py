@@ -384,8 +384,12 @@ def mcp_page() -> str:
     rows = [
         (
             f"`{each.name}`",
-            ", ".join(f"`{a.name}`{'' if a.required else '?'}" for a in each.arguments) or "none",
-            each.description,
+            ", ".join(
+                f"`{name}`{'' if name in each.input_schema.get('required', ()) else '?'}"
+                for name in each.input_schema["properties"]
+            )
+            or "none",
+            each.about,
         )
         for each in PROMPTS
     ]
