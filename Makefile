@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: up test test-slow test-proof console lint bench bench-peers clean
+.PHONY: up test test-slow test-proof compat console lint bench bench-peers clean
 
 ## set up and start the main job: the server, with a store to look at on the first run
 up: $(VENV)/.ready
@@ -22,6 +22,10 @@ test-slow: $(VENV)/.ready-dev
 ## needs the npm registry
 test-proof: $(VENV)/.ready-proof
 	$(BIN)/pytest -m "proof and not nightly"
+
+## each adapter on the oldest and the newest release that its extra allows, each in an environment of its own
+compat: $(VENV)/.ready-dev
+	$(BIN)/python tests/proof/compat.py
 
 ## build the console, and check its types
 console: $(VENV)/.ready-proof

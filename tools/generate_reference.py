@@ -366,18 +366,16 @@ def mcp_page() -> str:
     lines += ["", "## Tools"]
     tools = {tool.name: tool for each in profiles for tool in each.tools}
     for tool in tools.values():
-        hints = {"reads": tool.reads, "destructive": tool.destroys, "idempotent": tool.reads or tool.repeatable}
+        hints = {"reads": tool.reads, "destructive": tool.destroys}
         found = [name for name, each in hints.items() if each] or ["adds"]
         lines += ["", f"### {tool.name}", "", f"{tool.about.rstrip('.')}. ({', '.join(found)})", ""]
-        takes, gives = tool.input_schema, tool.output_schema
+        takes = tool.input_schema
         if takes["properties"]:
             needs = takes.get("required", ())
             rows = [
                 (f"`{name}`", _schema(each), _needed(name in needs, each)) for name, each in takes["properties"].items()
             ]
-            lines += [*_table(("argument", "type", "meaning"), rows), ""]
-        keys = ", ".join(f"`{name}`" + ("" if name in gives["required"] else "?") for name in gives["properties"])
-        lines += [f"Structured content: {keys}."]
+            lines += _table(("argument", "type", "meaning"), rows)
     lines += ["", "## Resources", ""]
     lines += _table(
         ("address", "type", "holds"), ((f"`{e.uri}`", e.mime_type, e.description) for e in (CORE, *TEMPLATES))
@@ -386,8 +384,12 @@ def mcp_page() -> str:
     rows = [
         (
             f"`{each.name}`",
-            ", ".join(f"`{a.name}`{'' if a.required else '?'}" for a in each.arguments) or "none",
-            each.description,
+            ", ".join(
+                f"`{name}`{'' if name in each.input_schema.get('required', ()) else '?'}"
+                for name in each.input_schema["properties"]
+            )
+            or "none",
+            each.about,
         )
         for each in PROMPTS
     ]

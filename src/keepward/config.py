@@ -89,6 +89,12 @@ class Settings(Data):
     embedder: str = "auto"
     #: What finds further facts of a talk: `none`, or a chat server's model as `http:URL#MODEL`.
     extractor: str = "none"
+    #: What finds names and the like in texts before they are stored: `none`, or the name of a plug-in.
+    redactor: str = "none"
+    #: What orders the results of a search: `none`, or the name of a plug-in.
+    reranker: str = "none"
+    #: Further gates that judge writes: `none`, or names of plug-ins with commas between them.
+    gates: str = "none"
     #: What counts tokens: `estimate`, or the name of a tokenizer.
     counter: str = "estimate"
     #: The identity document, rendered as the persona; relative to the settings file.
@@ -115,13 +121,17 @@ class Settings(Data):
     @property
     def opening(self) -> dict[str, Any]:
         """What every opening of a store takes of them."""
-        return {name: getattr(self, name) for name in ("policy", "extractor", "counter", "identity", "user_file")}
+        names = ("policy", "extractor", "redactor", "reranker", "gates", "counter", "identity", "user_file")
+        return {name: getattr(self, name) for name in names}
 
 
 #: Names of texts at the top of the file, and what each is called in the environment.
 ENVIRONMENT = {
     name: f"KEEPWARD_{name.upper()}"
-    for name in ("tenant", "scope", "actor", "embedder", "extractor", "counter", "identity", "user_file")
+    for name in (
+        *("tenant", "scope", "actor", "embedder", "extractor", "redactor", "reranker", "gates"),
+        *("counter", "identity", "user_file"),
+    )
 }
 #: Variables with the keys of models' servers.
 KEYS = {"embedder": "KEEPWARD_EMBEDDER_KEY", "extractor": "KEEPWARD_EXTRACTOR_KEY"}

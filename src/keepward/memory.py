@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from os import PathLike
@@ -37,9 +37,10 @@ if TYPE_CHECKING:
     from keepward.core.copies import Backup, Moved, Rescued, Restored
     from keepward.core.proposal import Outcome, Shown, Waiting
     from keepward.draft import Draft
+    from keepward.gates.gate_types import Gate
     from keepward.idempotency import IdempotencyKey
     from keepward.jobs.maintenance import Handover, Maintenance
-    from keepward.ports.models import Embedder, Extractor, Redactor, Summarizer, TokenCounter
+    from keepward.ports.models import Embedder, Extractor, Redactor, Reranker, Summarizer, TokenCounter
     from keepward.ports.world import Clock, IdSource
     from keepward.services.session import Engine, Session
     from keepward.storage.server_state import SharedState
@@ -86,7 +87,9 @@ class Memory(MemoryAPI, Tools):
         counter: str | TokenCounter = "estimate",
         summarizer: Summarizer | None = None,
         extractor: str | Extractor | None = None,
-        redactor: Redactor | None = None,
+        redactor: str | Redactor | None = None,
+        reranker: str | Reranker | None = None,
+        gates: str | Mapping[str, Gate] | None = None,
         identity: str | Path | None = None,
         user_file: str | Path | None = None,
         create: bool = True,
@@ -107,7 +110,8 @@ class Memory(MemoryAPI, Tools):
         opened for proposes editions of the identity. ``summarizer`` lets a model sum up in jobs; without one, they
         quote. ``extractor`` lets a model find further facts for ``add``: a chat server's model as
         ``https://host/v1#model``, with ``KEEPWARD_EXTRACTOR_KEY``. What ``redactor`` finds, such as names, is
-        replaced by markers before anything is stored, beside what the built-in detectors find.
+        replaced by markers before anything is stored, beside what the built-in detectors find. ``reranker`` orders
+        what a search found, and ``gates`` judge writes beside the built-in ones. Texts name plug-ins: docs/plugins.md.
 
         With ``consent``, people gave theirs to all that is written here: their identifiers stay in it, and it is
         sensitive, which this handle may read. An agent's handle is given both rights by this; a token has to have them.
@@ -142,7 +146,8 @@ class Memory(MemoryAPI, Tools):
         path = (_default(config_dir, create=create) if url is None else str(url)).removeprefix("sqlite:///")
         keeper = _maintenance(maintenance, own_time=clock is not None or path == ":memory:")
         models: dict[str, Any] = {"embedder": embedder, "counter": counter, "extractor": extractor}
-        models |= {"summarizer": summarizer, "redactor": redactor, "identity": identity, "user_file": user_file}
+        models |= {"summarizer": summarizer, "redactor": redactor, "reranker": reranker, "gates": gates}
+        models |= {"identity": identity, "user_file": user_file}
         world: dict[str, Any] = {"clock": clock, "ids": ids, "config_dir": config_dir}
         engine = _opened(path, keeper, policy=policy, create=create, **models, **world)
         memory = cls(Shared(engine, config_dir, maintenance=keeper), Session(engine=engine, **asking))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+from keepward import plugins
 from keepward.accepted import host_of_key
 from keepward.adapters.blobs import FileBlobs, MemoryBlobs, folder_of
 from keepward.adapters.documents import DocumentFile
@@ -16,8 +17,9 @@ from keepward.adapters.world import RandomIds, SystemClock
 from keepward.core.policy import Policy
 from keepward.embedding import choose, choose_extractor, server_of
 from keepward.errors import InvalidInput, StoreUnavailable
+from keepward.gates.gate_types import Gate
 from keepward.place import address, place_of
-from keepward.ports.models import Embedder, Extractor, TokenCounter
+from keepward.ports.models import Embedder, Extractor, Redactor, Reranker, TokenCounter
 from keepward.ports.world import Anchor, BlobStore, Clock, ErasureList, IdSource
 from keepward.services.index import Indexes
 from keepward.services.session import Engine
@@ -31,10 +33,11 @@ _METHODS = {
     "extractor": "extract",
     "summarizer": "summarize",
     "redactor": "find",
+    "reranker": "rerank",
     "clock": "now",
     "ids": "new_id",
 }
-_NAMED = frozenset({"embedder", "counter", "extractor"})
+_NAMED = frozenset({"embedder", "counter", "extractor", "redactor", "reranker"})
 
 
 def open_engine(
@@ -43,6 +46,9 @@ def open_engine(
     embedder: str | Embedder | None = None,
     counter: str | TokenCounter = "estimate",
     extractor: str | Extractor | None = None,
+    redactor: str | Redactor | None = None,
+    reranker: str | Reranker | None = None,
+    gates: str | Mapping[str, Gate] | None = None,
     policy: Policy | None = None,
     identity: str | Path | None = None,
     user_file: str | Path | None = None,
@@ -55,11 +61,17 @@ def open_engine(
     """Open a store with everything around it; ``more`` are further parts of an engine, see ``Memory.open``."""
     from keepward.storage.store import open_store
 
-    _check_parts(embedder=embedder, counter=counter, extractor=extractor, clock=clock, ids=ids, **more)
+    given: dict[str, Any] = {"embedder": embedder, "counter": counter, "extractor": extractor}
+    given |= {"redactor": redactor, "reranker": reranker}
+    _check_parts(**given, clock=clock, ids=ids, **more)
     # Models are chosen first: a name that means nothing must not leave a new store behind.
-    served = _served(choose, embedder, "KEEPWARD_EMBEDDER_KEY", config_dir)
+    served = _served(choose, embedder, "embedder", config_dir)
     parts: dict[str, Any] = {"embedder": served, "counter": _counter(counter)}
-    parts["extractor"] = _served(choose_extractor, extractor, "KEEPWARD_EXTRACTOR_KEY", config_dir)
+    parts["extractor"] = _served(choose_extractor, extractor, "extractor", config_dir)
+    parts |= {"redactor": _plugged("redactors", redactor), "reranker": _plugged("rerankers", reranker)}
+    _check_parts(**parts)
+    named = "" if gates == "none" else gates or ""
+    parts["gates"] = plugins.gates(named) if isinstance(named, str) else tuple(named.items())
     place = place_of(path)
     store = open_store(address(place), anchor=anchor_in(config_dir), create=create)
     parts |= {"identity": DocumentFile(identity), "user_file": DocumentFile(user_file)}
@@ -111,16 +123,27 @@ def _check_parts(**given: Any) -> None:
             raise InvalidInput(f"{name} is an object with a method `{method}`, as keepward.ports describes it")
 
 
+def _plugged(group: str, choice: str | Model | None) -> Model | None:
+    """Return the part that a plug-in makes for a name; None for "none"."""
+    if not isinstance(choice, str):
+        return choice
+    found: Model | None = None if choice.strip() in {"none", ""} else plugins.made(group, choice)
+    return found
+
+
 def _served(
-    named: Callable[..., Model | None], choice: str | Model | None, variable: str, config_dir: Path | None
+    named: Callable[..., Model | None], choice: str | Model | None, part: str, config_dir: Path | None
 ) -> Model | None:
     """Return the model of a name; the key in a variable of the environment goes to its server and no other."""
     if not isinstance(choice, str):
         return choice
+    variable = f"KEEPWARD_{part.upper()}_KEY"
     key = os.environ.get(variable)
     try:
         found = named(choice, api_key=key)
     except ValueError as fault:
+        if choice.strip().partition(":")[0] in plugins.names(f"{part}s"):
+            return _plugged(f"{part}s", choice)
         raise InvalidInput(str(fault)) from fault
     if key and choice.strip().startswith("http"):
         _bind_key(variable, key, choice, config_dir)

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from keepward.mcp.tool import Tool
 
 #: Sets of tools that need nothing kept between two calls.
-ToolProfile = Literal["default", "minimal", "readonly"]
-PROFILES: tuple[ToolProfile, ...] = ("default", "minimal", "readonly")
+ToolProfile = Literal["default", "readonly"]
+PROFILES: tuple[ToolProfile, ...] = ("default", "readonly")
 
 
 class ToolResult(Value):

@@ -65,7 +65,9 @@ def test_the_tools_are_those_of_the_server_as_schemas(agent: Memory) -> None:
     assert json.loads(json.dumps(made)) == made
     assert [set(each) for each in made] == [{"name", "description", "input_schema"}] * 8
     assert [each["name"] for each in made] == [each.name for each in profile("default").tools]
-    assert [each["name"] for each in agent.tools(profile="minimal")] == ["recall", "remember", "get_context"]
+    assert [each["name"] for each in agent.tools(profile="readonly")] == [
+        *("recall", "get_context", "history", "pending", "status")
+    ]
     with pytest.raises(InvalidInput, match="did you mean readonly"):
         agent.tools(profile="read_only")  # type: ignore[arg-type]
 
@@ -116,7 +118,7 @@ def test_what_a_model_says_through_an_owners_handle_is_an_agents_word(owner: Mem
 
 @pytest.mark.promise("D25")
 def test_no_tool_decides(agent: Memory) -> None:
-    names = {each["name"] for one in ("default", "minimal", "readonly") for each in agent.tools(profile=one)}  # type: ignore[arg-type]
+    names = {each["name"] for one in ("default", "readonly") for each in agent.tools(profile=one)}  # type: ignore[arg-type]
     assert names == {"recall", "remember", "revise", "forget", "get_context", "history", "pending", "status"}
 
 

@@ -149,6 +149,7 @@ def test_the_tests_of_a_framework_pass_but_for_those_that_are_named(tmp_path, ca
 
 #: Programs that run a framework whose model answers from a script: what one process keeps, the next one finds.
 RUNS = (
+    "anthropic",
     "langmem",
     "deepagents",
     "agent_framework",

@@ -79,6 +79,9 @@ PLAIN = {
     "actor": "agent:x",
     "embedder": "none",
     "extractor": "http://localhost:9/v1#small",
+    "redactor": "codename",
+    "reranker": "shortest",
+    "gates": "prices, taxes",
     "counter": "estimate",
 }
 FILES = {"identity": "SOUL.md", "user_file": "USER.md"}

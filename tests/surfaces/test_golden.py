@@ -67,7 +67,7 @@ def test_the_description_of_the_http_api_is_what_it_was(tmp_path):
     world.memory.close()
 
 
-@pytest.mark.parametrize("profile", ["default", "minimal", "readonly", "blocks"])
+@pytest.mark.parametrize("profile", ["default", "readonly", "blocks"])
 def test_a_client_of_the_protocol_is_shown_what_it_was(tmp_path, profile):
     async def script(client: Any) -> dict[str, Any]:
         shown = {"instructions": client.instructions, "tools": (await client.list_tools()).tools}

@@ -184,8 +184,8 @@ def test_what_a_host_raises_is_left_to_the_host(owner):
 
 
 def test_the_profile_is_the_hosts_to_choose(owner):
-    listed = talk(owner, bearer(owner), lambda client: client.list_tools(), profile="minimal")
-    assert len(listed.tools) == 3
+    listed = talk(owner, bearer(owner), lambda client: client.list_tools(), profile="readonly")
+    assert len(listed.tools) == 5
 
 
 def test_too_large_a_body_is_refused(owner):

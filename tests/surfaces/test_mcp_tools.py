@@ -32,21 +32,25 @@ def test_the_default_profile_lists_exactly_eight_tools(server, era):
     assert [tool.name for tool in listed.tools] == EIGHT
 
 
-def test_the_definitions_of_the_eight_count_fewer_than_three_thousand_tokens():
-    definitions = json.dumps([tool.as_dict() for tool in profile("default").tools], separators=(",", ":"))
-    assert max(EstimateCounter().count(definitions), len(definitions) / 4) < 3_000
+def test_definitions_of_default_tools_count_under_1500_tokens(capsys):
+    shown = ("name", "description", "inputSchema")
+    listed = [{key: tool.as_dict()[key] for key in shown} for tool in profile("default").tools]
+    definitions = json.dumps(listed, separators=(",", ":"))
+    tokens = max(EstimateCounter().count(definitions), round(len(definitions) / 4))
+    with capsys.disabled():
+        print(f"\ndefault tools of MCP: {tokens} tokens")
+    assert tokens < 1_500
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_tool_of_a_profile_has_title_annotations_and_both_schemas(server, agent, name):
+def test_every_tool_has_annotations_and_a_closed_schema(server, agent, name):
     listed = talk(served(agent, name), lambda client: client.list_tools())
     for tool in listed.tools:
         hints = tool.annotations
-        assert None not in (hints.read_only_hint, hints.destructive_hint, hints.idempotent_hint, hints.open_world_hint)
-        assert tool.title
+        assert hints.read_only_hint or hints.destructive_hint is not None
+        assert hints.open_world_hint is False
         assert tool.description
         assert tool.input_schema["additionalProperties"] is False
-        assert tool.output_schema["type"] == "object"
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -288,7 +292,7 @@ def test_reading_is_not_counted_as_a_change(agent):
     assert not call(served(agent, admit=lambda _: 12.4), "status", {}).is_error
 
 
-@pytest.mark.parametrize("name", ["minimal", "readonly"])
+@pytest.mark.parametrize("name", ["readonly"])
 def test_a_smaller_profile_has_a_part_of_the_eight(name):
     assert {tool.name for tool in profile(name).tools} < set(EIGHT)
 
@@ -300,7 +304,7 @@ def test_the_profile_for_reading_has_nothing_that_changes():
 def test_a_profile_that_is_not_there_names_those_that_are():
     from keepward import InvalidInput
 
-    with pytest.raises(InvalidInput, match="default, minimal"):
+    with pytest.raises(InvalidInput, match="default, readonly"):
         profile("everything")
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 #: The store of `serve --demo` where none is named.
 DEMO = Path("demo") / "keepward.db"
 _NEEDS = "the server is not installed: `pip install 'keepward[server]'`"
-PROFILE = option("--profile", "default, minimal, readonly or blocks: which tools.", "NAME", default="default")
+PROFILE = option("--profile", "default, readonly or blocks: which tools.", "NAME", default="default")
 #: Name of an agent that does not say its own.
 AGENT = "mcp"
 #: What the token that `connect` makes can do.
@@ -203,7 +203,7 @@ def _listed(chosen: Any) -> Answer:
 
 
 @command(
-    argument("CLIENT", "claude, codex, gemini, opencode, cursor or vscode.", "client"),
+    argument("CLIENT", "Such as claude, codex, gemini, opencode, cursor, vscode, windsurf, zed or cline.", "client"),
     PROFILE,
     option("--name", "Name of the agent. [default: the client's]", "NAME"),
     option("--project", "Write into this folder, not for the whole user.", "DIR"),
@@ -244,13 +244,15 @@ def connect(
     standing = clients.standing_token(chosen, path)
     bearer = name or chosen.name
     line = _command_line(call, profile, bearer, shared=folder is not None, tokened=tokened)
+    (vendor, *_) = clients.vendor_command(chosen, line, {}, remove=remove) or [""]
+    program = clients.vendor_program(vendor, call.environ) if vendor and folder is None else None
 
     def change_with(secret: str) -> Any:
         if remove:
-            return clients.disconnected(chosen, path)
+            return clients.disconnected(chosen, path, program)
         # An empty one is none, and takes the place of one that is no longer wanted.
         given = {clients.TOKEN: secret} if secret or standing else {}
-        return clients.connected(chosen, path, line, _home(call) | given)
+        return clients.connected(chosen, path, line, _home(call) | given, program)
 
     def hooked(memory: Memory | None, *, dry_run: bool) -> dict[str, Any] | None:
         return _hooked(call, chosen, folder, line, memory, bearer, remove=remove, dry_run=dry_run)

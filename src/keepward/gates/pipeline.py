@@ -1,7 +1,8 @@
 """The pipeline: every gate in its order, and one decision out of their verdicts.
 
 Invariants
-(1) Order: secrets, privacy, injection, ethics, shape, noise, authority, confidence, duplicate, capacity.
+(1) Order: secrets, privacy, injection, ethics, shape, noise, gates of plug-ins, authority, confidence, duplicate,
+    capacity.
 (2) The strictest verdict decides; reasons stand in the order of the gates, so that the first names the
     earliest objection.
 (3) A rewrite is what the gates behind it see. One that moves a memory to another tier takes back the
@@ -40,6 +41,8 @@ GATES: tuple[tuple[str, Gate], ...] = (
     ("duplicate", state.duplicate),
     ("capacity", state.capacity),
 )
+#: How many of them judge content.
+_CONTENT = [name for name, _ in GATES].index("authority")
 #: What a rollback passes: it brings back what the gates have already judged.
 _FOR_REVERT = frozenset({"secrets", "authority", "capacity"})
 
@@ -87,16 +90,19 @@ def judge(
     *,
     meter: Callable[[], float] = float,
     compare: Callable[[Case, View], View] | None = None,
+    plugins: tuple[tuple[str, Gate], ...] = (),
 ) -> Judged:
-    """Pass a case through every gate; ``meter`` returns the seconds of processor time used so far.
+    """Pass a case through every gate, ``plugins`` before authority.
 
+    ``meter`` returns the seconds of processor time used so far.
     ``compare`` adds to the view what the last gates compare with, for what those before them made of the case.
     """
     if not (policy.enabled and policy.capture):
         off = _CAPTURE_OFF if policy.enabled else _MEMORY_OFF
         return Judged(case=case, view=view, decision="refuse", reasons=[off])
     found: dict[str, Verdict] = {}
-    for name, gate in GATES:
+    gates = (*GATES[:_CONTENT], *plugins, *GATES[_CONTENT:])
+    for name, gate in gates:
         if isinstance(case.change, Revert) and name not in _FOR_REVERT:
             continue
         if name in _COMPARE and compare is not None:
@@ -118,7 +124,7 @@ def judge(
     judged = Judged(case=case, view=view)
     if not found:
         return judged
-    verdicts = [found[name] for name, _ in GATES if name in found]
+    verdicts = [found[name] for name, _ in gates if name in found]
     judged.reasons = [reason for each in verdicts for reason in each.reasons]
     judged.held = [reason for each in verdicts if isinstance(each, Quarantine) for reason in each.reasons]
     judged.existing = next((each.existing for each in verdicts if isinstance(each, Same)), None)

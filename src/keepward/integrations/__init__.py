@@ -6,7 +6,8 @@ Invariants
 (1) An adapter says all it has to say through the verbs of a handle: what a gate refuses, holds or rewrites there, it
     does here as well, and the framework is told in its own way.
 (2) What one adapter keeps, every other surface reads: nothing is stored in a form of its own.
-(3) What was refused is ``NotStored``, unless notes are all that is told; so is what is held, where it only makes sense
+(3) A model sees the origin of every memory that is trusted less than an agent's own notes.
+(4) What was refused is ``NotStored``, unless notes are all that is told; so is what is held, where it only makes sense
     once it is stored.
 """
 
@@ -14,14 +15,19 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from keepward.errors import KeepwardError
+from keepward.context.lines import origin
+from keepward.core.trust import Trust
+from keepward.errors import KeepwardError, NotFound
+from keepward.integrations.names import key_of
 
 if TYPE_CHECKING:
     from keepward.core.change import KindName
     from keepward.core.memory import Record
     from keepward.core.proposal import Outcome
+    from keepward.memory import Memory
 
 
 _HELD = "it is held until a person decides"
@@ -44,9 +50,33 @@ class GateWarning(UserWarning):
 
 #: What is an item or a file: turns of a conversation are not.
 KINDS: tuple[KindName, ...] = ("fact", "state", "rule", "summary", "document")
+_ID_LENGTH = len("01900000-0000-7000-8000-000000000000")
+#: Where a value or the metadata of a framework's record holds an origin. It is set on reading and never stored.
+ORIGIN = "keepward_origin"
 #: What a gate may say of what was stored as it was given, by gate and by code: that what a user said to an agent counts
 #: as the agent's is so for each message.
 _AS_GIVEN = frozenset({"duplicate", "shape", "claimed_source"})
+
+
+def origin_of(record: Record) -> str | None:
+    """Return the origin in words, such as "from web, unverified"; None if it is trusted like an agent's own notes."""
+    return origin(record) if record.effective_trust < Trust.AGENT else None
+
+
+def text_with_origin(record: Record) -> str:
+    """Return the text for a model to read, after its origin in brackets where there is one to show."""
+    found = origin_of(record)
+    return f"[{found}] {record.text}" if found else record.text
+
+
+def item_named(handle: Memory, name: str) -> Record | None:
+    """Return the active item of a handle's scope by its key, or by its id if it has no key."""
+    found = list(handle.find(key=key_of(name), kinds=KINDS, limit=None))
+    if not found and len(name) == _ID_LENGTH:
+        with suppress(NotFound):
+            found = [handle.get(name)]
+    own = (each for each in found if each.scope == handle.scope and each.kind in KINDS)
+    return next((each for each in own if each.status == "active"), None)
 
 
 def said(outcomes: Iterable[Outcome]) -> list[str]:

@@ -32,6 +32,8 @@ KEPT = "adk"
 _FIELDS: Any = {"tags": [KEPT], "tier": "archival", "kind": "fact", "content_type": "structured"}
 #: So often something else may be written in between.
 _TRIES = 50
+#: Events of one answer, such as calls of tools, behind which the question is still recognised.
+_MAX_STEPS = 200
 #: Keys of states: of a session with its name, of a user and of an app.
 SESSION, USER_STATE, APP_STATE = "session:", "user_state", "app_state"
 
@@ -149,6 +151,19 @@ def _split(state: dict[str, Any]) -> dict[str, dict[str, Any]]:
 def role_of(event: Event) -> str:
     """Return whose turn an event is; facts are taken from those of users."""
     return "user" if event.author == "user" else "assistant"
+
+
+def is_unanswered(own: Memory, turn: Record) -> bool:
+    """Whether a turn of the user is the newest of its session and has no final answer yet."""
+    if turn.speaker != "user" or turn.session is None or turn.content_type != "structured":
+        return False
+    for each in turns(own, turn.session, _MAX_STEPS):
+        if each.id == turn.id:
+            return True
+        event = Event.model_validate(each.metadata)
+        if event.author == "user" or event.is_final_response():
+            return False
+    return False
 
 
 def said_in(content: Content | None) -> list[str]:

@@ -22,7 +22,7 @@ from keepward.core.memory import Record
 from keepward.core.query import Filters
 from keepward.embedding.hashed import HashedEmbedder
 from keepward.errors import NotFound
-from keepward.integrations import KINDS, all_stored, warn_of
+from keepward.integrations import KINDS, ORIGIN, all_stored, origin_of, text_with_origin, warn_of
 from keepward.integrations.embedder import KnownTexts
 from keepward.integrations.names import below, key_of, labels_below, labels_of, name_of
 from keepward.integrations.turns import awaited
@@ -160,12 +160,15 @@ class KeepwardStorage:
             warn_of([self.memory.at(scope=each.scope).forget(each.id, reason="deleted")])
 
     def _record(self, record: Record) -> MemoryRecord:
+        metadata = {name: value for name, value in record.metadata.items() if name != _PRIVATE}
+        if origin := origin_of(record):
+            metadata[ORIGIN] = origin
         return MemoryRecord(
             id=_id(record),
-            content=record.text,
+            content=text_with_origin(record),
             scope="/" + "/".join(labels_below(self.memory.scope, record.scope)),
             categories=list(record.tags),
-            metadata={name: value for name, value in record.metadata.items() if name != _PRIVATE},
+            metadata=metadata,
             importance=record.importance,
             created_at=_naive(record.created_at),
             last_accessed=_naive(record.updated_at or record.created_at),
@@ -175,11 +178,13 @@ class KeepwardStorage:
 
 
 def _item(record: MemoryRecord) -> dict[str, Any]:
+    metadata = dict(record.metadata)
+    origin = metadata.pop(ORIGIN, None)
     return {
-        "text": record.content,
+        "text": record.content.removeprefix(f"[{origin}] ") if origin else record.content,
         "key": _OURS + key_of(record.id),
         "tags": record.categories,
-        "metadata": record.metadata | ({_PRIVATE: True} if record.private else {}),
+        "metadata": metadata | ({_PRIVATE: True} if record.private else {}),
         "importance": record.importance,
         "speaker": record.source,
         "tier": "archival",

@@ -15,7 +15,7 @@ from typing import Any
 
 from keepward.core.memory import ContentType, Record, Tier
 from keepward.core.proposal import Outcome
-from keepward.integrations import KINDS
+from keepward.integrations import KINDS, item_named
 from keepward.integrations.names import below, found_by, key_of, labels_below, name_of
 from keepward.memory import Memory
 
@@ -30,11 +30,7 @@ class Files:
         self.memory = mem
 
     def get(self, place: Place) -> Record | None:
-        if not place:
-            return None
-        handle = self._at(place[:-1])
-        found = handle.find(key=key_of(place[-1]), kinds=KINDS, limit=None)
-        return next((each for each in found if each.scope == handle.scope), None)
+        return item_named(self._at(place[:-1]), place[-1]) if place else None
 
     def all(self, place: Place) -> dict[Place, Record]:
         """Return the file at a place, or all files below it, by their places; one without a key is named by its id."""

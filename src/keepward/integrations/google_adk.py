@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
+from itertools import islice
 from typing import Any
 
 from google.adk.events import Event
@@ -28,8 +29,17 @@ from google.genai.types import Content, Part
 
 from keepward.core.memory import ContentType, Record
 from keepward.errors import NotFound
-from keepward.integrations import warn_notes
-from keepward.integrations.adk_sessions import KEPT, USER_STATE, User, role_of, said_in, sessions_of, value_of
+from keepward.integrations import text_with_origin, warn_notes
+from keepward.integrations.adk_sessions import (
+    KEPT,
+    USER_STATE,
+    User,
+    is_unanswered,
+    role_of,
+    said_in,
+    sessions_of,
+    value_of,
+)
 from keepward.integrations.names import key_of
 from keepward.integrations.turns import carried_out
 from keepward.memory import Memory
@@ -131,14 +141,20 @@ class KeepwardMemoryService(BaseMemoryService):
         warn_notes(await carried_out(lambda: user.own.remember_many(items, reason="memories of a user")))
 
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
-        """Return what bears on a query, best first, but for the turn that asks it, and for states."""
+        """Return what bears on a query, best first, without states and without the turn that is being answered."""
         own = User(self.memory, app_name, user_id).own
         if not query.strip():
             return SearchMemoryResponse()
-        found = await asyncio.to_thread(own.recall, query, limit=MOST + 1)
-        near = [each.memory for each in found.hits if not each.weak and KEPT not in each.memory.tags]
-        others = [each for each in near if each.kind != "event" or each.text != query]
-        return SearchMemoryResponse(memories=[_entry(each) for each in others[:MOST]])
+        found = await asyncio.to_thread(self._search, own, query)
+        return SearchMemoryResponse(memories=[_entry(each) for each in found])
+
+    @staticmethod
+    def _search(own: Memory, query: str) -> list[Record]:
+        # Two conversations of a user may wait for answers at once.
+        hits = own.recall(query, limit=2 * MOST).hits
+        near = [each.memory for each in hits if not each.weak and KEPT not in each.memory.tags]
+        others = (each for each in near if each.kind != "event" or not (each.text == query or is_unanswered(own, each)))
+        return list(islice(others, MOST))
 
     async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
         """Retire a memory of the user, which can be restored; one of others is left alone."""
@@ -152,7 +168,7 @@ def _entry(found: Record) -> MemoryEntry:
     own = {} if found.content_type is ContentType.STRUCTURED else found.metadata
     return MemoryEntry(
         id=found.id,
-        content=Content(role="user", parts=[Part(text=found.text)]),
+        content=Content(role="user", parts=[Part(text=text_with_origin(found))]),
         author=found.speaker,
         timestamp=(found.occurred_at or found.created_at).isoformat(),
         custom_metadata={"kind": str(found.kind), "trust": found.trust.name.lower(), **own},

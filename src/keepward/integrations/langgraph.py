@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from typing import Any
 
 from langgraph.store import base
@@ -19,8 +18,7 @@ from langgraph.store.base.batch import AsyncBatchedBaseStore
 
 from keepward.core.memory import Record, Tier
 from keepward.core.query import Filters
-from keepward.errors import NotFound
-from keepward.integrations import KINDS, warn_of
+from keepward.integrations import KINDS, ORIGIN, item_named, origin_of, warn_of
 from keepward.integrations.embedder import FunctionEmbedder
 from keepward.integrations.names import below, found_by, key_of, labels_below, name_of, texts_of
 from keepward.integrations.turns import carried_out
@@ -95,13 +93,7 @@ class KeepwardStore(base.BaseStore):
         return self.memory.at(scope=below(self.memory.scope, namespace))
 
     def _get(self, namespace: Sequence[str], key: str) -> Record | None:
-        handle = self._at(namespace)
-        found = list(handle.find(key=key_of(key), kinds=KINDS, limit=None))
-        if not found and len(key) == len("01900000-0000-7000-8000-000000000000"):
-            # What has no key is shown under its id.
-            with suppress(NotFound):
-                found.append(handle.get(key))
-        return next((each for each in found if each.scope == handle.scope), None)
+        return item_named(self._at(namespace), key)
 
     def _search(self, op: base.SearchOp, renews: bool) -> list[base.SearchItem]:
         handle, where = self._at(op.namespace_prefix), _where(op.filter or {})
@@ -122,6 +114,8 @@ class KeepwardStore(base.BaseStore):
             if (record.expires_at - self.memory.now) * 2 <= ttl:
                 warn_of([self.memory.at(scope=record.scope).revise(record.id, ttl=ttl, reason="read")])
         value = record.metadata if record.content_type == "structured" else {"text": record.text, **record.metadata}
+        if origin := origin_of(record):
+            value = {**value, ORIGIN: origin}
         return {
             "namespace": labels_below(self.memory.scope, record.scope),
             "key": name_of(record.key) if record.key else record.id,
@@ -145,7 +139,7 @@ class KeepwardStore(base.BaseStore):
                     warn_of([handle.revise(record.id, ttl=None, reason="put")])
 
     def _item(self, op: base.PutOp) -> dict[str, Any]:
-        value = dict(op.value or {})
+        value = {name: each for name, each in (op.value or {}).items() if name != ORIGIN}
         paths = [] if op.index is False else self._fields if op.index is None else op.index
         texts = [
             each for path in paths for each in (texts_of(value) if path == "$" else base.get_text_at_path(value, path))

@@ -19,7 +19,7 @@ from strands.memory import MemoryEntry, MemoryStore
 
 from keepward.core.memory import Record
 from keepward.core.messages import Added
-from keepward.integrations import all_stored, warn_notes
+from keepward.integrations import all_stored, text_with_origin, warn_notes
 from keepward.integrations.names import key_of
 from keepward.integrations.turns import carried_out
 from keepward.memory import Memory
@@ -60,7 +60,10 @@ class KeepwardMemoryStore(MemoryStore):
         if not any(map(str.isalnum, query)):
             return []
         hits = (await asyncio.to_thread(self.memory.recall, query, limit=limit)).hits
-        return [MemoryEntry(content=each.memory.text, metadata=_metadata(each.memory, each.score)) for each in hits]
+        return [
+            MemoryEntry(content=text_with_origin(each.memory), metadata=_metadata(each.memory, each.score))
+            for each in hits
+        ]
 
     async def add(self, content: str, metadata: dict[str, Any] | None = None) -> Record:
         """Remember a text; the same text again strengthens what is there.

@@ -6,29 +6,43 @@ An edit of a block is an ordinary proposal: as policy stands an agent's waits fo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Required, TypedDict
+
+from msgspec import Meta
 
 from keepward.core.memory import CORE_BLOCKS, Tier
 from keepward.core.policy import access_for
 from keepward.core.trust import visible_from
 from keepward.errors import InvalidInput
-from keepward.mcp.tool import Answer, items, obj, text, texts, tool, whole
-from keepward.mcp.tools import filled, writes, written
+from keepward.mcp.tool import Answer, tool
+from keepward.mcp.tools import filled, written
 
 if TYPE_CHECKING:
     from keepward.core.memory import Record
     from keepward.memory import Memory
 
-_LABEL = text("Name of the block, such as mission.")
-_REASON = text("Why; the person who decides reads it.")
-_CHANGE = {
-    "reason": _REASON,
-    "evidence": texts("Ids or references that back it; the human block needs a recorded user message."),
-}
-_BLOCK = obj({"label": text(), "text": text(), "tokens": whole(), "budget": whole()})
+
+class _Change(TypedDict, total=False):
+    label: Required[Annotated[str, Meta(description="Name of the block, such as mission.")]]
+    reason: Required[Annotated[str, Meta(description="The person who decides reads it.")]]
+    evidence: Annotated[list[str], Meta(description="The human block needs a recorded user message.")]
 
 
-@tool("Read core blocks", gives={"blocks": items(_BLOCK)}, reads=True)
+class AppendArguments(_Change, total=False):
+    text: Required[Annotated[str, Meta(description="The line to add.")]]
+
+
+class ReplaceArguments(_Change, total=False):
+    old: Annotated[str, Meta(description="The passage to replace, word for word; without it all of the block.")]
+    new: Required[str]
+
+
+class IdentityArguments(TypedDict):
+    text: Annotated[str, Meta(description="All that the identity says; at most 500 tokens.")]
+    reason: str
+
+
+@tool(reads=True)
 def read_blocks(memory: Memory, given: dict[str, Any]) -> Answer:
     """Show every core block: its text, its tokens of its budget, and who may change it."""
     found = blocks(memory)
@@ -40,11 +54,7 @@ def read_blocks(memory: Memory, given: dict[str, Any]) -> Answer:
     return Answer(data={"blocks": found}, text="\n".join(lines))
 
 
-@writes(
-    "Append to a core block",
-    takes={"label": _LABEL, "text": text("The line to add."), **_CHANGE},
-    needs=("label", "text", "reason"),
-)
+@tool(AppendArguments)
 def block_append(memory: Memory, given: dict[str, Any]) -> Answer:
     """Add a line to a core block."""
     record = _holders(memory).get(given["label"])
@@ -54,17 +64,7 @@ def block_append(memory: Memory, given: dict[str, Any]) -> Answer:
     return written(memory, memory.append(record.id, reason=given["reason"], **fields))
 
 
-@writes(
-    "Replace text of a core block",
-    takes={
-        "label": _LABEL,
-        "old": text("The passage to replace, word for word; without it the whole block is."),
-        "new": text("What stands there instead."),
-        **_CHANGE,
-    },
-    needs=("label", "new", "reason"),
-    destroys=True,
-)
+@tool(ReplaceArguments, destroys=True)
 def block_replace(memory: Memory, given: dict[str, Any]) -> Answer:
     """Replace a passage of a core block, or all of it."""
     record = _holders(memory).get(given["label"])
@@ -78,12 +78,7 @@ def block_replace(memory: Memory, given: dict[str, Any]) -> Answer:
     return written(memory, memory.revise(record.id, reason=given["reason"], if_version=record.version, **fields))
 
 
-@writes(
-    "Propose a new identity",
-    takes={"text": text("All that the identity is to say; at most 500 tokens."), "reason": _REASON},
-    needs=("text", "reason"),
-    destroys=True,
-)
+@tool(IdentityArguments, destroys=True)
 def update_identity(memory: Memory, given: dict[str, Any]) -> Answer:
     """Propose a new edition of the identity, the persona that opens every prompt. It waits for its owner."""
     return written(memory, memory.update_identity(given["text"], reason=given["reason"]))

@@ -1,16 +1,15 @@
 """Connecting: one entry put into a client's settings, or taken out again.
 
 Invariants
-(1) Only the entry of that name is touched, and only where it is ours; all else in the file stays, byte for byte: what
-    is to be written is read again and compared with what was meant, and refused where it is not that.
-(2) What is edited is JSON, whose comments and last commas are read as blank space and stay where they are, and TOML
-    whose tables have headers of their own.
-(3) The file is replaced whole or not at all, and what was there before is kept beside it.
+(1) Only our own entry changes. The text to be written is read again and compared with what was meant.
+(2) If a client's own command is installed, it adds and removes the entry. Else the file is edited: strict JSON, or TOML
+    whose tables have headers of their own. Any other file is left alone, and the error says what to add by hand.
+(3) The file is replaced at once or not at all, and a copy of what was there before is stored next to it.
 (4) A second call with the same choices changes nothing.
-(5) An entry names a program and its arguments; the token that it may hold is an agent's, and no other key is in it.
-    It is shown nowhere, and a file that holds one is its owner's alone.
-(6) What is not known, cannot be read or is not edited here is ``InvalidInput``, another program under our name is
-    ``Conflict``, and what the system refuses ``StoreUnavailable``; the file is left as it was.
+(5) An entry names a program and its arguments. A token in it is an agent's, it is on no command line and in no output,
+    and a file with a token is readable by its owner only.
+(6) What is unknown, unreadable or not edited here is ``InvalidInput``, another program under our name is ``Conflict``,
+    and what the system refuses ``StoreUnavailable``; the file stays as it was.
 """
 
 from __future__ import annotations
@@ -19,12 +18,16 @@ import difflib
 import json
 import os
 import re
+import shlex
+import shutil
+import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any, Literal, NamedTuple
 
 from keepward import durable
@@ -37,7 +40,7 @@ SERVER = "keepward"
 class Client(NamedTuple):
     name: str
     title: str
-    #: The file in a project's folder, and the key under which its servers stand.
+    #: The file in a project's folder (empty if it has none), and the key that contains its servers.
     project: str
     container: str
     #: What to do for the client to see it.
@@ -53,6 +56,10 @@ CLIENTS = {
         Client("opencode", "OpenCode", "opencode.json", "mcp", "start a new session; `opencode mcp list` shows it"),
         Client("cursor", "Cursor", ".cursor/mcp.json", "mcpServers", "switch it on in Settings, MCP"),
         Client("vscode", "VS Code", ".vscode/mcp.json", "servers", "start it with `MCP: List Servers`"),
+        Client("claude-desktop", "Claude Desktop", "", "mcpServers", "quit Claude Desktop and start it again"),
+        Client("windsurf", "Windsurf", "", "mcpServers", "press Refresh in the MCP settings of Cascade"),
+        Client("zed", "Zed", ".zed/settings.json", "context_servers", "the agent panel's settings list it"),
+        Client("cline", "Cline", "", "mcpServers", "its list of MCP servers shows it"),
     )
 }
 
@@ -66,26 +73,66 @@ def client_of(name: str) -> Client:
 def file_of(client: Client, project: Path | None, environ: Mapping[str, str]) -> Path:
     """Return the settings file of a client: in a project's folder, or the user's own."""
     if project is not None:
+        if not client.project:
+            raise InvalidInput(f"{client.title} has no settings of a project; leave out --project")
         if not project.is_dir():
             raise InvalidInput("--project takes a folder that is there")
         return _spelled(project / client.project)
-    if client.name == "codex" and environ.get("CODEX_HOME"):
-        return Path(environ["CODEX_HOME"]).expanduser() / "config.toml"
     home, xdg = home_of(environ), environ.get("XDG_CONFIG_HOME", "")
     config = Path(xdg) if xdg.startswith("/") else home / ".config"
-    match client.name, sys.platform:
-        case "claude", _:
+    programs = config
+    if sys.platform == "darwin":
+        programs = home / "Library" / "Application Support"
+    elif sys.platform == "win32":
+        programs = Path(environ.get("APPDATA", home / "AppData" / "Roaming"))
+    code = programs / "Code" / "User"
+    match client.name:
+        case "codex" if environ.get("CODEX_HOME"):
+            return Path(environ["CODEX_HOME"]).expanduser() / "config.toml"
+        case "claude":
             folder = environ.get("CLAUDE_CONFIG_DIR")
             return (Path(folder).expanduser() if folder else home) / ".claude.json"
-        case "opencode", _:
+        case "opencode":
             return _spelled(config / "opencode" / "opencode.json")
-        case "vscode", "darwin":
-            return home / "Library" / "Application Support" / "Code" / "User" / "mcp.json"
-        case "vscode", "win32":
-            return Path(environ.get("APPDATA", home / "AppData" / "Roaming")) / "Code" / "User" / "mcp.json"
-        case "vscode", _:
-            return config / "Code" / "User" / "mcp.json"
+        case "vscode":
+            return code / "mcp.json"
+        case "claude-desktop":
+            return programs / "Claude" / "claude_desktop_config.json"
+        case "windsurf":
+            return home / ".codeium" / "windsurf" / "mcp_config.json"
+        case "zed":
+            return (programs if sys.platform == "win32" else config) / "zed" / "settings.json"
+        case "cline":
+            return code / "globalStorage" / "saoudrizwan.claude-dev" / "settings" / "cline_mcp_settings.json"
     return home / client.project
+
+
+def vendor_command(client: Client, command: Sequence[str], env: Mapping[str, str], *, remove: bool) -> list[str]:
+    """Return the client's own command that adds or removes our entry; empty if it has none."""
+    pairs = [f"{name}={value}" for name, value in env.items()]
+    match client.name, remove:
+        case (("claude" | "gemini"), True):
+            return [client.name, "mcp", "remove", "--scope", "user", SERVER]
+        case "codex", True:
+            return ["codex", "mcp", "remove", SERVER]
+        case "claude", False:
+            # Its option --env takes every word up to the next option.
+            flags = [word for pair in pairs for word in ("--env", pair)]
+            return ["claude", "mcp", "add", *flags, "--scope", "user", SERVER, "--", *command]
+        case "codex", False:
+            return ["codex", "mcp", "add", SERVER, *[w for pair in pairs for w in ("--env", pair)], "--", *command]
+        case "gemini", False:
+            flags = [word for pair in pairs for word in ("--env", pair)]
+            return ["gemini", "mcp", "add", "--scope", "user", *flags, SERVER, command[0], "--", *command[1:]]
+        case "vscode", False:
+            entry = {"name": SERVER, **entry_of(client, list(command), env, nested=False)}
+            return ["code", "--add-mcp", json.dumps(entry, ensure_ascii=False)]
+    return []
+
+
+def vendor_program(name: str, environ: Mapping[str, str]) -> str | None:
+    """Return the path of a client's own program, if it is installed."""
+    return shutil.which(name, path=environ.get("PATH"))
 
 
 def entry_of(client: Client, command: list[str], env: Mapping[str, str], *, nested: bool) -> dict[str, Any]:
@@ -146,10 +193,6 @@ def home_of(environ: Mapping[str, str]) -> Path:
         raise InvalidInput("there is no home folder here; name a project with --project DIR") from fault
 
 
-_SPACE = re.compile(r"[ \t\r\n]*")
-#: Texts of JSON, which stay, and what clients allow between them; then a last comma, once comments are gone.
-_COMMENT = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
-_LAST_COMMA = re.compile(r'"(?:\\.|[^"\\])*"|,(?=\s*[}\]])')
 _REFUSED = "it is written in a way that is not edited here"
 _HEADER = re.compile(r"\s*\[")
 
@@ -159,21 +202,12 @@ def load(text: str, *, toml: bool) -> dict[str, Any]:
     try:
         if toml:
             return tomllib.loads(text)
-        value = json.loads(_blanked(text), object_pairs_hook=_once) if text.strip() else {}
+        value = json.loads(text, object_pairs_hook=_once) if text.strip() else {}
     except (ValueError, RecursionError) as fault:
-        raise InvalidInput(f"it cannot be read as {'TOML' if toml else 'JSON'}") from fault
+        raise InvalidInput(f"it is no {'TOML' if toml else 'plain JSON'}") from fault
     if not isinstance(value, dict):
         raise InvalidInput("it is no object")
     return value
-
-
-def _blanked(text: str) -> str:
-    """Return a text of JSON with blanks for comments and last commas; every other character stays in its place."""
-
-    def blank(found: re.Match[str]) -> str:
-        return found[0] if found[0].startswith('"') else re.sub(r"\S", " ", found[0])
-
-    return _LAST_COMMA.sub(blank, _COMMENT.sub(blank, text))
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -192,16 +226,11 @@ def put(text: str, place: Sequence[Any], entry: Any, *, toml: bool) -> str:
         inner = inner.setdefault(key, kind())
         if not isinstance(inner, kind):
             raise InvalidInput(_REFUSED)
-    if toml:
-        after = _with_table(text, place, entry)
-    else:
-        text = drop(text, place, toml=False) if last != 0 and last in inner else text
-        after = _inserted(text if text.strip() else "{}\n", place, entry)
     if isinstance(inner, list):
         inner.insert(0, entry)
     else:
         inner[last] = entry
-    return _checked(after, meant, toml=toml)
+    return _checked(_with_table(text, place, entry) if toml else _dumped(text, meant), meant, toml=toml)
 
 
 def drop(text: str, place: Sequence[Any], *, toml: bool) -> str:
@@ -216,7 +245,7 @@ def drop(text: str, place: Sequence[Any], *, toml: bool) -> str:
         gone -= 1
         del tables[gone][place[gone]]
     if not toml:
-        return _checked(_without(text, place[: gone + 1]), meant, toml=False)
+        return _checked(_dumped(text, meant), meant, toml=False)
     result = _lines_without(text, place)
     # A header without keys may be left of the tables on the way; it stands for nothing.
     left: dict[str, Any] = {key: {} for key in place[:1] if load(result, toml=True).get(key) == {}}
@@ -231,77 +260,12 @@ def _checked(text: str, meant: dict[str, Any], *, toml: bool) -> str:
     raise InvalidInput(_REFUSED)
 
 
-def _past_space(text: str, at: int) -> int:
-    return _SPACE.match(text, at).end()  # type: ignore[union-attr]
-
-
-def _members(text: str, at: int) -> Iterator[tuple[Any, int, int, int]]:
-    """Yield the key of each member of the object, or element of the list, at a place of a text of JSON.
-
-    With it come the places where the member begins, where its value does, and where it ends.
-    """
-    decode, number = json.JSONDecoder().raw_decode, 0
-    start = _past_space(text, at + 1)
-    while text[start] not in "}]":
-        key, value = number, start
-        if text[at] == "{":
-            key, end = decode(text, start)
-            value = _past_space(text, _past_space(text, end) + 1)
-        _, end = decode(text, value)
-        yield key, start, value, end
-        after = _past_space(text, end)
-        start, number = _past_space(text, after + (text[after] == ",")), number + 1
-
-
-def _innermost(text: str, way: Sequence[Any]) -> tuple[int, int]:
-    """Return where the last object or list on a path begins that is there, and how many keys lead to it."""
-    at = _past_space(text, 0)
-    for depth, key in enumerate(way):
-        inner = next((value for name, _, value, _ in _members(text, at) if name == key), None)
-        if inner is None:
-            return at, depth
-        at = inner
-    return at, len(way)
-
-
-def _inserted(text: str, place: Sequence[Any], entry: Any) -> str:
-    """Return a text of JSON with an entry as the first member of the innermost object or list that is there."""
-    unit = found[1] if (found := re.search(r"^([ \t]+)\"", text, re.MULTILINE)) else "  "
+def _dumped(text: str, value: Any) -> str:
+    """Return a value as JSON, with the indentation and line ends of a text."""
+    found = re.search(r"^([ \t]+)\"", text, re.MULTILINE)
     newline = "\r\n" if "\r\n" in text else "\n"
-    plain = _blanked(text)
-    at, depth = _innermost(plain, place[:-1])
-    for key in reversed(place[depth + 1 :]):
-        entry = [entry] if key == 0 else {key: entry}
-    name = f"{json.dumps(place[depth])}: " if text[at] == "{" else ""
-    head, gap, rest = text[: at + 1], text[at + 1 : (end := _past_space(plain, at + 1))], text[end:]
-    # What stands before the first member is said once, above ours.
-    space = plain[at + 1 : end]
-    space = space[space.rfind(newline) :] if gap != space else space
-    line = head[head.rfind("\n") + 1 :]
-    base = line[: len(line) - len(line.lstrip(" \t"))]
-
-    def written(indent: str) -> str:
-        return name + json.dumps(entry, indent=unit, ensure_ascii=False).replace("\n", newline + indent)
-
-    if rest[0] in "}]":
-        return head + gap.rstrip() + newline + base + unit + written(base + unit) + newline + base + rest
-    if "\n" in gap:
-        return f"{head}{gap}{written(space.rpartition(chr(10))[2])},{space}{rest}"
-    return f"{head}{gap}{name}{json.dumps(entry, ensure_ascii=False)},{space}{rest}"
-
-
-def _without(text: str, place: Sequence[Any]) -> str:
-    """Return a text of JSON without what is at a path, nor the comma beside it."""
-    plain = _blanked(text)
-    at, _ = _innermost(plain, place[:-1])
-    start, end = next((start, end) for key, start, _, end in _members(plain, at) if key == place[-1])
-    after = _past_space(plain, end)
-    if plain[after] == ",":
-        return text[:start] + text[_past_space(text, after + 1) :]
-    if not text[at + 1 : start].strip():
-        # What had nothing in it is closed where it was opened.
-        return text[: at + 1] + text[end:].lstrip(" \t\r\n")
-    return text[:start].rstrip(" \t\r\n").removesuffix(",") + text[end:]
+    dumped = json.dumps(value, indent=found[1] if found else "  ", ensure_ascii=False)
+    return dumped.replace("\n", newline) + (newline if text.endswith("\n") or not text.strip() else "")
 
 
 def _with_table(text: str, place: Sequence[str], entry: Mapping[str, Any]) -> str:
@@ -347,6 +311,8 @@ def _toml(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
+#: Seconds that a client's own command may take.
+VENDOR_TIMEOUT_S = 30.0
 Action = Literal["added", "updated", "removed", "unchanged", "absent"]
 #: What stands behind the name of the copy that is kept.
 BACKUP = ".before-keepward"
@@ -365,12 +331,18 @@ class Change(NamedTuple):
     action: Action
     before: str
     after: str
-    #: Whether the whole file is ours: it goes with its last line, and no copy of it is kept.
+    #: True if we made the file: then removing deletes it and makes no copy.
     owned: bool = False
+    #: The client's own command that makes the change, with a mask in the place of the token.
+    command: tuple[str, ...] = ()
+    #: The token for that place.
+    secret: str = ""
 
     @property
     def diff(self) -> str:
         """The lines that differ, tokens masked, and none around them: those may hold secrets of other servers."""
+        if self.command:
+            return shlex.join(self.command)
         before, after = (_TOKENS.sub(MASKED, each).splitlines() for each in (self.before, self.after))
         lines = difflib.unified_diff(before, after, lineterm="", n=0)
         return "\n".join(line for line in lines if not line.startswith(("---", "+++", "@@")))
@@ -396,10 +368,20 @@ def standing_token(client: Client, path: Path) -> Standing | None:
     return Standing(secret=secret, store=dict(pairwise(words_of(entry))).get("--db"))
 
 
-def connected(client: Client, path: Path, command: Sequence[str], env: Mapping[str, str]) -> Change:
-    """Return the change that makes a client start this command as its server; an error tells what to add by hand."""
+def connected(
+    client: Client, path: Path, command: Sequence[str], env: Mapping[str, str], program: str | None = None
+) -> Change:
+    """Return the change that makes a client start this command as its server; an error tells what to add by hand.
+
+    ``program`` is the path of the client's own program, which adds a new entry.
+    """
     by_hand = entry_of(client, list(command), env, nested=False)
+    masked = {name: MASKED if name == TOKEN and value else value for name, value in env.items()}
+    vendor = tuple(vendor_command(client, command, masked, remove=False)) if program else ()
     try:
+        before = read(path)
+        if vendor and SERVER not in before:
+            return Change(client, path, "added", before, "", False, vendor, env.get(TOKEN, ""))
         before, place, there = _entry(client, path)
         wanted = entry_of(client, list(command), env, nested=len(place) > 2)
         if there is None:
@@ -420,7 +402,7 @@ def connected(client: Client, path: Path, command: Sequence[str], env: Mapping[s
         ) from fault
 
 
-def disconnected(client: Client, path: Path) -> Change:
+def disconnected(client: Client, path: Path, program: str | None = None) -> Change:
     """Return the change that takes our entry out."""
     if SERVER not in read(path):
         return Change(client, path, "absent", read(path), read(path))
@@ -429,15 +411,31 @@ def disconnected(client: Client, path: Path) -> Change:
         if there is None:
             return Change(client, path, "absent", before, before)
         _require_ours(path, there)
-        return Change(client, path, "removed", before, drop(before, place, toml=path.suffix == ".toml"))
+        if program and (vendor := vendor_command(client, [], {}, remove=True)):
+            return Change(client, path, "removed", before, "", False, tuple(vendor))
+        toml = path.suffix == ".toml"
+        return Change(client, path, "removed", before, restored(path, drop(before, place, toml=toml), toml=toml))
     except InvalidInput as fault:
         by_hand = f"take the server `{SERVER}` out by hand and end its token with `keepward token revoke`"
         raise InvalidInput(f"{path.name}: {fault}; {by_hand}") from fault
 
 
+def restored(path: Path, after: str, *, toml: bool = False) -> str:
+    """Return the text of the copy from before, to the byte, if it says the same as a text; else the text."""
+
+    def filled(text: str) -> dict[str, Any]:
+        return {key: value for key, value in load(text, toml=toml).items() if value != {}}
+
+    with suppress(InvalidInput, StoreUnavailable):
+        copy = read(path.with_name(path.name + BACKUP))
+        if copy and filled(copy) == filled(after):
+            return copy
+    return after
+
+
 def carry_out(change: Change, *, copies: bool = True) -> Path | None:
     """Write the file; return where what was there before is kept, None where there was nothing or no copy is wanted."""
-    if change.after == change.before:
+    if change.after == change.before and not change.command:
         return None
     # Settings are often links into a folder of their own: the file itself is replaced, not the link.
     target = Path(os.path.realpath(change.path))
@@ -446,18 +444,45 @@ def carry_out(change: Change, *, copies: bool = True) -> Path | None:
         if read(target) != change.before:
             raise Conflict(f"{target.name} has changed in the meantime; run the command again")
         mode = target.stat().st_mode & 0o7777 if target.exists() else 0o600
-        if _TOKENS.search(change.before + change.after):
+        if change.secret or _TOKENS.search(change.before + change.after):
             mode &= 0o700
         backup = target.with_name(target.name + BACKUP) if copies and not change.owned and target.exists() else None
         if backup is not None:
             durable.replace(backup, change.before.encode(), mode=mode)
-        if change.owned and not change.after:
+        if change.command:
+            _run(change, target, mode)
+        elif change.owned and not change.after:
             target.unlink(missing_ok=True)
         else:
             durable.replace(target, change.after.encode(), mode=mode)
     except OSError as fault:
         raise StoreUnavailable(f"{target.name} cannot be written: {fault.strerror}; nothing was changed") from fault
     return backup
+
+
+def _run(change: Change, path: Path, mode: int) -> None:
+    """Run a client's own command, and put the token in the place of its mask: no command line shows a token.
+
+    Raises:
+        StoreUnavailable: it fails, or the file does not show the change; the file is as it was.
+    """
+    has_entry = change.action == "added"
+    try:
+        done = subprocess.run(change.command, capture_output=True, text=True, timeout=VENDOR_TIMEOUT_S, check=False)  # noqa: S603
+        fault = "" if done.returncode == 0 else (done.stderr or done.stdout).strip()[-200:] or "no message"
+    except subprocess.TimeoutExpired:
+        fault = "no answer"
+    deadline = monotonic() + (0 if fault else VENDOR_TIMEOUT_S)
+    # A running editor may write its settings after its command has ended.
+    while (SERVER in read(path)) is not has_entry and monotonic() < deadline:
+        sleep(0.1)
+    after = read(path)
+    if fault or (SERVER in after) is not has_entry:
+        if after != change.before:
+            durable.replace(path, change.before.encode(), mode=mode)
+        raise StoreUnavailable(f"`{' '.join(change.command[:3])}` failed: {fault or 'the settings did not change'}")
+    if change.secret:
+        durable.replace(path, after.replace(MASKED, change.secret).encode(), mode=mode)
 
 
 def _entry(client: Client, path: Path) -> tuple[str, list[str], Any]:

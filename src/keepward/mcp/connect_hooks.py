@@ -1,4 +1,4 @@
-"""Hooks put into a client's settings, or taken out again; all else in the file stays, byte for byte.
+"""Hooks put into a client's settings, or taken out again; the rest of the settings stays.
 
 Each client keeps a list for each of its events. Ours is one entry in each, told by the command that it runs. OpenCode
 loads programs from a folder instead: ours is a file of its own. Errors are those of ``connect``.
@@ -92,7 +92,9 @@ def unhooked(client: Client, path: Path) -> Change:
                 after = _without_ours(after, name)
         except InvalidInput as fault:
             raise InvalidInput(f"{path.name}: {fault}; take what calls `keepward hook` out by hand") from fault
-    return Change(client, path, "absent" if after == before else "removed", before, after)
+    if after == before:
+        return Change(client, path, "absent", before, before)
+    return Change(client, path, "removed", before, connect.restored(path, after))
 
 
 def _changed(client: Client, path: Path, before: str, after: str, *, owned: bool = False) -> Change:

@@ -65,7 +65,6 @@ LAST_ANSWERS_S = 60
 
 Context = ServerRequestContext[Any, Any]
 Page = types.PaginatedRequestParams | None
-Result = types.CallToolResult | types.InputRequiredResult
 run_sync = anyio.to_thread.run_sync
 #: Returns the handle on whose behalf a request is answered.
 HandleOf = Callable[[Context], "Memory"]
@@ -83,7 +82,6 @@ def _unbounded(handle: Memory, reads: bool) -> AbstractContextManager[None]:
 _RESOURCE_NOT_FOUND = -32_002
 #: What a profile shows stays the same for as long as the server runs; clients may keep it for an hour.
 _FIXED = CacheHint(ttl_ms=3_600_000, scope="public")
-_QUESTION = "decision"
 #: Most characters of an address that an error names, as the protocol asks.
 _ADDRESS = 256
 
@@ -134,7 +132,7 @@ class _Answers:
     async def list_tools(self, ctx: Context, params: Page) -> types.ListToolsResult:
         return types.ListToolsResult(tools=self._listed)
 
-    async def call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> Result:
+    async def call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         tool = self._tools.get(params.name)
         if tool is None:
             raise MCPError(types.INVALID_PARAMS, "there is no such tool here; tools/list names those there are")
@@ -175,24 +173,25 @@ class _Answers:
         return types.ReadResourceResult(contents=[contents])
 
     async def list_prompts(self, ctx: Context, params: Page) -> types.ListPromptsResult:
-        prompts = [
-            types.Prompt(
-                name=each.name,
-                title=each.title,
-                description=each.description,
-                arguments=[types.PromptArgument(**one._asdict()) for one in each.arguments],
-            )
-            for each in profiles.PROMPTS
-        ]
+        prompts = []
+        for each in profiles.PROMPTS:
+            schema = each.input_schema
+            needed = schema.get("required", ())
+            arguments = [
+                types.PromptArgument(name=name, description=one.get("description"), required=name in needed)
+                for name, one in schema["properties"].items()
+            ]
+            prompts.append(types.Prompt(name=each.name, description=each.about, arguments=arguments))
         return types.ListPromptsResult(prompts=prompts)
 
     async def get_prompt(self, ctx: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
         handle = self._handle_of(ctx)
-        prompt, text = await self._read(
-            handle, lambda: profiles.written(handle, params.name, params.arguments), types.INVALID_PARAMS
-        )
-        message = types.PromptMessage(role="user", content=types.TextContent(text=text))
-        return types.GetPromptResult(description=prompt.description, messages=[message])
+        prompt = next((each for each in profiles.PROMPTS if each.name == params.name), None)
+        if prompt is None:
+            raise MCPError(types.INVALID_PARAMS, "there is no such prompt here; prompts/list names those there are")
+        answer = await self._read(handle, lambda: prompt.call(handle, params.arguments), types.INVALID_PARAMS)
+        message = types.PromptMessage(role="user", content=types.TextContent(text=answer.text))
+        return types.GetPromptResult(description=prompt.about, messages=[message])
 
     async def _read(
         self, handle: Memory, ask: Callable[[], Any], missing: int, data: dict[str, str] | None = None
@@ -251,10 +250,9 @@ class _Calls:
 
     def __init__(self, messages: ObjectSendStream[Any], send: Callable[[SessionMessage], Awaitable[None]]) -> None:
         self._messages, self._send = messages, send
-        #: Ids of calls without an answer, and of questions to the client without one.
+        #: Ids of calls without an answer.
         self._open: Counter[Any] = Counter()
-        self._asked: set[Any] = set()
-        self._ended, self._answered = False, anyio.Event()
+        self._answered = anyio.Event()
 
     async def read(self, incoming: AsyncIterable[Any]) -> None:
         """Pass on what comes in. A call that cannot be read is answered, for whoever sent it waits (7)."""
@@ -270,33 +268,20 @@ class _Calls:
                     case types.JSONRPCNotification(method="notifications/cancelled"):
                         # A call that the client gave up may stay without an answer.
                         self._open.pop((message.params or {}).get("requestId"), None)
-                    case types.JSONRPCResponse() | types.JSONRPCError():
-                        self._asked.discard(message.id)
                 await self._messages.send(item)
-            self._ended = True
-            for number in tuple(self._asked):
-                await self._decline(number)
             with anyio.move_on_after(LAST_ANSWERS_S):
                 while self._open.total():
                     self._answered = anyio.Event()
                     await self._answered.wait()
 
     async def write(self, outgoing: AsyncIterable[Any]) -> None:
-        """Pass on answers, and questions to the client; without input nobody can answer these any more."""
+        """Pass on answers. The server asks its client nothing."""
         async for item in outgoing:
             await self._send(item)
             match item.message:
                 case types.JSONRPCResponse(id=number) | types.JSONRPCError(id=number):
                     self._open -= Counter([number])
                     self._answered.set()
-                case types.JSONRPCRequest(id=number) if self._ended:
-                    await self._decline(number)
-                case types.JSONRPCRequest(id=number):
-                    self._asked.add(number)
-
-    async def _decline(self, number: Any) -> None:
-        fault = types.ErrorData(code=types.INTERNAL_ERROR, message="the client ended its input")
-        await self._messages.send(SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=number, error=fault)))
 
     async def _refuse(self, item: ValidationError) -> None:
         try:

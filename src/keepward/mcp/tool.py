@@ -2,19 +2,21 @@
 
 Invariants
 (1) A tool is a function of a handle and of checked arguments; it knows no transport and imports no SDK.
-(2) What a tool cannot do is raised as a `KeepwardError`; what became of a write is data and never an error.
-(3) Arguments fit their schema: known names, right types, numbers that are numbers, well-formed text. For an argument
-    that is not needed null, an empty text or list, "null" and "None" count as left out: models write them.
+(2) What a tool cannot do is raised as a `KeepwardError`; the outcome of a write is data and never an error.
+(3) The types of the arguments are the schema and the check. An optional argument that is null, an empty text or list,
+    "null" or "None" counts as left out: models write them.
 (4) A sentence about a wrong argument names it and what it takes; it never repeats a value that was sent.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any
+import re
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypedDict, get_type_hints
+
+import msgspec
 
 from keepward.core.value import meant, no_such
 from keepward.errors import InvalidInput
@@ -22,23 +24,27 @@ from keepward.errors import InvalidInput
 if TYPE_CHECKING:
     from keepward.memory import Memory
 
-Schema = dict[str, Any]
-Schemas = Mapping[str, Schema]
-#: Most characters of a text and items of a list that a call may carry.
-LONGEST = 20_000
-MOST = 1_000
+#: Most characters of a text and items of a list that a call may contain.
+MAX_LENGTH = 20_000
+MAX_ITEMS = 1_000
 #: What models write for nothing. In these arguments it is a text like any other.
 _NOTHING = frozenset({"", "null", "None", "none", "undefined"})
 _WORDS = frozenset({"text", "reason", "old", "new"})
 #: Up to here every whole number is one that JSON's readers agree on.
 _EXACT = 2**53
+_PATH = re.compile(r" - at `\$\.(\w+)")
+
+Share: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class NoArguments(TypedDict):
+    """The arguments of a tool that takes none."""
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """What a tool gives back."""
 
-    #: The structured content, as the tool's output schema has it.
+    #: The structured content.
     data: dict[str, Any]
     #: The same for a reader.
     text: str
@@ -50,126 +56,104 @@ class Answer:
 Run = Callable[..., Answer]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    name: str
-    title: str
-    #: What a model reads about it.
-    about: str
-    run: Run
-    input_schema: Schema
-    output_schema: Schema
-    #: Whether it changes nothing that anybody remembers.
-    reads: bool
-    #: Whether it takes something out of memory or overwrites it.
-    destroys: bool
-    #: Whether a second call with the same arguments changes nothing more.
-    repeatable: bool
+    """A function of a handle and of arguments of a type, which models call by its name."""
+
+    def __init__(self, run: Run, arguments: Any, *, reads: bool, destroys: bool) -> None:
+        self.name, self.run = run.__name__, run
+        #: What a model reads about it.
+        self.about = " ".join(inspect.cleandoc(run.__doc__ or "").split())
+        #: Whether it changes no memory, and whether it retires or overwrites one.
+        self.reads, self.destroys = reads, destroys
+        self._arguments = arguments
+
+    @cached_property
+    def input_schema(self) -> dict[str, Any]:
+        """The JSON schema of its arguments, in the order in which they are declared."""
+        parts = msgspec.json.schema_components([self._arguments], ref_template="{name}")[1]
+        own = parts[self._arguments.__name__]
+        properties = {name: _inlined(own["properties"][name], parts) for name in get_type_hints(self._arguments)}
+        needed = {"required": own["required"]} if own.get("required") else {}
+        return {"type": "object", "properties": properties, **needed, "additionalProperties": False}
 
     def call(self, memory: Memory, given: Mapping[str, Any] | None) -> Answer:
         return self.run(memory, self.checked(given))
 
     def checked(self, given: Mapping[str, Any] | None) -> dict[str, Any]:
         """Return the arguments of a call without those left out; see (3)."""
-        return _object(self.input_schema, dict(given or {}), self.name)
+        properties, needed = self.input_schema["properties"], self.input_schema.get("required", ())
+        unknown = next((key for key in given or () if key not in properties), None)
+        if unknown is not None:
+            raise InvalidInput(f"{self.name}: {no_such('argument', unknown, properties)}")
+        asked = {
+            key: _whole(value)
+            for key, value in (given or {}).items()
+            if value is not None and (key in needed or not _is_left_out(key, value))
+        }
+        if missing := [key for key in needed if key not in asked]:
+            about = properties[missing[0]].get("description", "")
+            raise InvalidInput(f"{self.name} needs `{missing[0]}`" + (f": {about.rstrip('.')}" if about else ""))
+        for key, value in asked.items():
+            check_size(value, f"`{key}`")
+        try:
+            found: dict[str, Any] = msgspec.convert(asked, self._arguments)
+        except msgspec.ValidationError as fault:
+            # The words of the error may repeat the value.
+            path = _PATH.search(str(fault))
+            if path is None:
+                raise InvalidInput(f"{self.name}: an argument has a wrong type") from None
+            schema = properties[path[1]]
+            guess = meant(asked[path[1]], schema.get("enum", ()))
+            raise InvalidInput(
+                "; ".join(filter(None, (f"`{path[1]}` is {described(schema)}", guess.rstrip())))
+            ) from None
+        return found
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the tool as the protocol writes it down."""
+        """Return the tool as the protocol writes it."""
+        hints = {"readOnlyHint": True} if self.reads else {"readOnlyHint": False, "destructiveHint": self.destroys}
         return {
             "name": self.name,
-            "title": self.title,
             "description": self.about,
             "inputSchema": self.input_schema,
-            "outputSchema": self.output_schema,
-            "annotations": {
-                "readOnlyHint": self.reads,
-                "destructiveHint": self.destroys,
-                "idempotentHint": self.reads or self.repeatable,
-                "openWorldHint": False,
-            },
+            "annotations": {**hints, "openWorldHint": False},
         }
 
 
-def tool(
-    title: str,
-    *,
-    takes: Schemas | None = None,
-    needs: Sequence[str] = (),
-    gives: Schemas,
-    always: Sequence[str] | None = None,
-    reads: bool = False,
-    destroys: bool = False,
-    repeatable: bool = False,
-) -> Callable[[Run], Tool]:
+def tool(arguments: Any = NoArguments, *, reads: bool = False, destroys: bool = False) -> Callable[[Run], Tool]:
     """Make a tool of a function: its name is the tool's, its docstring what a model reads.
 
-    ``takes`` are its arguments by name, of which those in ``needs`` have to be given; ``gives`` are the keys of the
-    structured content, of which those in ``always``, all of them by default, are always there.
+    ``arguments`` is a TypedDict. The function is given those of a call as a dictionary.
     """
-
-    def made(run: Run) -> Tool:
-        return Tool(
-            name=run.__name__,
-            title=title,
-            about=" ".join(inspect.cleandoc(run.__doc__ or "").split()),
-            run=run,
-            input_schema=obj(takes or {}, needs, closed=True),
-            output_schema=obj(gives, tuple(gives) if always is None else always),
-            reads=reads,
-            destroys=destroys,
-            repeatable=repeatable,
-        )
-
-    return made
+    return lambda run: Tool(run, arguments, reads=reads, destroys=destroys)
 
 
-def obj(properties: Schemas, required: Sequence[str] = (), *, closed: bool = False) -> Schema:
-    """Return the schema of an object; a closed one refuses other keys."""
-    schema: Schema = {"type": "object", "properties": dict(properties)}
-    if required:
-        schema["required"] = list(required)
-    return schema | ({"additionalProperties": False} if closed else {})
+def _inlined(schema: dict[str, Any], parts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of an argument, with named types in it written out."""
+    if "$ref" in schema:
+        return {"enum": parts[schema["$ref"]]["enum"]}
+    return {**schema, "items": _inlined(schema["items"], parts)} if "items" in schema else schema
 
 
-def _of(kind: str, about: str = "", **limits: Any) -> Schema:
-    return {"type": kind, **limits} | ({"description": about} if about else {})
+def described(schema: Mapping[str, Any]) -> str:
+    """Return in words what an argument takes."""
+    if "enum" in schema:
+        return f"one of {', '.join(schema['enum'])}"
+    if "anyOf" in schema:
+        return " or ".join(map(described, schema["anyOf"]))
+    low, high = schema.get("minimum"), schema.get("maximum")
+    bounds = f" from {low} to {high}" if low is not None and high is not None else "" if low is None else f" from {low}"
+    match schema.get("type"):
+        case "array":
+            return f"a list, each item {described(schema['items'])}"
+        case kind:
+            names = {"string": "a text", "integer": "a whole number", "number": "a number", "boolean": "true or false"}
+            return names.get(str(kind), "an object") + bounds
 
 
-#: Schemas by type: what is said of the value, then limits in words of JSON Schema.
-text, number, whole, yes_no, anything = (
-    partial(_of, kind) for kind in ("string", "number", "integer", "boolean", "object")
-)
-
-
-def items(of: Schema, about: str = "") -> Schema:
-    return _of("array", about, items=of)
-
-
-def texts(about: str = "", **limits: Any) -> Schema:
-    return items(text(**limits), about)
-
-
-def _object(schema: Schema, value: Any, name: str) -> dict[str, Any]:
-    properties: dict[str, Schema] = schema["properties"]
-    named = ", ".join(f"`{key}`" for key in properties)
-    if not isinstance(value, Mapping):
-        raise InvalidInput(f"{name} is an object with {named}")
-    if not value.keys() <= properties.keys():
-        wrong = next(key for key in value if key not in properties)
-        raise InvalidInput(f"{name}: {no_such('argument', wrong, properties)}")
-    needed = schema.get("required", ())
-    given = {
-        key: value[key]
-        for key in properties
-        if value.get(key) is not None and (key in needed or not _is_left_out(key, value[key]))
-    }
-    for key in needed:
-        if key not in given:
-            about = properties[key].get("description", "")
-            raise InvalidInput(
-                f"{name} needs `{key}`" + (f": {about[0].lower()}{about[1:].rstrip('.')}" if about else "")
-            )
-    return {key: _value(properties[key], each, f"`{key}`") for key, each in given.items()}
+def _whole(value: Any) -> Any:
+    """Return a whole number that was written with a point as such."""
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT else value
 
 
 def _is_left_out(name: str, value: Any) -> bool:
@@ -181,59 +165,22 @@ def _is_left_out(name: str, value: Any) -> bool:
     return isinstance(value, str) and value.strip() in _NOTHING
 
 
-def _value(schema: Schema, value: Any, name: str) -> Any:
-    match schema.get("type"):
-        case "string":
-            return _text(schema, value, name)
-        case "integer" | "number":
-            return _number(schema, value, name)
-        case None:
-            return _text(schema, value, name) if isinstance(value, str) else _number(schema, value, name)
-        case "boolean":
-            if not isinstance(value, bool):
-                raise InvalidInput(f"{name} is true or false")
-            return value
-        case "array":
-            if not isinstance(value, list):
-                raise InvalidInput(f"{name} is a list")
-            if len(value) > MOST:
-                raise InvalidInput(f"{name} has at most {MOST} items; send the rest in another call")
-            return [_value(schema["items"], each, f"each of {name}") for each in value]
-        case _ if "properties" in schema:
-            return _object(schema, value, name)
-        case _ if not isinstance(value, Mapping):
-            raise InvalidInput(f"{name} is an object")
-        case _:
-            return dict(value)
+def check_size(value: Any, name: str) -> None:
+    """Make sure that texts in a value are well-formed, and that texts, lists and whole numbers are not too long.
 
-
-def _text(schema: Schema, value: Any, name: str) -> str:
-    options = schema.get("enum")
-    if options and value not in options:
-        guess = meant(value, options)
-        raise InvalidInput(f"{name} is one of {', '.join(options)}" + (f"; {guess.rstrip()}" if guess else ""))
-    if not isinstance(value, str):
-        raise InvalidInput(f"{name} is a text")
-    if len(value) > LONGEST:
-        raise InvalidInput(f"{name} has at most {LONGEST} characters; shorten it or split it")
-    return well_formed(value, name)
-
-
-def well_formed(value: str, name: str) -> str:
-    """Return a text, which holds neither half of a character nor NUL."""
-    if "\0" in value or any("\ud800" <= char <= "\udfff" for char in value):
-        raise InvalidInput(f"{name} holds what is no character; send well-formed Unicode")
-    return value
-
-
-def _number(schema: Schema, value: Any, name: str) -> int | float:
-    low, high = schema.get("minimum", -_EXACT), schema.get("maximum", _EXACT)
-    is_whole = schema.get("type") == "integer"
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    # Neither infinity nor what is no number lies between the two.
-    if not (is_number and low <= value <= high) or (is_whole and value != int(value)):
-        what = "a whole number" if is_whole else "a number"
-        if "minimum" in schema:
-            what += f" from {low} to {high}" if "maximum" in schema else f" of at least {low}"
-        raise InvalidInput(f"{name} is {what}")
-    return int(value) if is_whole else value
+    Raises:
+        InvalidInput: they are not.
+    """
+    if isinstance(value, str):
+        if len(value) > MAX_LENGTH:
+            raise InvalidInput(f"{name} has at most {MAX_LENGTH} characters; shorten it or split it")
+        if "\0" in value or any("\ud800" <= char <= "\udfff" for char in value):
+            raise InvalidInput(f"{name} contains what is no character; send well-formed Unicode")
+    elif isinstance(value, int):
+        if abs(value) > _EXACT:
+            raise InvalidInput(f"{name} has at most 16 digits")
+    elif isinstance(value, list):
+        if len(value) > MAX_ITEMS:
+            raise InvalidInput(f"{name} has at most {MAX_ITEMS} items; send the rest in another call")
+        for each in value:
+            check_size(each, name)

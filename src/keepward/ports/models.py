@@ -71,6 +71,23 @@ class Extractor(Protocol):
         ...
 
 
+class Reranker(Protocol):
+    """Puts what a search found in another order."""
+
+    @property
+    def id(self) -> str:
+        """Names the model; receipts show it."""
+        ...
+
+    def rerank(self, query: str, texts: Sequence[str]) -> Sequence[float]:
+        """Return how well each text answers a query, from 0 to 1; the best comes first.
+
+        Raises:
+            ModelUnavailable: the model cannot be used now; the order stays, and the result says so.
+        """
+        ...
+
+
 class Redactor(Protocol):
     """Finds what tells of a person in a text; asked beside the built-in detectors, which go by form alone."""
 

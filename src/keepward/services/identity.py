@@ -203,7 +203,7 @@ def _judge(
     case = Case(change=change, actor=session.actor, scope=SHARED, before=block, after=after, reason=reason)
     known = {} if found is None else personal(session, case, found)
     view = View(now=now, tokens=session.engine.counter.count(text), personal=known, edition=True)
-    judged = pipeline.judge(case, view, policy)
+    judged = pipeline.judge(case, view, policy, plugins=session.engine.gates)
     result = Judgement(decision=judged.decision, reasons=tuple(judged.reasons), reason=judged.case.reason)
     if after.heard is not None:
         detail = f"its writer was handed something of lower trust: written after reading {after.heard.label}"

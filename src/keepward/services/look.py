@@ -478,7 +478,7 @@ def judge(
             overlay.ahead.pop(case.after.id, None)
         return compare(session, now, view, overlay)
 
-    return pipeline.judge(case, view, session.policy, meter=_Meter(), compare=nearby)
+    return pipeline.judge(case, view, session.policy, meter=_Meter(), compare=nearby, plugins=session.engine.gates)
 
 
 def judged(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from bisect import bisect_right
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import datetime
@@ -43,6 +43,7 @@ from keepward.services.session import Engine, Session
 from keepward.services.view import commit_of, ids_of, notes_of, unsound, withheld
 
 if TYPE_CHECKING:
+    from keepward.ports.models import Reranker
     from keepward.retrieval.index import Allowed, Index, Query, Scored
 
 #: Longest query, in characters.
@@ -240,7 +241,10 @@ def rank(
         many = "1 memory in reach has" if lacking == 1 else f"{lacking} memories in reach have"
         note = f"{many} no vector of this embedder ({asked.vector_model}); found by words alone"
         notes.append(f"{note} until `keepward reindex` has run" if at.seq is None else note)
-    if reranker is not None:
+    version = reranker.version if reranker else None
+    if session.engine.reranker is not None and order == "learned" and scored:
+        scored, version = _reranked(session.engine.reranker, query, scored, texts, notes, version)
+    elif reranker is not None:
         notes.append(f"the learned reranker {reranker.version} put them in order")
     signals = {signal for each in scored for signal in each.used}
     found = Recall(
@@ -249,10 +253,33 @@ def rank(
         notes=tuple(notes),
         head=at.head.name,
         now=at.now,
-        reranker=reranker.version if reranker else None,
+        reranker=version,
         candidates="database" if database else "process",
     )
     return found, scored
+
+
+def _reranked(
+    reranker: Reranker,
+    query: str,
+    scored: list[Scored],
+    texts: Callable[[Sequence[str]], dict[str, str]],
+    notes: list[str],
+    version: str | None,
+) -> tuple[list[Scored], str | None]:
+    """Return what was found in the order of a plug-in, and the name of what ordered it."""
+    found = texts([each.id for each in scored])
+    kept = [each for each in scored if each.id in found]
+    try:
+        scores = [float(each) for each in reranker.rerank(query, [found[each.id] for each in kept])]
+    except ModelUnavailable as fault:
+        notes.append(f"the reranker {reranker.id} is unavailable: the order is the built-in one ({fault})")
+        return scored, version
+    if len(scores) != len(kept) or not all(0 <= each <= 1 for each in scores):
+        raise InvalidInput(f"the reranker {reranker.id} has to return a score from 0 to 1 for each text")
+    notes.append(f"the reranker {reranker.id} put them in order")
+    again = [each._replace(score=score) for each, score in zip(kept, scores, strict=True)]
+    return sorted(again, key=lambda each: -each.score), reranker.id
 
 
 def made_with(session: Session, found: Recall) -> dict[str, str]:

@@ -21,7 +21,7 @@ from keepward.core.reducer import Frame
 from keepward.core.trust import Actor, ActorKind, Trust
 from keepward.core.value import to_micros
 from keepward.errors import Unauthorised
-from keepward.ports.models import Embedder, Extractor, Redactor, Summarizer, TokenCounter
+from keepward.ports.models import Embedder, Extractor, Redactor, Reranker, Summarizer, TokenCounter
 from keepward.ports.world import BlobStore, Clock, Document, ErasureList, IdSource
 from keepward.services.index import Indexes
 from keepward.services.reader import Reader
@@ -29,6 +29,7 @@ from keepward.storage.store import Store
 from keepward.storage.writer import Writer
 
 if TYPE_CHECKING:
+    from keepward.gates.gate_types import Gate
     from keepward.services.reranker import ActiveReranker
 
 _log = logging.getLogger(__name__)
@@ -80,6 +81,10 @@ class Engine:
     extractor: Extractor | None = None
     #: Finds personal data beside the built-in detectors; None for these alone.
     redactor: Redactor | None = None
+    #: Puts what a search found in another order; None for the built-in order.
+    reranker: Reranker | None = None
+    #: Gates of plug-ins by name, which are asked after the built-in gates on content.
+    gates: tuple[tuple[str, Gate], ...] = ()
     #: Uses not yet written, by (tenant, memory id); written with the next write or at close.
     uses: Counter[tuple[str, str]] = field(default_factory=Counter)
     #: When each of them was last used.

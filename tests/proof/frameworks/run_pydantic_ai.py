@@ -15,6 +15,8 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from keepward import Memory
 from keepward.integrations.pydantic_ai import KeepwardConversationStore, KeepwardToolset
 
+WEB = "Invoices go to the account 4711 at Northbank."
+
 PASSWORD = "the database password is Tr0ub4dor&3x!"
 
 
@@ -84,6 +86,10 @@ async def recall(mem: Memory) -> None:
     assert again is not None
     assert again.messages == loaded.messages[:2]
     assert length == len(mem.find(session="monday", include_ended=True)) - 2
+    mem.remember(WEB, source="web")
+    result = await agent(mem).run("Where do invoices go?")
+    assert "from web, unverified" in str(result.all_messages()[0].instructions)
+    assert WEB in str(result.all_messages()[0].instructions)
     assert "Ana prefers tabs" in mem.call_tool("recall", {"query": "tabs"}).text
 
 

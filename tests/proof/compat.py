@@ -1,0 +1,73 @@
+"""Run each adapter on the oldest and the newest release that its extra allows: `python compat.py [EXTRA ...]`.
+
+Every pair gets an environment of its own, which is removed afterwards.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PROGRAMS = Path(__file__).parent / "frameworks"
+#: The programs of each extra, and what else they import.
+RUNS = {
+    "langgraph": ("langmem", ["langmem"]),
+    "anthropic": ("anthropic", []),
+    "agent-framework": ("agent_framework", []),
+    "google-adk": ("google_adk", []),
+    "llama-index": ("llama_index", []),
+    "pydantic-ai": ("pydantic_ai", []),
+    "crewai": ("crewai", ["pytest"]),
+    "strands": ("strands", []),
+}
+
+
+def bounds() -> dict[str, tuple[str, str]]:
+    """Return the package of each extra and the lowest version that it allows."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    found = {name: re.fullmatch(r"([\w-]+)>=([\d.]+),<\d+", extras[name][0]) for name in RUNS}
+    return {name: (match[1], match[2]) for name, match in found.items() if match}
+
+
+def fault_of(extra: str, wanted: str) -> str:
+    """Return why a program does not run with a release; empty if it does."""
+    name, more = RUNS[extra]
+    with tempfile.TemporaryDirectory() as folder:
+        python = str(Path(folder) / "venv" / "bin" / "python")
+        pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        env = {**os.environ, "HOME": folder, "KEEPWARD_EMBEDDER": "none", "PYTHONPATH": str(PROGRAMS)}
+        env |= {"CREWAI_DISABLE_TELEMETRY": "true", "CREWAI_TRACING_ENABLED": "false", "OTEL_SDK_DISABLED": "true"}
+        program = str(PROGRAMS / f"run_{name}.py")
+        for command in (
+            [sys.executable, "-m", "venv", str(Path(folder) / "venv")],
+            [*pip, f"keepward[{extra}] @ {ROOT.as_uri()}", wanted, *more],
+            [python, program, "remember"],
+            [python, program, "recall"],
+        ):
+            done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
+            if done.returncode:
+                return (done.stderr or done.stdout).strip().rpartition("\n")[2] or "no message"
+    return ""
+
+
+def main(chosen: list[str]) -> int:
+    """Print a line for each extra and release; return how many fail."""
+    failed = 0
+    for extra, (package, lowest) in bounds().items():
+        if chosen and extra not in chosen:
+            continue
+        for wanted in (f"{package}=={lowest}", package):
+            fault = fault_of(extra, wanted)
+            failed += bool(fault)
+            print(f"{extra:<16}{wanted:<32}{fault or 'runs'}", flush=True)
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

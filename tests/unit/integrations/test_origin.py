@@ -1,0 +1,31 @@
+"""What adapters show of the origin of a memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from keepward import Memory
+from keepward.integrations import origin_of, text_with_origin
+
+INVOICES = "Invoices go to the account 4711 at Northbank."
+
+
+@pytest.mark.parametrize(
+    ("source", "shown"),
+    [("web", "from web, unverified"), ("document", "from document, unverified"), ("user_message", None), (None, None)],
+)
+def test_text_of_untrusted_memory_begins_with_its_origin(tmp_path: Any, source: Any, shown: str | None) -> None:
+    with Memory.open(tmp_path / "a.db", embedder="none") as mem:
+        record = mem.remember(INVOICES, **({"source": source} if source else {})).record
+        assert origin_of(record) == shown
+        assert text_with_origin(record) == (f"[{shown}] {INVOICES}" if shown else INVOICES)
+
+
+def test_note_written_after_reading_web_shows_that(tmp_path: Any) -> None:
+    with Memory.open(tmp_path / "a.db", embedder="none") as mem:
+        mem.remember(INVOICES, source="web")
+        mem.recall("invoices")
+        record = mem.remember("The account of Northbank is 4711.").record
+        assert origin_of(record) == "noted by an agent after reading web, unverified"
