@@ -308,7 +308,7 @@ class Memory(Use, Govern, Tools):
 
     # --- verbs that stay in this process
 
-    def draft(self, *, reason: str, session: str | None = None) -> Draft:
+    def draft(self, *, reason: str = "", session: str | None = None) -> Draft:
         """Collect changes in a ``with`` block and propose them together at its end; an error discards them."""
         from keepward.calls.draft import Draft
         from keepward.verbs.write import new_memory

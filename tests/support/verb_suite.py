@@ -86,10 +86,20 @@ class VerbSuite(AskingSuite):
         record = self.kept(agent, "the build is red", ttl="2h")
         assert record.expires_at == record.created_at + timedelta(hours=2)
 
-    def test_a_reason_is_wanted_of_a_change(self, agent: Any) -> None:
+    def test_reason_may_be_left_out_or_empty(self, agent: Any) -> None:
         record = self.kept(agent, "Ana prefers tabs")
-        with pytest.raises(InvalidInput):
-            agent.forget(record.id, reason=" ")
+        agent.revise(record.id, "Ana prefers spaces")
+        with agent.draft() as draft:
+            draft.append(record.id, "in Python")
+        forgotten = agent.forget(record.id, reason=" ")
+        agent.rollback(forgotten.commit.id)
+        reasons = [each.details.reason for each in agent.history(record.id)]
+        assert reasons == ["remembered", "revised", "appended", "forgotten", "rolled back"]
+
+    def test_rollback_records_its_reason(self, agent: Any) -> None:
+        saved = agent.remember("Ana prefers tabs")
+        undone = agent.rollback(saved.commit.id, reason="a misunderstanding")
+        assert agent.show(undone.commit.id).details.reason == "a misunderstanding"
 
     def test_a_revision_makes_the_next_version(self, agent: Any) -> None:
         record = self.kept(agent, "Ana prefers tabs")

@@ -148,7 +148,7 @@ class Govern(Calls):
         """Return the memories that differ between the states after two commits; ``0`` is the empty store."""
 
     @sends("journal")
-    def rollback(self, commit: str, *, with_later: bool = False, dry_run: bool = False) -> Rollback:
+    def rollback(self, commit: str, *, with_later: bool = False, dry_run: bool = False, reason: str = "") -> Rollback:
         """Undo one commit exactly; a second call changes nothing and gives the first receipt."""
 
     @sends("journal")

@@ -309,7 +309,7 @@ class Use(Talks):
     # --- proposing
 
     @sends("write")
-    def update_identity(self, text: str, *, reason: str) -> Outcome:
+    def update_identity(self, text: str, *, reason: str = "") -> Outcome:
         """Propose a new edition of the identity document: it waits for the owner, whose own word decides at once.
 
         Raises:
@@ -335,7 +335,7 @@ class Use(Talks):
         memory_id: str,
         text: str = KEEP,
         *,
-        reason: str,
+        reason: str = "",
         if_version: int | None = None,
         **fields: Unpack[ReplaceFields],
     ) -> Outcome:
@@ -349,7 +349,13 @@ class Use(Talks):
 
     @sends("write")
     def append(
-        self, memory_id: str, text: str, *, reason: str, if_version: int | None = None, **fields: Unpack[AppendFields]
+        self,
+        memory_id: str,
+        text: str,
+        *,
+        reason: str = "",
+        if_version: int | None = None,
+        **fields: Unpack[AppendFields],
     ) -> Outcome:
         """Propose an addition to a memory, after a line break.
 
@@ -357,28 +363,28 @@ class Use(Talks):
         """
 
     @sends("write")
-    def forget(self, memory_id: str, *, reason: str, if_version: int | None = None) -> Outcome:
+    def forget(self, memory_id: str, *, reason: str = "", if_version: int | None = None) -> Outcome:
         """Propose that a memory no longer holds; it can be restored."""
 
     @sends("write")
-    def archive(self, memory_id: str, *, reason: str, if_version: int | None = None) -> Outcome:
+    def archive(self, memory_id: str, *, reason: str = "", if_version: int | None = None) -> Outcome:
         """Propose to put a memory away: it holds and is not at hand until ``restore`` brings it back."""
 
     @sends("write")
     def restore(
-        self, memory_id: str, *, reason: str, ttl: Duration | None = None, if_version: int | None = None
+        self, memory_id: str, *, reason: str = "", ttl: Duration | None = None, if_version: int | None = None
     ) -> Outcome:
         """Propose to bring back a retired, archived, superseded or expired memory."""
 
     @sends("write")
-    def reinforce(self, memory_id: str, *, reason: str = "confirmed", gain: float = 0.0) -> Outcome:
+    def reinforce(self, memory_id: str, *, reason: str = "", gain: float = 0.0) -> Outcome:
         """Propose that a memory is confirmed: its confidence starts anew."""
 
     def move(
         self,
         memory_id: str,
         *,
-        reason: str,
+        reason: str = "",
         tier: TierName = KEEP,
         scope: str = KEEP,
         key: str | None = KEEP,
@@ -389,16 +395,16 @@ class Use(Talks):
         return self._send(verbs.write.Move(memory_id=memory_id, values=where, if_version=if_version, reason=reason))
 
     @sends("write")
-    def promote(self, memory_id: str, text: str, *, reason: str) -> Outcome:
+    def promote(self, memory_id: str, text: str, *, reason: str = "") -> Outcome:
         """Propose lasting knowledge: permanent, with its canonical text, core when its key is a block's."""
 
     @sends("write")
-    def supersede(self, memory_id: str, by: str, *, reason: str) -> Outcome:
+    def supersede(self, memory_id: str, by: str, *, reason: str = "") -> Outcome:
         """Propose that one memory is replaced by another."""
 
     @sends("write")
     def merge(
-        self, memory_ids: Sequence[str], text: str | None = None, *, reason: str, **fields: Unpack[InsertFields]
+        self, memory_ids: Sequence[str], text: str | None = None, *, reason: str = "", **fields: Unpack[InsertFields]
     ) -> Outcome | None:
         """Propose one summary in place of several memories, which it supersedes; None for fewer than two.
 
@@ -413,17 +419,17 @@ class Use(Talks):
         """Propose the text of a keyed state: created when missing, updated in place when there."""
 
     @sends("write")
-    def forget_many(self, memory_ids: Sequence[str], *, reason: str) -> tuple[Outcome | None, list[str]]:
+    def forget_many(self, memory_ids: Sequence[str], *, reason: str = "") -> tuple[Outcome | None, list[str]]:
         """Retire all that are there in one commit; return the outcome and the ids that were not found."""
 
     @sends("write")
     def propose(
-        self, changes: Sequence[Change], *, reason: str, session: str | None = None, kind: str = "write"
+        self, changes: Sequence[Change], *, reason: str = "", session: str | None = None, kind: str = "write"
     ) -> Outcome:
         """Propose changes that are carried out, held or refused together."""
 
     @abstractmethod
-    def draft(self, *, reason: str, session: str | None = None) -> Draft:
+    def draft(self, *, reason: str = "", session: str | None = None) -> Draft:
         """Collect changes in a ``with`` block and propose them together at its end; an error discards them."""
 
     @sends("write")

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 MEMORY = argument("ID", "Its id, the first letters of it (8 or more), or its key.", "memory_id")
 REASON = option("--reason", "Why; it stands in the journal.", "TEXT", default="")
-WHY = option("--reason", "Why; it stands in the journal.", "TEXT", required=True)
 IF_VERSION = option("--if-version", "Change it only if N is still its newest version.", "N")
 CONSENT = option("--consent", "Personal identifiers in the text were given with consent: keep them.")
 MEDIA_TYPE = option("--media-type", "Such as image/png. [default: by the bytes]", "TYPE")
@@ -177,7 +176,7 @@ def move(
     return written(call.memory().move(memory_id, **where, **asked))
 
 
-@command(MEMORY, argument("TEXT", "What it says from now on; - reads stdin.", "text"), WHY)
+@command(MEMORY, argument("TEXT", "What it says from now on; - reads stdin.", "text"), REASON)
 def promote(call: Call, memory_id: str, text: str, reason: str) -> Answer:
     """Make lasting knowledge of a memory: permanent, and in core where its key is the name of a block."""
     return written(call.memory().promote(memory_id, text_of(text), reason=reason))
@@ -186,7 +185,7 @@ def promote(call: Call, memory_id: str, text: str, reason: str) -> Answer:
 @command(
     argument("ID...", "Two memories or more, of one subject, scope and sensitivity.", "memory_ids"),
     option("--text", "What the summary says; - reads stdin. [default: the texts, one a line]", "TEXT"),
-    WHY,
+    REASON,
     option("--tier", "Of the summary. [default: episodic]", "TIER"),
     option("--key", "Its stable name.", "NAME"),
     option("--tag", "Several times.", "TAG", "tags", multiple=True),
@@ -213,7 +212,7 @@ def forget(call: Call, **asked: Any) -> Answer:
 @command(
     MEMORY,
     option("--by", "What takes its place: an id, the first letters of one, or a key.", "ID", required=True),
-    WHY,
+    REASON,
 )
 def supersede(call: Call, **asked: Any) -> Answer:
     """Replace a memory by another one: it no longer holds, and its history names what took its place."""
@@ -396,13 +395,13 @@ def identity(call: Call, action: str | None, file: str | None, reason: str | Non
         if now.text is None or now.version != edition:
             raise StaleVersion("that is not what the identity document says now; look at it with `keepward identity`")
         return written(memory.update_identity(now.text, reason=reason or "edited by hand"))
-    if file is None or not reason or edition is not None:
+    if file is None or edition is not None:
         raise InvalidInput("identity propose takes --file FILE and --reason TEXT")
     try:
         text = text_of("-") if file == "-" else Path(file).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as fault:
         raise InvalidInput("the file that was named cannot be read as UTF-8 text") from fault
-    return written(call.memory().update_identity(text, reason=reason))
+    return written(call.memory().update_identity(text, reason=reason or ""))
 
 
 def _show_identity(screen: Screen, data: dict[str, Any]) -> None:

@@ -16,6 +16,7 @@ from keepward.cli.memories import (
     EDIT,
     NAMES,
     NEW_TEXT,
+    REASON,
     SENSITIVE,
     SORTS,
     edited,
@@ -290,6 +291,7 @@ def diff(call: Call, earlier: str, later: str) -> Answer:
     COMMIT,
     option("--with-later", "Undo later commits that touched the same memories as well."),
     option("--dry-run", "Show what would happen and change nothing."),
+    REASON,
 )
 def rollback(call: Call, dry_run: bool, **asked: Any) -> Answer:
     """Undo one commit with a new one. A later change of the same memories is a conflict; nothing changes then."""

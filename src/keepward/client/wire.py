@@ -175,7 +175,7 @@ def _(request: write.UpdateByKey, way: Transport) -> Outcome:
 @carry_out.register
 def _(request: write.Edit, way: Transport) -> Outcome:
     _part(request.memory_id)
-    return _edited(way, [_change(request.change())], getattr(request, "reason", ""))
+    return _edited(way, [_change(request.change())], request.reason)
 
 
 @carry_out.register
@@ -187,7 +187,7 @@ def _(request: write.Propose, way: Transport) -> Outcome:
 
 
 def _edited(way: Transport, changes: list[dict[str, Any]], reason: str, session: str | None = None) -> Outcome:
-    body = {"reason": reason, "changes": changes, **present({"session": session})}
+    body = {"changes": changes, **present({"reason": reason or None, "session": session})}
     return read_json(Outcome, way.post("/memory/edit", body))  # type: ignore[no-any-return]
 
 

@@ -292,3 +292,22 @@ def operation(change: Change | type[Change]) -> str:
 
 
 BY_OPERATION: Mapping[str, Any] = {operation(each): each for each in get_args(Change)}
+#: The reason of a proposal whose caller gives none, by operation.
+_DEFAULT_REASONS: Mapping[str, str] = {
+    "insert": "remembered",
+    "replace": "revised",
+    "append": "appended",
+    "supersede": "superseded",
+    "move": "moved",
+    "promote": "promoted",
+    "retire": "forgotten",
+    "archive": "archived",
+    "restore": "restored",
+    "reinforce": "confirmed",
+}
+
+
+def default_reason(changes: Sequence[Change]) -> str:
+    """Return the reason of a proposal whose caller gives none: its operation, or ``edited`` for several sorts."""
+    operations = {operation(each) for each in changes}
+    return _DEFAULT_REASONS.get(operations.pop(), "edited") if len(operations) == 1 else "edited"

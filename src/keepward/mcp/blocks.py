@@ -43,7 +43,7 @@ def read_blocks(memory: Memory, given: dict[str, Any]) -> Answer:
 @writes(
     "Append to a core block",
     takes={"label": _LABEL, "text": text("The line to add."), **_CHANGE},
-    needs=("label", "text", "reason"),
+    needs=("label", "text"),
 )
 def block_append(memory: Memory, given: dict[str, Any]) -> Answer:
     """Add a line to a core block."""
@@ -51,7 +51,7 @@ def block_append(memory: Memory, given: dict[str, Any]) -> Answer:
     if record is None:
         return _insert(memory, given, given["text"])
     fields: dict[str, Any] = {"text": given["text"], "evidence": given.get("evidence", [])}
-    return written(memory, memory.append(record.id, reason=given["reason"], **fields))
+    return written(memory, memory.append(record.id, reason=given.get("reason", ""), **fields))
 
 
 @writes(
@@ -62,7 +62,7 @@ def block_append(memory: Memory, given: dict[str, Any]) -> Answer:
         "new": text("What stands there instead."),
         **_CHANGE,
     },
-    needs=("label", "new", "reason"),
+    needs=("label", "new"),
     destroys=True,
 )
 def block_replace(memory: Memory, given: dict[str, Any]) -> Answer:
@@ -75,18 +75,20 @@ def block_replace(memory: Memory, given: dict[str, Any]) -> Answer:
     fields: dict[str, Any] = {name: given[name] for name in ("evidence",) if name in given}
     fields["text"] = _replaced(record.text, given.get("old"), given["new"])
     # What was not seen is not overwritten.
-    return written(memory, memory.revise(record.id, reason=given["reason"], if_version=record.version, **fields))
+    return written(
+        memory, memory.revise(record.id, reason=given.get("reason", ""), if_version=record.version, **fields)
+    )
 
 
 @writes(
     "Propose a new identity",
     takes={"text": text("All that the identity is to say; at most 500 tokens."), "reason": _REASON},
-    needs=("text", "reason"),
+    needs=("text",),
     destroys=True,
 )
 def update_identity(memory: Memory, given: dict[str, Any]) -> Answer:
     """Propose a new edition of the identity, the persona that opens every prompt. It waits for its owner."""
-    return written(memory, memory.update_identity(given["text"], reason=given["reason"]))
+    return written(memory, memory.update_identity(given["text"], reason=given.get("reason", "")))
 
 
 #: The tools of core blocks.
@@ -126,7 +128,7 @@ def _holders(memory: Memory) -> dict[str, Record]:
 
 def _insert(memory: Memory, given: dict[str, Any], words: str) -> Answer:
     fields: dict[str, Any] = {"tier": "core", "key": given["label"], "evidence": given.get("evidence", [])}
-    return written(memory, memory.remember(words, reason=given["reason"], **fields))
+    return written(memory, memory.remember(words, reason=given.get("reason", ""), **fields))
 
 
 def _replaced(now: str, old: str | None, new: str) -> str:

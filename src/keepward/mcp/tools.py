@@ -162,12 +162,12 @@ def remember(memory: Memory, given: dict[str, Any]) -> Answer:
         **_LABELS,
         **_BACKING,
     },
-    needs=("id", "reason"),
+    needs=("id",),
     destroys=True,
 )
 def revise(memory: Memory, given: dict[str, Any]) -> Answer:
     """Give a memory new text or fields, or append to it; the old version stays in its history."""
-    memory_id, reason = given.pop("id"), given.pop("reason")
+    memory_id, reason = given.pop("id"), given.pop("reason", "")
     if given.pop("append", False):
         if not given.keys() <= {"text", "source", "evidence", "confidence", "consent", "if_version"}:
             raise InvalidInput("`append` goes with `text`, `source`, `evidence`, `confidence` and `if_version` alone")
@@ -179,9 +179,7 @@ def revise(memory: Memory, given: dict[str, Any]) -> Answer:
     return written(memory, memory.revise(memory_id, given.pop("text", KEEP), reason=reason, **given))
 
 
-@writes(
-    "Forget", takes={"id": _ID, "reason": _REASON, "if_version": _IF_VERSION}, needs=("id", "reason"), destroys=True
-)
+@writes("Forget", takes={"id": _ID, "reason": _REASON, "if_version": _IF_VERSION}, needs=("id",), destroys=True)
 def forget(memory: Memory, given: dict[str, Any]) -> Answer:
     """Propose that a memory no longer holds. A person can restore it; nothing is erased."""
     return written(memory, memory.forget(given.pop("id"), **given))

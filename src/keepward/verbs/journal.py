@@ -50,6 +50,7 @@ class RollBack(Request[Rollback]):
     commit: Annotated[fields.CommitName, Wire("commit_id")]
     with_later: Annotated[bool, Limit("Undo later commits on the same memories as well.")] = False
     dry_run: Annotated[bool, Limit("Say what would happen and change nothing.")] = False
+    reason: Annotated[str, Limit("Why.", maxLength=900)] = ""
 
 
 @verb("verify", "POST /memory/verify", right="read", group="upkeep")

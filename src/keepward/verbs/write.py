@@ -58,7 +58,7 @@ class Remember(Remembering):
 
     def run(self, session: Session) -> Outcome:
         change = new_memory(session, self.text, self.values)
-        return propose(session, [change], reason=self.reason or "remembered", within=change.session)
+        return propose(session, [change], reason=self.reason, within=change.session)
 
 
 @verb("update_by_key", "PUT /memory/keys/{key}", right="propose", status=201)
@@ -92,17 +92,16 @@ class RememberMany(Request[list[Outcome]]):
         """Propose them ``batch`` at a time, or all together; ``on_progress`` is called with (done, total)."""
         from keepward.services.write import propose_each
 
-        reason = self.reason or "remembered"
         chosen("mode", self.mode, ("each", "atomic"))
         if arguments.whole("batch", batch) < 1:
             raise InvalidInput("a batch is at least 1")
         changes = self.changes(session)
         if self.mode == "atomic":
-            return [propose(session, changes, reason=reason, kind=kind)] * len(changes) if changes else []
+            return [propose(session, changes, reason=self.reason, kind=kind)] * len(changes) if changes else []
         outcomes: list[Outcome] = []
         for start in range(0, len(changes), batch):
             part = changes[start : start + batch]
-            outcomes += propose_each(session, part, reason=reason, kind=kind)
+            outcomes += propose_each(session, part, reason=self.reason, kind=kind)
             if on_progress is not None:
                 on_progress(len(outcomes), len(changes))
         return outcomes
@@ -150,7 +149,7 @@ class UpdateIdentity(Request[Outcome]):
 
     function = "services.identity:update_identity"
     text: Annotated[fields.Text, Judged("All that the document is to say.")]
-    reason: fields.Why
+    reason: fields.Because = ""
 
 
 class Edit(Request[Outcome]):
@@ -158,9 +157,10 @@ class Edit(Request[Outcome]):
 
     makes: ClassVar[type[Any]]
     memory_id: fields.NamedId
+    reason: fields.Because = ""
 
     def run(self, session: Session) -> Outcome:
-        return propose(session, [self.change(session)], reason=getattr(self, "reason", ""))
+        return propose(session, [self.change(session)], reason=self.reason)
 
     def change(self, session: Session | None = None) -> Change:
         """Return the change; in a session, of a memory that is there, and by its own id."""
@@ -180,7 +180,6 @@ class Revise(Edit):
     text: fields.Text = KEEP
     values: ReplaceFields = EMPTY
     if_version: fields.Version | None = None
-    reason: fields.Why
 
 
 @verb("append", "POST /memory/items/{id}/append", right="propose", status=201)
@@ -191,7 +190,6 @@ class Append(Edit):
     text: fields.Text
     values: AppendFields = EMPTY
     if_version: fields.Version | None = None
-    reason: fields.Why
 
 
 @verb("forget", "DELETE /memory/items/{id}", right="propose", status=201, tool="forget")
@@ -200,7 +198,6 @@ class Forget(Edit):
 
     makes = changes_of.Retire
     if_version: fields.Version | None = None
-    reason: fields.Why
 
 
 @verb("archive", "POST /memory/items/{id}/archive", right="propose", status=201)
@@ -209,7 +206,6 @@ class Archive(Edit):
 
     makes = changes_of.Archive
     if_version: fields.Version | None = None
-    reason: fields.Why
 
 
 @verb("restore", "POST /memory/items/{id}/restore", right="propose", status=201)
@@ -219,7 +215,6 @@ class Restore(Edit):
     makes = changes_of.Restore
     ttl: fields.Ttl | None = None
     if_version: fields.Version | None = None
-    reason: fields.Why
 
 
 @verb("reinforce", "POST /memory/items/{id}/reinforce", right="propose", status=201)
@@ -228,7 +223,6 @@ class Reinforce(Edit):
 
     makes = changes_of.Reinforce
     gain: fields.Share = 0.0
-    reason: fields.Why = "confirmed"
 
 
 @verb("move", "POST /memory/items/{id}/move", right="propose", status=201)
@@ -238,7 +232,6 @@ class Move(Edit):
     makes = changes_of.Move
     values: MoveFields = EMPTY
     if_version: fields.Version | None = None
-    reason: fields.Why
 
 
 @verb("promote", "POST /memory/items/{id}/promote", right="propose", status=201)
@@ -247,7 +240,6 @@ class Promote(Edit):
 
     makes = changes_of.Promote
     text: fields.Text
-    reason: fields.Why
 
 
 @verb("supersede", "POST /memory/items/{id}/supersede", right="propose", status=201)
@@ -256,7 +248,6 @@ class Supersede(Edit):
 
     makes = changes_of.Supersede
     by: fields.Id
-    reason: fields.Why
 
 
 @verb("merge", "POST /memory/items/merge", right="propose", status=201)
@@ -267,14 +258,13 @@ class Merge(Request[Outcome | None]):
     memory_ids: Annotated[list[fields.Id], Limit(minItems=1, maxItems=64), Wire("ids")]
     text: fields.Text | None = None
     values: InsertFields = EMPTY
-    reason: fields.Why
+    reason: fields.Because = ""
 
     def run(self, session: Session) -> Outcome | None:
         """Propose it; None for fewer than two memories."""
         from keepward.verbs.read import Get
 
         ids = list(dict.fromkeys(known_id(session, each) for each in self.memory_ids))
-        _why(self.reason)
         if len(ids) < 2:
             return None
         records = [Get(memory_id=each).run(session) for each in ids]
@@ -287,7 +277,7 @@ class Merge(Request[Outcome | None]):
         given = {"kind": "summary", "scope": first.scope, "subject": first.subject, **self.values}
         summary = new_memory(session, joined, {**given, "derived_from": tuple(ids)})
         made: list[Change] = [summary, *(changes_of.Supersede(id=each, by=summary.id) for each in ids)]
-        return propose(session, made, reason=self.reason)
+        return propose(session, made, reason=self.reason.strip() or "merged")
 
 
 @verb("forget_many", "POST /memory/items/forget", right="propose", answer="outcome missing")
@@ -295,7 +285,7 @@ class ForgetMany(Request[tuple[Outcome | None, list[str]]]):
     """Propose in one commit that memories no longer hold; names that are not there are listed."""
 
     memory_ids: Annotated[fields.Ids, Wire("ids")]
-    reason: fields.ReadWhy
+    reason: fields.Because = ""
 
     def run(self, session: Session) -> tuple[Outcome | None, list[str]]:
         """Propose it; return the outcome and the ids that were not found."""
@@ -313,7 +303,7 @@ class ForgetMany(Request[tuple[Outcome | None, list[str]]]):
 class Propose(Request[Outcome]):
     """Propose one or many changes that are carried out, held or refused together."""
 
-    reason: fields.Why
+    reason: fields.Because = ""
     session: fields.ReadLine | None = None
     #: Each an ``op`` with the fields of its change in ``core.change``; those of a new memory are ``remember``'s.
     changes: Annotated[list[Any], Limit(minItems=1, maxItems=fields.MOST)]
@@ -360,7 +350,6 @@ def propose(
     """Propose changes together; ``within`` is the conversation that they come from, ``named`` as in the engine."""
     from keepward.services.write import propose as proposed
 
-    _why(reason)
     return proposed(session, changes, reason=reason, conversation=within, kind=kind, named=named)
 
 
@@ -406,8 +395,3 @@ def _fits(session: Session, vector: Sequence[float]) -> None:
         raise InvalidInput("this store is open without an embedder: there is nothing to compare a vector with")
     if len(vector) != embedder.dim:
         raise InvalidInput(f"a vector of this store has {embedder.dim} numbers ({embedder.id})")
-
-
-def _why(reason: str) -> None:
-    if not reason.strip():
-        raise InvalidInput("say why: a change carries a `reason` (`--reason TEXT` at the terminal)")
