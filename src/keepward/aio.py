@@ -318,6 +318,7 @@ class AsyncMemory:
     promote = hop(Memory.promote)
     supersede = hop(Memory.supersede)
     forget_many = hop(Memory.forget_many)
+    forget_matching = hop(Memory.forget_matching)
     propose = hop(Memory.propose)
     remember_many = hop(Memory.remember_many)
     add = hop(Memory.add)

@@ -55,8 +55,8 @@ def test_what_was_left_out_is_not_what_is_empty() -> None:
 
     assert "category" not in Revise(memory_id="a", reason="b", values={}).given()
     assert Revise(memory_id="a", reason="b", values={"category": None}).given()["category"] is None
-    with pytest.raises(TypeError, match="Revise needs reason"):
-        Revise(memory_id="a", values={})
+    with pytest.raises(TypeError, match="Revise needs memory_id"):
+        Revise(values={})
     with pytest.raises(AttributeError):
         Revise(memory_id="a", reason="b").reason = "c"  # type: ignore[misc]
 

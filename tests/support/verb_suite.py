@@ -200,6 +200,42 @@ class VerbSuite(AskingSuite):
         outcome, missing = agent.forget_many([record.id, "nobody"], reason="wrong")
         assert (outcome.outcome, missing) == ("committed", ["nobody"])
 
+    def test_forgetting_by_words_lists_what_matches_and_changes_nothing(self, agent: Any) -> None:
+        old = self.kept(agent, "The old address is 12 Harbour Street")
+        self.kept(agent, "Ana prefers tabs for indentation")
+        plan = agent.forget_matching("my old address")
+        assert [(each.id, each.text, each.why) for each in plan.matches] == [(old.id, old.text, ("words",))]
+        assert (plan.outcome, agent.get(old.id).status) == (None, Status.ACTIVE)
+
+    def test_forgetting_by_words_is_one_commit_that_rolls_back(self, agent: Any) -> None:
+        old = [self.kept(agent, f"The old address is {street}") for street in ("12 Harbour Street", "8 Mill Lane")]
+        plan = agent.forget_matching("old address")
+        done = agent.forget_matching("old address", digest=plan.digest)
+        ended = [agent.get(each.id).status for each in old]
+        agent.rollback(done.outcome.commit.id)
+        assert (ended, [agent.get(each.id).status for each in old]) == ([Status.RETIRED] * 2, [Status.ACTIVE] * 2)
+
+    def test_changed_forget_plan_is_a_conflict(self, agent: Any) -> None:
+        self.kept(agent, "The old address is 12 Harbour Street")
+        plan = agent.forget_matching("old address")
+        self.kept(agent, "Ana's old address is 8 Mill Lane in Braga")
+        with pytest.raises(Conflict):
+            agent.forget_matching("old address", digest=plan.digest)
+        with pytest.raises(Conflict):
+            agent.forget_matching("address", digest=plan.digest)
+        assert len(agent.find()) == 2
+
+    def test_nothing_is_forgotten_where_nothing_matches(self, agent: Any) -> None:
+        self.kept(agent, "Ana prefers tabs for indentation")
+        plan = agent.forget_matching("my sister's wedding")
+        done = agent.forget_matching("my sister's wedding", digest=plan.digest)
+        assert (plan.matches, done.matches, done.outcome) == ((), (), None)
+
+    def test_forgetting_by_words_stays_within_the_own_scope(self, orion: Any, owner: Any) -> None:
+        self.kept(owner, "The ferry of the company leaves at six")
+        mine = self.kept(orion, "The ferry to the island leaves at nine")
+        assert [each.id for each in orion.forget_matching("ferry").matches] == [mine.id]
+
     def test_many_are_remembered_each_with_an_outcome_in_the_order_given(self, agent: Any) -> None:
         items = ["Ana prefers tabs", {"text": f"the key is {SECRET}"}, "lunch is at noon"]
         outcomes = agent.remember_many(items)

@@ -225,6 +225,9 @@ REQUESTS: list[tuple[Any, ...]] = [
     ),
     ("identity", "owner", "GET /memory/identity"),
     ("identity-none", "agent", "PUT /memory/identity", {"text": "I am Orion", "reason": "new name"}),
+    ("old", "owner", "POST /memory/items", {"text": "The old address is 12 Harbour Street"}),
+    ("forgetting", "owner", "POST /memory/forget/plan", {"text": "old address"}),
+    ("forgotten", "owner", "POST /memory/forget", {"text": "old address", "digest": "{forgetting.digest}"}),
 ]
 
 #: Command lines of one session on a fresh store; `{step.key}` is a value that an earlier step printed.
@@ -323,6 +326,8 @@ connect            | connect claude --project . --dry-run
 connect-write      | connect claude --project .
 connect-again      | connect claude --project .
 connect-remove     | connect claude --project . --remove
+forgetting         | forget --matching river
+forgotten          | forget --matching river --yes --as operator
 no-command         | rember x
 no-option          | recall x --depth 3
 bad-value          | recall x --limit many

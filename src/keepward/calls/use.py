@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from keepward.core.identity import Identity
     from keepward.core.journal import Check, Version
     from keepward.core.memory import Record
-    from keepward.core.proposal import Outcome
+    from keepward.core.proposal import Forgetting, Outcome
     from keepward.core.query import AsOf, Feedback, Memories, Order, Purpose, Ranking, Recall
     from keepward.verbs.fields import Format, Sort
 
@@ -421,6 +421,19 @@ class Use(Talks):
     @sends("write")
     def forget_many(self, memory_ids: Sequence[str], *, reason: str = "") -> tuple[Outcome | None, list[str]]:
         """Retire all that are there in one commit; return the outcome and the ids that were not found."""
+
+    def forget_matching(self, text: str, *, digest: str | None = None, reason: str = "") -> Forgetting:
+        """Retire what a text matches in this handle's scope, in one commit that one rollback undoes.
+
+        Without ``digest`` nothing is written: the result is the plan, best match first, and its digest. With that
+        digest exactly the plan is applied. Weak hits are no matches.
+
+        Raises:
+            Conflict: what would be forgotten has changed since the plan was made.
+        """
+        if digest is None:
+            return self._send(verbs.write.PlanForgetMatching(text=text))
+        return self._send(verbs.write.ForgetMatching(text=text, digest=digest, reason=reason))
 
     @sends("write")
     def propose(

@@ -19,7 +19,7 @@ from keepward import durable
 from keepward.cli.call import Answer, Call, as_json, data_of, text_of
 from keepward.cli.command import argument, command, option
 from keepward.core.proposal import is_for_import
-from keepward.core.value import redaction
+from keepward.core.value import counted, redaction
 from keepward.errors import InvalidInput, StaleVersion, Unauthorised
 
 if TYPE_CHECKING:
@@ -203,10 +203,68 @@ def merge(call: Call, memory_ids: tuple[str, ...], text: str | None, reason: str
     return written(outcome)
 
 
-@command(MEMORY, REASON, IF_VERSION)
-def forget(call: Call, **asked: Any) -> Answer:
-    """Retire a memory: it no longer holds, and `restore` brings it back."""
-    return written(call.memory().forget(**asked))
+@command(
+    argument("[ID]", "Its id, the first letters of it (8 or more), or its key.", "memory_id"),
+    option("--matching", "All that these words match, instead of one ID.", "TEXT"),
+    option("--yes", "Do it without asking first."),
+    REASON,
+    IF_VERSION,
+)
+def forget(
+    call: Call, memory_id: str | None, matching: str | None, yes: bool, reason: str, if_version: int | None
+) -> Answer:
+    """Retire a memory, or all that match some words: they no longer hold, and `restore` brings them back.
+
+    With `--matching` it lists what would go, with scores, and asks. All go in one commit that `rollback` undoes.
+    """
+    if (memory_id is None) == (matching is None):
+        raise InvalidInput("name one memory by its ID, or give --matching TEXT")
+    if memory_id is not None:
+        if yes:
+            raise InvalidInput("--yes goes with --matching")
+        return written(call.memory().forget(memory_id, reason=reason, if_version=if_version))
+    if if_version is not None:
+        raise InvalidInput("--if-version goes with an ID")
+    text, memory, show = text_of(str(matching)), call.memory(), _show_forgetting
+    done = memory.forget_matching(text)
+    if done.matches and not yes and not call.as_json and sys.stdin.isatty() and sys.stdout.isatty():
+        from keepward.cli.screen import Screen
+
+        _show_matches(Screen(sys.stdout), data_of(done))
+        sys.stdout.write(f"Forget {counted(len(done.matches), 'memory', 'memories')}? [y/N] ")
+        sys.stdout.flush()
+        yes, show = sys.stdin.readline().strip().lower() in {"y", "yes"}, _show_forgotten
+    if done.matches and yes:
+        done = memory.forget_matching(text, digest=done.digest, reason=reason)
+    data = data_of(done, outcome=done.outcome and done.outcome.to_dict())
+    if done.outcome is None:
+        return Answer(data, show, talk=("nothing was changed; --yes forgets them",) if done.matches else ())
+    result = written(done.outcome)
+    undo = (f"undo it with `keepward rollback {data['outcome']['commit']}`",) if done.outcome.ok else ()
+    return Answer(data, show, result.code, (*result.talk, *undo))
+
+
+def _show_forgetting(screen: Screen, data: dict[str, Any]) -> None:
+    _show_matches(screen, data)
+    _show_forgotten(screen, data)
+
+
+def _show_forgotten(screen: Screen, data: dict[str, Any]) -> None:
+    if data["outcome"] and data["outcome"]["outcome"] == "committed":
+        many = counted(len(data["matches"]), "memory", "memories")
+        screen.labelled("forgotten", f"{many}, in one commit", "bold green")
+        screen.ids(data["outcome"])
+    elif data["outcome"]:
+        show_written(screen, data["outcome"])
+
+
+def _show_matches(screen: Screen, data: dict[str, Any]) -> None:
+    if not data["matches"]:
+        screen.labelled("nothing", "no memory of this scope matches these words", "bold cyan")
+    for each in data["matches"]:
+        screen.labelled(f"{each['score']:.2f}", each["text"][:200])
+        screen.labelled("", f"{each['id']} · {each['tier']} · {each['created_at'][:10]}", "dim")
+    screen.labelled("note", data["notes"], "yellow")
 
 
 @command(

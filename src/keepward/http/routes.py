@@ -408,6 +408,8 @@ ROWS: Mapping[str, Mapping[str, Row]] = {
         "add": row(404, 409),
         "merge": _write(model=Written, also={200: schemas.NOTHING_MERGED, 202: Written}),
         "forget_many": row(409, model=schemas.Forgotten),
+        "plan_forget_matching": row(),
+        "forget_matching": row(409),
         "revise": _edit(428),
         "forget": _edit(kinds={"reason": _Why, "if_version": None}),
         "append": _edit(),

@@ -20,7 +20,7 @@ from keepward.core.change import (
     ReplaceFields,
 )
 from keepward.core.messages import Added
-from keepward.core.proposal import Outcome
+from keepward.core.proposal import Forgetting, Outcome
 from keepward.core.value import chosen
 from keepward.errors import InvalidInput, NotFound, Unauthorised
 from keepward.verbs import MISSING, Judged, Limit, Request, Wire, arguments, fields, verb
@@ -297,6 +297,27 @@ class ForgetMany(Request[tuple[Outcome | None, list[str]]]):
                 missing.append(each)
         retired = [changes_of.Retire(id=each) for each in here]
         return propose(session, retired, reason=self.reason) if here else None, missing
+
+
+@verb("plan_forget_matching", "POST /memory/forget/plan", right="propose")
+class PlanForgetMatching(Request[Forgetting]):
+    """Return which memories of the caller's own scope a text matches, best first, under a digest; change nothing.
+
+    Weak hits of `GET /memory/search` are no matches.
+    """
+
+    function = "services.forget:plan_forget_matching"
+    text: fields.Question
+
+
+@verb("forget_matching", "POST /memory/forget", right="propose")
+class ForgetMatching(Request[Forgetting]):
+    """Propose in one commit that the memories of the plan with this digest no longer hold; a rollback undoes it."""
+
+    function = "services.forget:forget_matching"
+    text: fields.Question
+    digest: fields.Digest
+    reason: fields.Because = ""
 
 
 @verb("propose", "POST /memory/edit", right="propose", status=201)
