@@ -234,6 +234,7 @@ REQUESTS: list[tuple[Any, ...]] = [
 COMMANDS = """
 version            | version
 init               | init
+model              | model list
 status             | status
 saved              | remember "Ana prefers tabs for indentation" --as operator --tag style
 agents             | remember "The office is in Lisbon" --source web --session s1

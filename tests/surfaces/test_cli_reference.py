@@ -17,6 +17,7 @@ COMMANDS = list(command_tree().places)
 ARGUMENTS = {
     "demo": ("--db", "demo.db", "--embedder", "hashed"),
     "serve": ("--port", "0"),
+    "model": ("list",),
     "remember": ("Bo prefers spaces",),
     "add": ("chat.json",),
     "revise": ("{id}", "Ana prefers spaces", "--reason", "new"),

@@ -39,7 +39,7 @@ login. `--as operator` makes a write your own: it is decided by that, at once. W
 """
 #: The place of each command, by section, in the order of help; what is not asked for is not loaded.
 SECTIONS = {
-    "Start": "store.init demo.demo store.status",
+    "Start": "store.init model.model demo.demo store.status",
     "Serve": "agents.serve agents.open_ agents.mcp agents.connect hook.hook",
     "Propose": "memories.remember copies.add memories.revise memories.move memories.promote memories.merge "
     "memories.forget memories.supersede memories.archive memories.restore memories.blob memories.identity",

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from keepward import durable
 from keepward.cli.call import Answer, Call, as_json, data_of, text_of
 from keepward.cli.command import argument, command, option
+from keepward.cli.model import say_if_missing
 from keepward.core.proposal import is_for_import
 from keepward.core.value import counted, redaction
 from keepward.errors import InvalidInput, StaleVersion, Unauthorised
@@ -109,7 +110,9 @@ def remember(
         ref = blob if content is None else memory.put_blob(content, media_type=media_type).ref
         return memory.remember(said, metadata=own, blob=ref, **fields)
 
-    return written(call.first_in_memory(store))
+    answer = written(call.first_in_memory(store))
+    say_if_missing(call)
+    return answer
 
 
 #: What an edit may change.
@@ -493,6 +496,7 @@ def _show_identity(screen: Screen, data: dict[str, Any]) -> None:
 def recall(call: Call, query: str, **asked: Any) -> Answer:
     """Find memories by words and meaning, best first, and say why each was found; weak hits are marked."""
     found = call.memory().recall(text_of(query), **asked)
+    say_if_missing(call)
     # One visible line for what could not take part; it is in the object as well.
     notes = _notes(call, found, asked["as_of"])
     return Answer({**found.to_dict(), "notes": list(notes)}, _show_recall, talk=notes)

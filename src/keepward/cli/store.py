@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from keepward.cli.call import Answer, Call, as_json, data_of, owner_token
 from keepward.cli.command import argument, command, option
 from keepward.cli.memories import minute
+from keepward.cli.model import say_if_missing
 from keepward.cli.review import expired_undecided
 from keepward.core.value import counted
 from keepward.errors import Conflict, InvalidInput, StoreUnavailable, Unauthorised
@@ -49,6 +50,7 @@ def init(call: Call) -> Answer:
 def status(call: Call) -> Answer:
     """Show what the store holds: counts, the queue, capacity, budgets."""
     found = as_json(call.memory("decide").status())
+    say_if_missing(call)
     settings = {
         "schema_version": found["schema"],
         "settings": str(call.settings.file) if call.settings.file else None,
