@@ -457,7 +457,7 @@ def identity(call: Call, action: str | None, file: str | None, reason: str | Non
             raise StaleVersion("that is not what the identity document says now; look at it with `keepward identity`")
         return written(memory.update_identity(now.text, reason=reason or "edited by hand"))
     if file is None or edition is not None:
-        raise InvalidInput("identity propose takes --file FILE and --reason TEXT")
+        raise InvalidInput("identity propose takes --file FILE, and --reason TEXT if you like")
     try:
         text = text_of("-") if file == "-" else Path(file).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as fault:
