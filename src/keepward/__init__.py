@@ -84,6 +84,8 @@ if TYPE_CHECKING:
     from keepward.core.proposal import Committed as Committed
     from keepward.core.proposal import Decided as Decided
     from keepward.core.proposal import Duplicate as Duplicate
+    from keepward.core.proposal import Forgetting as Forgetting
+    from keepward.core.proposal import Match as Match
     from keepward.core.proposal import Outcome as Outcome
     from keepward.core.proposal import Quarantined as Quarantined
     from keepward.core.proposal import Refused as Refused
@@ -142,7 +144,7 @@ _HOMES = {
     "Impact Rollback Verification Version",
     "core.memory": "Access ContentType Kind Record Sensitivity Stability Status Tier",
     "core.policy": "EthicsRule Policy",
-    "core.proposal": "Committed Decided Duplicate Outcome Quarantined Refused Shown Waiting",
+    "core.proposal": "Committed Decided Duplicate Forgetting Match Outcome Quarantined Refused Shown Waiting",
     "core.query": "Feedback Filter Filters Hit Memories Recall Training",
     "core.trust": "SOURCES Actor Issued Token Trust",
 }

@@ -272,7 +272,7 @@ class AsyncMemory(AsyncMemoryAPI):
         """Return a conversation under a name of its own, to say turns into as they come; see ``Conversation``."""
         return AsyncConversation(self._target.session(name, subject=subject), self._threads)
 
-    def draft(self, *, reason: str, session: str | None = None) -> AsyncDraft:
+    def draft(self, *, reason: str = "", session: str | None = None) -> AsyncDraft:
         """Collect changes in an ``async with`` block and propose them together at its end; an error discards them."""
         return AsyncDraft(self._target.draft(reason=reason, session=session), self._threads)
 

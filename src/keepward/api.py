@@ -50,7 +50,7 @@ from keepward.core.journal import (
 )
 from keepward.core.memory import Record
 from keepward.core.messages import Added
-from keepward.core.proposal import Decided, Outcome, Proposals, Waiting
+from keepward.core.proposal import Decided, Forgetting, Outcome, Proposals, Waiting
 from keepward.core.query import (
     AsOf,
     Feedback,
@@ -102,7 +102,7 @@ class MemoryAPI(ABC):
         """Have an operation carried out with arguments by name."""
 
     @abstractmethod
-    def draft(self, *, reason: str, session: str | None = None) -> Draft:
+    def draft(self, *, reason: str = "", session: str | None = None) -> Draft:
         """Collect changes in a ``with`` block and propose them together at its end; an error discards them."""
 
     def session(self, name: str, *, subject: str | None = None) -> Conversation:
@@ -344,7 +344,7 @@ class MemoryAPI(ABC):
     # --- proposing
 
     @operation("PUT /memory/identity", by="services.identity:update_identity", right="propose")
-    def update_identity(self, text: str, *, reason: str) -> Outcome:
+    def update_identity(self, text: str, *, reason: str = "") -> Outcome:
         """Propose a new edition of the identity document: it waits for the owner, whose own word decides at once.
 
         Raises:
@@ -423,7 +423,7 @@ class MemoryAPI(ABC):
         memory_id: str,
         text: str = KEEP,
         *,
-        reason: str,
+        reason: str = "",
         if_version: int | None = None,
         category: str | None = KEEP,
         subject: str | None = KEEP,
@@ -452,7 +452,7 @@ class MemoryAPI(ABC):
         memory_id: str,
         text: str,
         *,
-        reason: str,
+        reason: str = "",
         source: SourceName | None = None,
         evidence: Sequence[str] = (),
         confidence: float | None = None,
@@ -467,26 +467,26 @@ class MemoryAPI(ABC):
     @operation(
         "DELETE /memory/items/{id}", by="services.edits:forget", right="propose", tool="forget", makes=change.Retire
     )
-    def forget(self, memory_id: str, *, reason: str, if_version: int | None = None) -> Outcome:
+    def forget(self, memory_id: str, *, reason: str = "", if_version: int | None = None) -> Outcome:
         """Propose that a memory no longer holds; it can be restored.
 
         Over HTTP an ``If-Match`` is heeded where it is sent.
         """
 
     @operation("POST /memory/items/{id}/archive", by="services.edits:archive", right="propose", makes=change.Archive)
-    def archive(self, memory_id: str, *, reason: str, if_version: int | None = None) -> Outcome:
+    def archive(self, memory_id: str, *, reason: str = "", if_version: int | None = None) -> Outcome:
         """Propose to put a memory away: it holds and is not at hand until ``restore`` brings it back."""
 
     @operation("POST /memory/items/{id}/restore", by="services.edits:restore", right="propose", makes=change.Restore)
     def restore(
-        self, memory_id: str, *, reason: str, ttl: Duration | None = None, if_version: int | None = None
+        self, memory_id: str, *, reason: str = "", ttl: Duration | None = None, if_version: int | None = None
     ) -> Outcome:
         """Propose to bring back a retired, archived, superseded or expired memory."""
 
     @operation(
         "POST /memory/items/{id}/reinforce", by="services.edits:reinforce", right="propose", makes=change.Reinforce
     )
-    def reinforce(self, memory_id: str, *, reason: str = "confirmed", gain: float = 0.0) -> Outcome:
+    def reinforce(self, memory_id: str, *, reason: str = "", gain: float = 0.0) -> Outcome:
         """Propose that a memory is confirmed: its confidence starts anew."""
 
     @operation("POST /memory/items/{id}/move", by="services.edits:move", right="propose", makes=change.Move)
@@ -494,7 +494,7 @@ class MemoryAPI(ABC):
         self,
         memory_id: str,
         *,
-        reason: str,
+        reason: str = "",
         tier: TierName = KEEP,
         scope: str = KEEP,
         key: str | None = KEEP,
@@ -503,13 +503,13 @@ class MemoryAPI(ABC):
         """Propose another tier, scope or key."""
 
     @operation("POST /memory/items/{id}/promote", by="services.edits:promote", right="propose", makes=change.Promote)
-    def promote(self, memory_id: str, text: str, *, reason: str) -> Outcome:
+    def promote(self, memory_id: str, text: str, *, reason: str = "") -> Outcome:
         """Propose lasting knowledge: permanent, with its canonical text, core when its key is a block's."""
 
     @operation(
         "POST /memory/items/{id}/supersede", by="services.edits:supersede", right="propose", makes=change.Supersede
     )
-    def supersede(self, memory_id: str, by: str, *, reason: str) -> Outcome:
+    def supersede(self, memory_id: str, by: str, *, reason: str = "") -> Outcome:
         """Propose that one memory is replaced by another."""
 
     @operation("POST /memory/items/merge", by="services.edits:merge", right="propose", makes=change.Insert)
@@ -518,7 +518,7 @@ class MemoryAPI(ABC):
         memory_ids: Sequence[str],
         text: str | None = None,
         *,
-        reason: str,
+        reason: str = "",
         tier: TierName | None = None,
         kind: KindName | None = "summary",
         key: str | None = None,
@@ -592,12 +592,27 @@ class MemoryAPI(ABC):
         """Propose the text of a keyed state: created when missing, updated in place when there."""
 
     @operation("POST /memory/items/forget", by="services.edits:forget_many", right="propose", answer="outcome missing")
-    def forget_many(self, memory_ids: Sequence[str], *, reason: str) -> tuple[Outcome | None, list[str]]:
+    def forget_many(self, memory_ids: Sequence[str], *, reason: str = "") -> tuple[Outcome | None, list[str]]:
         """Retire all that are there in one commit; return the outcome and the ids that were not found."""
+
+    @operation("POST /memory/forget/plan", by="services.forget:plan_forget_matching", right="propose")
+    def plan_forget_matching(self, text: str) -> Forgetting:
+        """Return which memories of this handle's own scope a text matches, best first, under a digest; change nothing.
+
+        Weak hits of ``recall`` are no matches. Example: ``mem.plan_forget_matching("my old address").matches``.
+        """
+
+    @operation("POST /memory/forget", by="services.forget:forget_matching", right="propose")
+    def forget_matching(self, text: str, digest: str, *, reason: str = "") -> Forgetting:
+        """Retire exactly what the plan with this digest lists, in one commit that one rollback undoes.
+
+        Raises:
+            Conflict: what would be forgotten has changed since the plan was made.
+        """
 
     @operation("POST /memory/edit", by="services.operations:propose", right="propose")
     def propose(
-        self, changes: Sequence[Change], *, reason: str, session: str | None = None, kind: str = "write"
+        self, changes: Sequence[Change], *, reason: str = "", session: str | None = None, kind: str = "write"
     ) -> Outcome:
         """Propose changes that are carried out, held or refused together.
 
@@ -805,7 +820,7 @@ class MemoryAPI(ABC):
         """Return the memories that differ between the states after two commits; ``0`` is the empty store."""
 
     @operation("POST /memory/rollback/{commit_id}", by="services.rollback:roll_back", right="propose")
-    def rollback(self, commit: str, *, with_later: bool = False, dry_run: bool = False) -> Rollback:
+    def rollback(self, commit: str, *, with_later: bool = False, dry_run: bool = False, reason: str = "") -> Rollback:
         """Undo one commit exactly; a second call changes nothing and gives the first receipt.
 
         Where later commits touched the same memories nothing is changed, and ``conflicts`` names them; ``with_later``
@@ -1085,6 +1100,8 @@ class AsyncMemoryAPI:
     merge = awaited(MemoryAPI.merge)
     update_by_key = awaited(MemoryAPI.update_by_key)
     forget_many = awaited(MemoryAPI.forget_many)
+    plan_forget_matching = awaited(MemoryAPI.plan_forget_matching)
+    forget_matching = awaited(MemoryAPI.forget_matching)
     propose = awaited(MemoryAPI.propose)
     remember_many = awaited(MemoryAPI.remember_many)
     add = awaited(MemoryAPI.add)

@@ -143,6 +143,7 @@ SWITCHES = {name: f"KEEPWARD_{name.upper()}" for name in ("enabled", "capture", 
 PLACES = {
     "KEEPWARD_DB": "Path of the store; default `keepward.db` in the data folder, or here where this machine knows it.",
     "KEEPWARD_DATA": "Folder of the user's own store; default the platform's, such as `~/.local/share/keepward`.",
+    "KEEPWARD_MODELS": "Folder of what `keepward model install` stores; default `models` in the data folder.",
     "KEEPWARD_CONFIG": "Path of the settings file; default `keepward.toml` beside the store.",
     "KEEPWARD_TOKEN": "Token that a command comes with; principal, tenant and scope are then the token's.",
     "KEEPWARD_PASSPHRASE": "Passphrase of `keepward key`, where it cannot be asked for.",
@@ -266,15 +267,8 @@ def home(environ: Mapping[str, str] | None = None) -> Path:
 
 
 def data_folder(environ: Mapping[str, str] | None = None) -> Path:
-    """Return the folder of the user's own store; it need not exist. `KEEPWARD_DATA`, else the platform's."""
-    env = os.environ if environ is None else environ
-    if env.get("KEEPWARD_DATA"):
-        return Path(env["KEEPWARD_DATA"]).expanduser().absolute()
-    from platformdirs import user_data_path
-
-    found = user_data_path("keepward", appauthor=False)
-    # A user without a home folder has no such place.
-    return found if found.is_absolute() else home(environ)
+    """Return the folder of the user's own store; see ``folders``."""
+    return Path(folders.data(os.environ if environ is None else environ))
 
 
 def default_store(environ: Mapping[str, str] | None = None, *, config_dir: Path | None = None) -> tuple[Path, str]:

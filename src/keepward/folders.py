@@ -34,6 +34,17 @@ def _login_folder() -> str:
         return "~" if os.environ.get("HOME") == "" else os.path.expanduser("~")
 
 
+def data(environ: Mapping[str, str]) -> str:
+    """Return the folder of the user's own store and models; it need not exist. `KEEPWARD_DATA`, else the platform's."""
+    if environ.get("KEEPWARD_DATA"):
+        return os.path.abspath(os.path.expanduser(environ["KEEPWARD_DATA"]))
+    from platformdirs import user_data_dir
+
+    found = user_data_dir("keepward", appauthor=False)
+    # A user without a home folder has no such place.
+    return found if os.path.isabs(found) else home(environ)
+
+
 def runtime(environ: Mapping[str, str]) -> str:
     """Return the folder of what lives no longer than a login: the system's, or one in `home`."""
     given = environ.get("XDG_RUNTIME_DIR", "")

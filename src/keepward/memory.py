@@ -312,7 +312,7 @@ class Memory(MemoryAPI, Tools):
 
     # --- verbs that stay in this process
 
-    def draft(self, *, reason: str, session: str | None = None) -> Draft:
+    def draft(self, *, reason: str = "", session: str | None = None) -> Draft:
         """Collect changes in a ``with`` block and propose them together at its end; an error discards them."""
         from keepward.draft import Draft
         from keepward.services.edits import new_memory

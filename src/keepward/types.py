@@ -320,9 +320,12 @@ PARAMETERS: Mapping[str, Any] = {
     "receipts.objective": _word("A text that the objective or query holds, in any case."),
     "receipts.before": _word("Id of a receipt: older ones alone."),
     # Writes.
-    "reason": Why,
-    "remember.reason": Because,
-    "update_by_key.reason": Because,
+    "reason": Because,
+    "reject.reason": Why,
+    "reopen.reason": Why,
+    "rollback.reason": Annotated[str, Limit("Why.", maxLength=900)],
+    "plan_forget_matching.text": Question,
+    "forget_matching.text": Question,
     "update_by_key.key": Key,
     "remember_many.items": _LISTED,
     "remember_many.mode": Annotated[
@@ -341,7 +344,6 @@ PARAMETERS: Mapping[str, Any] = {
     "update_identity.text": Annotated[Text, Judged("All that the document is to say.")],
     "merge.memory_ids": Annotated[list[Id], Limit(minItems=1, maxItems=64), Wire("ids")],
     "forget_many.memory_ids": Annotated[Ids, Wire("ids")],
-    "forget_many.reason": ReadWhy,
     "propose.changes": _LISTED,
     "propose.session": ReadLine,
     "propose.kind": Local,

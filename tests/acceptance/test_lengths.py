@@ -172,10 +172,3 @@ def test_nothing_is_promoted_to_no_text(tmp_path, text):
     with Memory.open(tmp_path / "e.db", actor=Actor.operator(), embedder=None, config_dir=tmp_path / "k") as owner:
         fact = owner.remember("The tide turns at six").record
         assert (owner.promote(fact.id, text, reason="x").ok, owner.get(fact.id).text) == (False, fact.text)
-
-
-def test_a_merge_of_one_says_why_too(tmp_path):
-    with Memory.open(tmp_path / "e.db", actor=Actor.operator(), embedder=None, config_dir=tmp_path / "k") as owner:
-        fact = owner.remember("The tide turns at six").record
-        with pytest.raises(InvalidInput, match="say why"):
-            owner.merge([fact.id], reason="\f")

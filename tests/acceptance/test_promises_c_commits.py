@@ -12,6 +12,7 @@ import pytest
 from outcomes import held, kept, refused
 
 from keepward import Actor, InvalidInput, Memory, NotFound
+from keepward.core.change import Insert, Retire
 
 
 @pytest.mark.promise("C38")
@@ -119,17 +120,39 @@ def test_a_receipt_tells_a_reader_nothing_of_memories_that_reader_may_not_see(me
 
 
 @pytest.mark.promise("C47")
-def test_a_change_without_a_reason_is_an_error_and_the_reason_is_on_record(mem: Memory) -> None:
-    record = kept(mem.remember("The tide turns at six", tier="archival", reason="read it at the quay"))
-    for call in (
-        lambda: mem.revise(record.id, "The tide turns at seven", reason=" "),
-        lambda: mem.forget(record.id, reason=""),
-        lambda: mem.supersede(record.id, record.id, reason=""),
-        lambda: mem.merge([record.id, kept(mem.remember("b", tier="archival")).id], reason=""),
-    ):
-        with pytest.raises(InvalidInput, match="say why"):
-            call()
-    assert mem.history(record.id)[0].details.reason == "read it at the quay"
+def test_reason_of_a_change_is_recorded_or_names_the_operation(mem: Memory, owner: Memory) -> None:
+    given = kept(mem.remember("The tide turns at six", reason="read it at the quay"))
+    assert mem.history(given.id)[0].details.reason == "read it at the quay"
+    one, two = kept(owner.remember("The ferry is red")), kept(owner.remember("The ferry carries forty cars"))
+    changes = {
+        "revised": owner.revise(one.id, "The ferry is blue"),
+        "appended": owner.append(one.id, "It was red before"),
+        "confirmed": owner.reinforce(one.id),
+        "moved": owner.move(one.id, scope="/agents/orion"),
+        "forgotten": owner.forget(one.id, reason=" "),
+        "restored": owner.restore(one.id),
+        "archived": owner.archive(one.id),
+        "promoted": owner.promote(two.id, "The ferry carries forty cars"),
+        "superseded": owner.supersede(two.id, given.id),
+        "merged": owner.merge([kept(owner.remember(text)).id for text in ("The crane lifts", "The dock floods")]),
+        "edited": owner.propose([Insert(id="a", text="The buoy rings", scope="/"), Retire(id=given.id)]),
+    }
+    assert {word: out.commit and owner.show(out.commit.id).details.reason for word, out in changes.items()} == {
+        word: word for word in changes
+    }
+    forgotten = changes["forgotten"].commit
+    rollbacks = (
+        owner.rollback(changes["edited"].commit.id),
+        owner.rollback(forgotten.id, with_later=True, reason="late"),
+    )
+    reasons = [owner.show(each.commit.id).details.reason for each in rollbacks]
+    assert reasons == ["rolled back", "late"]
+
+
+def test_rollback_refuses_a_secret_as_its_reason(owner: Memory) -> None:
+    commit = owner.remember("The tide turns at six").commit
+    with pytest.raises(InvalidInput, match="looks like a secret"):
+        owner.rollback(commit.id, reason="-".join(("sk", "ant", "api03", "Zq7" * 31 + "AA")))
 
 
 def test_a_commit_is_named_by_its_number_as_a_number_too(owner: Memory) -> None:

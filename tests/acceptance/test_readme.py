@@ -26,9 +26,23 @@ def environment(home: Path) -> dict[str, str]:
     return {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", "HOME": str(home)}
 
 
+#: A chat API that answers what was written for it, and notes what it was sent.
+CHAT = """
+sent = []
+def chat(messages):
+    sent.append(messages[0]["content"])
+    return "I see."
+"""
+#: What the model read at the second and third message of the first sample.
+SEEN = """
+assert "Porto" in sent[1], sent
+assert "Porto" not in sent[2], sent
+"""
+
+
 @pytest.mark.promise("F15")
 def test_the_python_of_the_readme_runs_as_it_stands(tmp_path: Path) -> None:
-    script = "\n".join(block for block in blocks("python") if "Client(" not in block)
+    script = "\n".join([CHAT, *(block for block in blocks("python") if "Client(" not in block), SEEN])
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", script],
         cwd=tmp_path,
@@ -91,6 +105,11 @@ def test_the_commands_of_the_readme_end_as_it_says(tmp_path: Path) -> None:
         if done.returncode != expected:
             wrong.append((command, done.returncode, done.stderr))
     assert wrong == []
+
+
+def test_first_sample_of_the_readme_is_short() -> None:
+    lines = [line for line in blocks("python")[0].splitlines() if line.strip()]
+    assert len(lines) <= 15
 
 
 def test_the_readme_is_short() -> None:

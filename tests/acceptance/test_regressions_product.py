@@ -98,9 +98,7 @@ def test_no_embedder_at_all_is_said_in_every_answer(opened: Callable[..., Memory
 def test_a_model_that_was_named_and_is_missing_says_how_to_get_it(
     opened: Callable[..., Memory], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    from keepward.embedding import minilm
-
-    monkeypatch.setattr(minilm, "_folder", lambda: None)
+    monkeypatch.setenv("KEEPWARD_MODELS", str(tmp_path))
     with pytest.raises(ModelUnavailable, match="install"):
         opened("named", embedder="minilm")
     assert not (tmp_path / "named.db").exists()

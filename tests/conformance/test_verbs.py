@@ -159,6 +159,7 @@ QUESTIONS: dict[str, Callable[[Any], Any]] = {
     "diff": lambda memory: memory.diff(0),
     "impact": lambda memory: memory.impact(source="web"),
     "contain": lambda memory: memory.plan_contain(source="web"),
+    "forget_matching": lambda memory: memory.plan_forget_matching("indentation").matches,
     "blame": lambda memory: memory.blame(memory.find()[0].id),
     "bisect": lambda memory: memory.bisect("indentation", contains="spaces"),
     "context": lambda memory: memory.context("indentation").text,

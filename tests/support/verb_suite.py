@@ -83,10 +83,20 @@ class VerbSuite(AskingSuite):
         record = self.kept(agent, "the build is red", ttl="2h")
         assert record.expires_at == record.created_at + timedelta(hours=2)
 
-    def test_a_reason_is_wanted_of_a_change(self, agent: Any) -> None:
+    def test_reason_may_be_left_out_or_empty(self, agent: Any) -> None:
         record = self.kept(agent, "Ana prefers tabs")
-        with pytest.raises(InvalidInput):
-            agent.forget(record.id, reason=" ")
+        agent.revise(record.id, "Ana prefers spaces")
+        with agent.draft() as draft:
+            draft.append(record.id, "in Python")
+        forgotten = agent.forget(record.id, reason=" ")
+        agent.rollback(forgotten.commit.id)
+        reasons = [each.details.reason for each in agent.history(record.id)]
+        assert reasons == ["remembered", "revised", "appended", "forgotten", "rolled back"]
+
+    def test_rollback_records_its_reason(self, agent: Any) -> None:
+        saved = agent.remember("Ana prefers tabs")
+        undone = agent.rollback(saved.commit.id, reason="a misunderstanding")
+        assert agent.show(undone.commit.id).details.reason == "a misunderstanding"
 
     def test_a_revision_makes_the_next_version(self, agent: Any) -> None:
         record = self.kept(agent, "Ana prefers tabs")
@@ -186,6 +196,42 @@ class VerbSuite(AskingSuite):
         record = self.kept(agent, "Ana prefers tabs")
         outcome, missing = agent.forget_many([record.id, "nobody"], reason="wrong")
         assert (outcome.outcome, missing) == ("committed", ["nobody"])
+
+    def test_forgetting_by_words_lists_what_matches_and_changes_nothing(self, agent: Any) -> None:
+        old = self.kept(agent, "The old address is 12 Harbour Street")
+        self.kept(agent, "Ana prefers tabs for indentation")
+        plan = agent.plan_forget_matching("my old address")
+        assert [(each.id, each.text, each.why) for each in plan.matches] == [(old.id, old.text, ("words",))]
+        assert (plan.outcome, agent.get(old.id).status) == (None, Status.ACTIVE)
+
+    def test_forgetting_by_words_is_one_commit_that_rolls_back(self, agent: Any) -> None:
+        old = [self.kept(agent, f"The old address is {street}") for street in ("12 Harbour Street", "8 Mill Lane")]
+        plan = agent.plan_forget_matching("old address")
+        done = agent.forget_matching("old address", digest=plan.digest)
+        ended = [agent.get(each.id).status for each in old]
+        agent.rollback(done.outcome.commit.id)
+        assert (ended, [agent.get(each.id).status for each in old]) == ([Status.RETIRED] * 2, [Status.ACTIVE] * 2)
+
+    def test_changed_forget_plan_is_a_conflict(self, agent: Any) -> None:
+        self.kept(agent, "The old address is 12 Harbour Street")
+        plan = agent.plan_forget_matching("old address")
+        self.kept(agent, "Ana's old address is 8 Mill Lane in Braga")
+        with pytest.raises(Conflict):
+            agent.forget_matching("old address", digest=plan.digest)
+        with pytest.raises(Conflict):
+            agent.forget_matching("address", digest=plan.digest)
+        assert len(agent.find()) == 2
+
+    def test_nothing_is_forgotten_where_nothing_matches(self, agent: Any) -> None:
+        self.kept(agent, "Ana prefers tabs for indentation")
+        plan = agent.plan_forget_matching("my sister's wedding")
+        done = agent.forget_matching("my sister's wedding", digest=plan.digest)
+        assert (plan.matches, done.matches, done.outcome) == ((), (), None)
+
+    def test_forgetting_by_words_stays_within_the_own_scope(self, orion: Any, owner: Any) -> None:
+        self.kept(owner, "The ferry of the company leaves at six")
+        mine = self.kept(orion, "The ferry to the island leaves at nine")
+        assert [each.id for each in orion.plan_forget_matching("ferry").matches] == [mine.id]
 
     def test_many_are_remembered_each_with_an_outcome_in_the_order_given(self, agent: Any) -> None:
         items = ["Ana prefers tabs", {"text": f"the key is {SECRET}"}, "lunch is at noon"]

@@ -254,6 +254,11 @@ class AskingSuite(Handles):
         assert "Ana prefers tabs" in context.text
         assert agent.replay(context.receipt.id).text == context.text
 
+    def test_context_is_its_text_in_a_prompt(self, agent: Any) -> None:
+        self.kept(agent, "Ana prefers tabs for indentation")
+        context = agent.context("write some code with indentation")
+        assert (str(context), f"{context}!") == (context.text, context.text + "!")
+
     def test_what_waits_is_in_no_context(self, agent: Any) -> None:
         agent.remember("ship the release", tier="core", key="mission")
         assert "ship the release" not in agent.context("what is the mission").text

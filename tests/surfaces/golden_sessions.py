@@ -214,12 +214,16 @@ REQUESTS: list[tuple[Any, ...]] = [
     ),
     ("identity", "owner", "GET /memory/identity"),
     ("identity-none", "agent", "PUT /memory/identity", {"text": "I am Orion", "reason": "new name"}),
+    ("old", "owner", "POST /memory/items", {"text": "The old address is 12 Harbour Street"}),
+    ("forgetting", "owner", "POST /memory/forget/plan", {"text": "old address"}),
+    ("forgotten", "owner", "POST /memory/forget", {"text": "old address", "digest": "{forgetting.digest}"}),
 ]
 
 #: Command lines of one session on a fresh store; `{step.key}` is a value that an earlier step printed.
 COMMANDS = """
 version            | version
 init               | init
+model              | model list
 status             | status
 saved              | remember "Ana prefers tabs for indentation" --as operator --tag style
 agents             | remember "The office is in Lisbon" --source web --session s1
@@ -315,6 +319,8 @@ connect            | connect claude --project . --dry-run
 connect-write      | connect claude --project .
 connect-again      | connect claude --project .
 connect-remove     | connect claude --project . --remove
+forgetting         | forget --matching river
+forgotten          | forget --matching river --yes --as operator
 no-command         | rember x
 no-option          | recall x --depth 3
 bad-value          | recall x --limit many

@@ -17,6 +17,7 @@ COMMANDS = list(command_tree().places)
 ARGUMENTS = {
     "demo": ("--db", "demo.db", "--embedder", "hashed"),
     "serve": ("--port", "0"),
+    "model": ("list",),
     "remember": ("Bo prefers spaces",),
     "add": ("chat.json",),
     "revise": ("{id}", "Ana prefers spaces", "--reason", "new"),
@@ -100,6 +101,8 @@ def drilled():
 def succeed(run, saved, held, drilled, tmp_path, monkeypatch):
     """Run a command under arguments with which it has something to tell; a server stops as soon as it has told it."""
     monkeypatch.setattr("keepward.http.server.Server.answer", lambda server, bound: None)
+    monkeypatch.setattr("keepward.cli.agents._fresh_link", lambda options, token: f"{options.url}/#code=x")
+    monkeypatch.setattr("webbrowser.open", lambda link: True)
     monkeypatch.setattr("keepward.drill.drill.drill", drilled)
     (tmp_path / "chat.json").write_text(json.dumps([{"role": "user", "content": "I like green tea"}]))
     monkeypatch.setenv("KEEPWARD_PASSPHRASE", "a harbour in the rain")
@@ -125,7 +128,7 @@ def succeed(run, saved, held, drilled, tmp_path, monkeypatch):
 FOR_PROGRAMS = {"hook"}
 
 
-@pytest.mark.parametrize("name", ["add", "drill", "serve", "store"])
+@pytest.mark.parametrize("name", ["add", "drill", "open", "serve", "store"])
 def test_the_json_of_a_command_outside_of_the_golden_session_has_the_documented_keys(reference, succeed, name):
     wanted = {key.removesuffix("[]") for key in reference.JSON_KEYS[name].split()}
     assert wanted == set(succeed(name, "--json").json)

@@ -64,6 +64,7 @@ OWN = {
     "remember": {"file", "media_type"},
     "revise": {"append"},
     "move": {"no_key"},
+    "forget": {"matching", "yes"},
     "list": {"everything"},
     "pending": {"everything", "limit"},
     "erase": {"apply", "certificate"},

@@ -156,9 +156,9 @@ def test_an_unknown_id_exits_3(run, saved, command):
     assert run(command, "nobody", *more, "--reason", "x").code == 3
 
 
-def test_a_change_without_a_reason_is_a_usage_error(run, saved):
-    ran = run("forget", saved["id"], "--as", "operator")
-    assert (ran.code, "--reason TEXT" in ran.err) == (2, True)
+def test_forgetting_needs_no_reason(run, saved):
+    done = run("forget", saved["id"], "--as", "operator", "--json").json
+    assert run("show", done["commit"], "--json").json["reason"] == "forgotten"
 
 
 def test_a_memory_names_what_it_was_made_from(run, saved):
@@ -277,3 +277,32 @@ def test_revise_that_changes_nothing_says_so(run, saved):
     told = run("revise", saved["id"], "--tag", "style", "--reason", "again", "--as", "operator")
     assert (told.code, told.out.split()[:2], "nothing was changed" in told.err) == (0, ["outcome", "unchanged"], True)
     assert "committed" not in told.out
+
+
+def test_forget_matching_lists_with_scores_and_changes_nothing(run, saved):
+    plan = run("forget", "--matching", "tabs", "--json")
+    assert [(each["id"], 0 < each["score"] <= 1) for each in plan.json["matches"]] == [(saved["id"], True)]
+    assert (plan.json["outcome"], "--yes" in plan.err) == (None, True)
+    assert run("get", saved["id"], "--json").json["status"] == "active"
+
+
+def test_forget_matching_with_yes_names_the_rollback(run, saved):
+    done = run("forget", "--matching", "tabs", "--yes", "--as", "operator")
+    assert (done.code, "1 memory, in one commit" in done.out) == (0, True)
+    undo = done.err.split("`keepward ")[1].split("`")[0]
+    run(*undo.split(), "--as", "operator")
+    assert run("get", saved["id"], "--json").json["status"] == "active"
+
+
+def test_forget_matching_of_core_memory_waits_for_a_person(run, saved):
+    run("remember", "Ship the ordering app", "--tier", "core", "--key", "mission", "--as", "operator")
+    assert run("forget", "--matching", "ordering app", "--yes").code == 6
+
+
+@pytest.mark.parametrize("wrong", [(), ("ID", "--matching", "tabs"), ("ID", "--yes"), ("--matching", " ")])
+def test_forget_takes_an_id_or_words(run, saved, wrong):
+    assert run("forget", *wrong).code == 2
+
+
+def test_forget_matching_takes_no_version(run, saved):
+    assert run("forget", "--matching", "tabs", "--if-version", "1").code == 2

@@ -66,6 +66,8 @@ CALLS = {
     "blame": ("GET", "/memory/blame/{memory}"),
     "contradictions": ("GET", "/memory/contradictions"),
     "impact": ("GET", "/memory/impact?source=web"),
+    "plan_forget_matching": ("POST", "/memory/forget/plan", {"text": "ferry"}),
+    "forget_matching": ("POST", "/memory/forget", {"text": "ferry", "digest": DIGEST}),
     "plan_contain": ("POST", "/memory/contain/plan", {"memory": "{memory}"}),
     "contain": ("POST", "/memory/contain", {"memory": "{memory}", "digest": DIGEST}),
     "bisect": ("POST", "/memory/bisect", {"query": "ferry", "contains": "six"}),

@@ -158,9 +158,17 @@ def test_the_demo_never_touches_a_store_that_is_there(run, store, served):
     assert serve(run, "--demo", "--db", "keepward.db", "--json").json["live"] == 0
 
 
-def test_a_store_that_is_not_there_is_one_line_and_code_8(run, served):
+def test_missing_store_is_made_and_named(run, served):
     told = serve(run)
-    assert (told.code, told.err.count("\n"), "keepward init" in told.err) == (8, 1, True)
+    assert (told.code, Path("keepward.db").is_file(), f"made a new store at {Path.cwd()}" in told.err) == (
+        0,
+        True,
+        True,
+    )
+
+
+def test_only_an_owner_makes_the_missing_store(run, served):
+    assert (serve(run, "--as", "agent").code, Path("keepward.db").exists()) == (8, False)
 
 
 def test_a_file_that_is_no_store_is_one_line_and_code_8(run, served):
@@ -426,3 +434,49 @@ def test_with_a_certificate_it_speaks_tls(start, tmp_path):
         answer = secured.recv(4096)
     running.stop()
     assert (running.told["url"].startswith("https://"), answer.startswith(b"HTTP/1.1 200")) == (True, True)
+
+
+@pytest.fixture
+def browser(monkeypatch):
+    """The links that a browser was asked to open."""
+    found = []
+    monkeypatch.setattr("webbrowser.open", lambda link: bool(found.append(link) or True))
+    return found
+
+
+@pytest.mark.slow
+def test_open_shows_the_console_by_a_fresh_link(start, run, browser):
+    running = start("--no-mcp")
+    links = [run("open", "--port", str(running.port), "--json").json["console"] for _ in range(2)]
+    assert (browser, len({*links, running.told["console"]})) == (links, 3)
+    with closing(HTTPConnection(running.host, running.port, timeout=20)) as connection:
+        body = json.dumps({"code": links[0].partition("#code=")[2]})
+        connection.request("POST", "/session", body, {"Content-Type": "application/json"})
+        assert connection.getresponse().status == 200
+
+
+@pytest.mark.slow
+def test_open_names_a_server_of_another_store(start, run, browser):
+    running = start("--no-mcp")
+    run("init", "--db", "other.db")
+    told = run("open", "--port", str(running.port), "--db", "other.db")
+    assert (told.code, "serves another store" in told.err, browser) == (8, True, [])
+
+
+def test_open_without_a_server_names_the_command_that_starts_it(run, store, browser):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        told = run("open", "--port", str(free.getsockname()[1]))
+    assert (told.code, "`keepward serve`" in told.err, browser) == (8, True, [])
+
+
+def test_open_shows_no_link_of_a_foreign_server(run, store, browser, monkeypatch):
+    answer = SimpleNamespace(status=200, read=lambda: b'{"url": "https://elsewhere.example/#code=x"}')
+    monkeypatch.setattr(HTTPConnection, "request", lambda *_, **__: None)
+    monkeypatch.setattr(HTTPConnection, "getresponse", lambda _: answer)
+    told = run("open")
+    assert (told.code, "is not a Keepward server" in told.err, browser) == (8, True, [])
+
+
+def test_only_the_owner_opens_the_console(run, store, browser):
+    assert (run("open", "--as", "agent").code, browser) == (7, [])

@@ -86,9 +86,9 @@ def test_the_persona_is_refused(server):
     assert result.structured_content["outcome"] == "refused"
 
 
-def test_a_change_at_once_needs_a_reason(server):
-    result = call(server, "block_append", {"label": "mission", "text": "x"})
-    assert (result.is_error, "`reason`" in told(result)) == (True, True)
+def test_block_change_without_a_reason_names_the_operation(owner, server):
+    result = call(server, "block_append", {"label": "mission", "text": "and rest well"})
+    assert owner.proposal(result.structured_content["proposal"]).reason == "appended"
 
 
 def test_a_block_that_changed_meanwhile_is_not_overwritten(owner, server, monkeypatch):

@@ -12,7 +12,7 @@ import msgspec
 
 from keepward.cli.call import Answer, Call, named_actor, owner_token
 from keepward.cli.command import argument, command, option
-from keepward.errors import InvalidInput, KeepwardError, Unauthorised
+from keepward.errors import InvalidInput, KeepwardError, StoreUnavailable, Unauthorised
 from keepward.place import Database
 
 if TYPE_CHECKING:
@@ -45,32 +45,23 @@ _RIGHTS = ("propose", "read")
     option("--no-mcp", "Leave out /mcp."),
 )
 def serve(call: Call, demo: bool, no_mcp: bool, allow_host: tuple[str, ...], **given: Any) -> None:
-    """Serve the store over HTTP, with the page and /mcp, until it is stopped.
+    """Serve the store over HTTP, with the page and /mcp, until it is stopped. A missing store is made.
 
     Prints a link that opens the page, once and within ten minutes. Everybody else comes with a token.
     Jobs that are due run by themselves; `maintenance = false` in the settings leaves them to `jobs run --due`.
     """
-    # What is not given, and a switch that is not set, is left to the settings.
-    chosen = {name: value for name, value in given.items() if value is not None and value is not False}
-    chosen |= {name: Path(chosen[name]).expanduser() for name in ("tls_cert", "tls_key") if name in chosen}
-    chosen |= {"quiet": call.quiet, **({"mcp": False} if no_mcp else {})}
+    given = {name: value for name, value in given.items() if value is not False}
+    given |= {name: Path(given[name]).expanduser() for name in ("tls_cert", "tls_key") if given[name]}
+    given |= {"quiet": call.quiet, **({"mcp": False} if no_mcp else {})}
     if demo and not (call.db or call.environ.get("KEEPWARD_DB")):
         call.db = str(DEMO)
-    try:
-        from keepward.http import server
-        from keepward.http.serving import ServerOptions
-        from keepward.mcp import installed
+    options = _server_options(call, allow_host, **given)
+    from keepward.http import server
+    from keepward.mcp import installed
 
-        settings = msgspec.structs.asdict(call.settings.server)
-        settings["allow_hosts"] = (*settings["allow_hosts"], *allow_host)
-        options = ServerOptions(**{**settings, **chosen}).checked()
-    except ModuleNotFoundError as fault:
-        if (fault.name or "").startswith("keepward"):
-            raise
-        raise InvalidInput(_NEEDS) from fault
     if demo and not call.path.exists():
         _play(call)
-    memory = call.memory("decide", stays=True)
+    memory = call.memory("decide", create=call.is_owner, stays=True)
     if not memory.actor.is_owner:
         raise Unauthorised("serving takes the owner: leave out --as and KEEPWARD_TOKEN, or name an operator")
     bound, options = server.bind(options)
@@ -82,6 +73,67 @@ def serve(call: Call, demo: bool, no_mcp: bool, allow_host: tuple[str, ...], **g
         # The answer comes before the work, which lasts until somebody stops it.
         call.answer(Answer(data, _show_served, talk=tuple(data["notes"])))
         ready.answer(bound)
+
+
+@command(option("--port", "Port of the server. [default: 8321]", "N"))
+def open_(call: Call, port: int | None) -> Answer:
+    """Open the console of the running server in the browser, by a fresh link, which works once, within ten minutes."""
+    memory = call.memory("decide")
+    if not memory.actor.is_owner:
+        raise Unauthorised("the console's link takes the owner: leave out --as and KEEPWARD_TOKEN")
+    options = _server_options(call, (), port=port)
+    link = _fresh_link(options, memory.owner_token().read_text(encoding="utf-8").strip())
+    import webbrowser
+
+    opened = webbrowser.open(link)
+    talk = () if opened else ("no browser was found: open the link yourself",)
+    return Answer(
+        {"console": link, "opened": opened}, lambda screen, data: screen.exact(f"{data['console']}\n"), talk=talk
+    )
+
+
+def _fresh_link(options: ServerOptions, token: str) -> str:
+    """Return a new link to the console of a running server, asked for with the owner's token."""
+    import ssl
+    from http.client import HTTPConnection, HTTPException, HTTPSConnection
+
+    url = options.url
+    scheme, _, host = url.partition("://")
+    # Straight to the server: the token goes through no proxy and follows no redirect.
+    connection = HTTPConnection(host, timeout=10)
+    if scheme == "https":
+        trusted = ssl.create_default_context()
+        if options.tls_cert is not None:
+            trusted.load_verify_locations(options.tls_cert)
+        connection = HTTPSConnection(host, timeout=10, context=trusted)
+    try:
+        connection.request("POST", "/session/link", headers={"Authorization": f"Bearer {token}"})
+        answer = connection.getresponse()
+        body = answer.read()
+    except (OSError, HTTPException) as fault:
+        raise StoreUnavailable(f"no server answers at {url}; start it with `keepward serve`") from fault
+    finally:
+        connection.close()
+    if answer.status == 401:
+        raise StoreUnavailable(f"the server at {url} serves another store; name its store with --db")
+    link = msgspec.json.decode(body).get("url") if answer.status == 200 else None
+    if not isinstance(link, str) or not link.startswith(f"{url}/#code="):
+        raise StoreUnavailable(f"the server at {url} gives no link: it is not a Keepward server, or is busy")
+    return link
+
+
+def _server_options(call: Call, allow_hosts: tuple[str, ...], **given: Any) -> ServerOptions:
+    """Return the settings of the server with what was given on the command line in their place."""
+    try:
+        from keepward.http.serving import ServerOptions
+    except ModuleNotFoundError as fault:
+        if (fault.name or "").startswith("keepward"):
+            raise
+        raise InvalidInput(_NEEDS) from fault
+    settings = msgspec.structs.asdict(call.settings.server)
+    settings["allow_hosts"] = (*settings["allow_hosts"], *allow_hosts)
+    chosen = {name: value for name, value in given.items() if value is not None}
+    return ServerOptions(**{**settings, **chosen}).checked()
 
 
 def _play(call: Call) -> None:

@@ -39,8 +39,8 @@ actor with fewer rights.
 """
 #: Where each command is, by section, in the order of help. Only the command that runs is loaded.
 SECTIONS = {
-    "Start": "store.init demo.demo store.status",
-    "Serve": "agents.serve agents.mcp agents.connect hook.hook",
+    "Start": "store.init model.model demo.demo store.status",
+    "Serve": "agents.serve agents.open_ agents.mcp agents.connect hook.hook",
     "Propose": "memories.remember copies.add memories.revise memories.move memories.promote memories.merge "
     "memories.reinforce memories.block memories.forget memories.supersede memories.archive memories.restore "
     "memories.blob memories.identity",

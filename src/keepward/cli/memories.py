@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 from keepward import durable
 from keepward.cli.call import Answer, Call, as_json, data_of, text_of
 from keepward.cli.command import argument, command, option
+from keepward.cli.model import say_if_missing
 from keepward.core.proposal import is_for_import
-from keepward.core.value import redaction
+from keepward.core.value import counted, redaction
 from keepward.errors import InvalidInput, StaleVersion, Unauthorised
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
 MEMORY = argument("ID", "Its id, the first letters of it (8 or more), or its key.", "memory_id")
 REASON = option("--reason", "Why; it is stored in the journal.", "TEXT", default="")
-WHY = option("--reason", "Why; it is stored in the journal.", "TEXT", required=True)
 IF_VERSION = option("--if-version", "Change it only if N is still its newest version.", "N")
 CONSENT = option("--consent", "Personal identifiers in the text were given with consent: store them.")
 MEDIA_TYPE = option("--media-type", "Such as image/png. [default: by the bytes]", "TYPE")
@@ -110,7 +110,9 @@ def remember(
         ref = blob if content is None else memory.put_blob(content, media_type=media_type).ref
         return memory.remember(said, metadata=own, blob=ref, **fields)
 
-    return written(call.first_in_memory(store))
+    answer = written(call.first_in_memory(store))
+    say_if_missing(call)
+    return answer
 
 
 #: What an edit may change.
@@ -177,7 +179,7 @@ def move(
     return written(call.memory().move(memory_id, **where, **asked))
 
 
-@command(MEMORY, argument("TEXT", "The new text; - reads stdin.", "text"), WHY)
+@command(MEMORY, argument("TEXT", "The new text; - reads stdin.", "text"), REASON)
 def promote(call: Call, memory_id: str, text: str, reason: str) -> Answer:
     """Make a memory permanent; it moves into core if its key is the name of a block."""
     return written(call.memory().promote(memory_id, text_of(text), reason=reason))
@@ -186,7 +188,7 @@ def promote(call: Call, memory_id: str, text: str, reason: str) -> Answer:
 @command(
     argument("ID...", "Two memories or more, of one subject, scope and sensitivity.", "memory_ids"),
     option("--text", "What the summary says; - reads stdin. [default: the texts, one a line]", "TEXT"),
-    WHY,
+    REASON,
     option("--tier", "Of the summary. [default: episodic]", "TIER"),
     option("--key", "Its stable name.", "NAME"),
     option("--tag", "Several times.", "TAG", "tags", multiple=True),
@@ -206,7 +208,7 @@ def merge(call: Call, memory_ids: tuple[str, ...], text: str | None, reason: str
 
 @command(
     MEMORY,
-    option("--reason", "Why; it is stored in the journal.", "TEXT", default="confirmed"),
+    option("--reason", "Why; it is stored in the journal.", "TEXT", default=""),
     option("--gain", "How much of its remaining doubt this removes.", "0..1", default=0.0),
 )
 def reinforce(call: Call, **asked: Any) -> Answer:
@@ -258,16 +260,70 @@ def _blocks(memory: Memory, key: str | None) -> Answer:
     return Answer({"blocks": blocks, "count": len(blocks)}, hidden=("count", "id", "version"))
 
 
-@command(MEMORY, REASON, IF_VERSION)
-def forget(call: Call, **asked: Any) -> Answer:
-    """Retire a memory; `restore` makes it active again."""
-    return written(call.memory().forget(**asked))
+@command(
+    argument("[ID]", "Its id, the first letters of it (8 or more), or its key.", "memory_id"),
+    option("--matching", "All that these words match, instead of one ID.", "TEXT"),
+    option("--yes", "Do it without asking first."),
+    REASON,
+    IF_VERSION,
+)
+def forget(
+    call: Call, memory_id: str | None, matching: str | None, yes: bool, reason: str, if_version: int | None
+) -> Answer:
+    """Retire a memory, or all that match some words: they no longer hold, and `restore` brings them back.
+
+    With `--matching` it lists what would go, with scores, and asks. All go in one commit that `rollback` undoes.
+    """
+    if (memory_id is None) == (matching is None):
+        raise InvalidInput("name one memory by its ID, or give --matching TEXT")
+    if memory_id is not None:
+        if yes:
+            raise InvalidInput("--yes goes with --matching")
+        return written(call.memory().forget(memory_id, reason=reason, if_version=if_version))
+    if if_version is not None:
+        raise InvalidInput("--if-version goes with an ID")
+    text, memory, show = text_of(str(matching)), call.memory(), _show_forgetting
+    done = memory.plan_forget_matching(text)
+    if done.matches and not yes and not call.as_json and sys.stdin.isatty() and sys.stdout.isatty():
+        from keepward.cli.screen import Screen
+
+        _show_matches(Screen(sys.stdout), data_of(done))
+        sys.stdout.write(f"Forget {counted(len(done.matches), 'memory', 'memories')}? [y/N] ")
+        sys.stdout.flush()
+        yes, show = sys.stdin.readline().strip().lower() in {"y", "yes"}, _show_forgotten
+    if done.matches and yes:
+        done = memory.forget_matching(text, digest=done.digest, reason=reason)
+    data = data_of(done, outcome=done.outcome and done.outcome.to_dict())
+    if done.outcome is None:
+        return Answer(data, show, talk=("nothing was changed; --yes forgets them",) if done.matches else ())
+    result = written(done.outcome)
+    undo = (f"undo it with `keepward rollback {data['outcome']['commit']}`",) if done.outcome.ok else ()
+    return Answer(data, show, result.code, (*result.talk, *undo))
+
+
+def _show_forgetting(screen: Screen, data: dict[str, Any]) -> None:
+    _show_matches(screen, data)
+    _show_forgotten(screen, data)
+
+
+def _show_forgotten(screen: Screen, data: dict[str, Any]) -> None:
+    if data["outcome"]:
+        screen.result(data["outcome"])
+
+
+def _show_matches(screen: Screen, data: dict[str, Any]) -> None:
+    if not data["matches"]:
+        screen.line("no memory of this scope matches these words", "bold cyan")
+    for each in data["matches"]:
+        screen.labelled(f"{each['score']:.2f}", each["text"][:200])
+        screen.labelled("", f"{each['id']} · {each['tier']} · {each['created_at'][:10]}", "dim")
+    screen.labelled("note", data["notes"], "yellow")
 
 
 @command(
     MEMORY,
     option("--by", "The memory that replaces it: an id, the first letters of one, or a key.", "ID", required=True),
-    WHY,
+    REASON,
 )
 def supersede(call: Call, **asked: Any) -> Answer:
     """Replace a memory by another one; it is inactive, and its history names the other one."""
@@ -423,13 +479,13 @@ def identity(call: Call, action: str | None, file: str | None, reason: str | Non
         if now.text is None or now.version != edition:
             raise StaleVersion("that is not what the identity document says now; look at it with `keepward identity`")
         return written(memory.update_identity(now.text, reason=reason or "edited by hand"))
-    if file is None or not reason or edition is not None:
-        raise InvalidInput("identity propose takes --file FILE and --reason TEXT")
+    if file is None or edition is not None:
+        raise InvalidInput("identity propose takes --file FILE, and --reason TEXT if you like")
     try:
         text = text_of("-") if file == "-" else Path(file).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as fault:
         raise InvalidInput("the file that was named cannot be read as UTF-8 text") from fault
-    return written(call.memory().update_identity(text, reason=reason))
+    return written(call.memory().update_identity(text, reason=reason or ""))
 
 
 @command(
@@ -449,6 +505,7 @@ def identity(call: Call, action: str | None, file: str | None, reason: str | Non
 def recall(call: Call, query: str, **asked: Any) -> Answer:
     """Find memories by words and meaning, best first, and show why each was found; weak hits are marked."""
     found = call.memory().recall(text_of(query), **asked)
+    say_if_missing(call)
     # One visible line for what could not take part; it is in the object as well.
     notes = _notes(call, found, asked["as_of"])
     return Answer({**found.to_dict(), "notes": list(notes)}, _show_recall, talk=notes)

@@ -16,6 +16,7 @@ from keepward.cli.memories import (
     EDIT,
     NAMES,
     NEW_TEXT,
+    REASON,
     SENSITIVE,
     SORTS,
     edited,
@@ -254,6 +255,7 @@ def diff(call: Call, earlier: str, later: str) -> Answer:
     COMMIT,
     option("--with-later", "Also undo later commits that changed the same memories."),
     option("--dry-run", "Show the plan and change nothing."),
+    REASON,
 )
 def rollback(call: Call, dry_run: bool, **asked: Any) -> Answer:
     """Undo one commit with a new one. A later change of the same memories is a conflict; nothing changes then."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from keepward.cli.call import Answer, Call, as_json, data_of, owner_token
 from keepward.cli.command import argument, command, option
+from keepward.cli.model import say_if_missing
 from keepward.cli.review import expired_undecided
 from keepward.core.value import counted
 from keepward.errors import Conflict, InvalidInput, StoreUnavailable, Unauthorised
@@ -53,6 +54,7 @@ def tenants(call: Call) -> Answer:
 def status(call: Call) -> Answer:
     """Show counts of the store, the review queue, capacity and budgets."""
     found = as_json(call.memory("decide").status())
+    say_if_missing(call)
     settings = {
         "schema_version": found["schema"],
         "settings": str(call.settings.file) if call.settings.file else None,

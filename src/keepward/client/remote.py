@@ -145,7 +145,7 @@ class Client(MemoryAPI):
         """Close the connections, for all handles on them."""
         self._way.close()
 
-    def draft(self, *, reason: str, session: str | None = None) -> Draft:
+    def draft(self, *, reason: str = "", session: str | None = None) -> Draft:
         """Collect changes in a ``with`` block and propose them together at its end; an error discards them."""
         return Draft(self._way, reason, session)
 

@@ -76,7 +76,7 @@ def carry_out(about: Operation, given: Mapping[str, Any], way: Transport, **loca
     if own is not None:
         return own(about, given, way, **local)
     if about.makes is not None and "memory_id" in given:
-        return _edited(way, [_change(edit_of(about, given))], given.get("reason", _default(about, "reason")))
+        return _edited(way, [_change(edit_of(about, given))], given.get("reason", ""))
     result = read_json(about.result, _answer(about, way, arguments_of(about, given)))
     if "on_progress" in local:
         # A server says nothing on the way.
@@ -216,14 +216,14 @@ def _pages(
 
 
 def _propose(about: Operation, given: Mapping[str, Any], way: Transport) -> Outcome:
-    draft = Draft(way, given["reason"], given.get("session"))
+    draft = Draft(way, given.get("reason", ""), given.get("session"))
     for each in given["changes"]:
         draft.stage(arguments.naming(each))
     return draft.send()
 
 
 def _edited(way: Transport, changes: list[dict[str, Any]], reason: str, session: str | None = None) -> Outcome:
-    body = {"reason": reason, "changes": changes, **present({"session": session})}
+    body = {"changes": changes, **present({"reason": reason or None, "session": session})}
     return read_json(Outcome, way.post("/memory/edit", body))  # type: ignore[no-any-return]
 
 

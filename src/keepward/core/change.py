@@ -6,7 +6,7 @@ like are kept as given, so that the shape gate can refuse an unknown one with a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Literal, get_args
 
@@ -231,3 +231,22 @@ def operation(change: Change | type[Change]) -> str:
 
 
 BY_OPERATION: Mapping[str, Any] = {operation(each): each for each in get_args(Change)}
+#: The reason of a proposal whose caller gives none, by operation.
+_DEFAULT_REASONS: Mapping[str, str] = {
+    "insert": "remembered",
+    "replace": "revised",
+    "append": "appended",
+    "supersede": "superseded",
+    "move": "moved",
+    "promote": "promoted",
+    "retire": "forgotten",
+    "archive": "archived",
+    "restore": "restored",
+    "reinforce": "confirmed",
+}
+
+
+def default_reason(changes: Sequence[Change]) -> str:
+    """Return the reason of a proposal whose caller gives none: its operation, or ``edited`` for several sorts."""
+    operations = {operation(each) for each in changes}
+    return _DEFAULT_REASONS.get(operations.pop(), "edited") if len(operations) == 1 else "edited"

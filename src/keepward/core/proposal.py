@@ -17,10 +17,10 @@ import msgspec
 
 from keepward.core.commit import Commit, Reason, Receipt, Step
 from keepward.core.journal import Delivery
-from keepward.core.memory import Record
+from keepward.core.memory import Record, Tier
 from keepward.core.serialization import canonical, digest, encode_record
 from keepward.core.trust import Actor
-from keepward.core.value import Told, Value
+from keepward.core.value import Data, Told, Value
 from keepward.errors import KeepwardError, Tampered
 
 ProposalState = Literal["pending", "approved", "rejected", "expired", "stale"]
@@ -245,6 +245,33 @@ def waiting_from_dict(fields: dict[str, Any]) -> Waiting:
         return msgspec.convert(fields, Waiting)
     except (KeyError, ValueError) as exc:
         raise Tampered("a proposal in the queue is damaged; run `keepward verify`") from exc
+
+
+class Match(Data):
+    """A memory that a text matches, as it is now."""
+
+    id: str
+    version: int
+    text: str
+    #: How well it fits the text, 0..1.
+    score: float
+    #: Short words on why it matches: ``words``, ``meaning``.
+    why: tuple[str, ...]
+    tier: Tier
+    created_at: datetime
+
+
+class Forgetting(Value):
+    """The memories that forgetting by words would retire, and what became of it."""
+
+    #: Best first.
+    matches: tuple[Match, ...]
+    #: Names this very plan; 64 hex digits.
+    digest: str
+    #: Plain sentences on what could not be searched and why.
+    notes: tuple[str, ...] = ()
+    #: None for a plan, and where nothing matches.
+    outcome: Outcome | None = None
 
 
 class Decided(Value):

@@ -154,7 +154,7 @@ def propose(call: Call) -> Response:
     asks = session_of(call.memory)
     changes = [change_of(asks, each) for each in call.given["changes"]]
     session = call.given.get("session")
-    return write_response(call.memory.propose(changes, reason=call.given["reason"], session=session))
+    return write_response(call.memory.propose(changes, reason=call.given.get("reason", ""), session=session))
 
 
 def status(call: Call) -> Response:

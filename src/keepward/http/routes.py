@@ -169,7 +169,7 @@ def _header(name: str, kind: Any, doc: str) -> Any:
 _Tag = Annotated[str, Judged(pattern=r'^(\*|"[!#-~]*")$')]
 _Number = Annotated[str, Limit(maxLength=16, pattern=r"^(0|[1-9][0-9]{0,15})$")]
 _Cursor = Annotated[str, Limit(minLength=1, maxLength=LONGEST, pattern=r"^[A-Za-z0-9_-]+$")]
-_Why = Annotated[str, Limit(minLength=1, maxLength=1000, pattern=r"^[^\x00]*[^\s\x00][^\x00]*$")]
+_Why = Annotated[str, Limit(maxLength=1000, pattern=r"^[^\x00]*$")]
 _MATCH = {"if_match": _header("If-Match", _Tag, "The ETag that was read.")}
 _UNCHANGED = {"if_none_match": _header("If-None-Match", _Tag, "An ETag; 304 where it is still that of the answer.")}
 _SEEN = {"last_event_id": _header("Last-Event-ID", _Number, "As for `after`, which it takes the place of.")}
@@ -347,6 +347,8 @@ ROWS: Mapping[str, Mapping[str, Row]] = {
         "add": row(404, 409),
         "merge": _write(model=Written, also={200: schemas.NOTHING_MERGED, 202: Written}),
         "forget_many": row(409, model=schemas.Forgotten),
+        "plan_forget_matching": row(),
+        "forget_matching": row(409),
         "revise": _edit(428),
         "forget": _edit(kinds={"reason": _Why, "if_version": None}),
         "append": _edit(),

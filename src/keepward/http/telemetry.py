@@ -44,7 +44,7 @@ OPERATIONS: Mapping[str, str] = {
         "upsert_memory": "remember remember_many update_by_key import restore_export",
         "update_memory": "propose revise append move archive restore reinforce promote supersede merge approve "
         "approve_many amend rollback update_identity",
-        "delete_memory": "forget forget_many contain erase",
+        "delete_memory": "forget forget_many forget_matching contain erase",
     }.items()
     for name in names.split()
 }

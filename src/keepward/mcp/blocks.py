@@ -61,7 +61,7 @@ def block_append(memory: Memory, given: dict[str, Any]) -> Answer:
     if record is None:
         return _insert(memory, given, given["text"])
     fields: dict[str, Any] = {"text": given["text"], "evidence": given.get("evidence", [])}
-    return written(memory, memory.append(record.id, reason=given["reason"], **fields))
+    return written(memory, memory.append(record.id, reason=given.get("reason", ""), **fields))
 
 
 @tool(ReplaceArguments, destroys=True)
@@ -75,13 +75,15 @@ def block_replace(memory: Memory, given: dict[str, Any]) -> Answer:
     fields: dict[str, Any] = {name: given[name] for name in ("evidence",) if name in given}
     fields["text"] = _replaced(record.text, given.get("old"), given["new"])
     # What was not seen is not overwritten.
-    return written(memory, memory.revise(record.id, reason=given["reason"], if_version=record.version, **fields))
+    return written(
+        memory, memory.revise(record.id, reason=given.get("reason", ""), if_version=record.version, **fields)
+    )
 
 
 @tool(IdentityArguments, destroys=True)
 def update_identity(memory: Memory, given: dict[str, Any]) -> Answer:
     """Propose a new edition of the identity, the persona that opens every prompt. It waits for its owner."""
-    return written(memory, memory.update_identity(given["text"], reason=given["reason"]))
+    return written(memory, memory.update_identity(given["text"], reason=given.get("reason", "")))
 
 
 #: The tools of core blocks.
@@ -121,7 +123,7 @@ def _holders(memory: Memory) -> dict[str, Record]:
 
 def _insert(memory: Memory, given: dict[str, Any], words: str) -> Answer:
     fields: dict[str, Any] = {"tier": "core", "key": given["label"], "evidence": given.get("evidence", [])}
-    return written(memory, memory.remember(words, reason=given["reason"], **fields))
+    return written(memory, memory.remember(words, reason=given.get("reason", ""), **fields))
 
 
 def _replaced(now: str, old: str | None, new: str) -> str:

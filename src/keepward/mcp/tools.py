@@ -164,7 +164,7 @@ def remember(memory: Memory, given: dict[str, Any]) -> Answer:
 @tool(ReviseArguments, destroys=True)
 def revise(memory: Memory, given: dict[str, Any]) -> Answer:
     """Give a memory new text or fields, or append to it; the old version stays in its history."""
-    memory_id, reason = given.pop("id"), given.pop("reason")
+    memory_id, reason = given.pop("id"), given.pop("reason", "")
     if given.pop("append", False):
         if not given.keys() <= {"text", "source", "evidence", "confidence", "consent", "if_version"}:
             raise InvalidInput("`append` goes with `text`, `source`, `evidence`, `confidence` and `if_version` alone")

@@ -24,7 +24,7 @@ IS_NEW_ID = re.compile(NEW_ID_PATTERN).match
 def remember(session: Session, /, text: str, *, reason: str = "", **fields: Any) -> Outcome:
     """Propose a new memory."""
     change = new_memory(session, text, fields)
-    return _propose(session, [change], reason or "remembered", conversation=change.session)
+    return _propose(session, [change], reason, conversation=change.session)
 
 
 def update_by_key(session: Session, /, key: str, text: str, *, reason: str = "", **fields: Any) -> Outcome:
@@ -46,7 +46,6 @@ def remember_many(
     """Propose many memories ``batch`` at a time, or all together; ``on_progress`` is called with (done, total)."""
     from keepward.services.write import propose_each
 
-    reason = reason or "remembered"
     chosen("mode", mode, ("each", "atomic"))
     if arguments.whole("batch", batch) < 1:
         raise InvalidInput("a batch is at least 1")
@@ -61,57 +60,56 @@ def remember_many(
     return outcomes
 
 
-def revise(session: Session, /, memory_id: str, *, reason: str, **fields: Any) -> Outcome:
+def revise(session: Session, /, memory_id: str, *, reason: str = "", **fields: Any) -> Outcome:
     """Propose new text or fields."""
     return _edit(session, changes.Replace, memory_id, reason, fields)
 
 
-def append(session: Session, /, memory_id: str, *, reason: str, **fields: Any) -> Outcome:
+def append(session: Session, /, memory_id: str, *, reason: str = "", **fields: Any) -> Outcome:
     """Propose an addition."""
     return _edit(session, changes.Append, memory_id, reason, fields)
 
 
-def forget(session: Session, /, memory_id: str, *, reason: str, **fields: Any) -> Outcome:
+def forget(session: Session, /, memory_id: str, *, reason: str = "", **fields: Any) -> Outcome:
     """Propose that a memory no longer holds."""
     return _edit(session, changes.Retire, memory_id, reason, fields)
 
 
-def archive(session: Session, /, memory_id: str, *, reason: str, **fields: Any) -> Outcome:
+def archive(session: Session, /, memory_id: str, *, reason: str = "", **fields: Any) -> Outcome:
     """Propose to put a memory away."""
     return _edit(session, changes.Archive, memory_id, reason, fields)
 
 
-def restore(session: Session, /, memory_id: str, *, reason: str, **fields: Any) -> Outcome:
+def restore(session: Session, /, memory_id: str, *, reason: str = "", **fields: Any) -> Outcome:
     """Propose to bring a memory back."""
     return _edit(session, changes.Restore, memory_id, reason, fields)
 
 
-def reinforce(session: Session, /, memory_id: str, *, reason: str = "confirmed", **fields: Any) -> Outcome:
+def reinforce(session: Session, /, memory_id: str, *, reason: str = "", **fields: Any) -> Outcome:
     """Propose that a memory is confirmed."""
     return _edit(session, changes.Reinforce, memory_id, reason, fields)
 
 
-def move(session: Session, /, memory_id: str, *, reason: str, **fields: Any) -> Outcome:
+def move(session: Session, /, memory_id: str, *, reason: str = "", **fields: Any) -> Outcome:
     """Propose another tier, scope or key."""
     return _edit(session, changes.Move, memory_id, reason, fields)
 
 
-def promote(session: Session, /, memory_id: str, text: str, *, reason: str) -> Outcome:
+def promote(session: Session, /, memory_id: str, text: str, *, reason: str = "") -> Outcome:
     """Propose lasting knowledge."""
     return _edit(session, changes.Promote, memory_id, reason, {"text": text})
 
 
-def supersede(session: Session, /, memory_id: str, by: str, *, reason: str) -> Outcome:
+def supersede(session: Session, /, memory_id: str, by: str, *, reason: str = "") -> Outcome:
     """Propose that one memory is replaced by another."""
     return _edit(session, changes.Supersede, memory_id, reason, {"by": by})
 
 
 def merge(
-    session: Session, /, memory_ids: Sequence[str], text: str | None = None, *, reason: str, **fields: Any
+    session: Session, /, memory_ids: Sequence[str], text: str | None = None, *, reason: str = "", **fields: Any
 ) -> Outcome | None:
     """Propose one summary in place of several memories; None for fewer than two."""
     ids = list(dict.fromkeys(known_id(session, each) for each in memory_ids))
-    _check_reason(reason)
     if len(ids) < 2:
         return None
     records = [read.get(session, each) for each in ids]
@@ -125,10 +123,12 @@ def merge(
     given = {"kind": "summary", "scope": first.scope, "subject": first.subject, **fields}
     summary = new_memory(session, joined, {**given, "derived_from": tuple(ids)})
     made: list[Change] = [summary, *(changes.Supersede(id=each, by=summary.id) for each in ids)]
-    return _propose(session, made, reason)
+    return _propose(session, made, reason.strip() or "merged")
 
 
-def forget_many(session: Session, /, memory_ids: Sequence[str], *, reason: str) -> tuple[Outcome | None, list[str]]:
+def forget_many(
+    session: Session, /, memory_ids: Sequence[str], *, reason: str = ""
+) -> tuple[Outcome | None, list[str]]:
     """Propose in one commit that memories no longer hold; return the outcome and the ids that were not found."""
     here, missing = [], []
     for each in dict.fromkeys(memory_ids):
@@ -144,7 +144,7 @@ def propose(
     session: Session,
     asked: Sequence[Change],
     *,
-    reason: str,
+    reason: str = "",
     conversation: str | None = None,
     kind: str = "write",
 ) -> Outcome:
@@ -240,7 +240,6 @@ def _propose(
 ) -> Outcome:
     from keepward.services.write import propose as proposed
 
-    _check_reason(reason)
     return proposed(session, asked, reason=reason, conversation=conversation, kind=kind, named=named)
 
 
@@ -264,8 +263,3 @@ def _check_vector(session: Session, vector: Sequence[float]) -> None:
         raise InvalidInput("this store is open without an embedder: there is nothing to compare a vector with")
     if len(vector) != embedder.dim:
         raise InvalidInput(f"a vector of this store has {embedder.dim} numbers ({embedder.id})")
-
-
-def _check_reason(reason: str) -> None:
-    if not reason.strip():
-        raise InvalidInput("say why: a change carries a `reason` (`--reason TEXT` at the terminal)")

@@ -122,6 +122,7 @@ def update_identity(session: Session, text: str, *, reason: str) -> Outcome:
         Conflict: there is no document here that could be replaced; the message says what to do.
         InvalidInput: it is what the document says already.
     """
+    reason = reason.strip() or "revised"
     found: dict[str, tuple[Finding, ...]] = {}
 
     def decide(session: Session) -> _Revision:

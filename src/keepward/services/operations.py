@@ -76,7 +76,9 @@ def add(
     )
 
 
-def propose(session: Session, /, changes: Sequence[Any], *, reason: str, kind: str = "write", **more: Any) -> Outcome:
+def propose(
+    session: Session, /, changes: Sequence[Any], *, reason: str = "", kind: str = "write", **more: Any
+) -> Outcome:
     """Propose changes that are carried out, held or refused together."""
     from keepward.services.edits import propose as proposed
 

@@ -402,14 +402,19 @@ def reject(session: Session, proposal_id: str, *, reason: str) -> Receipt:
         Conflict: decided already.
         InvalidInput: no reason.
     """
-    _check_reason(reason, "the proposer is told the reason of a rejection")
+    _require_reason(reason, "the proposer is told the reason of a rejection")
     item = _settled(session, lambda: _open(session, proposal_id, to_reject=True))
     return _decide(session, item, "rejected", reason)
 
 
-def _check_reason(reason: str, why: str) -> None:
+def _require_reason(reason: str, why: str) -> None:
     if not reason.strip():
         raise InvalidInput(f"say why: {why}")
+    check_reason(reason)
+
+
+def check_reason(reason: str) -> None:
+    """Refuse a reason that is too long or holds what looks like a secret."""
     if len(reason) > REASON:
         raise InvalidInput(f"a reason is at most {REASON} characters")
     if scrub_secret(reason) != reason:
@@ -424,7 +429,7 @@ def reopen(session: Session, proposal_id: str, *, reason: str) -> Receipt:
         Conflict: it is neither rejected nor expired, or what it proposed is no longer there.
         InvalidInput: no reason.
     """
-    _check_reason(reason, "the receipt keeps why a decision was taken back")
+    _require_reason(reason, "the receipt keeps why a decision was taken back")
     item, now = _within_queue(session, proposal_id), session.clock.now()
     state = _as_of_now(session, item).state
     if state not in {"rejected", "expired"}:

@@ -30,14 +30,14 @@ from keepward.core.reducer import apply
 from keepward.core.serialization import canonical
 from keepward.core.serialization import digest as keyless_digest
 from keepward.core.trust import RESERVED, Rights
-from keepward.errors import Conflict, InvalidInput, Unauthorised
+from keepward.errors import Conflict, Unauthorised
 from keepward.gates.authority import authority
-from keepward.gates.content import scrub_secret
 from keepward.gates.gate_types import Refuse, View
 from keepward.services import identity
 from keepward.services.commit import Steps, Transaction, transact
 from keepward.services.look import case_of, judged
 from keepward.services.provenance import impact
+from keepward.services.review import check_reason
 from keepward.services.session import Session
 from keepward.services.view import closure, commit_of, occupant
 
@@ -46,14 +46,18 @@ _IN_NO_WAY = BOOKKEEPING | {"expire"}
 _OF_A_VERSION: dict[str, Any] = {"version": 0, "updated_at": None}
 
 
-def roll_back(session: Session, commit: str, *, with_later: bool = False, dry_run: bool = False) -> Rollback:
+def roll_back(
+    session: Session, commit: str, *, with_later: bool = False, dry_run: bool = False, reason: str = ""
+) -> Rollback:
     """Undo one commit.
 
     Raises:
         NotFound: no such commit in this tenant.
         Unauthorised: an agent asks for a commit that is not its own, or one that touched core memory.
         Conflict: the commit is an erasure, or others kept changing the state while the rollback was being written.
+        InvalidInput: the reason is too long or holds a secret.
     """
+    check_reason(reason)
 
     def decide(session: Session) -> _Reverting:
         return _reverting(session, commit, with_later=with_later)
@@ -73,9 +77,13 @@ def roll_back(session: Session, commit: str, *, with_later: bool = False, dry_ru
         if found.edition is not None:
             text, over = found.edition
             identity.put_in_force(transaction, text, over=over)
-        reason = f"rollback of {', '.join(plan.undone)}"
         stored = transaction.commit(
-            found, reason=reason, kind="rollback", reasons=plan.reasons, details=undoes, receipt_kind="rollback"
+            found,
+            reason=reason.strip() or "rolled back",
+            kind="rollback",
+            reasons=plan.reasons,
+            details=undoes,
+            receipt_kind="rollback",
         )
         receipt = stored.receipt
         return replace(plan, applied=True, commit=stored.commit, receipt=receipt, receipt_id=receipt.id)
@@ -261,7 +269,7 @@ def contain(session: Session, selector: Selector, *, digest: str | None = None, 
     Raises:
         Unauthorised: planning takes a reviewer or the owner, carrying out the owner.
         Conflict: the set is not the one whose digest was named.
-        InvalidInput: a secret in the reason.
+        InvalidInput: the reason is too long or holds a secret.
     """
     if digest is not None and not (session.actor.is_owner and session.actor.able("admin")):
         raise Unauthorised("containing takes the owner; a reviewer can plan it and show the digest")
@@ -277,8 +285,7 @@ def contain(session: Session, selector: Selector, *, digest: str | None = None, 
             return _Containing(result=result)
         if digest != named:
             raise Conflict("the plan is not the one you saw: what it would contain has changed; look at it again")
-        if scrub_secret(why) != why:
-            raise InvalidInput("the reason holds what looks like a secret; leave it out")
+        check_reason(why)
         if not (session.policy.enabled and session.policy.capture):
             raise Unauthorised("memory is switched off by policy; switch capture on to contain")
         return _Containing(steps=[_contained_step(session, record) for record in items], result=result)

