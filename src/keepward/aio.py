@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import functools
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime
 from itertools import islice
@@ -29,6 +29,7 @@ from keepward.core.policy import Policy
 from keepward.core.proposal import Outcome
 from keepward.core.trust import Actor
 from keepward.errors import InvalidInput
+from keepward.handles import Unknown
 from keepward.memory import Memory
 
 if TYPE_CHECKING:
@@ -208,7 +209,7 @@ class AsyncConversation:
     context = hop(Conversation.context)
 
 
-class AsyncMemory:
+class AsyncMemory(Unknown):
     """A handle on a store of memories, awaited."""
 
     def __init__(self, memory: Memory, threads: Threads | None = None) -> None:
@@ -273,6 +274,18 @@ class AsyncMemory:
     def at(self, *, tenant: str | None = None, scope: str | None = None) -> AsyncMemory:
         """Return a handle at another tenant or scope of the same store."""
         return AsyncMemory(self._target.at(tenant=tenant, scope=scope), self._threads)
+
+    def user(self, name: str, *, names: Sequence[str] = ()) -> AsyncMemory:
+        """Return a handle of a user, somebody whom the agent talks with."""
+        return AsyncMemory(self._target.user(name, names=names), self._threads)
+
+    def agent(self, name: str) -> AsyncMemory:
+        """Return a handle of an agent, a program."""
+        return AsyncMemory(self._target.agent(name), self._threads)
+
+    def project(self, name: str) -> AsyncMemory:
+        """Return a handle of a project, a place of work that its agents share."""
+        return AsyncMemory(self._target.project(name), self._threads)
 
     async def holding(self, token: str, *, consent: bool = False) -> AsyncMemory:
         """Return the handle of a token's bearer on the same store."""
@@ -353,6 +366,8 @@ class AsyncMemory:
     reindex = hop(Memory.reindex)
     restore_journal = hop(Memory.restore_journal)
     tenants = hop(Memory.tenants)
+    users = hop(Memory.users)
+    projects = hop(Memory.projects)
 
     async def journal(self, *, after: int = 0) -> AsyncIterator[tuple[Commit, list[Event]]]:
         """Yield the tenant's commits with their events as stored, oldest first."""

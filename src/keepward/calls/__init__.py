@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from functools import wraps
 from inspect import CO_VARKEYWORDS, Parameter, signature
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -22,6 +22,14 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+#: Arguments of other memory systems, each with what does it here.
+ARGUMENTS: Mapping[str, str] = {
+    "user_id": 'a user has a handle: memory.user("ana").add(...)',
+    "agent_id": 'an agent has a handle: memory.agent("planner").add(...)',
+    "run_id": 'a run is a session: add(..., session="run-1")',
+    "top_k": 'the number of hits is `limit`: recall("...", limit=5)',
+    "k": 'the number of hits is `limit`: recall("...", limit=5)',
+}
 #: Said to who names a place in a call that asks from where its handle stands.
 _PLACE = "it asks from where the handle stands: `at(scope=...)` gives one elsewhere"
 
@@ -86,8 +94,10 @@ def sends(group: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
                     given[name] = value
                 elif name in own:
                     local[name] = value
-                elif not lifts:
-                    near = _PLACE if name in {"scope", "tenant"} else meant(name, own | {*request.names})
+                elif not lifts or name in ARGUMENTS:
+                    near = ARGUMENTS.get(name) or (
+                        _PLACE if name in {"scope", "tenant"} else meant(name, own | {*request.names})
+                    )
                     raise TypeError(f"{method.__name__} takes no {name}; {near}".rstrip("; "))
             if lifts:
                 given["values"] = {name: value for name, value in named.items() if name not in own}

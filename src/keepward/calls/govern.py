@@ -13,6 +13,7 @@ from keepward.core.value import Duration
 from keepward.verbs.arguments import texts
 
 if TYPE_CHECKING:
+    from keepward.core.browse import Member
     from keepward.core.commit import Receipt
     from keepward.core.copies import Adoption
     from keepward.core.job import Alike, JobState, Run
@@ -173,6 +174,14 @@ class Govern(Calls):
     def tenants(self) -> list[str]:
         """Return the names of all tenants with memories; for the owner alone."""
 
+    @sends("browse")
+    def users(self) -> list[Member]:
+        """Return the users with memories at this scope and below, each with how many, by name."""
+
+    @sends("browse")
+    def projects(self) -> list[Member]:
+        """Return the projects with memories at this scope and below, each with how many, by name."""
+
     # --- inquiring
 
     @sends("inquiry")
@@ -273,7 +282,8 @@ class Govern(Calls):
         """Return what erasing these memories would destroy, under a digest; change nothing.
 
         ``subject`` and ``source`` take memories of the whole tenant; ``source`` is a reference in evidence, a
-        foreign name, or the name of a source. ``reason`` is one of the codes of ``core.commit.REASONS``.
+        foreign name, or the name of a source. A user's handle that names nothing takes all that is the user's and all
+        that cites it. ``reason`` is one of the codes of ``core.commit.REASONS``.
         What derives from one of these or cites it stays, and is listed as ``candidates`` with its text;
         ``include_citing`` takes it along, for example a fact whose evidence is an erased message.
         """

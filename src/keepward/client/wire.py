@@ -87,12 +87,13 @@ def _answer(
     places = re.findall(r"{(\w+)}", verb.path)
     path = verb.path.format_map({wire: _part(getattr(request, verb.arguments[wire].name)) for wire in places})
     sent = {name: value for name, value in asked.items() if name not in places}
+    takes = headers is None and len(verb.arguments) > len(places)
     if verb.method in {"GET", "DELETE"}:
         # What is told once is not asked for again.
         once = isinstance(request, review.Notices)
         answer = answer_of(way.call(verb.method, path, query=list(sent.items()), once=once))
     else:
-        answer = answer_of(way.call(verb.method, path, body=sent or None, headers=headers))
+        answer = answer_of(way.call(verb.method, path, body=sent or ({} if takes else None), headers=headers))
     keys = verb.answer.split()
     return answer if not keys else answer[keys[0]] if len(keys) == 1 else [answer[key] for key in keys]
 

@@ -10,7 +10,8 @@ Invariants
     opens its session all the same. It has 192 bits: that guesses are many tells nothing of it.
 (4) A call of a session that is not a GET carries the session's CSRF token in ``Keepward-Csrf``.
 (5) A stranger reads status, core blocks, search and compiled contexts, nothing sensitive, and changes nothing.
-(6) ``Keepward-Tenant`` and ``Keepward-Scope`` move the handle as far as its credential reaches, else 403.
+(6) ``Keepward-Tenant``, ``Keepward-Scope``, ``Keepward-Project``, ``Keepward-User`` and ``Keepward-Agent`` move the
+    handle as far as its credential reaches, else 403.
 (7) Every comparison of a secret takes the same time wherever it differs.
 """
 
@@ -23,6 +24,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from urllib.parse import unquote
 
 from fastapi import Depends
 from starlette.concurrency import run_in_threadpool
@@ -30,7 +32,8 @@ from starlette.datastructures import Headers
 from starlette.requests import Request, cookie_parser
 
 from keepward.core.trust import PREFIX, Actor, ActorKind, Rights
-from keepward.errors import KeepwardError, Unauthorised
+from keepward.errors import InvalidInput, KeepwardError, Unauthorised
+from keepward.handles import HEADERS, NAMES_HEADER
 from keepward.http.reading import SCOPE, TENANT, Problem, problem_of
 from keepward.memory import Memory, inspecting
 from keepward.services.session import principal
@@ -228,7 +231,24 @@ def caller_of(serving: Serving, headers: Headers, *, method: str = "POST", path:
             # Nothing binds it to a place, so it stays where it was let in.
             raise Unauthorised("open reads show one tenant and scope; another takes a token")
         handle = handle.at(tenant=tenant, scope=scope)
+    if any(name in headers for name in (*HEADERS.values(), NAMES_HEADER)):
+        handle = _of_people(handle, headers)
     return Caller(handle=handle, session=session, name=name or "")
+
+
+def _of_people(handle: Memory, headers: Headers) -> Memory:
+    """Return the handle of the project, the user and the agent that a request names."""
+    if isinstance(handle, Stranger):
+        raise Unauthorised("open reads show one tenant and scope; another takes a token")
+    if any(len(headers.getlist(name)) > 1 for name in (*HEADERS.values(), NAMES_HEADER)):
+        raise InvalidInput("a request names one user, one agent and one project: each header once")
+    user, agent, project = (headers.get(HEADERS[kind]) for kind in ("user", "agent", "project"))
+    if project is not None:
+        handle = handle.project(project)
+    if user is not None:
+        names = [unquote(each) for each in headers.get(NAMES_HEADER, "").split(",") if each]
+        handle = handle.user(user, names=names)
+    return handle if agent is None else handle.agent(agent)
 
 
 def _by_token(serving: Serving, headers: Headers) -> Memory:

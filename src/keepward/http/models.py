@@ -290,7 +290,6 @@ _WITHIN: Mapping[str, Mapping[str, Any]] = {
 BODIES: Mapping[str, Mapping[str, str]] = table(__package__, "bodies.toml")
 #: What is changed in the schema of a body.
 _CHANGED: Mapping[str, Callable[[dict[str, Any]], None] | dict[str, Any]] = {
-    **dict.fromkeys(("plan_erase", "erase"), _one_given("anyOf", "ids[]", "subject", "source")),
     **dict.fromkeys(("plan_contain", "contain"), _one_given("oneOf", "source", "actor", "session", "commit", "memory")),
     **dict.fromkeys(("compile", "preview"), _nothing_left_out),
     **dict.fromkeys(("amend", "revise", "move"), _no_defaults),

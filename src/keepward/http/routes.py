@@ -33,6 +33,7 @@ from starlette.routing import Match
 from starlette.types import Scope
 
 from keepward import verbs
+from keepward.core.browse import Member
 from keepward.core.copies import ExportPlan, RestoredExport
 from keepward.core.job import Alike, JobState, Run
 from keepward.core.journal import Check, Difference, Erasure
@@ -44,8 +45,7 @@ from keepward.http.credentials import Caller, Handle, Writes, confirm, identify,
 from keepward.http.models import BODIES, body_of, typed
 from keepward.http.reading import (
     LONGEST,
-    SCOPE,
-    TENANT,
+    PLACE,
     Problem,
     StrictRequest,
     answer_of,
@@ -162,7 +162,7 @@ async def _once(request: StrictRequest, caller: Caller, inner: Handler) -> Respo
             request.method,
             request.scope["path"],
             request.scope["query_string"],
-            *(request.headers.get(name) for name in (TENANT, SCOPE, "If-Match", "Content-Type")),
+            *(request.headers.get(name) for name in (*PLACE, "If-Match", "Content-Type")),
             await request.body(),
         )
     )
@@ -362,6 +362,8 @@ ROWS: Mapping[str, Mapping[str, Row]] = {
         "facets": row(404),
         "activity": row(404),
         "sources": row(404),
+        "users": row(model=page(Member, "Users")),
+        "projects": row(model=page(Member, "Projects")),
         "lineage": row(404),
     },
     "review": {

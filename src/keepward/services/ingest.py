@@ -25,6 +25,7 @@ from keepward.core.memory import Record, Status, Tier
 from keepward.core.messages import ROLES, Added, Fact, Message, Turn, message_of
 from keepward.core.patterns import regex
 from keepward.core.proposal import Outcome, Waiting
+from keepward.core.trust import user_of
 from keepward.core.value import plain_name, to_micros
 from keepward.errors import InvalidInput, ModelUnavailable
 from keepward.services.parts import Unusable, numbered
@@ -75,6 +76,7 @@ def add(
         InvalidInput: one of them is no message; nothing was stored.
     """
     conversation = None if conversation is None else plain_name(conversation)
+    subject = user_of(session.scope) if subject is None else subject
     said = [_read(number, each) for number, each in enumerate(messages, 1)]
     spoken = [each for each in said if each.text and ROLES[each.role]]
     notes = list(_left_out(said))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 from keepward.core.browse import Activity as Written
 from keepward.core.browse import Facets as Counted
 from keepward.core.browse import Lineage as Related
+from keepward.core.browse import Member
 from keepward.core.browse import Sources as Told
 from keepward.verbs import NONE, Limit, Request, fields, verb
 from keepward.verbs.read import Browsed
@@ -52,6 +53,20 @@ class Sources(Surveyed[Told]):
     """Return what each actor, source, reference and session wrote, at what trust, and when."""
 
     function = "services.browse:sources"
+
+
+@verb("users", "GET /memory/users", right="read", answer="items")
+class Users(Request[list[Member]]):
+    """Return the users with memories at this scope and below, each with how many, by name."""
+
+    function = "services.browse:users"
+
+
+@verb("projects", "GET /memory/projects", right="read", answer="items")
+class Projects(Request[list[Member]]):
+    """Return the projects with memories at this scope and below, each with how many, by name."""
+
+    function = "services.browse:projects"
 
 
 @verb("lineage", "GET /memory/items/{id}/lineage", right="read")

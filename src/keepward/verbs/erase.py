@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 from keepward.core.copies import Adoption
 from keepward.core.journal import Erased, Erasure, Lifted, Selection
 from keepward.core.journal import ErasePlan as Planned
+from keepward.core.trust import user_of
 from keepward.verbs import NONE, Limit, Request, fields, verb
 
 if TYPE_CHECKING:
@@ -30,17 +31,20 @@ class Chosen(Request[R]):
         super().__init__(ids=(ids,) if isinstance(ids, str) else ids, **given)
 
     def parameters(self, session: Session) -> dict[str, Any]:
-        """Return which memories are meant as one."""
-        chosen = Selection(
-            ids=tuple(self.ids), subject=self.subject, source=self.source, include_citing=self.include_citing
-        )
+        """Return which memories are meant as one; where none is named at a user, all of that user's."""
+        named = {"ids": tuple(self.ids), "subject": self.subject, "source": self.source}
+        user = None if any(named.values()) else user_of(session.scope)
+        chosen = Selection(**named, user=user, include_citing=self.include_citing or user is not None)
         given = super().parameters(session)
         return {"chosen": chosen, **{name: given[name] for name in given if name in {"digest", "reason"}}}
 
 
 @verb("plan_erase", "POST /memory/erase/plan", right="erase")
 class PlanErase(Chosen[Planned]):
-    """Return what erasing these memories would destroy, under a digest; change nothing."""
+    """Return what erasing these memories would destroy, under a digest; change nothing.
+
+    Asked at a user and without a choice: all that is the user's and all that cites it.
+    """
 
     function = "services.erase:plan"
     owner = "erasing"
