@@ -306,7 +306,8 @@ def token(
     """Make, list or revoke the tokens that agents and reviewers come with.
 
     A new token is shown once and kept as a hash. It reads this --tenant at --scope, and what is shared above
-    it; it writes at --scope and below. With `share` it also writes above.
+    it; it writes at --scope and below. With `share` it also writes above. `token create --user ana` makes one that
+    writes Ana's memories alone, and reads these and what is shared.
     """
     if action not in {"create", "list", "revoke"}:
         raise InvalidInput("token takes create, list, revoke")
@@ -314,6 +315,7 @@ def token(
         raise InvalidInput("token revoke takes an ID; the others take none")
     if action != "create" and (name, can, expires) != (None, None, None):
         raise InvalidInput("--name, --rights, --can and --expires go with `token create`")
+    name = name or call.user or call.agent or call.project
     if action == "create" and not name:
         raise InvalidInput("say who will bear the token: --name claude")
     memory = call.memory("decide")
@@ -328,7 +330,7 @@ def token(
     issued = memory.create_token(str(name), rights=rights, can=narrowed, expires=expires)
     talk = [f"this is shown once: give it to {name} as KEEPWARD_TOKEN"]
     if issued.token.scope == "/":
-        talk.append("it stands at / and so reaches every scope: --scope keeps an agent to its own")
+        talk.append("it stands at / and so reaches every scope: --user, --project or --scope keeps an agent to one")
     return Answer({**_token_data(issued.token, memory.now), "token": issued.secret}, _show_token, talk=tuple(talk))
 
 
