@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ from keepward import Actor, AsyncMemory, Insert, KeepwardError, Memory
 from keepward.core.trust import Trust
 from keepward.errors import Conflict, InvalidInput, Unauthorised
 
+PAGE = Path(__file__).parents[2] / "docs" / "users.md"
 Enter = Callable[..., Memory]
 
 
@@ -279,3 +282,44 @@ def test_a_project_token_reads_no_users_own_memories(told: Memory, entering: Ent
 def test_a_token_of_a_user_cannot_share(owner: Memory) -> None:
     with pytest.raises(InvalidInput, match="writes that user alone"):
         owner.user("ana").create_token("ana", can=["read", "propose", "share"])
+
+
+@pytest.mark.parametrize("stored", ["I keep two hens", "Ana keeps two hens", "The user keeps two hens"])
+@pytest.mark.parametrize("asked", ["What do I keep?", "What does the user keep?", "What does Ana keep?"])
+def test_i_the_user_and_the_name_are_one_person(opened: Callable[..., Memory], stored: str, asked: str) -> None:
+    with opened("persons", embedder="minilm", actor=Actor.operator("olga")) as owner:
+        for person in ("bob", "eve"):
+            for text in ("I keep two cats", f"{person.capitalize()} keeps two dogs", "The user keeps two goats"):
+                kept(owner.remember(f"{text} in {person.capitalize()}'s barn", subject=person))
+        hens = kept(owner.remember(stored, subject="ana"))
+        ana = owner.user("ana", names=["Ana Silva"])
+        assert ana.recall(asked, limit=1).hits[0].memory == ana.get(hens.id)
+        assert ana.get(hens.id).text == stored
+
+
+def test_names_of_a_user_find_nothing_by_themselves(owner: Memory) -> None:
+    kept(owner.remember("Silva is a river in Galicia"))
+    ana = owner.user("ana", names=["Ana Silva"])
+    assert all(hit.weak for hit in ana.recall("Which car do I drive?").hits)
+
+
+def test_a_turn_of_a_user_is_the_users(mem: Memory) -> None:
+    said = mem.user("ana").add([{"role": "user", "content": "I moved to Faro."}])
+    assert said.turns[0].record.speaker == "user"
+    assert mem.add([{"role": "user", "content": "I moved to Lund."}], subject="Ana").turns[0].record.speaker == "Ana"
+
+
+def test_the_sample_of_the_page_runs_as_it_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("KEEPWARD_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    exec(re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)[0], names)
+    context, found = capsys.readouterr().out.split("Recall: ")
+    assert "I moved to Porto." in context
+    assert "Porto" not in found
+    assert "Member(name='ana', memories=2), Member(name='bob', memories=1)" in found
+    assert "Member(name='shop', memories=1)" in found
+    assert [each.name for each in names["mem"].users()] == ["bob"]
+    names["mem"].close()

@@ -138,13 +138,13 @@ class Call:
     def where(self) -> str | None:
         """The scope that the options name: that of a project, a user or an agent, from `--scope`."""
         named = {"project": self.project, "user": _login_name() if self.user == "me" else self.user}
-        named = {kind: name for kind, name in (*named.items(), ("agent", self.agent)) if name}
-        if not named:
+        chosen = [(kind, name) for kind, name in (*named.items(), ("agent", self.agent)) if name]
+        if not chosen:
             return self.scope
         from keepward.handles import name_of, place_of
 
         scope = self.scope or self.settings.scope
-        for kind, name in named.items():
+        for kind, name in chosen:
             scope = place_of(scope, **{kind: name_of(kind, name)})
         return scope
 

@@ -76,7 +76,6 @@ def add(
         InvalidInput: one of them is no message; nothing was stored.
     """
     conversation = None if conversation is None else plain_name(conversation)
-    subject = user_of(session.scope) if subject is None else subject
     said = [_read(number, each) for number, each in enumerate(messages, 1)]
     spoken = [each for each in said if each.text and ROLES[each.role]]
     notes = list(_left_out(said))
@@ -94,7 +93,7 @@ def add(
         turns += outcomes
         if extract:
             stored = [outcome.record for outcome in outcomes if outcome.record is not None]
-            found, said_of = propose_facts(session, stored, subject)
+            found, said_of = propose_facts(session, stored, subject or user_of(session.scope))
             notes += [note for note in said_of if note not in notes]
             facts += found
         if on_progress is not None:

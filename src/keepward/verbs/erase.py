@@ -32,7 +32,7 @@ class Chosen(Request[R]):
 
     def parameters(self, session: Session) -> dict[str, Any]:
         """Return which memories are meant as one; where none is named at a user, all of that user's."""
-        named = {"ids": tuple(self.ids), "subject": self.subject, "source": self.source}
+        named: dict[str, Any] = {"ids": tuple(self.ids), "subject": self.subject, "source": self.source}
         user = None if any(named.values()) else user_of(session.scope)
         chosen = Selection(**named, user=user, include_citing=self.include_citing or user is not None)
         given = super().parameters(session)
