@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import functools
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime
 from itertools import islice
@@ -30,6 +30,7 @@ from keepward.core.proposal import Outcome
 from keepward.core.trust import Actor
 from keepward.draft import Draft
 from keepward.errors import InvalidInput
+from keepward.handles import Unknown
 from keepward.memory import Memory
 from keepward.operations import awaited
 
@@ -198,7 +199,7 @@ class AsyncConversation:
     context = awaited(Conversation.context)
 
 
-class AsyncMemory(AsyncMemoryAPI):
+class AsyncMemory(Unknown, AsyncMemoryAPI):
     """A handle on a store of memories, awaited."""
 
     def __init__(self, memory: Memory, threads: Threads | None = None) -> None:
@@ -263,6 +264,18 @@ class AsyncMemory(AsyncMemoryAPI):
     def at(self, *, tenant: str | None = None, scope: str | None = None) -> AsyncMemory:
         """Return a handle at another tenant or scope of the same store."""
         return AsyncMemory(self._target.at(tenant=tenant, scope=scope), self._threads)
+
+    def user(self, name: str, *, names: Sequence[str] = ()) -> AsyncMemory:
+        """Return a handle of a user, somebody whom the agent talks with."""
+        return AsyncMemory(self._target.user(name, names=names), self._threads)
+
+    def agent(self, name: str) -> AsyncMemory:
+        """Return a handle of an agent, a program."""
+        return AsyncMemory(self._target.agent(name), self._threads)
+
+    def project(self, name: str) -> AsyncMemory:
+        """Return a handle of a project, a place of work that its agents share."""
+        return AsyncMemory(self._target.project(name), self._threads)
 
     async def holding(self, token: str, *, consent: bool = False) -> AsyncMemory:
         """Return the handle of a token's bearer on the same store."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from keepward.conversation import Conversation
 from keepward.core import change
 from keepward.core.blob import Blob
-from keepward.core.browse import Activity, Facets, Lineage, Sources
+from keepward.core.browse import Activity, Facets, Lineage, Member, Sources
 from keepward.core.change import (
     KEEP,
     AccessName,
@@ -236,6 +236,14 @@ class MemoryAPI(ABC):
     @operation("GET /memory/sources", by="services.search:sources", right="read")
     def sources(self, *, filters: Filters | None = None) -> Sources:
         """Return what each actor, source, reference and session wrote; filters are those of ``find``."""
+
+    @operation("GET /memory/users", by="services.browse:users", right="read", answer="items")
+    def users(self) -> list[Member]:
+        """Return the users with memories at this scope and below, each with how many, by name."""
+
+    @operation("GET /memory/projects", by="services.browse:projects", right="read", answer="items")
+    def projects(self) -> list[Member]:
+        """Return the projects with memories at this scope and below, each with how many, by name."""
 
     @operation("GET /memory/items/{id}/lineage", by="services.provenance:lineage", right="read")
     def lineage(self, memory_id: str) -> Lineage:
@@ -952,7 +960,8 @@ class MemoryAPI(ABC):
         """Return what erasing these memories would destroy, under a digest; change nothing.
 
         ``subject`` and ``source`` take memories of the whole tenant; ``source`` is a reference in evidence, a
-        foreign name, or the name of a source. ``reason`` is one of the codes of ``core.commit.REASONS``.
+        foreign name, or the name of a source. A user's handle that names nothing takes all that is the user's and all
+        that cites it. ``reason`` is one of the codes of ``core.commit.REASONS``.
         What derives from one of these or cites it stays, and is listed as ``candidates`` with its text;
         ``include_citing`` takes it along, for example a fact whose evidence is an erased message.
         """
@@ -1076,6 +1085,8 @@ class AsyncMemoryAPI:
     facets = awaited(MemoryAPI.facets)
     activity = awaited(MemoryAPI.activity)
     sources = awaited(MemoryAPI.sources)
+    users = awaited(MemoryAPI.users)
+    projects = awaited(MemoryAPI.projects)
     lineage = awaited(MemoryAPI.lineage)
     context = awaited(MemoryAPI.context)
     snapshot = awaited(MemoryAPI.snapshot)

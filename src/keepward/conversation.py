@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from keepward.core.memory import Tier
 from keepward.core.policy import Policy
-from keepward.core.trust import Trust
+from keepward.core.trust import Trust, user_of
 
 if TYPE_CHECKING:
     from typing import Self
@@ -73,6 +73,7 @@ def sum_up(
 
     Sensitive turns and turns that are trusted less than an agent's are left out.
     """
+    subject = user_of(memory.scope) if subject is None else subject
     told = [
         each
         for each in memory.find(session=session, kinds=["event"], include_sensitive=False, limit=500)

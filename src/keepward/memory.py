@@ -5,6 +5,7 @@ Handles on the same store share its connection, its models and its policy; only 
 Invariants
 (1) Rights come from how a handle was opened. Only an owner's handle gives others, and only with fewer rights:
     an agent's, a user's or a reviewer's cannot turn itself into anybody else.
+    An agent's handle that no token binds gives those of other agents, and answers for what they were handed.
 (2) A token's handle keeps to its tenant and to its scope or below; an owner's may go anywhere. Each call asks anew
     whether the token still holds, and so do handles derived from it.
 """
@@ -22,10 +23,10 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from keepward.api import MemoryAPI
 from keepward.core.policy import Policy
-from keepward.core.trust import CAN, EXTRA, SHARED, Actor, stands_below, visible_from
+from keepward.core.trust import CAN, EXTRA, SHARED, Actor, ActorKind, lies_in, stands_below
 from keepward.errors import InvalidInput, KeepwardError, StoreUnavailable, Unauthorised
+from keepward.handles import Handles, place_of
 from keepward.operations import Operation, split
 from keepward.services.arguments import DEFAULT, scope_named, tenant_named
 from keepward.tools import Tools
@@ -67,7 +68,7 @@ class Shared:
         return self.engine
 
 
-class Memory(MemoryAPI, Tools):
+class Memory(Handles, Tools):
     """A handle on a store of memories."""
 
     def __init__(self, shared: Shared, session: Session) -> None:
@@ -238,10 +239,28 @@ class Memory(MemoryAPI, Tools):
         if tenant is not None:
             session = dataclasses.replace(session, tenant=tenant_named(tenant))
         if scope is not None:
-            session = dataclasses.replace(session, scope=scope_named(scope))
+            session = dataclasses.replace(session, scope=scope_named(scope), names=())
         bound = session.actor.credential is not None and not session.actor.is_owner
-        if bound and (session.tenant != self.tenant or self.scope not in visible_from(session.scope)):
+        if bound and (session.tenant != self.tenant or not lies_in(session.scope, self.scope)):
             raise Unauthorised("this token does not reach that tenant or scope; ask the owner for another")
+        return type(self)(self._shared, session)
+
+    def _step(
+        self,
+        *,
+        user: str | None = None,
+        agent: str | None = None,
+        project: str | None = None,
+        names: tuple[str, ...] = (),
+    ) -> Self:
+        scope = place_of(self.scope, user=user, agent=agent, project=project)
+        kept = names if user is not None else self._unconfirmed.names
+        session = dataclasses.replace(self.at(scope=scope)._unconfirmed, names=kept)  # noqa: SLF001  of its own class
+        actor = session.actor
+        if agent is not None and actor.is_owner:
+            return type(self)(self._shared, session).acting_as(Actor.agent(agent))
+        if agent is not None and actor.kind is ActorKind.AGENT and actor.credential is None and actor.name != agent:
+            session = dataclasses.replace(session, actor=replace(actor, name=agent), via=(actor, *session.via))
         return type(self)(self._shared, session)
 
     def holding(self, token: str, *, consent: bool = False) -> Self:

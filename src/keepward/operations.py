@@ -48,6 +48,10 @@ OPERATIONS: dict[str, Operation] = {}
 _HINTS = {
     **dict.fromkeys(("scope", "tenant"), "it asks from where the handle stands: `at(scope=...)` gives one elsewhere"),
     "id": "ids are given by the store; keep a foreign id in `aliases`",
+    "user_id": 'a user has a handle: memory.user("ana").add(...)',
+    "agent_id": 'an agent has a handle: memory.agent("planner").add(...)',
+    "run_id": 'a run is a session: add(..., session="run-1")',
+    **dict.fromkeys(("top_k", "k"), 'the number of hits is `limit`: recall("...", limit=5)'),
 }
 
 

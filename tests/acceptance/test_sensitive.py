@@ -106,6 +106,8 @@ SILENT: dict[str, Callable[[Memory, Stage], Any]] = {
     "show": lambda mem, at: mem.show(at.commit),
     "snapshot": lambda mem, at: mem.snapshot(),
     "sources": lambda mem, at: mem.sources(),
+    "users": lambda mem, at: mem.users(),
+    "projects": lambda mem, at: mem.projects(),
     "status": lambda mem, at: mem.status(),
 }
 #: What takes a reviewer, who may not read what is sensitive either.

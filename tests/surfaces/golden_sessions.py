@@ -119,6 +119,8 @@ REQUESTS: list[tuple[Any, ...]] = [
     ("facets", "owner", "GET /memory/facets?below=true&tier=archival"),
     ("activity", "owner", "GET /memory/activity?days=2&by=source"),
     ("sources", "owner", "GET /memory/sources"),
+    ("users", "owner", "GET /memory/users"),
+    ("projects", "owner", "GET /memory/projects"),
     (
         "batch",
         "agent",

@@ -200,7 +200,19 @@ def test_a_reader_that_goes_away_is_no_fault(run, saved):
 
 
 def test_shared_options_are_documented_with_their_variables():
-    assert {"db", "tenant", "scope", "actor", "embedder", "config", "as_json", "quiet"} == COMMON.keys()
+    assert {
+        "db",
+        "tenant",
+        "scope",
+        "user",
+        "agent",
+        "project",
+        "actor",
+        "embedder",
+        "config",
+        "as_json",
+        "quiet",
+    } == COMMON.keys()
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")

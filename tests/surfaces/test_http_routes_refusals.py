@@ -63,6 +63,8 @@ CALLS = {
     "facets": ("GET", "/memory/facets"),
     "activity": ("GET", "/memory/activity"),
     "sources": ("GET", "/memory/sources"),
+    "users": ("GET", "/memory/users"),
+    "projects": ("GET", "/memory/projects"),
     "blame": ("GET", "/memory/blame/{memory}"),
     "contradictions": ("GET", "/memory/contradictions"),
     "impact": ("GET", "/memory/impact?source=web"),

@@ -101,6 +101,22 @@ def test_with_a_token_the_process_is_its_bearer(talk, tmp_path):
 
 
 @pytest.mark.slow
+def test_the_process_serves_the_user_that_its_options_name(talk, tmp_path):
+    with owner_of(tmp_path) as owner:
+        owner.user("bob").remember("I take the bus")
+        owner.user("ana").remember("I take the ferry")
+
+    async def script(client):
+        await client.call_tool("remember", {"text": "I live in Porto", "tier": "archival"})
+        return await client.call_tool("recall", {"query": "I take"})
+
+    result = talk(script, "--user", "ana", "--agent", "planner")
+    assert {hit["text"] for hit in result.structured_content["hits"]} == {"I take the ferry"}
+    with owner_of(tmp_path) as owner:
+        assert {each.text for each in owner.user("ana").find()} == {"I take the ferry", "I live in Porto"}
+
+
+@pytest.mark.slow
 @pytest.mark.promise("F10")
 def test_with_an_owners_token_the_process_is_an_agent_all_the_same(talk, tmp_path):
     with owner_of(tmp_path) as owner:

@@ -335,7 +335,7 @@ def connect(
         "id": known.id if known else None,
         "state": "kept" if held else "made" if issued else "would be made",
         "name": bearer,
-        "scope": memory.scope if memory else call.scope or call.settings.scope,
+        "scope": memory.scope if memory else call.where or call.settings.scope,
     }
     talk = [] if remove else _remarks(call, tokened=tokened, shared=folder is not None and not no_token)
     ended = None
@@ -392,7 +392,7 @@ def _hooked(
     if remove:
         change = connect_hooks.unhooked(client, path)
     else:
-        named = {"--db": call.url, "--tenant": call.tenant, "--scope": memory.scope if memory else call.scope}
+        named = {"--db": call.url, "--tenant": call.tenant, "--scope": memory.scope if memory else call.where}
         named |= {"--embedder": call.embedder, "--name": name if name != client.name else None}
         words = [word for flag, value in named.items() if value for word in (flag, str(value))]
         moved = [f"{variable}={place}" for variable, place in _home(call).items()]
@@ -492,7 +492,7 @@ def _command_line(call: Call, profile: str, name: str, *, shared: bool, tokened:
     given = {
         "--db": call.url,
         "--tenant": None if tokened else call.tenant,
-        "--scope": None if tokened else call.scope,
+        "--scope": None if tokened else call.where,
         "--embedder": call.embedder,
         "--config": str(Path(call.config).expanduser().absolute()) if call.config else None,
         "--profile": profile if profile != "default" else None,

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
@@ -59,6 +60,9 @@ class Call:
     db: str | None = None
     tenant: str | None = None
     scope: str | None = None
+    user: str | None = None
+    agent: str | None = None
+    project: str | None = None
     actor: str | None = None
     embedder: str | None = None
     config: str | None = None
@@ -116,7 +120,9 @@ class Call:
         """Return who this command acts as."""
         given = self.settings.actor and named_actor(self.settings.actor)
         if not self.actor:
-            return given or (named_actor("agent:cli") if duty == "propose" else named_actor("operator"))
+            return given or (
+                named_actor(f"agent:{self.agent or 'cli'}") if duty == "propose" else named_actor("operator")
+            )
         asked = named_actor(self.actor)
         if given and asked != given and _rank(asked) >= _rank(given):
             raise Unauthorised(
@@ -129,6 +135,20 @@ class Call:
     def is_owner(self) -> bool:
         """Whether it is the owner who calls, and comes without a token."""
         return self.principal("decide").is_owner and not self.environ.get("KEEPWARD_TOKEN")
+
+    @property
+    def where(self) -> str | None:
+        """The scope that the options name: that of a project, a user or an agent, from `--scope`."""
+        named = {"project": self.project, "user": _login_name() if self.user == "me" else self.user}
+        chosen = [(kind, name) for kind, name in (*named.items(), ("agent", self.agent)) if name]
+        if not chosen:
+            return self.scope
+        from keepward.handles import name_of, place_of
+
+        scope = self.scope or self.settings.scope
+        for kind, name in chosen:
+            scope = place_of(scope, **{kind: name_of(kind, name)})
+        return scope
 
     def demand_store(self) -> None:
         """Refuse to go on where there is no store."""
@@ -161,7 +181,7 @@ class Call:
             opened = Memory.open(
                 address(self.path),
                 tenant=None if token else self.tenant or settings.tenant,
-                scope=None if token else self.scope or settings.scope,
+                scope=None if token else self.where or settings.scope,
                 actor=who,
                 token=token or None,
                 embedder=self.embedder or settings.embedder,
@@ -177,6 +197,8 @@ class Call:
                     each.rmdir()
             raise
         memory = self._open.enter_context(opened)
+        if token and (self.user or self.agent or self.project):
+            memory = memory.at(scope=replace(self, scope=memory.scope).where)
         if memory.actor.kind is ActorKind.OPERATOR:
             memory = inspecting(memory)
         if missing and str(self.path) == ":memory:":
@@ -294,6 +316,11 @@ def owner_token(memory: Memory) -> tuple[str | None, tuple[str, ...]]:
         return str(memory.owner_token()), ()
     except StoreUnavailable as fault:
         return None, (str(fault),)
+
+
+def _login_name() -> str:
+    """Return the login as the name of a user."""
+    return re.sub(r"[^A-Za-z0-9._-]", "-", _login()).lstrip(".-") or "me"
 
 
 def named_actor(name: str) -> Actor:

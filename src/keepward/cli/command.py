@@ -83,6 +83,9 @@ COMMON: dict[str, click.Option] = {
         option("--db", "The store. [env: KEEPWARD_DB; default: your own]", "PATH"),
         option("--tenant", "[env: KEEPWARD_TENANT; default: default]", "NAME"),
         option("--scope", "shared, an agent's name, or a path such as /agents/orion.", "SCOPE"),
+        option("--user", "At this user, somebody whom the agent talks with; me is the login.", "NAME"),
+        option("--agent", "At this agent, a program, and as it where --as does not say otherwise.", "NAME"),
+        option("--project", "At this project, a place of work that its agents share.", "NAME"),
         option(
             "--as",
             "Who acts: agent or user, optionally with :NAME, or operator or reviewer, by your login. Commands that "
@@ -107,13 +110,17 @@ class Command(click.Command):
 
     def __init__(self, name: str, function: Callable[..., Answer | None], params: tuple[click.Parameter, ...]) -> None:
         self.function = function
-        super().__init__(name, params=[*params, *COMMON.values()], help=inspect.cleandoc(function.__doc__ or ""))
+        own = {each.name for each in params}
+        shared = [each for key, each in COMMON.items() if key not in own]
+        super().__init__(name, params=[*params, *shared], help=inspect.cleandoc(function.__doc__ or ""))
 
     def invoke(self, ctx: click.Context) -> int:
         """Run it and print what it answers; return the exit code."""
         given = dict(ctx.params)
         outer: dict[str, Any] = ctx.obj or {}
-        shared: dict[str, Any] = {key: given.pop(key) or outer.get(key) for key in COMMON}
+        shared: dict[str, Any] = {
+            key: given.pop(key) or outer.get(key) for key, each in COMMON.items() if each in self.params
+        }
         if "everything" in given:
             check_limit(given["limit"], hint="; --no-limit shows all")
         with Call(**shared, environ=os.environ) as call:

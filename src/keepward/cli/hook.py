@@ -102,7 +102,9 @@ def answered(call: Call, memory: Memory) -> AbstractContextManager[object]:
 
     if quick.is_off(call.environ):
         return nullcontext()
-    where = _socket(replace(call, scope=memory.scope, tenant=memory.tenant), memory.actor.name)
+    where = _socket(
+        replace(call, scope=memory.scope, user=None, agent=None, project=None, tenant=memory.tenant), memory.actor.name
+    )
     lock = threading.Lock()
 
     def reply(what: str, client: str, data: str) -> str:
@@ -113,7 +115,7 @@ def answered(call: Call, memory: Memory) -> AbstractContextManager[object]:
 
 
 def _socket(call: Call, agent: str) -> Path:
-    tenant, scope = call.tenant or "default", call.scope or "/"
+    tenant, scope = call.tenant or "default", call.where or "/"
     return Path(quick.place(call.environ, store=call.url, tenant=tenant, scope=scope, agent=agent))
 
 

@@ -252,7 +252,8 @@ def token(
     """Make, list or revoke the tokens of agents and reviewers.
 
     A new token is shown once and stored as a hash. It reads this --tenant at --scope, and what is shared above
-    it; it writes at --scope and below. With `share` it also writes above.
+    it; it writes at --scope and below. With `share` it also writes above. `token create --user ana` makes one that
+    writes Ana's memories alone, and reads these and what is shared.
     """
     if action not in {"create", "list", "revoke"}:
         raise InvalidInput("token takes create, list, revoke")
@@ -260,6 +261,7 @@ def token(
         raise InvalidInput("token revoke takes an ID; the others take none")
     if action != "create" and (name, can, expires) != (None, None, None):
         raise InvalidInput("--name, --rights, --can and --expires go with `token create`")
+    name = name or call.user or call.agent or call.project
     if action == "create" and not name:
         raise InvalidInput("name the token holder: --name claude")
     memory = call.memory("decide")
@@ -274,7 +276,7 @@ def token(
     issued = memory.create_token(str(name), rights=rights, can=narrowed, expires=expires)
     talk = [f"this is shown once: give it to {name} as KEEPWARD_TOKEN"]
     if issued.token.scope == "/":
-        talk.append("it is valid at / and so in every scope: --scope limits an agent to its own")
+        talk.append("it is valid at / and so in every scope: --user, --project or --scope keeps an agent to one")
     return Answer({**_token_data(issued.token, memory.now), "token": issued.secret}, talk=tuple(talk))
 
 

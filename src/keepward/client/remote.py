@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from keepward import durable
-from keepward.api import MemoryAPI
 from keepward.client import wire
 from keepward.client.transport import PAUSE, Answer, Transport, answer_of, reading
 from keepward.client.wire import Draft
@@ -30,6 +29,7 @@ from keepward.core.commit import Reason
 from keepward.core.copies import ExportPlan, RestoredExport
 from keepward.core.trust import Actor
 from keepward.errors import InvalidInput, KeepwardError, StoreError, StoreUnavailable
+from keepward.handles import Handles
 from keepward.operations import Operation, split
 from keepward.results import UNREADABLE, error_of, from_json, read_json
 
@@ -72,7 +72,7 @@ class Line:
     detail: str | None = None
 
 
-class Client(MemoryAPI):
+class Client(Handles):
     """A handle on the memories of a server; it may be used by many threads."""
 
     def __init__(
@@ -111,7 +111,8 @@ class Client(MemoryAPI):
     @property
     def scope(self) -> str:
         """The scope this handle stands at; the token's, which is asked for, unless one was named."""
-        return self._way.scope or str(self._standing["scope"])
+        named = not self._way.people and self._way.scope
+        return named or str(self._standing["scope"])
 
     @property
     def actor(self) -> Actor:
@@ -139,6 +140,18 @@ class Client(MemoryAPI):
         """
         moved = object.__new__(type(self))
         moved._way = self._way.at(tenant, scope)
+        return moved
+
+    def _step(
+        self,
+        *,
+        user: str | None = None,
+        agent: str | None = None,
+        project: str | None = None,
+        names: tuple[str, ...] = (),
+    ) -> Self:
+        moved = object.__new__(type(self))
+        moved._way = self._way.of(user=user, agent=agent, project=project, names=names)
         return moved
 
     def close(self) -> None:

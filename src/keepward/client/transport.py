@@ -14,16 +14,18 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from email.utils import parsedate_to_datetime
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 from keepward.core.trust import parse_scope, parse_tenant
 from keepward.core.value import is_loopback
 from keepward.errors import InvalidInput, StoreError, StoreUnavailable
+from keepward.handles import HEADERS, NAMES_HEADER
 from keepward.results import UNREADABLE, error_of
 
 if TYPE_CHECKING:
@@ -54,6 +56,8 @@ class Transport:
     #: Where calls are about; the token's own where they are None.
     tenant: str | None = None
     scope: str | None = None
+    #: Headers that name a user, an agent and a project.
+    people: Mapping[str, str] = MappingProxyType({})
 
     def __init__(
         self,
@@ -86,6 +90,17 @@ class Transport:
         moved = copy(self)
         moved.tenant = self.tenant if tenant is None else parse_tenant(tenant)
         moved.scope = self.scope if scope is None else parse_scope(scope)
+        moved.people = self.people if scope is None else {}
+        return moved
+
+    def of(self, *, user: str | None, agent: str | None, project: str | None, names: Sequence[str]) -> Transport:
+        """Return the same way to a user, an agent or a project."""
+        moved = copy(self)
+        given = {"user": user, "agent": agent, "project": project}
+        named = {HEADERS[kind]: name for kind, name in given.items() if name is not None}
+        if user is not None:
+            named[NAMES_HEADER] = ",".join(map(quote, names))
+        moved.people = {**self.people, **named}
         return moved
 
     def close(self) -> None:
@@ -170,7 +185,7 @@ class Transport:
             self._lost(fault, last=True)
 
     def _headers(self, given: Mapping[str, str] | None) -> dict[str, str]:
-        where = {"Keepward-Tenant": self.tenant, "Keepward-Scope": self.scope}
+        where = {"Keepward-Tenant": self.tenant, "Keepward-Scope": self.scope, **self.people}
         sent = {
             "Accept": "application/json",
             **{name: value for name, value in where.items() if value},

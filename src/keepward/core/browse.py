@@ -15,6 +15,14 @@ class Count(Data):
     count: int
 
 
+class Member(Data):
+    """A user or a project."""
+
+    name: str
+    #: How many of its memories hold.
+    memories: int
+
+
 class Facets(Value):
     """How many memories there are, and how many of each sort."""
 

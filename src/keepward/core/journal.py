@@ -104,6 +104,8 @@ class Selection(Data):
     subject: str | None = None
     #: A reference in evidence, a foreign name, a session, or the name of a source.
     source: str | None = None
+    #: All that lies in this user's scopes or is about the user.
+    user: str | None = None
     #: Whether memories and proposals that cite an erased memory are erased too, directly or through other memories.
     include_citing: bool = False
 

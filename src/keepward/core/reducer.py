@@ -37,7 +37,17 @@ from keepward.core.memory import (
 )
 from keepward.core.policy import Policy, access_for
 from keepward.core.serialization import encode_record
-from keepward.core.trust import SOURCES, Actor, ActorKind, Trust, default_source, in_task, trust_of, visible_from
+from keepward.core.trust import (
+    SOURCES,
+    Actor,
+    ActorKind,
+    Trust,
+    default_source,
+    in_task,
+    trust_of,
+    user_of,
+    visible_from,
+)
 from keepward.core.value import Data, unknown
 from keepward.errors import Conflict, InvalidInput
 
@@ -52,7 +62,7 @@ _AS_GIVEN = tuple(
         set(ask.Insert.__struct_fields__)
         & set(Record.__struct_fields__)
         - {"tier", "kind", "tags", "content_type", "source", "evidence", "derived_from", "confidence", "importance"}
-        - {"sensitivity", "stability", "access"}
+        - {"sensitivity", "stability", "access", "subject"}
     )
 )
 
@@ -192,6 +202,7 @@ def _insert(change: ask.Insert, frame: Frame) -> Record:
     trust = trust_of(frame.actor, source)
     born = Record(
         **{name: getattr(change, name) for name in _AS_GIVEN},
+        subject=change.subject if change.subject is not None else user_of(change.scope),
         version=1,
         tier=tier,
         kind=kind,

@@ -8,6 +8,7 @@ Invariants
     class under the same name nor another name without a credential makes a second person, nor a name that looks alike.
 (5) A scope is ``/`` or ``/a/b``: segments of letters, digits, ``.``, ``_``, ``-``, never ``.`` or ``..``. A reader at a
     path sees that path and its ancestors, decided on whole paths: ``/agents/or`` does not see ``/agents/orion``.
+    A reader at a user of a project, ``/projects/shop/users/ana``, also sees ``/users/ana``.
 (6) A token is ``kw_`` and 256 random bits in base 62; the store keeps its SHA-256 alone. Actor, tenant and scope of its
     bearer come from it and from nothing else, until it expires or is revoked.
 """
@@ -261,6 +262,8 @@ SHARED = "/"
 RESERVED = "/.keepward"
 _SEGMENT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}", re.ASCII)
 _TENANT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@:-]{0,127}", re.ASCII)
+_USER = re.compile(r"(?:/projects/[^/]+)?/users/(?P<user>[^/]+)")
+_PROJECT = re.compile(r"/projects/(?P<project>[^/]+)")
 #: The longest path, in segments.
 DEPTH = 8
 
@@ -295,11 +298,29 @@ def is_scope(path: str) -> bool:
         return False
 
 
+def lies_in(path: str, scope: str) -> bool:
+    """Whether a canonical path is a scope or lies below it."""
+    return scope in {path, SHARED} or path.startswith(f"{scope}/")
+
+
 def visible_from(path: str) -> tuple[str, ...]:
     """Return the scopes a reader at a canonical path sees: its own first, ``/`` last."""
     parts = path.split("/")[1:] if path != SHARED else []
     own = tuple("/" + "/".join(parts[:depth]) for depth in range(len(parts), 0, -1))
-    return (*own, SHARED)
+    user = user_of(path) if project_of(path) else None
+    return (*own, f"/users/{user}", SHARED) if user else (*own, SHARED)
+
+
+def user_of(path: str) -> str | None:
+    """Return the user whom a canonical path belongs to: ``ana`` of ``/users/ana`` and ``/projects/shop/users/ana``."""
+    found = _USER.match(path)
+    return found["user"] if found else None
+
+
+def project_of(path: str) -> str | None:
+    """Return the project that a canonical path belongs to: ``shop`` of ``/projects/shop/users/ana``."""
+    found = _PROJECT.match(path)
+    return found["project"] if found else None
 
 
 def in_task(path: str) -> bool:

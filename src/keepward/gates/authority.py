@@ -21,7 +21,7 @@ from keepward.core import change as ask
 from keepward.core.commit import Reason
 from keepward.core.memory import CORE_BLOCKS, Access, Kind, Record, Stability, Tier
 from keepward.core.policy import Policy, access_for
-from keepward.core.trust import SOURCES, ActorKind, Rights, Trust, default_source, trust_of, visible_from
+from keepward.core.trust import SOURCES, ActorKind, Rights, Trust, default_source, lies_in, trust_of, visible_from
 from keepward.gates.gate_types import Case, Quarantine, Refuse, Rewrite, Verdict, View, reasons_of, takes_back
 
 _reason = reasons_of("authority")
@@ -69,7 +69,7 @@ def _forbidden(case: Case, view: View, policy: Policy) -> Iterator[Reason]:
         if not _reaches(case.scope, side.scope):
             yield _reason("out_of_scope", "this handle does not reach that scope: open the store at that scope")
             break
-        if case.write_scope not in visible_from(side.scope):
+        if not lies_in(side.scope, case.write_scope):
             detail = f"this token writes at {case.write_scope} and below: ask the owner for one that can `share`"
             yield _reason("out_of_scope", detail)
             break
@@ -194,7 +194,7 @@ def _is_identity(record: Record) -> bool:
 
 def _reaches(handle: str, scope: str) -> bool:
     """Whether a handle sees a scope or stands above it."""
-    return scope == handle or scope in visible_from(handle) or handle in visible_from(scope)
+    return scope in visible_from(handle) or lies_in(scope, handle)
 
 
 def _has_user_evidence(case: Case, view: View) -> bool:

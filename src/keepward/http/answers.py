@@ -34,7 +34,7 @@ from keepward.core.proposal import (
     is_for_import,
 )
 from keepward.core.query import MOST_HITS, Filters, Memories, Recall
-from keepward.core.trust import Token
+from keepward.core.trust import Token, visible_from
 from keepward.core.value import parse_instant
 from keepward.errors import InvalidInput, KeepwardError, NotFound, StaleVersion, Unauthorised
 from keepward.http.credentials import serving_of
@@ -178,7 +178,8 @@ def core(call: Call) -> Response:
     memory = call.memory
     found = memory.status()
     listing = memory.find(tiers=["core"], limit=None)
-    nearest = {each.key: each for each in sorted(listing, key=lambda each: (len(each.scope), each.id))}
+    scopes = visible_from(memory.scope)
+    nearest = {each.key: each for each in sorted(listing, key=lambda each: (-scopes.index(each.scope), each.id))}
     blocks = [
         {"key": name, "tokens": each["tokens"], "budget": each["budget"], **_block(nearest.pop(name, None))}
         for name, each in found["blocks"].items()

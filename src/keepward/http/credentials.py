@@ -10,7 +10,8 @@ Invariants
     opens its session all the same. It has 192 bits: that guesses are many tells nothing of it.
 (4) A call of a session that is not a GET carries the session's CSRF token in ``Keepward-Csrf``.
 (5) A stranger reads status, core blocks, search and compiled contexts, nothing sensitive, and changes nothing.
-(6) ``Keepward-Tenant`` and ``Keepward-Scope`` move the handle as far as its credential reaches, else 403.
+(6) ``Keepward-Tenant``, ``Keepward-Scope``, ``Keepward-Project``, ``Keepward-User`` and ``Keepward-Agent`` move the
+    handle as far as its credential reaches, else 403.
 (7) Every comparison of a secret takes the same time wherever it differs.
 """
 
@@ -23,6 +24,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import unquote
 
 from fastapi import Depends
 from starlette.concurrency import run_in_threadpool
@@ -30,8 +32,9 @@ from starlette.datastructures import Headers
 from starlette.requests import Request, cookie_parser
 
 from keepward.core.trust import PREFIX, Actor, ActorKind, Rights
-from keepward.errors import KeepwardError, Unauthorised
-from keepward.http.reading import SCOPE, TENANT, Problem, problem_of
+from keepward.errors import InvalidInput, KeepwardError, Unauthorised
+from keepward.handles import HEADERS, NAMES_HEADER
+from keepward.http.reading import PLACE, SCOPE, TENANT, Problem, problem_of
 from keepward.memory import Memory, inspecting
 from keepward.services.session import principal
 from keepward.storage.server_state import Kind, ServerState
@@ -196,7 +199,7 @@ def caller_of(serving: Serving, headers: Headers, *, method: str = "POST", path:
         if method not in _SAFE and not _same(headers.get(CSRF, ""), csrf_of(name)):
             raise Problem(403, "csrf", f"a changing call of a session carries its token in {CSRF}; GET /session has it")
     elif serving.options.open_reads and (method, path) in OPEN_READS:
-        if TENANT in headers or SCOPE in headers:
+        if any(name in headers for name in (*PLACE, NAMES_HEADER)):
             raise Unauthorised("open reads show one tenant and scope; another takes a token")
         handle = serving.memory.acting_as(_STRANGER)
     else:
@@ -206,7 +209,22 @@ def caller_of(serving: Serving, headers: Headers, *, method: str = "POST", path:
     tenant, scope = headers.get(TENANT), headers.get(SCOPE)
     if tenant is not None or scope is not None:
         handle = handle.at(tenant=tenant, scope=scope)
+    if any(name in headers for name in (*HEADERS.values(), NAMES_HEADER)):
+        handle = _of_people(handle, headers)
     return Caller(handle=handle, session=session, name=name or "")
+
+
+def _of_people(handle: Memory, headers: Headers) -> Memory:
+    """Return the handle of the project, the user and the agent that a request names."""
+    if any(len(headers.getlist(name)) > 1 for name in (*HEADERS.values(), NAMES_HEADER)):
+        raise InvalidInput("a request names one user, one agent and one project: each header once")
+    user, agent, project = (headers.get(HEADERS[kind]) for kind in ("user", "agent", "project"))
+    if project is not None:
+        handle = handle.project(project)
+    if user is not None:
+        names = [unquote(each) for each in headers.get(NAMES_HEADER, "").split(",") if each]
+        handle = handle.user(user, names=names)
+    return handle if agent is None else handle.agent(agent)
 
 
 def _by_token(serving: Serving, headers: Headers) -> Memory:

@@ -22,7 +22,7 @@ from keepward.core.proposal import Outcome
 from keepward.errors import KeepwardError
 from keepward.http.answers import write_response
 from keepward.http.credentials import confirm, identify
-from keepward.http.reading import SCOPE, TENANT, Problem
+from keepward.http.reading import PLACE, Problem
 from keepward.idempotency import IdempotencyKey
 from keepward.memory import Memory, repeated
 from keepward.operations import Operation
@@ -67,7 +67,7 @@ async def once(request: Request, inner: Callable[[Request], Awaitable[Response]]
 
 async def _digest(request: Request) -> bytes:
     state = hashlib.sha256()
-    headers = (request.headers.get(name, "") for name in (TENANT, SCOPE, "If-Match", "Content-Type"))
+    headers = (request.headers.get(name, "") for name in (*PLACE, "If-Match", "Content-Type"))
     for part in (request.method, request.scope["path"], str(request.url.query), *headers):
         state.update(part.encode("utf-8", "surrogatepass") + b"\0")
     state.update(await request.body())

@@ -304,7 +304,6 @@ _WITHIN: Mapping[str, Mapping[str, Any]] = {
 _FILES = ("/memory/blobs", "/memory/import", "/memory/restore-export")
 #: What is changed in the schema of a body.
 _CHANGED: Mapping[str, Callable[[dict[str, Any]], None] | dict[str, Any]] = {
-    **dict.fromkeys(("plan_erase", "erase"), _one_given("anyOf", "ids[]", "subject", "source")),
     **dict.fromkeys(("plan_contain", "contain"), _one_given("oneOf", "source", "actor", "session", "commit", "memory")),
     "context": _nothing_left_out,
     **dict.fromkeys(("amend", "revise", "move"), _no_defaults),

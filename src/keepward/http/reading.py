@@ -39,6 +39,7 @@ from keepward.core.memory import Record
 from keepward.core.patterns import table
 from keepward.core.serialization import encode_record
 from keepward.core.value import from_micros, no_such, to_micros
+from keepward.handles import HEADERS
 from keepward.interchange import reading
 from keepward.mcp import turned_away
 from keepward.services.parts import Unusable
@@ -47,6 +48,7 @@ from keepward.types import PAGE
 #: Where a request is about, by header.
 TENANT = "Keepward-Tenant"
 SCOPE = "Keepward-Scope"
+PLACE = (TENANT, SCOPE, *HEADERS.values())
 MEDIA_TYPE = "application/problem+json"
 _PROBLEMS = table(__package__, "problems.toml")
 #: Status by the code of an error of Keepward's, any other store error is 500; and title by code.
@@ -356,7 +358,7 @@ def bad_cursor(why: str = "is not of this query") -> Problem:
 
 def _sum(request: Request, payload: bytes) -> bytes:
     asked = sorted(pair for pair in request.query_params.multi_items() if pair[0] not in ("cursor", "limit"))
-    query = json.dumps([request.url.path, asked, request.headers.get(TENANT), request.headers.get(SCOPE)])
+    query = json.dumps([request.url.path, asked, *(request.headers.get(name) for name in PLACE)])
     return hashlib.sha256(b"keepward/cursor/v1\0" + query.encode("ascii") + b"\0" + payload).digest()[:_SUM]
 
 

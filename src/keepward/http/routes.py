@@ -34,6 +34,7 @@ from starlette.types import Scope
 
 from keepward import types
 from keepward.api import OPERATIONS as LIBRARY
+from keepward.core.browse import Member
 from keepward.core.copies import ExportPlan, RestoredExport
 from keepward.core.job import Alike, JobState, Run
 from keepward.core.journal import Check, Difference
@@ -309,6 +310,8 @@ ROWS: Mapping[str, Mapping[str, Row]] = {
         "facets": row(404),
         "activity": row(404),
         "sources": row(404),
+        "users": row(model=page(Member, "Users")),
+        "projects": row(model=page(Member, "Projects")),
         "lineage": row(404),
     },
     "review": {

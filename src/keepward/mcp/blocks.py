@@ -118,7 +118,10 @@ def _holders(memory: Memory) -> dict[str, Record]:
     """Return the live core memories by key; of two with one key the nearer scope's counts."""
     visible = visible_from(memory.scope)
     found = [each for each in memory.find(tiers=(Tier.CORE.value,), limit=None) if each.scope in visible]
-    return {str(record.key): record for record in sorted(found, key=lambda record: (len(record.scope), record.id))}
+    return {
+        str(record.key): record
+        for record in sorted(found, key=lambda record: (-visible.index(record.scope), record.id))
+    }
 
 
 def _insert(memory: Memory, given: dict[str, Any], words: str) -> Answer:

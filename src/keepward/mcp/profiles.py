@@ -19,7 +19,7 @@ from msgspec import Meta
 
 from keepward.core import plain
 from keepward.core.patterns import table
-from keepward.core.trust import parse_scope, visible_from
+from keepward.core.trust import lies_in, parse_scope, visible_from
 from keepward.core.value import unknown
 from keepward.errors import InvalidInput, NotFound, Unauthorised
 from keepward.mcp import tools
@@ -85,7 +85,7 @@ def _at(memory: Memory, name: str) -> Memory:
     scope = parse_scope(f"/{name}" if "/" in name and not name.startswith("/") else name)
     if scope == memory.scope:
         return memory
-    if scope not in visible_from(memory.scope) and memory.scope not in visible_from(scope):
+    if scope not in visible_from(memory.scope) and not lies_in(scope, memory.scope):
         raise NotFound("there is no such resource within reach; check the id and the scope")
     return memory.at(scope=scope)
 

@@ -4,7 +4,8 @@ Invariants
 (1) Pure: no clock; the same memory gives the same texts for ever; whoever changes a rule, here, in what is passed in
     (the question that a turn answers), in how MiniLM is computed or in what marks a text (`services.features`), gives
     `RECIPE` the next number, and what was written before is embedded and marked anew.
-(2) Only a named speaker is rewritten to the third person; "I" in a user-and-assistant chat stays "I".
+(2) What a named speaker says is embedded in the third person. What speaks of its subject as "I" or "the user" is
+    embedded as said, and once more with the subject's name.
 (3) There is at least one unit for a text that holds anything but white space, and at most `MOST_UNITS`.
 """
 
@@ -13,6 +14,7 @@ from itertools import pairwise
 from typing import Final
 
 from keepward.core.patterns import regex
+from keepward.retrieval.persons import about, third_person
 from keepward.retrieval.preferences import preferred
 from keepward.retrieval.roles import ROLES, USER
 from keepward.retrieval.time_expressions import day_of, phrase, resolve
@@ -20,7 +22,7 @@ from keepward.retrieval.tokenizer import terms
 
 #: By what rules texts are embedded, the packaged model's way of computing among them; it stands beside the embedder's
 #: name with every vector.
-RECIPE: Final = "4"
+RECIPE: Final = "5"
 #: Begins what stands in place of it where a vector came with its memory: no change of rules makes that anew, and what
 #: else ranks the memory is by this recipe.
 CAME: Final = "given"
@@ -41,19 +43,6 @@ _TERMS_OF_A_USER_SENTENCE: Final = 2
 _TERMS_OF_A_TELLING_QUESTION: Final = 10
 _TERMS_OF_A_SHORT_TURN: Final = 10
 _TERMS_OF_A_CHUNK: Final = 10
-_FIRST_PERSON: Final = tuple(
-    (regex(rf"\b(?:{pattern})\b"), form)
-    for pattern, form in (
-        ("I'm|I am", "{} is"),
-        ("I've|I have", "{} has"),
-        ("I'd", "{} would"),
-        ("I'll", "{} will"),
-        ("I", "{}"),
-        ("[Mm]y", "{}'s"),
-        ("[Mm]ine", "{}'s"),
-        ("[Mm]e|[Mm]yself", "{}"),
-    )
-)
 
 
 def named(speaker: str | None) -> str | None:
@@ -86,14 +75,6 @@ def around(
 def sentences(text: str) -> list[str]:
     """Sentences in order, white space trimmed; a text without sentence marks is one."""
     return [s for m in _SENTENCE.finditer(text) if (s := m.group().strip())]
-
-
-def third_person(text: str, name: str) -> str:
-    """Rewrite English "I", "my", "me" to the name, with the verb forms that change most often."""
-    text = text.replace("’", "'")
-    for pattern, form in _FIRST_PERSON:
-        text = pattern.sub(lambda _, form=form: form.format(name), text)  # type: ignore[misc]
-    return text
 
 
 def question_of(previous: str | None) -> str | None:
@@ -145,6 +126,7 @@ def sentence_units(
     speaker: str | None = None,
     created_at: int | None = None,
     question: str | None = None,
+    subject: str | None = None,
 ) -> list[str]:
     """Texts to embed: the whole, or of a long text of no person its opening, then parts where it is long enough.
 
@@ -175,9 +157,11 @@ def sentence_units(
     units = [(f"{asked} {whole}" if asked else whole)[:seen]]
     if len(split) > 1:
         units.extend(told(part) for part in _grouped(parts, MOST_UNITS - 1))
-    elif of_user(speaker) and (about := preferred(text)):
+    elif of_user(speaker) and (liked := preferred(text)):
         # Preferences are alike in their wording. Their subject is what a request is like.
-        units.append(about)
+        units.append(liked)
+    if subject and of_user(speaker) and (said := about(text.strip()[:_LONG], subject)):
+        units = [*units[: MOST_UNITS - 1], said]
     return [u for u in dict.fromkeys(units) if u.strip()]
 
 

@@ -48,6 +48,8 @@ class Query:
     text: str
     #: `analyze.terms(text)`; repetitions and order do not matter.
     terms: tuple[str, ...]
+    #: Terms of the names of the person whom it is about; they are ranked by, and no reason to find anything.
+    names: tuple[str, ...] = ()
     #: float32 (dim,), any length but zero; None for text only.
     vector: Floats | None = None
     vector_model: str | None = None
@@ -257,7 +259,7 @@ class Index:
         if limit < 1:
             return []
         sight = self._sight(allowed)
-        cover = coverage(query.terms, self._terms, sight) if sight.count else None
+        cover = coverage((*query.terms, *query.names), self._terms, sight) if sight.count else None
         units = self._units_of(query)
         positions = self._columns["position"]
         near = toward = None

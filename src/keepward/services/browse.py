@@ -7,16 +7,16 @@ verifies them. A memory that does not match its seal is named in ``withheld`` an
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from keepward.core.browse import Activity, Count, Facets, Origins, Series, Sources
+from keepward.core.browse import Activity, Count, Facets, Member, Origins, Series, Sources
 from keepward.core.filters import Where, meets
 from keepward.core.memory import Record, Status, as_read, importance_at
 from keepward.core.query import AsOf, Filter, Memories, check_limit, check_names
-from keepward.core.trust import Trust
+from keepward.core.trust import Trust, project_of, user_of
 from keepward.core.value import chosen, from_micros, to_micros
 from keepward.errors import InvalidInput, Unauthorised
 from keepward.services.read import read_point
@@ -257,6 +257,24 @@ def _counts(view: _View, of: Sequence[str]) -> Iterator[tuple[str, Mapping[str, 
                 others["status"] = tuple(Status)
             rows = view.store.listed(view.tenant, view.listing(others, ids))
         yield name, count_by(rows, name)
+
+
+def users(session: Session) -> list[Member]:
+    """Return the users with memories at the session's scope and below, by name."""
+    return _members(session, user_of)
+
+
+def projects(session: Session) -> list[Member]:
+    """Return the projects with memories at the session's scope and below, by name."""
+    return _members(session, project_of)
+
+
+def _members(session: Session, name_of: Callable[[str], str | None]) -> list[Member]:
+    found: Counter[str] = Counter()
+    for scope, count in session.reader.memories_below().items():
+        if name := name_of(scope):
+            found[name] += count
+    return [Member(name=name, memories=count) for name, count in sorted(found.items())]
 
 
 def elsewhere(session: Session) -> tuple[str, ...]:

@@ -92,7 +92,7 @@ def _request(tenant: str, query: Query, allowed: Allowed, filters: Filter) -> As
 
 
 def _statistics(store: Store, tenant: str, query: Query, asked: Asked, seen: Seen) -> Statistics:
-    terms = {term_hash(term) for term in query.terms}
+    terms = {term_hash(term) for term in (*query.terms, *query.names)}
     if asked.space and requests_action(query.text):
         terms.add(term_hash(PREFERENCE))
     signs: vector_index.Signs | None = None

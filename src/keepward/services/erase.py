@@ -42,7 +42,7 @@ from keepward.core.memory import Record, Status
 from keepward.core.proposal import Waiting
 from keepward.core.query import EVERYTHING, Feedback
 from keepward.core.serialization import decode_record, digest, encode
-from keepward.core.trust import RESERVED
+from keepward.core.trust import RESERVED, user_of
 from keepward.core.value import plain_name
 from keepward.errors import Conflict, InvalidInput, NotFound, StoreUnavailable
 from keepward.ports.store import Destruction
@@ -426,8 +426,8 @@ def _selected(session: Session, chosen: Selection) -> tuple[set[str], set[str]]:
     """Return ids of memories and of proposals: those named, within reach, and those by subject or source, of the
     whole tenant, whatever became of them.
     """
-    if not (chosen.ids or chosen.subject or chosen.source):
-        raise InvalidInput("say what to erase: ids, a subject or a source")
+    if not (chosen.ids or chosen.subject or chosen.source or chosen.user):
+        raise InvalidInput("say what to erase: ids, a subject or a source; or ask at a user")
     found: dict[str, Record] = {}
     queued: set[str] = set()
     for name in chosen.ids:
@@ -438,7 +438,7 @@ def _selected(session: Session, chosen: Selection) -> tuple[set[str], set[str]]:
         elif item.steps:
             queued.add(name)
     every: Sequence[Record] = ()
-    if chosen.subject or chosen.source:
+    if chosen.subject or chosen.source or chosen.user:
         every = session.store.find(session.tenant, EVERYTHING, live_at=None, limit=None).records
         for record in every:
             if _is_chosen(record, chosen):
@@ -450,21 +450,22 @@ def _selected(session: Session, chosen: Selection) -> tuple[set[str], set[str]]:
     if found and not left and not queued:
         raise Conflict(f"this was erased already: tombstone {min(found)}")
     if not left and not queued:
-        folded = (chosen.subject or "").casefold()
+        folded = (chosen.subject or chosen.user or "").casefold()
         alike = sum(each.subject is not None and each.subject.casefold() == folded for each in every)
         other = f"; {alike} of a subject in other capitals: names count letter by letter" if alike else ""
-        raise NotFound(f"nothing here is of that subject or source{other}")
+        raise NotFound(f"nothing here is of that subject, source or user{other}")
     return left, queued
 
 
 def _is_chosen(record: Record, chosen: Selection) -> bool:
-    """Whether a memory is of the chosen subject or source; names of before they were kept composed count alike."""
+    """Whether a memory is of the chosen subject, source or user; names count alike composed and decomposed."""
     names = {plain_name(each) for each in (record.source, record.session, *record.evidence, *record.aliases) if each}
+    subjects = {plain_name(each) for each in (chosen.subject, chosen.user) if each is not None}
     return (
-        chosen.subject is not None
-        and record.subject is not None
-        and plain_name(record.subject) == plain_name(chosen.subject)
-    ) or (chosen.source is not None and plain_name(chosen.source) in names)
+        (record.subject is not None and plain_name(record.subject) in subjects)
+        or (chosen.source is not None and plain_name(chosen.source) in names)
+        or (chosen.user is not None and user_of(record.scope) == chosen.user)
+    )
 
 
 def _sides(item: Waiting) -> list[Record]:

@@ -144,7 +144,11 @@ def embedded(
         chunking.field_units(record.text)
         if record.content_type is ContentType.STRUCTURED
         else chunking.sentence_units(
-            record.text, speaker=record.speaker, created_at=_happened(record), question=asked.get(record.id)
+            record.text,
+            speaker=record.speaker,
+            created_at=_happened(record),
+            question=asked.get(record.id),
+            subject=record.subject,
         )
         for record in records
     ]

@@ -25,6 +25,7 @@ from keepward.core.memory import Record, Status, Tier
 from keepward.core.messages import ROLES, Added, Fact, Message, Turn, message_of
 from keepward.core.patterns import regex
 from keepward.core.proposal import Outcome, Waiting
+from keepward.core.trust import user_of
 from keepward.core.value import plain_name, to_micros
 from keepward.errors import InvalidInput, ModelUnavailable
 from keepward.services.parts import Unusable, numbered
@@ -92,7 +93,7 @@ def add(
         turns += outcomes
         if extract:
             stored = [outcome.record for outcome in outcomes if outcome.record is not None]
-            found, said_of = propose_facts(session, stored, subject)
+            found, said_of = propose_facts(session, stored, subject or user_of(session.scope))
             notes += [note for note in said_of if note not in notes]
             facts += found
         if on_progress is not None:

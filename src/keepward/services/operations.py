@@ -12,7 +12,7 @@ from keepward.core.journal import Bisection, Containment, Erased, ErasePlan, Imp
 from keepward.core.messages import Added
 from keepward.core.proposal import Decided, Outcome
 from keepward.core.query import Feedback
-from keepward.core.trust import Issued
+from keepward.core.trust import Issued, user_of
 from keepward.core.value import Duration
 from keepward.errors import InvalidInput, Unauthorised
 from keepward.services.arguments import ending, scope_named, tenant_named
@@ -141,14 +141,14 @@ def plan_erase(session: Session, *, reason: str = "request", **chosen: Any) -> E
     """Return what erasing these memories would destroy."""
     from keepward.services import erase as erasing
 
-    return erasing.plan(session, _selection(**chosen), reason=reason)
+    return erasing.plan(session, _selection(session, **chosen), reason=reason)
 
 
 def erase(session: Session, digest: str, *, reason: str = "request", **chosen: Any) -> Erased:
     """Carry out the plan with this digest, here and in the backups of the store."""
     from keepward.copies.erasures import erase_everywhere
 
-    return erase_everywhere(session, digest, _selection(**chosen), reason=reason)
+    return erase_everywhere(session, digest, _selection(session, **chosen), reason=reason)
 
 
 def feedback(session: Session, receipt_id: str, *, used: Sequence[str] = (), ignored: Sequence[str] = ()) -> Feedback:
@@ -195,10 +195,19 @@ def create_token(
 
 
 def _selection(
+    session: Session,
     *,
     ids: Sequence[str] = (),
     subject: str | None = None,
     source: str | None = None,
     include_citing: bool = False,
 ) -> Selection:
-    return Selection(ids=tuple(ids), subject=subject, source=source, include_citing=include_citing)
+    # Where none is named at a user, all of that user's are meant.
+    user = None if ids or subject or source else user_of(session.scope)
+    return Selection(
+        ids=tuple(ids),
+        subject=subject,
+        source=source,
+        user=user,
+        include_citing=include_citing or user is not None,
+    )

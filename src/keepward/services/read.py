@@ -33,6 +33,7 @@ from keepward.core.query import (
     check_limit,
     check_names,
 )
+from keepward.core.trust import user_of
 from keepward.core.value import to_micros, unknown
 from keepward.errors import InvalidInput, ModelUnavailable, NotFound
 from keepward.services.features import usual_request, vectors_of
@@ -217,7 +218,9 @@ def rank(
     if not (session.policy.enabled and session.policy.recall):
         what = "recall" if session.policy.enabled else "memory"
         return Recall(hits=(), used=(), notes=(f"{what} is switched off by policy",), head=at.head.name, now=at.now), []
-    asked, notes = _query(session.engine, query, at.now)
+    person = filters.subject or user_of(session.scope)
+    names = () if person is None else (person, *(session.names if person == user_of(session.scope) else ()))
+    asked, notes = _query(session.engine, query, at.now, names)
     allowed = _allowed(session.engine, filters, purpose, at.now, gated=gated)
     reranker = None
     if order == "learned":
@@ -320,7 +323,9 @@ def _index(
     return index, 0 if whole else lacking
 
 
-def _query(engine: Engine, text: str, now: datetime) -> tuple[Query, list[str]]:
+def _query(engine: Engine, text: str, now: datetime, names: Sequence[str]) -> tuple[Query, list[str]]:
+    """Return what is looked for; in it "I" and "the user" are the person with these names, the id first."""
+    from keepward.retrieval import persons
     from keepward.retrieval.advice import is_advice_or_task
     from keepward.retrieval.index import Query
     from keepward.retrieval.ranking import particular
@@ -333,10 +338,18 @@ def _query(engine: Engine, text: str, now: datetime) -> tuple[Query, list[str]]:
     advice = is_advice_or_task(text)
     # Advice is wanted for days to come.
     asked = Query(text=text, terms=words, days=() if advice else days)
+    called = [word for each in (*names[1:], *names[:1]) for word in each.split()]
+    renamed = persons.about(text, called[0]) if called else None
+    if renamed is not None:
+        asked = dataclasses.replace(asked, names=tuple(terms(" ".join(names))))
     if engine.embedder is None:
         return asked, ["no embedder: found by words alone"]
     try:
         vector = vectors_of(engine.embedder, [text])[0]
+        if renamed is not None:
+            # Asked for as said and by name, a fact is found however it was told.
+            vector = vector + vectors_of(engine.embedder, [renamed])[0]
+            vector /= max(float((vector @ vector) ** 0.5), 1e-9)
         if advice:
             vector = particular(vector, usual_request(cast("Hashable", engine.embedder)))
     except ModelUnavailable as fault:

@@ -4,7 +4,8 @@ What a write has to know whatever its handle sees (who holds a key, what says th
 ``session.store``, and nothing of it is returned.
 
 Invariants
-(1) A handle sees its own scope and those above; who decides about what others said also sees those below.
+(1) A handle sees its own scope and those above; who decides about what others said also sees those below. At a user
+    of a project it sees that user's own scope as well, unless its token reaches the project alone.
 (2) The journal, proposals and receipts of a scope are for who sees that scope, and for who decides.
 (3) The words of a sensitive memory are replaced for who may not read them, also in the past before it was sensitive.
 """
@@ -15,7 +16,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -25,7 +25,7 @@ from keepward.core.journal import CommitView, Delivery, Difference, Version
 from keepward.core.memory import WORD_LISTS, WORDS, Record, Sensitivity, Status
 from keepward.core.proposal import Waiting
 from keepward.core.query import EVERYTHING, Filter
-from keepward.core.trust import SHARED, ActorKind, visible_from
+from keepward.core.trust import SHARED, ActorKind, lies_in, visible_from
 from keepward.core.value import plain_name
 from keepward.errors import InvalidInput, NotFound, Tampered, Unauthorised
 from keepward.ports.store import PREFIX
@@ -42,12 +42,6 @@ GRANT = "takes a right of its own: the owner gives it with `keepward token creat
 WITHHELD = "sensitive: ask the owner for a token with the right `sensitive`"
 #: Kinds of actor that work on a whole store: upkeep, and what brings memories in. No token makes one of these.
 _WHOLE = frozenset({ActorKind.JOB, ActorKind.SYSTEM, ActorKind.IMPORTER})
-
-
-@lru_cache(maxsize=4096)
-def _lies_in(scope: str, other: str) -> bool:
-    """Whether a scope is another one, or lies below it."""
-    return other in visible_from(scope)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +76,7 @@ class Reader:
         """
         if scope is None:
             return self
-        if _lies_in(scope, self.session.scope) and (
+        if lies_in(scope, self.session.scope) and (
             (self._token_scope() or self.session.scope) != SHARED or self._is_whole
         ):
             return Reader(self.session, scope)
@@ -123,9 +117,8 @@ class Reader:
     def sees(self, scope: str) -> bool:
         """Whether what lies in a scope is visible; see (1)."""
         if self.below is not None:
-            return _lies_in(scope, self.below)
-        own = self.session.scope
-        return _lies_in(own, scope) or (self._is_whole and _lies_in(scope, own))
+            return lies_in(scope, self.below)
+        return scope in self.scopes or (self._is_whole and lies_in(scope, self.session.scope))
 
     def _oversees(self, scope: str) -> bool:
         """Whether it reads what the journal, proposals and receipts say of a scope; see (2)."""
@@ -156,8 +149,14 @@ class Reader:
 
     @property
     def scopes(self) -> tuple[str, ...]:
-        """The scopes that a context is made of: its own first, the shared one last."""
-        return visible_from(self.session.scope)
+        """The scopes that a context is made of: its own first, the shared one last; see (1)."""
+        own = self.session.scope
+        visible = visible_from(own)
+        # All others lie above its own scope, and so within reach of its token.
+        if all(lies_in(own, scope) for scope in visible) or self.session.actor.is_owner:
+            return visible
+        bound = self._token_scope()
+        return visible if bound is None else tuple(s for s in visible if lies_in(s, bound) or s in visible_from(bound))
 
     def scopes_above(self, scope: str) -> set[str]:
         """Return the visible ones of its own scopes, of another scope and of those above that."""
@@ -167,7 +166,14 @@ class Reader:
         """Return the visible scopes that have memories; without ``below`` its own and those above."""
         below = below or self.below is not None
         found = self.session.store.scopes(self.session.tenant)
-        return [scope for scope in found if (self.sees(scope) if below else _lies_in(self.session.scope, scope))]
+        return [scope for scope in found if (self.sees(scope) if below else scope in self.scopes)]
+
+    def memories_below(self) -> dict[str, int]:
+        """Return how many memories hold in each scope at its own and below: it may go there."""
+        session = self.session
+        scopes = [scope for scope in session.store.scopes(session.tenant) if lies_in(scope, session.scope)]
+        found: dict[str, int] = session.store.facts(session.tenant, session.clock.now(), scopes=scopes)["by_scope"]
+        return found
 
     def write_scope(self) -> str:
         """Return the scope at and below which it may write: that of its token, unless it has the right ``share``."""
@@ -234,7 +240,7 @@ class Reader:
             raise Tampered(damaged)
         ended: list[Record] = []
         # The nearest scope wins, as in a context.
-        for scope in sorted(self.scopes, key=lambda each: (-len(each), each)):
+        for scope in self.scopes:
             under = under_key(session, scope, memory_id)
             if holder := active_of(under):
                 return holder if as_of is None else self._resolve(holder.id, as_of)

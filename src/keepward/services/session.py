@@ -143,6 +143,8 @@ class Session:
     consent: bool = False
     #: Whether a person inspects the store, in the console or by a command: nothing that is read counts as use.
     inspects: bool = False
+    #: What its user is called, besides the name of the user's scope.
+    names: tuple[str, ...] = ()
     #: The open transaction that this session reads in; None outside of one.
     writer: Writer | None = None
     #: The engine's, where there is a transaction, its view of the store, and a redactor that refuses to be asked.
@@ -248,7 +250,7 @@ def least_handed(session: Session) -> Trust | None:
     """
     if session.actor.kind is not ActorKind.AGENT or not session.policy.mark_what_was_read:
         return None
-    now, mine = session.clock.now(), principal(session.actor)
+    now, mine = session.clock.now(), {principal(each) for each in (session.actor, *session.via)}
     of = session.engine.handed.setdefault(session.tenant, Handed())
     writes = session.store.writes(session.tenant)
     if writes != of.writes:
@@ -261,4 +263,4 @@ def least_handed(session: Session) -> Trust | None:
             if trust is not None and isinstance(receipt.get("to"), str):
                 key, at = (receipt["to"], trust), datetime.fromisoformat(receipt["at"])
                 of.last[key] = max(at, of.last.get(key, at))
-    return min((trust for (name, trust), at in of.last.items() if name == mine and now - at <= LATELY), default=None)
+    return min((trust for (name, trust), at in of.last.items() if name in mine and now - at <= LATELY), default=None)

@@ -126,9 +126,10 @@ def _blocks(session: Session) -> dict[str, dict[str, Any]]:
 
 def core_of(session: Session) -> Found:
     """Return the live core blocks of a handle as stored; of two with one key the nearer scope's counts."""
-    filters = Filter(scopes=session.reader.scopes, tiers=(Tier.CORE.value,), include_sensitive=True)
+    scopes = session.reader.scopes
+    filters = Filter(scopes=scopes, tiers=(Tier.CORE.value,), include_sensitive=True)
     found = session.store.find(session.tenant, filters, live_at=session.clock.now(), limit=None)
-    nearest = sorted(found.records, key=lambda record: (len(record.scope), record.id))
+    nearest = sorted(found.records, key=lambda record: (-scopes.index(record.scope), record.id))
     return Found(records=list({record.key: record for record in nearest}.values()), damaged=found.damaged)
 
 

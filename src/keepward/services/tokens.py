@@ -17,7 +17,18 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from keepward.core.commit import Receipt
-from keepward.core.trust import AT_MACHINE, Actor, ActorKind, Issued, Rights, Token, capabilities, hash_of, secret_of
+from keepward.core.trust import (
+    AT_MACHINE,
+    Actor,
+    ActorKind,
+    Issued,
+    Rights,
+    Token,
+    capabilities,
+    hash_of,
+    secret_of,
+    user_of,
+)
 from keepward.core.value import to_micros, unknown
 from keepward.errors import InvalidInput, NotFound, StoreUnavailable, Unauthorised
 from keepward.gates.content import scrub_secret
@@ -52,6 +63,9 @@ def create(
         raise InvalidInput(f"a token is named after its bearer: 1 to {NAME} printable characters")
     if scrub_secret(name) != name:
         raise InvalidInput("the name of a token holds what looks like a secret; choose another")
+    user = user_of(scope)
+    if user is not None and "share" in (can or ()):
+        raise InvalidInput(f"a token of the user {user} writes that user alone: leave `share` out")
     now = session.clock.now()
     if expires_at is not None and expires_at <= now:
         raise InvalidInput("a token expires in the future; leave the term out for one that does not")

@@ -108,3 +108,33 @@ def test_white_space_has_no_units() -> None:
 
 def test_chinese_sentences_are_told_apart() -> None:
     assert chunking.sentences("我喜欢茶。他喜欢咖啡！") == ["我喜欢茶。", "他喜欢咖啡！"]
+
+
+@pytest.mark.parametrize("speaker", [None, "user"])
+@pytest.mark.parametrize(
+    ("text", "by_name"),
+    [
+        ("I moved to Porto.", "ana moved to Porto."),
+        ("The user's cat is called Biscuit.", "ana's cat is called Biscuit."),
+        ("Ich wohne in Bern.", "ana wohne in Bern."),
+        ("J'habite à Lyon avec ma sœur.", "ana habite à Lyon avec ana sœur."),
+        ("Mi gato es negro.", "Mi gato es negro."),
+        ("El usuario vive en Vigo.", "ana vive en Vigo."),
+        ("Eu moro em Faro.", "ana moro em Faro."),
+        ("L'utente abita a Roma.", "ana abita a Roma."),
+    ],
+)
+def test_a_text_about_its_subject_is_embedded_by_name_too(text: str, by_name: str, speaker: str | None) -> None:
+    assert chunking.sentence_units(text, speaker=speaker, subject="ana") == list(dict.fromkeys([text, by_name]))
+
+
+@pytest.mark.parametrize(
+    ("text", "more"),
+    [("Ana lives in Porto.", {"subject": "ana"}), ("I live in Porto.", {}), ("It’s late.", {"subject": "ana"})],
+)
+def test_any_other_text_is_embedded_as_said(text: str, more: dict[str, str]) -> None:
+    assert chunking.sentence_units(text, **more) == [text]
+
+
+def test_what_an_assistant_says_is_not_about_the_subject() -> None:
+    assert chunking.sentence_units("I can help.", speaker="assistant", subject="ana") == ["I can help."]

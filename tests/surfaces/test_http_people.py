@@ -1,0 +1,147 @@
+"""Users, agents and projects over HTTP: by headers, for a proxy, and by the client."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from http_world import World
+
+from keepward import Actor, Client, InvalidInput, Unauthorised
+
+
+@pytest.fixture
+def world(tmp_path):
+    world = World(tmp_path)
+    yield world
+    world.memory.close()
+
+
+def texts(answer):
+    return {each["text"] for each in answer.json()["items"]}
+
+
+def test_headers_name_the_user_the_project_and_the_agent(world):
+    proxy = world.bearer("proxy")
+    for headers in ({"Keepward-User": "ana"}, {"Keepward-User": "bob"}, {"Keepward-Project": "shop"}):
+        said = proxy.post("/memory/items", json={"text": f"This is of {headers}"}, headers=headers)
+        assert said.status_code == 201
+    both = {"Keepward-User": "ana", "Keepward-Project": "shop", "Keepward-Agent": "planner"}
+    assert proxy.get("/memory/status", headers=both).json()["scope"] == "/projects/shop/users/ana"
+    found = texts(proxy.get("/memory/items", headers=both))
+    assert found == {"This is of {'Keepward-User': 'ana'}", "This is of {'Keepward-Project': 'shop'}"}
+    assert proxy.get("/memory/users").json()["items"] == [
+        {"name": "ana", "memories": 1},
+        {"name": "bob", "memories": 1},
+    ]
+    assert proxy.get("/memory/projects").json()["items"] == [{"name": "shop", "memories": 1}]
+
+
+def test_the_user_of_a_proxy_holds_whatever_else_a_call_names(world):
+    world.memory.user("bob").remember("Bob takes insulin")
+    world.memory.user("ana").remember("Ana takes the ferry")
+    proxy = world.bearer("proxy")
+    for scope in ("/", "/users/bob", "/agents/x", "/users/bob/tasks/1"):
+        headers = {"Keepward-User": "ana", "Keepward-Scope": scope}
+        found = proxy.get("/memory/items", headers=headers)
+        if scope != "/":
+            # The user lies in no other place that a call may name.
+            assert found.status_code == 403
+            continue
+        assert texts(found) == {"Ana takes the ferry"}
+        asked = "/memory/items?scope=%2Fusers%2Fbob&below=true"
+        assert "insulin" not in proxy.get(asked, headers=headers).text
+        for place in ("/users/bob", "/projects/shop"):
+            wrong = proxy.post("/memory/items", json={"text": "Gulls", "scope": place}, headers=headers).json()
+            assert wrong["outcome"] == "refused"
+
+
+def test_a_token_of_a_user_goes_to_no_other(world):
+    world.memory.user("bob").remember("Bob takes insulin")
+    ana = world.client(world.memory.user("ana").create_token("ana").secret)
+    assert ana.get("/memory/status").json()["scope"] == "/users/ana"
+    names = ("ana", "bob", "eve")
+    for header, name in itertools.product(("Keepward-User", "Keepward-Project", "Keepward-Agent"), names):
+        answer = ana.get("/memory/items", headers={header: name})
+        reaches = header == "Keepward-Agent" or (header, name) == ("Keepward-User", "ana")
+        assert answer.status_code == (200 if reaches else 403), (header, name)
+        assert "insulin" not in answer.text
+
+
+@pytest.mark.parametrize("headers", [{"Keepward-User": "a/b"}, {"Keepward-User": ""}, {"Keepward-Project": ".."}])
+def test_a_header_with_a_wrong_name_is_refused(world, headers):
+    assert world.owner.get("/memory/items", headers=headers).status_code == 400
+
+
+def test_a_header_that_stands_twice_is_refused(world):
+    twice = [("Keepward-User", "ana"), ("Keepward-User", "bob")]
+    assert world.owner.get("/memory/items", headers=twice).status_code == 400
+
+
+def test_a_stranger_names_no_user(tmp_path):
+    world = World(tmp_path, open_reads=True)
+    assert world.nobody.get("/memory/status").status_code == 200
+    assert world.nobody.get("/memory/status", headers={"Keepward-User": "ana"}).status_code == 403
+    world.memory.close()
+
+
+def test_a_cursor_and_a_key_of_one_user_are_not_those_of_another(world):
+    proxy = world.bearer("proxy")
+    for name in ("ana", "bob"):
+        for number in range(3):
+            headers = {"Keepward-User": name}
+            proxy.post("/memory/items", json={"text": f"{name} says {number} to the crane"}, headers=headers)
+    page = proxy.get("/memory/items?limit=1", headers={"Keepward-User": "ana"}).json()
+    other = proxy.get(f"/memory/items?limit=1&cursor={page['cursor']}", headers={"Keepward-User": "bob"})
+    assert other.status_code == 400
+    key = {"Idempotency-Key": "the-same"}
+    first = proxy.post("/memory/items", json={"text": "Tea at four"}, headers={"Keepward-User": "ana", **key})
+    again = proxy.post("/memory/items", json={"text": "Tea at four"}, headers={"Keepward-User": "bob", **key})
+    assert first.status_code == 201
+    assert again.status_code == 422
+
+
+@pytest.fixture
+def client(world):
+    with Client("http://127.0.0.1:8321", world.owner.headers["Authorization"][7:], transport=_to(world)) as client:
+        yield client
+
+
+def _to(world):
+    import httpx2
+
+    def send(request):
+        headers = [(name, value) for name, value in request.headers.items() if name.lower() != "host"]
+        answer = world.nobody.request(request.method, str(request.url), content=request.read(), headers=headers)
+        return httpx2.Response(answer.status_code, headers=dict(answer.headers), content=answer.content)
+
+    return httpx2.MockTransport(send)
+
+
+def test_the_client_gives_the_same_handles(world, client):
+    ana = client.user("ana", names=["Ana Silva", "Anita, the elder"])
+    ana.remember("I moved to Porto")
+    client.user("bob").remember("I moved to Rome")
+    assert {each.text for each in ana.find()} == {"I moved to Porto"}
+    assert {each.subject for each in ana.find()} == {"ana"}
+    assert ana.scope == "/users/ana"
+    assert ana.project("shop").scope == client.project("shop").user("ana").scope == "/projects/shop/users/ana"
+    assert client.project("shop").agent("planner").actor.kind == "agent"
+    assert ana.at(scope="/users/bob").scope == "/users/bob"
+    assert [(each.name, each.memories) for each in client.users()] == [("ana", 1), ("bob", 1)]
+    assert client.projects() == []
+    plan = ana.erase()
+    assert [each.text for each in plan.targets] == ["I moved to Porto"]
+    ana.erase(plan.digest)
+    assert [each.name for each in client.users()] == ["bob"]
+    with pytest.raises(InvalidInput, match="u-1042"):
+        client.user("ana@example.com")
+    with pytest.raises(AttributeError, match="recall"):
+        _ = client.search
+
+
+def test_a_client_of_an_agent_erases_nothing(world):
+    token = world.memory.create_token("planner").secret
+    with Client("http://127.0.0.1:8321", token, transport=_to(world)) as client, pytest.raises(Unauthorised):
+        client.user("ana").erase()
+    assert world.memory.actor == Actor.operator("olga")
