@@ -28,7 +28,7 @@ interface Recorded {
   explanation: Schemas["Explanation"];
 }
 
-export type Asked = Partial<Schemas["Compile"]> & { objective: string; budget_tokens: number; purpose: string };
+export type Asked = Partial<Schemas["ContextRequest"]> & { objective: string; budget_tokens: number; purpose: string };
 
 /** Compile a context, store nothing, and return it with its explanation. */
 export async function previewed(body: Asked, headers?: Record<string, string>): Promise<Answer<Context>> {

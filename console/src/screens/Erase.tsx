@@ -76,7 +76,7 @@ export function Erase() {
 function Plan({ chosen, onMore }: { chosen: Chosen; onMore: (id: string) => void }) {
   const [done, setDone] = useState<Schemas["Destroyed"] | null>(null);
   // What is gone has no plan any more.
-  const plan = useLoad<Schemas["ErasePlan"]>(done ? "" : `erase ${JSON.stringify(chosen)}`, () => ask(api.POST("/memory/erase/plan", { body: chosen as unknown as Schemas["PlanErase"] })));
+  const plan = useLoad<Schemas["ErasePlan"]>(done ? "" : `erase ${JSON.stringify(chosen)}`, () => ask(api.POST("/memory/erase/plan", { body: chosen as unknown as Schemas["PlanEraseRequest"] })));
   const [typed, setTyped] = useState("");
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState<Problem | null>(null);
@@ -85,7 +85,7 @@ function Plan({ chosen, onMore }: { chosen: Chosen; onMore: (id: string) => void
   const run = async () => {
     if (!plan.data || typed.trim() !== words || busy) return;
     setBusy(true);
-    const answer = (await ask(api.POST("/memory/erase", { body: { ...chosen, digest: plan.data.digest } as unknown as Schemas["Erase"] }))) as Answer<Schemas["Destroyed"]>;
+    const answer = (await ask(api.POST("/memory/erase", { body: { ...chosen, digest: plan.data.digest } as unknown as Schemas["EraseRequest"] }))) as Answer<Schemas["Destroyed"]>;
     setBusy(false);
     if (!answer.ok) {
       setProblem(answer.problem);

@@ -18,8 +18,8 @@ import { say } from "../parts/Toasts";
 import { seen } from "../parts/seen";
 
 type Token = Schemas["TokenState"];
-type Rights = Schemas["CreateToken"]["rights"];
-type Can = NonNullable<Schemas["CreateToken"]["can"]>;
+type Rights = Schemas["CreateTokenRequest"]["rights"];
+type Can = NonNullable<Schemas["CreateTokenRequest"]["can"]>;
 
 const STATES: Record<string, Tone> = { valid: "good", expired: "warn", revoked: "bad" };
 /** What each class can do by itself, and what it can be given beside that. */
@@ -96,7 +96,7 @@ function Make({ onClose }: { onClose: () => void }) {
     if (!name.trim() || busy || made) return;
     setBusy(true);
     const body = { name: name.trim(), rights: rights as Rights, can: rights === "owner" ? undefined : can, scope: scope.trim() || undefined, expires: expires || undefined };
-    const done = await ask(api.POST("/memory/tokens", { body: body as Schemas["CreateToken"] }));
+    const done = await ask(api.POST("/memory/tokens", { body: body as Schemas["CreateTokenRequest"] }));
     setBusy(false);
     if (done.ok) setMade(done.data);
     else setProblem(done.problem);
