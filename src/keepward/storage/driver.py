@@ -108,11 +108,9 @@ def connect(path: str, *, mode: str = "rw", pragmas: tuple[str, ...] = _PRAGMAS)
 
 
 @contextmanager
-def connected(
-    path: Path | str, *, mode: str = "rw", pragmas: tuple[str, ...] = _PRAGMAS, is_new: bool = False
-) -> Iterator[SqliteSession]:
-    """Open a connection for the block; a file that is new counts as in use at a fork."""
-    with forks.using(path if is_new else None), closing(connect(str(path), mode=mode, pragmas=pragmas)) as connection:
+def connected(path: Path | str, *, mode: str = "rw", pragmas: tuple[str, ...] = _PRAGMAS) -> Iterator[SqliteSession]:
+    """Open a connection for the block."""
+    with forks.using(None), closing(connect(str(path), mode=mode, pragmas=pragmas)) as connection:
         yield connection
 
 

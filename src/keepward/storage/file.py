@@ -18,13 +18,14 @@ import secrets
 import sqlite3
 import time
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 from keepward import durable
 from keepward.errors import NewerSchema, NotAStore, StoreUnavailable, Tampered
 from keepward.ports.world import Anchor
 from keepward.storage import rebuild
-from keepward.storage.driver import closed_to, companion, connected, explained, translated
+from keepward.storage.driver import closed_to, companion, connected, explained
 from keepward.storage.journal import walk_chain
 from keepward.storage.seals import Sealer
 from keepward.storage.sql import SQL, load_migrations
@@ -103,6 +104,18 @@ def _make_room(path: Path, *, create: bool) -> None:
         raise StoreUnavailable(f"the folder {path.parent} does not exist; check the path, or create it")
 
 
+@cache
+def _empty_store() -> tuple[bytes, bytes]:
+    """Return the file of an empty store and the id in it; a new store is a copy with another id."""
+    with connected(":memory:") as connection:
+        lay_out(connection)
+        (store_id,) = connection.run("meta", name="store_id").fetchone()
+        file = bytearray(connection.serialize())
+    # The two bytes of the header that say that a log is written (WAL).
+    file[18:20] = b"\x02\x02"
+    return bytes(file), str(store_id).encode("ascii")
+
+
 def _create(path: Path) -> None:
     # Asked in this order: another process that makes the store at this moment writes its log after the file.
     if (log := left_log(path)) and not (path.exists() and path.stat().st_size):
@@ -111,12 +124,10 @@ def _create(path: Path) -> None:
             "back, or move that one away to begin a new store"
         )
     aside = path.with_name(f".{path.name}.{os.getpid()}.{time.monotonic_ns():x}.new")
-    os.close(os.open(aside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    empty, store_id = _empty_store()
     try:
-        with translated(), connected(aside, is_new=True) as connection:
-            # Without a log: what closing would move from there into the file can fail without a word.
-            lay_out(connection)
-            connection.execute("PRAGMA journal_mode=WAL")
+        with durable.fresh(aside) as out:
+            out.write(empty.replace(store_id, secrets.token_hex(16).encode("ascii")))
         _inspect(aside)
         try:
             os.link(aside, path)
