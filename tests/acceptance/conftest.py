@@ -45,6 +45,15 @@ def owner(path: Path, tmp_path: Path, clock: Clock) -> Iterator[Memory]:
         yield memory
 
 
+@pytest.fixture(scope="module")
+def shared_owner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
+    """The owner's handle on one store for all tests of a module that change nothing there which another looks at."""
+    folder = tmp_path_factory.mktemp("shared")
+    given = {"embedder": "hashed", "clock": Clock(), "config_dir": folder / "config"}
+    with Memory.open(folder / "memory.db", actor=Actor.operator("olga"), **given) as memory:
+        yield memory
+
+
 @pytest.fixture
 def mem(owner: Memory) -> Memory:
     """An agent's handle on the same store."""

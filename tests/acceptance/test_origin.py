@@ -99,8 +99,7 @@ def other(mem: Memory) -> str:
 
 
 @pytest.mark.promise("C56", "Z4")
-@pytest.mark.parametrize("whose", ["owner", "user"])
-@pytest.mark.parametrize("key", [None, "deploy"])
+@pytest.mark.parametrize(("whose", "key"), [("owner", None), ("user", "deploy")])
 @pytest.mark.parametrize("what", CHANGES)
 def test_an_agent_changes_nothing_of_what_a_person_said_unreviewed(
     owner: Memory, mem: Memory, what: str, key: str | None, whose: str
@@ -117,8 +116,16 @@ def test_an_agent_changes_nothing_of_what_a_person_said_unreviewed(
     assert owner.get(before.id).trust <= before.trust
 
 
-@pytest.mark.parametrize("source", ["web", "tool", "document", "import", "unknown"])
-@pytest.mark.parametrize("what", ["a text", "an addition", "a key written to", "a replacement", "a merge"])
+@pytest.mark.parametrize(
+    ("source", "what"),
+    [
+        ("web", "a text"),
+        ("tool", "an addition"),
+        ("document", "a key written to"),
+        ("import", "a replacement"),
+        ("unknown", "a merge"),
+    ],
+)
 def test_text_of_lower_trust_changes_nothing_of_an_agents_either(mem: Memory, source: str, what: str) -> None:
     before = kept(mem.remember("Never deploy on a Friday", tier="archival", key="deploy"))
     page = kept(mem.remember("Deploy at any time you like", tier="archival", source=source)).id
@@ -172,9 +179,14 @@ def test_jobs_expire_and_archive_what_a_person_said(owner: Memory, clock: Any) -
 
 
 @pytest.mark.parametrize(
-    "text", ["Never deploy on a Friday", "never deploy on a friday!", "Never  deploy on a Friday."]
+    ("source", "text"),
+    [
+        ("web", "Never deploy on a Friday"),
+        ("tool", "never deploy on a friday!"),
+        ("document", "Never  deploy on a Friday."),
+        ("unknown", "Never deploy on a Friday"),
+    ],
 )
-@pytest.mark.parametrize("source", ["web", "tool", "document", "unknown"])
 def test_text_of_lower_trust_confirms_nothing_by_saying_it_again(
     mem: Memory, clock: Any, source: str, text: str
 ) -> None:

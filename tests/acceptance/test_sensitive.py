@@ -49,6 +49,12 @@ def stage(owner: Memory) -> Stage:
     return Stage(owner)
 
 
+@pytest.fixture(scope="module")
+def shared(shared_owner: Memory) -> Stage:
+    """A stage for what is refused, or only reads."""
+    return Stage(shared_owner)
+
+
 #: Every verb that takes the name of a memory: it says what is withheld and by which right.
 BY_NAME: dict[str, Callable[[Memory, Stage], Any]] = {
     "append": lambda mem, at: mem.append(at.id, "and is old", reason="x"),
@@ -140,27 +146,27 @@ def test_every_verb_is_in_one_of_the_tables() -> None:
 
 
 @pytest.mark.parametrize("verb", sorted(REVIEWER))
-def test_a_reviewer_without_the_right_reads_no_words(stage: Stage, verb: str) -> None:
-    assert WORD not in repr(REVIEWER[verb](stage.owner.acting_as(Actor.reviewer("rita")), stage))
+def test_a_reviewer_without_the_right_reads_no_words(shared: Stage, verb: str) -> None:
+    assert WORD not in repr(REVIEWER[verb](shared.owner.acting_as(Actor.reviewer("rita")), shared))
 
 
 @pytest.mark.parametrize("verb", sorted(BY_NAME))
-def test_a_verb_that_names_what_is_sensitive_says_which_right_it_takes(stage: Stage, verb: str) -> None:
+def test_a_verb_that_names_what_is_sensitive_says_which_right_it_takes(shared: Stage, verb: str) -> None:
     with pytest.raises(Unauthorised) as fault:
-        BY_NAME[verb](stage.agent, stage)
+        BY_NAME[verb](shared.agent, shared)
     assert NOTICE in str(fault.value)
     assert WORD not in str(fault.value)
-    assert stage.owner.get(stage.id).version == 2
+    assert shared.owner.get(shared.id).version == 2
 
 
 @pytest.mark.parametrize("verb", sorted(SILENT))
-def test_a_verb_that_lists_shows_no_words_of_what_is_sensitive(stage: Stage, verb: str) -> None:
-    assert WORD not in repr(SILENT[verb](stage.agent, stage))
+def test_a_verb_that_lists_shows_no_words_of_what_is_sensitive(shared: Stage, verb: str) -> None:
+    assert WORD not in repr(SILENT[verb](shared.agent, shared))
 
 
 @pytest.mark.parametrize("verb", ["diff", "log", "receipt", "receipt of a context", "show"])
-def test_what_is_left_out_of_a_list_is_told(stage: Stage, verb: str) -> None:
-    assert NOTICE in repr(SILENT[verb](stage.agent, stage))
+def test_what_is_left_out_of_a_list_is_told(shared: Stage, verb: str) -> None:
+    assert NOTICE in repr(SILENT[verb](shared.agent, shared))
 
 
 @pytest.mark.parametrize("verb", sorted({**BY_NAME, **SILENT}))

@@ -33,18 +33,12 @@ def test_help_says_who_a_command_acts_as(run):
     assert "--as operator" in " ".join(run("--help").out.split())
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_help_that_fits_80_columns(run, command):
-    told = run(command, "--help").out
-    assert [line for line in told.splitlines() if len(line) > 80] == []
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_takes_the_shared_options(run, command):
-    told = run(command, "--help").out
-    assert [
-        option for option in ("--db", "--tenant", "--scope", "--as", "--json", "--quiet") if option not in told
-    ] == []
+def test_help_of_every_command_fits_80_columns_and_has_the_shared_options(run):
+    shared = ("--db", "--tenant", "--scope", "--as", "--json", "--quiet")
+    for command in COMMANDS:
+        told = run(command, "--help").out
+        assert [line for line in told.splitlines() if len(line) > 80] == [], command
+        assert [option for option in shared if option not in told] == [], command
 
 
 def test_without_a_command_the_help_is_shown(run):
@@ -93,11 +87,6 @@ USAGE = {
 def test_a_usage_error_exits_2_with_one_object_on_stdout(run, arguments):
     ran = run(*arguments, "--json")
     assert (ran.code, ran.json["error"].keys()) == (2, {"code", "message"})
-
-
-@pytest.mark.parametrize("arguments", USAGE.values(), ids=USAGE.keys())
-def test_the_message_of_a_usage_error_is_on_stderr_too(run, arguments):
-    ran = run(*arguments, "--json")
     assert ran.err == f"keepward: {ran.json['error']['message']}\n"
 
 

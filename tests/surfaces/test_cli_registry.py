@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import click
-import pytest
 
 from keepward.api import OPERATIONS
 from keepward.cli.command import COMMON
@@ -78,22 +77,21 @@ def parameters(name: str) -> dict[str, click.Parameter]:
     return {renamed.get(str(each.name), str(each.name)): each for each in command.params if each.name not in COMMON}
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_a_command_offers_the_arguments_of_its_verb(name: str) -> None:
-    verb, _, without = COMMANDS[name]
-    wanted = {each.name for each in OPERATIONS[verb].arguments.values()}
-    assert parameters(name).keys() - OWN.get(name, set()) == wanted - without
+def test_every_command_offers_the_arguments_of_its_verb() -> None:
+    for name, (verb, _, without) in COMMANDS.items():
+        wanted = {each.name for each in OPERATIONS[verb].arguments.values()}
+        assert parameters(name).keys() - OWN.get(name, set()) == wanted - without, name
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_a_command_has_the_defaults_of_its_verb(name: str) -> None:
-    wanted = {each.name: each.default for each in OPERATIONS[COMMANDS[name][0]].arguments.values()}
-    # What has to be given in Python may be given as nothing at a prompt; left out is left out in both.
-    told = {
-        key: (each.default, wanted[key])
-        for key, each in parameters(name).items()
-        if isinstance(each, click.Option)
-        and key not in OWN.get(name, ())
-        and wanted.get(key, REQUIRED) not in (REQUIRED, None, (), False)
-    }
-    assert {key: pair for key, pair in told.items() if pair[0] != pair[1] and repr(pair[1]) != "KEEP"} == {}
+def test_every_command_has_the_defaults_of_its_verb() -> None:
+    for name in COMMANDS:
+        wanted = {each.name: each.default for each in OPERATIONS[COMMANDS[name][0]].arguments.values()}
+        # What has to be given in Python may be given as nothing at a prompt; left out is left out in both.
+        told = {
+            key: (each.default, wanted[key])
+            for key, each in parameters(name).items()
+            if isinstance(each, click.Option)
+            and key not in OWN.get(name, ())
+            and wanted.get(key, REQUIRED) not in (REQUIRED, None, (), False)
+        }
+        assert {key: pair for key, pair in told.items() if pair[0] != pair[1] and repr(pair[1]) != "KEEP"} == {}, name

@@ -111,7 +111,7 @@ def test_a_client_without_settings_gets_a_file_with_our_entry(run, home, client)
     assert told[told.index("mcp") :] == ["mcp", "--db", str(home / "keepward.db")]
 
 
-@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("client", FORMS)
 def test_the_entry_holds_a_token_that_reads_and_proposes_under_the_clients_name(run, home, client):
     lay(home, client, THEIRS[client])
     run("connect", client)
@@ -189,7 +189,7 @@ def test_connecting_and_removing_leaves_every_byte_of_what_was_there(run, home, 
     assert (connected != path.read_bytes(), path.read_bytes().decode()) == (True, THEIRS[client])
 
 
-@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("client", FORMS)
 def test_what_others_wrote_is_still_there_beside_our_entry(run, home, client):
     path = lay(home, client, THEIRS[client])
     before = read(path)
@@ -200,7 +200,7 @@ def test_what_others_wrote_is_still_there_beside_our_entry(run, home, client):
     assert after == before
 
 
-@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("client", FORMS)
 def test_a_second_call_changes_nothing(run, home, client):
     path = lay(home, client, THEIRS[client])
     run("connect", client)

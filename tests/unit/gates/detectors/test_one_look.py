@@ -112,7 +112,7 @@ def test_a_set_that_runs_out_of_memory_loses_no_rule():
 
 @pytest.mark.parametrize("rule", secrets._rule_sets()[1].rules)
 @given(data=st.data())
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_secrets_of_rules_without_literals_have_a_long_run(rule, data):
     text = data.draw(st.from_regex(rule.pattern))
     assert occurs(secrets.RUN, text.encode("utf-8", "replace"))
