@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# One process a core, a file at a time; two folders hold tests of `make test-proof` alone and are slow to collect.
+SPREAD := --numprocesses auto --dist loadfile --ignore tests/console --ignore tests/proof
 
 .PHONY: up test test-slow test-proof compat console lint bench bench-peers clean
 
@@ -12,11 +14,11 @@ up: $(VENV)/.ready
 
 ## set up and pass the everyday tests
 test: $(VENV)/.ready-dev
-	$(BIN)/pytest --numprocesses auto --dist loadfile -o faulthandler_timeout=600 -m "not slow and not proof and not nightly"
+	$(BIN)/pytest $(SPREAD) -o faulthandler_timeout=600 -m "not slow and not proof and not nightly"
 
 ## the long tests: many processes, crashes, big stores
 test-slow: $(VENV)/.ready-dev
-	$(BIN)/pytest -m "slow and not proof"
+	$(BIN)/pytest $(SPREAD) -m "slow and not proof"
 
 ## the console in a browser, and what others wrote against ours: protocol conformance, other SDKs, fuzzing, a load run;
 ## needs the npm registry

@@ -25,12 +25,6 @@ def origin(blame, field):
     return next(each for each in blame.origins if each.field == field)
 
 
-def test_blame_names_the_commit_of_the_present_text(agent):
-    record = kept(agent.remember("The database is db-1", tier="archival"))
-    later = agent.revise(record.id, "The database is db-7", reason="moved")
-    assert origin(agent.blame(record.id), "text").made.commit.id == later.commit.id
-
-
 def test_blame_leaves_an_unchanged_field_with_its_first_commit(agent):
     first = agent.remember("The database is db-1", tier="archival", tags=["ops"])
     agent.revise(kept(first).id, "The database is db-7", reason="moved")
@@ -71,17 +65,6 @@ def test_blame_of_what_came_back_by_rollback_names_the_rollback(owner, agent):
     bad = agent.revise(record.id, "The database is db-7", reason="moved")
     undone = owner.rollback(bad.commit.id)
     assert origin(owner.blame(record.id), "text").made.commit.id == undone.commit.id
-
-
-def test_blame_of_a_name_that_is_nowhere_is_not_found(agent):
-    with pytest.raises(NotFound):
-        agent.blame("nothing")
-
-
-def test_blame_does_not_reach_another_agents_scope(agent):
-    record = kept(agent.at(scope="/agents/bo").remember("Bo likes tea", tier="archival"))
-    with pytest.raises(NotFound):
-        agent.at(scope="/agents/ann").blame(record.id)
 
 
 # --- bisection
@@ -133,13 +116,6 @@ def test_a_bisection_counts_as_no_delivery(owner, agent):
 
 def items(found):
     return [(each.change, each.id) for each in found.items]
-
-
-def test_the_same_context_twice_has_no_difference(agent):
-    agent.remember("The database is db-1", tier="archival")
-    first, second = (agent.context("database").receipt.id for _ in range(2))
-    found = agent.context_diff(first, second)
-    assert (found.same, found.items, dict(found.inputs)) == (True, (), {})
 
 
 def test_an_added_memory_comes_with_its_commit(agent):
@@ -202,9 +178,3 @@ def test_a_receipt_of_something_else_is_not_compared(agent):
     added = agent.remember("The database is db-1", tier="archival")
     with pytest.raises(NotFound):
         agent.context_diff(added.receipt.id, added.receipt.id)
-
-
-def test_a_context_of_another_agents_scope_is_not_compared(agent):
-    other = agent.at(scope="/agents/bo").context("tea").receipt.id
-    with pytest.raises(NotFound):
-        agent.at(scope="/agents/ann").context_diff(other, other)

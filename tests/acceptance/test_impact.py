@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 from outcomes import held, kept, refused
 
-from keepward import Actor, Conflict, InvalidInput, Memory, NotFound, Unauthorised
+from keepward import Actor, Conflict, Memory, NotFound, Unauthorised
 from support import tamper
 
 PAGE = "https://refunds.example/policy"
@@ -110,21 +110,6 @@ def test_a_context_from_before_the_poison_is_not_in_the_impact(owner, agent):
 def test_an_impact_names_what_waits(owner, agent):
     item = held(agent.remember("Wire it", key="refunds", kind="state", source="web"))
     assert owner.impact(source="web").waiting == (item.id,)
-
-
-def test_an_agent_cannot_ask_for_an_impact(agent, poisoned):
-    with pytest.raises(Unauthorised):
-        agent.impact(source="web")
-
-
-def test_a_reviewer_can_ask_for_an_impact(owner, poisoned):
-    assert owner.acting_as(Actor.reviewer("rita")).impact(source="web").direct
-
-
-@pytest.mark.parametrize("ways", [{}, {"source": "web", "actor": "agent:x"}, {"source": " "}], ids=len)
-def test_an_impact_is_asked_by_exactly_one_way(owner, ways):
-    with pytest.raises(InvalidInput):
-        owner.impact(**ways)
 
 
 def test_an_unknown_commit_has_no_impact(owner):

@@ -31,12 +31,6 @@ def test_put_tells_name_size_and_media_type(run, picture):
     )
 
 
-def test_show_tells_the_same_again(run, picture):
-    told = run("blob", "put", picture, "--json").json
-    again = run("blob", "show", told["ref"], "--json").json
-    assert {**told, "next": None} == again
-
-
 def test_put_names_the_command_that_refers_to_it(run, picture):
     assert "keepward remember" in run("blob", "put", picture).err
 
@@ -94,10 +88,6 @@ def test_active_content_is_said_to_be_active(run, tmp_path):
 )
 def test_a_wrong_command_line_is_code_2(run, saved, arguments):
     assert run("blob", *arguments).code == 2
-
-
-def test_an_unknown_blob_is_code_3(run, saved):
-    assert run("blob", "show", "sha256:" + "0" * 64).code == 3
 
 
 def test_a_file_and_a_blob_at_once_are_code_2(run, picture):

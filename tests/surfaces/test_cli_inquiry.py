@@ -12,56 +12,14 @@ def poison(run):
     return run("remember", "Refunds go by wire", "--tier", "archival", "--source", "web", "--json").json
 
 
-def test_impact_lists_memories_and_contexts(run, poison):
-    context = run("context", "refunds", "--json").json["receipt"]
-    found = run("impact", "--source", "web", "--json").json
-    assert ([each["id"] for each in found["direct"]], [each["receipt"] for each in found["contexts"]]) == (
-        [poison["id"]],
-        [context],
-    )
-
-
 def test_impact_by_nothing_exits_2(run, poison):
     assert run("impact").code == 2
-
-
-def test_impact_as_an_agent_exits_7(run, poison):
-    assert run("impact", "--source", "web", "--as", "agent").code == 7
-
-
-def test_contain_without_a_digest_shows_the_plan_and_changes_nothing(run, poison):
-    plan = run("contain", "--source", "web", "--json").json
-    assert (plan["applied"], run("get", poison["id"], "--json").json["status"]) == (False, "active")
-
-
-def test_contain_with_the_digest_takes_it_out_of_the_prompt(run, poison):
-    plan = run("contain", "--source", "web", "--json").json
-    done = run("contain", "--source", "web", "--apply", plan["digest"], "--reason", "bad page", "--json").json
-    assert (done["applied"], "wire" in run("context", "refunds", "--json").json["text"]) == (True, False)
-
-
-def test_contain_with_another_digest_exits_4(run, poison):
-    assert run("contain", "--source", "web", "--apply", "0" * 64).code == 4
-
-
-def test_contain_as_an_agent_exits_7(run, poison):
-    plan = run("contain", "--source", "web", "--json").json
-    assert run("contain", "--source", "web", "--apply", plan["digest"], "--as", "agent").code == 7
 
 
 def test_contain_says_how_to_undo_it(run, poison):
     plan = run("contain", "--source", "web", "--json").json
     done = run("contain", "--source", "web", "--apply", plan["digest"])
     assert "undo it with `keepward rollback " in done.err
-
-
-def test_blame_names_the_commit_of_a_value(run, saved):
-    fields = run("blame", saved["id"], "--json").json["fields"]
-    assert next(each["commit"] for each in fields if each["field"] == "text") == saved["commit"]
-
-
-def test_blame_of_an_unknown_name_exits_3(run, saved):
-    assert run("blame", "nothing").code == 3
 
 
 def test_contradictions_show_both_texts_and_the_command_that_settles_them(run):
@@ -85,14 +43,6 @@ def test_the_command_that_contradictions_suggest_settles_them(run):
 def test_bisect_names_the_commit_and_how_to_undo_it(run, saved):
     found = run("bisect", "indentation", "--contains", "tabs", "--json").json
     assert (found["commit"]["id"], found["next"][0]) == (saved["commit"], f"keepward rollback {saved['commit']}")
-
-
-def test_context_diff_names_the_commit_behind_what_was_added(run, saved):
-    first = run("context", "indentation", "--json").json["receipt"]
-    added = run("remember", "Bo prefers spaces for indentation", "--tier", "archival", "--json").json
-    second = run("context", "indentation", "--json").json["receipt"]
-    found = run("context-diff", first, second, "--json").json["items"]
-    assert [(each["change"], each["id"], each["commit"]) for each in found] == [("added", added["id"], added["commit"])]
 
 
 @pytest.fixture

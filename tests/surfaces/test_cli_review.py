@@ -21,11 +21,6 @@ def test_pending_shows_the_words_of_what_would_be_put_away(run, saved):
     assert "The mission stands" in run("pending").out
 
 
-def test_pending_carries_what_an_approval_is_bound_to(run, held):
-    item = run("pending", "--json").json["proposals"][0]
-    assert item.keys() >= {"diff", "reasons", "proposer", "base_version", "digest"}
-
-
 def test_pending_writes_invisible_characters_out(run, held):
     run("remember", "Ship\u202e it", "--tier", "core", "--key", "mission")
     assert "\u202e" not in run("pending").out
@@ -54,19 +49,9 @@ def test_a_person_is_shown_the_newest_of_what_waits_and_a_script_all_of_it(run, 
     assert run("pending", "--limit", "0").code == 2
 
 
-def test_approve_commits_what_was_held(run, held):
-    result = run("approve", held["proposal"], "--json").json["results"][0]
-    assert (result["outcome"], result["memory"], result["version"]) == ("committed", held["id"], 2)
-
-
 def test_the_default_actor_of_an_approval_is_an_operator(run, held):
     run("approve", held["proposal"])
     assert run("log", "--json").json["commits"][0]["approved_by"].startswith("operator:")
-
-
-def test_an_agent_cannot_approve(run, held):
-    ran = run("approve", held["proposal"], "--as", "agent:cli", "--json")
-    assert (ran.code, ran.json["results"][0]["error"]["code"]) == (7, "unauthorised")
 
 
 def test_several_ids_give_a_result_each_and_the_first_failure_as_code(run, held):
@@ -74,32 +59,12 @@ def test_several_ids_give_a_result_each_and_the_first_failure_as_code(run, held)
     assert (ran.code, [each["outcome"] for each in ran.json["results"]]) == (3, ["error", "committed"])
 
 
-def test_another_digest_is_not_approved(run, held):
-    assert run("approve", held["proposal"], "--digest", "00").code == 4
-
-
 def test_a_digest_goes_with_one_id(run, held):
     assert run("approve", held["proposal"], "other", "--digest", "00").code == 2
 
 
-def test_a_second_approval_is_a_conflict(run, held):
-    run("approve", held["proposal"])
-    assert run("approve", held["proposal"]).code == 4
-
-
 def test_reject_needs_a_reason(run, held):
     assert run("reject", held["proposal"]).code == 2
-
-
-def test_a_rejected_edit_leaves_the_text_that_held(run, held):
-    run("reject", held["proposal"], "--reason", "too late")
-    assert run("list", "--key", "mission", "--json").json["memories"][0]["text"] == "Ship the app before Easter"
-
-
-def test_decided_proposals_are_found_by_state(run, held):
-    run("reject", held["proposal"], "--reason", "too late")
-    found = run("pending", "--state", "rejected", "--json").json["proposals"][0]
-    assert (found["id"], found["decision"]) == (held["proposal"], "too late")
 
 
 def test_an_unknown_state_is_a_usage_error(run, held):

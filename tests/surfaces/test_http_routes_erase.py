@@ -45,30 +45,6 @@ def test_after_an_erasure_no_file_holds_the_text_and_the_certificate_says_so(wor
     assert (done.status_code, b"lighthouse" in files, told) == (200, False, done.json()["certificate"])
 
 
-def test_what_was_not_shown_is_not_erased(world, name):
-    answer = world.owner.post("/memory/erase", json={"ids": [name], "digest": "0" * 64})
-    assert (answer.status_code, world.memory.get(name).text) == (409, "The lighthouse keeper hums")
-
-
-def test_a_plan_of_nothing_is_refused(world):
-    assert world.owner.post("/memory/erase/plan", json={}).status_code == 400
-
-
-def test_what_was_erased_is_refused_and_other_words_are_stored(world, name):
-    erased(world, name)
-    texts = ("The lighthouse keeper hums", "The keeper of the lighthouse likes to hum")
-    codes = [world.owner.post("/memory/items", json={"text": each, "tier": "archival"}).status_code for each in texts]
-    assert codes == [422, 201]
-
-
-def test_a_store_is_accepted_as_it_stands_by_the_digest_that_was_shown(world, name):
-    plan = world.owner.post("/memory/adopt/plan").json()
-    codes = [
-        world.owner.post("/memory/adopt", json={"digest": each}).status_code for each in ("0" * 64, plan["digest"])
-    ]
-    assert (plan["faults"], codes) == ([], [409, 200])
-
-
 def test_a_token_is_made_listed_used_and_revoked(world):
     made = world.owner.post("/memory/tokens", json={"name": "claude", "scope": "orion", "expires": "30d"})
     client = world.client(made.json()["secret"])
@@ -104,18 +80,6 @@ def test_a_token_that_cannot_be_is_refused(world, body):
 
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(64))
-
-
-def test_bytes_go_up_and_come_down_again(world):
-    client = world.bearer()
-    put = client.post("/memory/blobs", content=PNG, headers={"Content-Type": "image/png"})
-    got = client.get(put.headers["location"])
-    assert (put.status_code, got.content, got.headers["content-type"], got.headers["content-disposition"]) == (
-        201,
-        PNG,
-        "image/png",
-        "attachment",
-    )
 
 
 def test_a_memory_refers_to_bytes_and_whoever_reads_it_reads_them(world):

@@ -61,18 +61,6 @@ def test_the_log_holds_each_memory_before_and_after_where_that_is_asked_for(worl
     assert (found[0], found[1][0]["after"]["text"]) == (None, "The ferry leaves at six")
 
 
-def test_a_difference_between_two_states_shows_what_changed(world):
-    made = put(world, "The ferry leaves at six")
-    world.memory.revise(made["id"], "The ferry leaves at seven", reason="winter")
-    told = world.owner.get("/memory/diff", params={"earlier": "1", "later": "2"}).json()
-    changed = [each for each in told["items"][0]["changed"] if each["field"] == "text"]
-    assert (told["count"], changed[0]["before"], changed[0]["after"]) == (
-        1,
-        "The ferry leaves at six",
-        "The ferry leaves at seven",
-    )
-
-
 @pytest.mark.promise("C51", "C113", "C120")
 def test_after_a_rollback_the_core_read_and_the_prompt_are_as_before(world):
     put(world, "Ship before Easter", tier="core", key="mission")
@@ -145,84 +133,12 @@ def test_a_dry_run_of_a_rollback_changes_nothing_and_gives_the_tag_to_go_on(worl
     assert (codes, done.json()["applied"]) == ((True, False, "active"), True)
 
 
-def test_a_rollback_that_meets_a_later_change_is_a_conflict_and_changes_nothing(world):
-    made = put(world, "The ferry leaves at six")
-    world.memory.revise(made["id"], "The ferry leaves at seven", reason="winter")
-    path = f"/memory/rollback/{made['commit']}"
-    answer = world.owner.post(path, headers=head_of(world))
-    text = world.memory.get(made["id"]).text
-    whole = world.owner.post(path, headers=head_of(world), json={"with_later": True})
-    assert (answer.status_code, answer.json()["conflicts"][0]["seq"], text, whole.json()["applied"]) == (
-        409,
-        2,
-        "The ferry leaves at seven",
-        True,
-    )
-
-
 @pytest.mark.promise("F9")
 def test_a_second_rollback_changes_nothing_and_gives_the_first_receipt(world):
     made = put(world, "The ferry leaves at six")
     path = f"/memory/rollback/{made['commit']}"
     told = [world.owner.post(path, headers=head_of(world)).json() for _ in "ab"]
     assert ([each["already"] for each in told], told[0]["receipt_id"]) == ([False, True], told[1]["receipt_id"])
-
-
-def test_two_contexts_are_compared_and_the_commit_behind_a_difference_is_named(world):
-    made = put(world, "The ferry leaves at six")
-    receipts = [world.owner.post("/memory/compile", json={"objective": "ferry"}).json()["receipt"]]
-    world.memory.revise(made["id"], "The ferry leaves at seven", reason="winter")
-    receipts.append(world.owner.post("/memory/compile", json={"objective": "ferry"}).json()["receipt"])
-    told = world.owner.get(f"/memory/receipts/{receipts[0]}/diff/{receipts[1]}").json()
-    assert [(each["id"], each["change"], each["commit"]["seq"]) for each in told["items"]] == [
-        (made["id"], "changed", 2)
-    ]
-
-
-def test_blame_names_the_commit_behind_each_value(world):
-    made = put(world, "The ferry leaves at six", key="timetable")
-    told = world.owner.get("/memory/blame/timetable").json()
-    text = next(each for each in told["origins"] if each["field"] == "text")
-    assert (told["record"]["id"], text["made"]["commit"], text["actor"]) == (
-        made["id"],
-        made["commit"],
-        "operator:olga",
-    )
-
-
-def test_bisection_finds_the_commit_with_which_a_context_began_to_hold_a_text(world):
-    made = put(world, "The ferry leaves at six")
-    put(world, "The crane is red")
-    told = world.owner.post("/memory/bisect", json={"query": "ferry", "contains": "at six"}).json()
-    assert told["commit"]["id"] == made["commit"]
-
-
-def test_what_a_source_touched_is_contained_by_plan_and_digest_and_undone_at_once(world):
-    page = put(world, "The ferry is free on Sundays", source="web", evidence=["https://example.org/a"])
-    asked = {"source": "https://example.org/a"}
-    plan = world.owner.post("/memory/contain/plan", json=asked).json()
-    done = world.owner.post("/memory/contain", json={**asked, "digest": plan["digest"], "reason": "poisoned"})
-    gone = "free on Sundays" in compiled(world, "ferry on Sundays")
-    world.owner.post(f"/memory/rollback/{done.json()['commit']}", headers=head_of(world))
-    assert (plan["applied"], done.json()["applied"], gone, world.memory.get(page["id"]).status.value) == (
-        False,
-        True,
-        False,
-        "active",
-    )
-
-
-def test_a_plan_that_was_not_shown_is_not_carried_out(world):
-    put(world, "The ferry is free on Sundays", source="web")
-    answer = world.owner.post("/memory/contain", json={"source": "web", "digest": "0" * 64})
-    assert answer.status_code == 409
-
-
-def test_an_impact_names_what_a_source_touched(world):
-    page = put(world, "The ferry is free on Sundays", source="web")
-    compiled(world, "ferry on Sundays")
-    told = world.owner.get("/memory/impact", params={"source": "web"}).json()
-    assert ([each["id"] for each in told["direct"]], len(told["contexts"])) == ([page["id"]], 1)
 
 
 @pytest.mark.parametrize("query", ["", "?source=web&actor=agent:claude"])
@@ -241,39 +157,3 @@ def test_a_job_answers_run_skipped_or_failed_each_with_a_receipt(world, monkeypa
     told.append(world.owner.post(path, json={"force": True}).json()["items"][0])
     kept = [world.owner.get(f"/memory/receipts/{each['receipt']}").json()["kind"] for each in told]
     assert ([each["outcome"] for each in told], kept) == (["run", "skipped", "failed"], ["job"] * 3)
-
-
-def test_what_is_due_runs_and_is_listed_with_its_last_run(world):
-    ran = {each["job"] for each in world.owner.post("/memory/jobs/due/run").json()["items"]}
-    listed = world.owner.get("/memory/jobs").json()["items"]
-    assert {each["name"] for each in listed if each["last_outcome"]} == ran
-
-
-def test_a_job_that_is_none_is_not_found(world):
-    assert world.owner.post("/memory/jobs/dance/run").status_code == 404
-
-
-def test_the_store_is_checked_rebuilt_and_looked_over(world):
-    put(world, "The ferry leaves at six")
-    told = (
-        world.owner.post("/memory/verify").json()["ok"],
-        world.owner.post("/memory/rebuild").json()["records"],
-        world.owner.post("/memory/reindex").json()["indexed"],
-        "store" in [each["name"] for each in world.owner.get("/memory/doctor").json()["items"]],
-    )
-    assert told == (True, 1, 0, True)
-
-
-def test_learning_answers_what_it_found(world):
-    put(world, "The ferry leaves at six")
-    world.owner.get("/memory/search", params={"query": "ferry"})
-    (run,) = world.owner.post("/memory/jobs/learn_importance/run").json()["items"]
-    told = (run["counts"]["uses"], world.owner.post("/memory/train").json()["serving"])
-    assert told == (1, False)
-
-
-def test_memories_that_resemble_each_other_are_listed(world):
-    put(world, "The harbour ferry leaves for the island at six in the morning")
-    put(world, "The harbour ferry leaves for the island at seven in the morning")
-    told = world.owner.get("/memory/candidates", params={"floor": "0.5"}).json()["items"]
-    assert [each["same"] for each in told] == [False]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from http_world import World
 
-from keepward import Actor, Memory
+from keepward import Memory
 
 
 @pytest.fixture(scope="module")
@@ -58,13 +58,6 @@ def test_core_gives_the_blocks_as_they_stand_in_the_order_of_compiling(filled):
         ("mission", "Ship the harbour app before Easter"),
         ("workspace_state", None),
     ]
-
-
-def test_of_two_blocks_with_one_key_the_nearer_scope_counts(world):
-    world.memory.remember("Ship the app", tier="core", key="mission")
-    world.memory.at(scope="/agents/orion").remember("Guard the app", tier="core", key="mission")
-    told = world.owner.get("/memory/core", headers={"Keepward-Scope": "orion"}).json()
-    assert [each["text"] for each in told["blocks"] if each["key"] == "mission"] == ["Guard the app"]
 
 
 @pytest.mark.promise("C108")
@@ -132,13 +125,6 @@ def test_a_list_of_a_future_instant_pages_as_well(world):
     world.memory.remember("Ferry number 99 goes to island 9", tier="archival")
     second = world.owner.get("/memory/items", params={**asked, "cursor": first["cursor"]}).json()
     assert len(first["items"] + second["items"]) == 3
-
-
-def test_a_list_of_the_past_is_as_it_was_then(world):
-    world.memory.remember("The ferry leaves at six", tier="archival")
-    world.memory.remember("The crane is red", tier="archival")
-    told = world.owner.get("/memory/items", params={"as_of": "1", "limit": 1}).json()
-    assert ([each["text"] for each in told["items"]], told["cursor"]) == (["The ferry leaves at six"], None)
 
 
 @pytest.mark.parametrize("cursor", ["AAAA", "x" * 400])
@@ -233,13 +219,6 @@ def test_a_limit_out_of_bounds_is_told_the_range(filled, path, limit):
     assert (answer.status_code, answer.json()["errors"]) == (400, [wrong])
 
 
-def test_a_recall_with_a_receipt_takes_feedback(world):
-    name = world.memory.remember("The ferry leaves at six", tier="archival").records[0].id
-    receipt = world.owner.get("/memory/search", params={"query": "ferry", "receipt": "true"}).json()["receipt"]
-    said = world.owner.post("/memory/feedback", json={"receipt": receipt, "used": [name]})
-    assert (said.status_code, said.json()["used"]) == (200, [name])
-
-
 @pytest.mark.promise("C110")
 def test_compile_gives_a_context_for_an_objective_with_its_receipt(filled):
     told = filled.bearer().post("/memory/compile", json={"objective": "when does the ferry leave"}).json()
@@ -247,49 +226,11 @@ def test_compile_gives_a_context_for_an_objective_with_its_receipt(filled):
     assert ("ferry leaves at six" in told["text"], receipt["context_id"]) == (True, told["context_id"])
 
 
-def test_a_compiled_context_is_rendered_again_byte_for_byte(filled):
-    told = filled.owner.post("/memory/compile", json={"objective": "ferry"}).json()
-    again = filled.owner.post(f"/memory/receipts/{told['receipt']}/replay").json()
-    assert (again["same"], again["text"]) == (True, told["text"])
-
-
-def test_a_budget_that_core_does_not_fit_is_a_conflict(filled):
-    answer = filled.owner.post("/memory/compile", json={"objective": "ferry", "budget_tokens": 1})
-    assert (answer.status_code, answer.json()["code"]) == (409, "context_too_small")
-
-
-def test_a_snapshot_holds_what_is_always_there_and_a_block_what_is_asked_for(filled):
-    snapshot = filled.owner.get("/memory/snapshot").json()["text"]
-    block = filled.owner.post("/memory/block", json={"query": "crane"}).json()["text"]
-    assert ("Easter" in snapshot, "crane" in snapshot, "crane" in block) == (True, False, True)
-
-
-def test_a_memory_comes_by_id_or_alias(world):
-    made = world.memory.remember("The ferry leaves at six", tier="archival", aliases=["old-7"]).records[0]
-    found = [world.owner.get(f"/memory/items/{name}").json()["id"] for name in (made.id, "old-7")]
-    assert found == [made.id, made.id]
-
-
 def test_an_etag_that_still_holds_saves_the_body(world):
     made = world.memory.remember("The ferry leaves at six", tier="archival").records[0]
     tag = world.owner.get(f"/memory/items/{made.id}").headers["etag"]
     again = world.owner.get(f"/memory/items/{made.id}", headers={"If-None-Match": tag})
     assert (again.status_code, again.content) == (304, b"")
-
-
-def test_an_unknown_memory_is_not_found_and_not_named(world):
-    answer = world.owner.get("/memory/items/nothing-by-that-name")
-    assert (answer.status_code, "nothing-by" in answer.text) == (404, False)
-
-
-def test_the_history_of_a_memory_names_each_version_and_its_commit(world):
-    made = world.memory.remember("The ferry leaves at six", tier="archival").records[0]
-    world.memory.revise(made.id, "The ferry leaves at seven", reason="winter")
-    told = world.owner.get(f"/memory/items/{made.id}/history").json()["items"]
-    assert [(each["version"], each["op"], each["seq"], each["reason"]) for each in told] == [
-        (1, "insert", 1, "remembered"),
-        (2, "replace", 2, "winter"),
-    ]
 
 
 def test_the_past_of_a_memory_is_read_by_number_head_or_instant(world):
@@ -335,13 +276,6 @@ def test_a_stranger_reads_nothing_else(filled, path):
     assert filled.nobody.get(f"/memory/{path}").status_code == 401
 
 
-def test_a_scope_sees_itself_and_what_is_above_it(filled):
-    orion = filled.bearer("orion", scope="/agents/orion")
-    other = filled.bearer("elysia", scope="/agents/elysia")
-    found = [texts(each.get("/memory/search", params={"query": "gate of orion green"})) for each in (orion, other)]
-    assert ["The harbour gate of orion is green" in each for each in found] == [True, False]
-
-
 def test_a_list_goes_on_being_right_while_writes_keep_coming(world, monkeypatch):
     for n in range(3):
         world.memory.remember(f"Ferry number {n}{n} goes to island {n}", tier="archival")
@@ -361,9 +295,3 @@ def test_a_list_goes_on_being_right_while_writes_keep_coming(world, monkeypatch)
     ids = [each["id"] for each in first["items"] + second["items"]]
     # Three reads were overtaken by writes; the fourth named its state.
     assert (len(ids), len(set(ids))) == (6, 6)
-
-
-def test_a_handle_of_its_own_reads_what_the_server_wrote(world):
-    world.owner.post("/memory/items", json={"text": "The ferry leaves at six", "tier": "archival"})
-    with world.open(Actor.agent()) as other:
-        assert [each.text for each in other.find()] == ["The ferry leaves at six"]

@@ -233,11 +233,6 @@ def test_an_approval_of_many_names_what_was_seen_of_each(world, agent):
     assert (answer.status_code, "body.items.0.digest" in answer.json()["detail"]) == (428, True)
 
 
-def test_an_item_that_nobody_proposed_is_not_found(world):
-    answer = world.owner.post("/memory/quarantine/nobody/approve", headers={"If-Match": "*"})
-    assert answer.status_code == 404
-
-
 def test_the_queue_comes_in_pages_oldest_first(world, agent):
     wanted = []
     for day in ("Monday", "Tuesday", "Friday"):
@@ -251,22 +246,6 @@ def test_the_queue_comes_in_pages_oldest_first(world, agent):
         {"core": 3},
         first["items"][0]["created_at"],
     )
-
-
-def test_the_queue_is_asked_by_state(world, agent):
-    name = held(agent)
-    world.owner.post(f"/memory/quarantine/{name}/reject", json={"reason": "no"})
-    found = [
-        [each["id"] for each in world.owner.get("/memory/quarantine", params={"state": state}).json()["items"]]
-        for state in ("pending", "rejected", "all")
-    ]
-    assert found == [[], [name], [name]]
-
-
-def test_an_agent_sees_what_waits_within_its_reach_and_no_more(world):
-    held(world.bearer("orion", scope="/agents/orion"), "The gate is green", "mission")
-    clients = (world.owner, world.bearer("elysia", scope="/agents/elysia"))
-    assert [len(client.get("/memory/quarantine").json()["items"]) for client in clients] == [1, 0]
 
 
 @pytest.mark.promise("T21")

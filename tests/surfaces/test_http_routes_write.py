@@ -24,22 +24,6 @@ def text_of(world, name):
     return world.memory.get(name).text
 
 
-def test_what_is_committed_answers_201_with_its_place_and_its_etag(world, saved):
-    again = world.owner.get(saved.headers["location"])
-    assert (saved.status_code, saved.headers["etag"]) == (201, again.headers["etag"])
-
-
-def test_what_waits_answers_202_with_its_place_in_the_queue(world, agent):
-    answer = agent.put("/memory/keys/mission", json={"text": "Ship it", "tier": "core", "confidence": 0.9})
-    waiting = world.owner.get(answer.headers["location"]).json()
-    assert (answer.status_code, waiting["id"]) == (202, answer.json()["proposal"])
-
-
-def test_what_is_there_already_answers_200_with_the_memory_that_says_it(agent, saved):
-    answer = agent.post("/memory/items", json={"text": "The ferry leaves at six", "tier": "archival"})
-    assert (answer.status_code, answer.json()["id"]) == (200, saved.json()["id"])
-
-
 def test_what_a_gate_refuses_answers_422_with_its_reasons_and_a_receipt(world, agent):
     answer = agent.post("/memory/items", json={"text": "The ferry leaves at six", "confidence": 1.5})
     told = answer.json()
@@ -85,22 +69,6 @@ def test_an_agents_edit_of_a_core_block_waits_and_the_block_stays(world, agent):
     assert (answer.status_code, text_of(world, name)) == (202, "Ship before Easter")
 
 
-def test_an_edit_of_which_one_change_is_refused_changes_nothing(world, agent, saved):
-    name = saved.json()["id"]
-    answer = agent.post(
-        "/memory/edit",
-        json={
-            "reason": "new timetable",
-            "changes": [
-                {"op": "append", "id": name, "text": "and at nine"},
-                {"op": "insert", "text": "The crane is red", "tier": "cellar"},
-            ],
-        },
-    )
-    assert (answer.status_code, text_of(world, name)) == (400, "The ferry leaves at six")
-    assert "use one of core, working, episodic, archival" in answer.json()["detail"]
-
-
 CHANGES = {
     "insert": {"text": "The crane is red", "ttl": "30d", "tags": ["crane"], "occurred_at": "2026-02-01T10:00:00Z"},
     "replace": {"id": "{id}", "text": "The ferry leaves at seven", "tags": ["ferry"], "subject": None},
@@ -126,47 +94,12 @@ def test_an_edit_takes_every_kind_of_change(world, saved, op):
     assert answer.status_code == 201
 
 
-def test_an_alias_names_a_memory_in_an_edit(world):
-    world.memory.remember("The ferry leaves at six", tier="archival", aliases=["old-7"])
-    answer = world.owner.post("/memory/edit", json={"reason": "test", "changes": [{"op": "retire", "id": "old-7"}]})
-    assert answer.status_code == 201
-
-
-CALLS = {
-    "append": {"text": "and at nine", "reason": "summer"},
-    "move": {"tier": "working", "reason": "for now"},
-    "reinforce": {},
-    "promote": {"text": "The ferry leaves at six", "reason": "lasting"},
-    "supersede": {"by": "{other}", "reason": "sold"},
-    "restore": {"reason": "again"},
-}
-
-
-@pytest.mark.parametrize("verb", CALLS)
-def test_a_verb_on_one_memory_is_a_write_like_any_other(world, saved, verb):
-    other = world.memory.remember("The crane is blue and tall", tier="archival").records[0].id
-    if verb == "restore":
-        world.memory.forget(saved.json()["id"], reason="gone")
-    body = {name: value.format(other=other) for name, value in CALLS[verb].items()}
-    answer = world.owner.post(f"{saved.headers['location']}/{verb}", json=body)
-    assert (answer.status_code, world.memory.history(saved.json()["id"])[-1].op) == (201, verb)
-
-
 def test_a_revision_names_the_version_it_saw(world, saved):
     body = {"text": "The ferry leaves at seven", "reason": "winter"}
     missing = world.owner.patch(saved.headers["location"], json=body)
     right = world.owner.patch(saved.headers["location"], json=body, headers={"If-Match": saved.headers["etag"]})
     stale = world.owner.patch(saved.headers["location"], json=body, headers={"If-Match": saved.headers["etag"]})
     assert [missing.status_code, right.status_code, stale.status_code] == [428, 201, 412]
-
-
-def test_a_revision_that_changes_nothing_says_so(world, saved):
-    name, tag = saved.headers["location"], saved.headers["etag"]
-    text = world.memory.get(saved.json()["id"]).text
-    answer = world.owner.patch(name, json={"text": text, "reason": "again"}, headers={"If-Match": tag})
-    told = answer.json()
-    assert (answer.status_code, told["outcome"], told["commit"]) == (200, "duplicate", None)
-    assert [each["code"] for each in told["reasons"]] == ["unchanged"]
 
 
 def test_a_revision_that_another_overtook_while_it_ran_is_refused(world, saved, monkeypatch):
@@ -186,13 +119,6 @@ def test_a_revision_that_another_overtook_while_it_ran_is_refused(world, saved, 
         headers={"If-Match": saved.headers["etag"]},
     )
     assert (answer.status_code, text_of(world, name)) == (412, "The ferry leaves at eight")
-
-
-def test_a_stale_version_in_the_body_is_a_conflict(world, saved):
-    answer = world.owner.post(
-        f"{saved.headers['location']}/append", json={"text": "and at nine", "reason": "summer", "if_version": 7}
-    )
-    assert (answer.status_code, answer.json()["code"]) == (409, "stale_version")
 
 
 def test_a_body_that_contradicts_if_match_is_refused(world, saved):
@@ -224,16 +150,6 @@ def test_forgetting_checks_if_match_and_needs_no_reason(world, saved):
     assert world.memory.history(saved.json()["id"])[-1].details.reason == "forgotten"
 
 
-def test_many_are_remembered_each_by_itself_in_the_order_given(agent):
-    items = [
-        {"text": "The ferry leaves at six"},
-        {"text": "The crane is red", "tier": "cellar"},
-        {"text": "The pier is long"},
-    ]
-    told = agent.post("/memory/items/batch", json={"items": items}).json()
-    assert [each["outcome"] for each in told["outcomes"]] == ["committed", "refused", "committed"]
-
-
 @pytest.mark.parametrize(("field", "value"), [("if_version", -1), ("vector", [0.1] * 8193)])
 def test_what_refuses_a_whole_batch_stands_in_the_description_of_an_item(world, agent, field, value):
     answer = agent.post("/memory/items/batch", json={"items": [{"text": "The ferry leaves at six", field: value}]})
@@ -242,43 +158,9 @@ def test_what_refuses_a_whole_batch_stands_in_the_description_of_an_item(world, 
     assert (answer.json()["code"], many) == ("invalid_body", single)
 
 
-def test_many_are_remembered_all_or_none(world, agent):
-    items = [{"text": "The ferry leaves at six"}, {"text": "The crane is red", "tier": "cellar"}]
-    told = agent.post("/memory/items/batch", json={"items": items, "mode": "atomic"}).json()
-    assert ([each["outcome"] for each in told["outcomes"]], told["count"], world.memory.find()) == (["refused"], 2, [])
-
-
 def test_a_change_that_does_not_say_what_it_is_is_told_how(agent):
     told = agent.post("/memory/edit", json={"reason": "tidy", "changes": [{}]}).json()
     assert told["detail"] == "body.changes.0: needs 'op' to say what it is"
-
-
-def test_several_memories_become_one_and_are_superseded(world):
-    ids = [world.memory.remember(f"Ferry {n}{n} leaves at {n}", tier="archival").records[0].id for n in (6, 7)]
-    answer = world.owner.post(
-        "/memory/items/merge", json={"ids": ids, "text": "Ferries leave at 6 and 7", "reason": "tidy"}
-    )
-    assert (answer.status_code, [world.memory.get(each).status.value for each in ids]) == (201, ["superseded"] * 2)
-
-
-def test_one_memory_alone_is_not_merged(world, saved):
-    answer = world.owner.post("/memory/items/merge", json={"ids": [saved.json()["id"]], "reason": "tidy"})
-    assert (answer.status_code, answer.json()) == (200, {"outcome": None})
-
-
-def test_many_are_forgotten_in_one_commit_and_the_missing_are_named(world, saved):
-    told = world.owner.post(
-        "/memory/items/forget", json={"ids": [saved.json()["id"], "nobody"], "reason": "sold"}
-    ).json()
-    assert (told["outcome"]["outcome"], told["missing"]) == ("committed", ["nobody"])
-
-
-def test_a_key_is_made_and_then_updated_in_place(world, agent):
-    versions = [
-        agent.put("/memory/keys/berth", json={"text": f"Berth {n}", "tier": "archival"}).json()["version"]
-        for n in (3, 4)
-    ]
-    assert (versions, [each.text for each in world.memory.find(key="berth")]) == ([1, 2], ["Berth 4"])
 
 
 @pytest.mark.parametrize(
@@ -372,19 +254,6 @@ def test_a_memory_is_put_away_and_found_by_its_id_alone(world, saved):
     assert (stale.status_code, away.status_code, listed, again["status"]) == (412, 201, [], "archived")
 
 
-def test_what_is_read_has_faded_and_says_what_is_stored_while_its_etag_stays(world, saved):
-    place, tag = saved.headers["location"], saved.headers["etag"]
-    first = world.owner.get(place).json()
-    world.clock.move(days=400)
-    later = world.owner.get(place)
-    item = later.json()
-    assert (first["confidence"], later.headers["etag"]) == (first["base_confidence"], tag)
-    assert (item["base_confidence"], item["base_importance"]) == (first["confidence"], first["importance"])
-    assert (item["confidence"] < 0.01, item["importance"] < 0.02) == (True, True)
-    assert (item["uses"], item["last_used"], item["children"]) == (0, None, [])
-    assert world.owner.get("/memory/items", params={"min_importance": 0.4}).json()["items"] == []
-
-
 MISSPELT = {
     "a new memory": (
         "POST",
@@ -432,15 +301,6 @@ def test_an_unknown_field_is_named_with_the_nearest(agent, name):
 def test_a_field_that_may_be_a_secret_is_not_repeated(agent):
     answer = agent.post("/memory/items", json={"text": "x", "hunter2": "core"})
     assert (answer.status_code, "hunter" in answer.text) == (422, False)
-
-
-def test_an_edit_of_one_block_is_taken_as_it_is_documented(world):
-    edit = {"target": "core:mission", "reason": "we ship later", "confidence": 0.95, "provenance": "user_message"}
-    made = world.owner.post("/memory/edit", json={**edit, "content": "Ship after Easter"})
-    block = world.memory.get("mission")
-    assert (made.status_code, block.text, block.source) == (201, "Ship after Easter", "user_message")
-    world.owner.post("/memory/edit", json={"target": "core:mission", "reason": "over", "op": "delete"})
-    assert "mission" not in world.owner.get("/memory/core").text or world.memory.get(block.id).status.value == "retired"
 
 
 def test_an_alias_never_answers_for_a_key(world, agent):

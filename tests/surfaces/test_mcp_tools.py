@@ -71,16 +71,6 @@ def test_a_tool_that_decides_is_an_error_of_the_protocol_by_any_name(server, too
     assert talk(server, script, era=era)
 
 
-@pytest.mark.parametrize("era", ERAS)
-def test_what_was_remembered_is_recalled(server, era):
-    async def script(client):
-        await client.call_tool("remember", {"text": "Ana prefers tabs", "tier": "archival"})
-        return await client.call_tool("recall", {"query": "what does Ana prefer"})
-
-    result = talk(server, script, era=era)
-    assert [hit["text"] for hit in result.structured_content["hits"]] == ["Ana prefers tabs"]
-
-
 def test_a_result_is_also_told_in_words(server):
     remembered(server)
     assert "1. Ana prefers tabs" in told(call(server, "recall", {"query": "tabs"}))
@@ -95,11 +85,6 @@ def test_what_recall_told_cannot_be_remembered_as_news(server):
     remembered(server)
     again = call(server, "remember", {"text": told(call(server, "recall", {"query": "tabs"}))})
     assert again.structured_content["outcome"] == "refused"
-
-
-def test_a_committed_write_names_its_commit_and_receipt(server):
-    found = remembered(server)
-    assert (found["outcome"], bool(found["commit"]), bool(found["receipt"])) == ("committed", True, True)
 
 
 def test_a_write_to_core_is_held_and_says_so_as_data(server):
@@ -201,51 +186,6 @@ def test_a_write_into_a_scope_out_of_reach_is_refused(owner):
     mine = served(owner.acting_as(Actor.agent("claude")).at(scope="/agents/claude"))
     result = call(mine, "remember", {"text": "Hello there", "scope": "/agents/other"})
     assert result.structured_content["outcome"] == "refused"
-
-
-def test_a_revision_leaves_the_old_version_in_the_history(server):
-    found = remembered(server)
-    call(server, "revise", {"id": found["id"], "text": "Ana prefers spaces", "reason": "she said so"})
-    versions = call(server, "history", {"id": found["id"]}).structured_content["versions"]
-    assert [each["text"] for each in versions] == ["Ana prefers tabs", "Ana prefers spaces"]
-
-
-def test_text_can_be_appended(server):
-    found = remembered(server)
-    call(server, "revise", {"id": found["id"], "text": "and dark themes", "append": True, "reason": "more"})
-    hit = call(server, "recall", {"query": "Ana"}).structured_content["hits"][0]
-    assert hit["text"] == "Ana prefers tabs\nand dark themes"
-
-
-def test_a_stale_revision_is_one_sentence(server):
-    found = remembered(server)
-    result = call(server, "revise", {"id": found["id"], "text": "x y z", "reason": "r", "if_version": 7})
-    assert (result.is_error, told(result).count("\n"), "version 1" in told(result)) == (True, 0, True)
-
-
-def test_what_is_forgotten_is_not_recalled(server):
-    found = remembered(server)
-    call(server, "forget", {"id": found["id"], "reason": "it changed"})
-    assert call(server, "recall", {"query": "tabs"}).structured_content["hits"] == []
-
-
-def test_a_time_to_live_can_be_taken_off(server):
-    found = remembered(server, ttl="30d")
-    call(server, "revise", {"id": found["id"], "ttl": "never", "reason": "it stays"})
-    changed = call(server, "history", {"id": found["id"]}).structured_content["versions"][-1]["changed"]
-    assert changed == ["expires_at"]
-
-
-def test_a_context_is_compiled_with_a_receipt(agent, server):
-    remembered(server)
-    found = call(server, "get_context", {"objective": "format Ana's file"}).structured_content
-    assert agent.replay(found["receipt"]).text == found["text"]
-
-
-def test_the_text_of_a_context_is_the_compiled_bytes(server):
-    remembered(server)
-    result = call(server, "get_context", {"objective": "format Ana's file"})
-    assert result.content[0].text == result.structured_content["text"]
 
 
 def test_a_budget_too_small_is_one_sentence(owner, server):

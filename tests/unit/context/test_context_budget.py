@@ -6,7 +6,7 @@ from datetime import timedelta
 from types import MappingProxyType
 
 import pytest
-from context_made import NOW, POLICY, alike, block, event, found, ids, inputs, record, rule, why, words, working
+from context_made import NOW, POLICY, alike, block, event, found, ids, inputs, record, rule, why, working
 from msgspec.structs import replace
 
 from keepward.context import Compiled, compile_context
@@ -32,15 +32,6 @@ def test_archival_goes_before_episodic_before_working() -> None:
     whole = tiers(1_000).tokens
     gone = [set(why(tiers(budget))) for budget in (whole, whole - 1, whole - 14, whole - 30)]
     assert gone == [set(), {"archival"}, {"archival", "episodic"}, {"archival", "episodic", "working"}]
-
-
-def test_the_reason_for_want_of_room_is_the_budget() -> None:
-    assert why(tiers(tiers(1_000).tokens - 1)) == {"archival": "budget"}
-
-
-def test_core_that_does_not_fit_is_an_error_that_says_by_how_much() -> None:
-    with pytest.raises(ContextTooSmall, match="needs 12 tokens, 2 more than the budget of 10"):
-        compile_context(inputs(budget_tokens=10, core=[block("mission", f"x {TEN}")]))
 
 
 def test_core_fits_a_budget_of_its_own_size() -> None:
@@ -111,20 +102,6 @@ def test_pinned_memories_beyond_their_budget_go_by_confidence() -> None:
     tight = replace(POLICY, pinned_budget=30)
     pinned = [rule(f"c{n}", f"{n} {TEN}", confidence=n / 10) for n in (9, 8, 7, 6)]
     assert ids(compile_context(inputs(policy=tight, pinned=pinned)), "pinned") == ["c8", "c9"]
-
-
-def test_tokens_of_the_sections_sum_to_the_whole() -> None:
-    compiled = tiers(1_000)
-    assert sum(section.tokens for section in compiled.sections) == compiled.tokens == words(compiled.text)
-
-
-def test_tokens_of_the_tiers_sum_to_the_whole() -> None:
-    compiled = tiers(1_000)
-    assert sum(compiled.tokens_by_tier.values()) == compiled.tokens
-
-
-def test_the_tokens_of_each_tier_are_named() -> None:
-    assert set(tiers(1_000).tokens_by_tier) == {"core", "working", "archival", "episodic"}
 
 
 @pytest.mark.parametrize("first", ["a", "b"])

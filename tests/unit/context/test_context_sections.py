@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-import pytest
 from context_made import NOW, POLICY, block, event, found, ids, inputs, record, rule, why, working
 from msgspec.structs import replace
 
-from keepward.context import compile_context, memory_block, snapshot
+from keepward.context import compile_context, snapshot
 from keepward.core.commit import Reason
-from keepward.core.memory import Sensitivity, Stability, Status
-from keepward.core.trust import Trust
+from keepward.core.memory import Stability
 
 BLOCKS = [
     block("workspace_state", "Branch main."),
@@ -19,10 +17,6 @@ BLOCKS = [
     block("operating_rules", "Ask first."),
     block("human", "Ana."),
 ]
-
-
-def test_an_empty_store_compiles_to_the_empty_text() -> None:
-    assert compile_context(inputs()).text == ""
 
 
 def test_core_blocks_stand_in_their_fixed_order() -> None:
@@ -76,11 +70,6 @@ def test_a_rule_cut_by_the_cap_still_comes_in_when_it_is_recalled() -> None:
     cut = next(iter(why(compile_context(inputs(pinned=rules)))))
     recalled = found(next(each for each in rules if each.id == cut))
     assert ids(compile_context(inputs(pinned=rules, recalled=recalled)), "recalled") == [cut]
-
-
-def test_state_is_shown_with_its_key() -> None:
-    state = [record("s", "in review", kind="state", key="pr_42")]
-    assert "[state] pr_42: in review" in compile_context(inputs(state=state)).text
 
 
 def test_state_stands_by_depth_of_scope_and_then_by_key() -> None:
@@ -140,33 +129,6 @@ def test_the_newest_day_stands_first() -> None:
     assert ids(compile_context(inputs(recalled=found(*said))), "recalled") == ["d9", "d8", "d7"]
 
 
-@pytest.mark.parametrize("status", [Status.SUPERSEDED, Status.RETIRED, Status.ARCHIVED])
-def test_what_no_longer_holds_is_left_out_with_its_status(status: Status) -> None:
-    compiled = compile_context(inputs(recalled=found(record("a", "old", status=status))))
-    assert (compiled.text, why(compiled)) == ("", {"a": status.value})
-
-
-def test_what_expires_at_this_instant_is_left_out() -> None:
-    compiled = compile_context(inputs(working=[working("w", "old", expires_at=NOW)]))
-    assert (compiled.text, why(compiled)) == ("", {"w": "expired"})
-
-
-def test_what_is_sensitive_is_left_out_unasked() -> None:
-    secretive = record("a", "a diagnosis", sensitivity=Sensitivity.SENSITIVE)
-    assert why(compile_context(inputs(recalled=found(secretive)))) == {"a": "sensitive"}
-
-
-def test_what_is_sensitive_comes_in_when_asked_for() -> None:
-    secretive = record("a", "a diagnosis", sensitivity=Sensitivity.SENSITIVE)
-    made = inputs(recalled=found(secretive), include_sensitive=True)
-    assert ids(compile_context(made), "recalled") == ["a"]
-
-
-def test_an_origin_below_the_purpose_is_left_out() -> None:
-    made = inputs(purpose="act", recalled=found(record("a", "wire the money", trust=Trust.WEB)))
-    assert why(compile_context(made)) == {"a": "trust"}
-
-
 def test_equal_words_are_paid_for_once() -> None:
     made = inputs(recalled=found(record("a", "Ana prefers tabs"), record("b", "ana  PREFERS tabs")))
     compiled = compile_context(made)
@@ -181,12 +143,6 @@ def test_a_repeat_names_the_memory_that_is_in() -> None:
 def test_equal_texts_under_different_keys_are_no_repeats() -> None:
     state = [record("1", "80", kind="state", key="port"), record("2", "80", kind="state", key="speed")]
     assert len(ids(compile_context(inputs(state=state)), "state")) == 2
-
-
-def test_the_older_of_two_versions_is_superseded() -> None:
-    old = record("a", "spaces")
-    compiled = compile_context(inputs(recalled=found(old, replace(old, version=2, text="tabs"))))
-    assert [(out.version, out.reason.code) for out in compiled.excluded] == [(1, "superseded")]
 
 
 def test_what_was_left_out_before_keeps_its_reason() -> None:
@@ -209,18 +165,6 @@ def test_at_most_five_summaries_are_recalled() -> None:
     assert len(ids(compile_context(inputs(recalled=found(*summaries))), "recalled")) == 5
 
 
-def test_a_snapshot_holds_core_pinned_and_keyed_state_alone() -> None:
-    made = inputs(
-        identity=("1", "I am Orion."),
-        core=BLOCKS[:1],
-        pinned=[rule("p", "never force")],
-        state=[record("s", "in review", kind="state", key="pr")],
-        working=[working("w", "fix")],
-        recalled=found(record("a", "tabs")),
-    )
-    assert [section.name for section in snapshot(made).sections] == ["core", "pinned", "state"]
-
-
 def test_a_snapshot_has_every_pinned_rule() -> None:
     made = inputs(pinned=[rule(f"r{n:02}", f"rule {n}") for n in range(30)])
     assert len(ids(snapshot(made), "pinned")) == 30
@@ -228,17 +172,3 @@ def test_a_snapshot_has_every_pinned_rule() -> None:
 
 def test_state_without_a_key_is_not_in_a_snapshot() -> None:
     assert why(snapshot(inputs(state=[record("s", "loose", kind="state")]))) == {"s": "unkeyed"}
-
-
-def test_a_memory_block_holds_what_was_recalled_alone() -> None:
-    made = inputs(core=BLOCKS, recalled=found(record("a", "Ana prefers tabs"), record("b", "Ana is in Berlin")))
-    heading, day, *notes = memory_block(made).text.split("\n\n")
-    assert (heading.splitlines()[0], day, notes) == (
-        "## Memory Context",
-        "### 2026-02-28 Sat",
-        ["[fact] Ana prefers tabs", "[fact] Ana is in Berlin"],
-    )
-
-
-def test_a_memory_block_of_nothing_is_empty() -> None:
-    assert memory_block(inputs(core=BLOCKS)).text == ""

@@ -46,22 +46,6 @@ def found(index: Index, text: str, allowed: Allowed = ALL, limit: int = 10, **mo
     return [scored.id for scored in index.search(query(text, **more), allowed, limit)]
 
 
-def test_a_memory_just_added_is_found() -> None:
-    assert found(index_of(entry(1, "green tea")), "tea") == ["m001"]
-
-
-def test_an_unknown_word_finds_nothing() -> None:
-    assert found(index_of(entry(1, "green tea")), "zeppelin") == []
-
-
-def test_an_empty_index_finds_nothing() -> None:
-    assert found(Index(), "tea", seed=1) == []
-
-
-def test_a_limit_of_zero_finds_nothing() -> None:
-    assert found(index_of(entry(1, "green tea")), "tea", limit=0) == []
-
-
 def test_text_alone_needs_a_shared_term() -> None:
     turns = [entry(n, t, session="s") for n, t in enumerate(("tea", "harbour", "piano"))]
     assert found(index_of(*turns), "tea") == ["m000"]
@@ -73,30 +57,6 @@ def test_more_of_the_query_ranks_higher() -> None:
 
 def test_equal_scores_go_to_the_later_memory() -> None:
     assert found(index_of(entry(1, "tea"), entry(2, "tea"), entry(3, "tea")), "tea", limit=2) == ["m003", "m002"]
-
-
-def test_an_id_added_again_is_found_by_its_new_text() -> None:
-    index = index_of(entry(1, "tea"))
-    index.apply([entry(1, "coffee", version=2)])
-    assert [s.version for s in index.search(query("coffee"), ALL, 5)] == [2]
-
-
-def test_an_id_added_again_is_not_found_by_its_old_text() -> None:
-    index = index_of(entry(1, "tea"))
-    index.apply([entry(1, "coffee", version=2)])
-    assert found(index, "tea") == []
-
-
-def test_a_removed_memory_is_not_found() -> None:
-    index = index_of(entry(1, "tea"))
-    index.apply([], ["m001"])
-    assert found(index, "tea", seed=1) == []
-
-
-def test_removing_an_unknown_id_is_no_error() -> None:
-    index = index_of(entry(1, "tea"))
-    index.apply([], ["nobody"])
-    assert len(index) == 1
 
 
 def test_the_nearest_vector_is_found_without_a_shared_word() -> None:
@@ -120,11 +80,6 @@ def test_a_memory_without_a_vector_is_found_by_text_beside_others() -> None:
     assert "m001" in found(index, "tea", seed=2)
 
 
-def test_signals_that_spoke_are_named() -> None:
-    index = index_of(entry(1, "tea", vector_model="m", units=vector(1)))
-    assert index.search(query("tea", seed=1), ALL, 1)[0].used == ("text", "vector")
-
-
 def test_packed_and_plain_vectors_score_alike() -> None:
     plain, packed = (
         index_of(entry(1, "tea", vector_model="m", units=u)).search(query("tea", seed=2), ALL, 1)
@@ -142,43 +97,6 @@ def test_the_neighbour_of_a_match_comes_before_a_stranger() -> None:
 
 def entry_with(plain: Profile, units: np.ndarray) -> Profile:
     return plain._replace(vector_model="m", units=vector_index.pack(units))
-
-
-@pytest.mark.parametrize(
-    ("hidden", "allowed"),
-    [
-        ({"scope": "/agents/a"}, {"scopes": frozenset(("/",))}),
-        ({"tier": "core"}, {"tiers": frozenset(("episodic",))}),
-        ({"kind": "rule"}, {"kinds": frozenset(("event",))}),
-        ({"tags": ("x",)}, {"tags": frozenset(("a", "b"))}),
-        ({"content_type": "image"}, {"content_types": frozenset(("text",))}),
-        ({"subject": "bob"}, {"subject": "ana"}),
-        ({"category": None}, {"category": "home"}),
-        ({"session": "t"}, {"session": "s"}),
-        ({"importance": 0.2}, {"min_importance": 0.5}),
-        ({"trust": 1}, {"min_trust": 4}),
-        ({"sensitive": True}, {}),
-        ({"expires_at": 50}, {"now": 50}),
-    ],
-)
-def test_what_is_not_allowed_is_not_found(hidden: dict[str, Any], allowed: dict[str, Any]) -> None:
-    fits = {"tags": ("a",), "subject": "ana", "category": "home", "session": "s", "importance": 0.9, "trust": 5}
-    index = index_of(entry(1, "tea", **fits), entry(2, "tea", **(fits | hidden)))
-    assert found(index, "tea", Allowed(**({"scopes": None, "now": 0} | allowed))) == ["m001"]
-
-
-def test_sensitive_memories_are_found_where_asked_for() -> None:
-    index = index_of(entry(1, "tea", sensitive=True))
-    assert found(index, "tea", Allowed(scopes=None, now=0, include_sensitive=True)) == ["m001"]
-
-
-def test_no_visible_scope_means_nothing() -> None:
-    assert found(index_of(entry(1, "tea")), "tea", Allowed(scopes=frozenset(), now=0)) == []
-
-
-def test_a_memory_is_there_until_the_instant_it_expires() -> None:
-    index = index_of(entry(1, "tea", expires_at=50))
-    assert [bool(found(index, "tea", Allowed(scopes=None, now=n))) for n in (49, 50, 49)] == [True, False, True]
 
 
 def test_compaction_changes_no_answer() -> None:
