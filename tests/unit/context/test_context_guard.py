@@ -85,9 +85,8 @@ def test_no_memory_of_a_context_opens_a_line_of_its_own(form: str) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
+def test_ordinary_lines_stay_byte_for_byte() -> None:
+    cases = [
         *(
             "- item",
             "1. first step",
@@ -99,10 +98,8 @@ def test_no_memory_of_a_context_opens_a_line_of_its_own(form: str) -> None:
             "--flag",
         ),
         *("The section <b>x</b>", "<div>", "<https://a.example>", "**bold** text", "users: 5", "_x_", "- the rule: no"),
-    ],
-)
-def test_ordinary_lines_stay_byte_for_byte(line: str) -> None:
-    assert guard(f"Fine\n{line}\n{line}") == f"Fine\n{line}\n{line}"
+    ]
+    assert [line for line in cases if guard(f"Fine\n{line}\n{line}") != f"Fine\n{line}\n{line}"] == []
 
 
 @pytest.mark.parametrize(

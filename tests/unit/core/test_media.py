@@ -42,14 +42,14 @@ SAMPLES = {
 }
 
 
-@pytest.mark.parametrize("media_type", SAMPLES)
-def test_bytes_say_what_they_are_where_nobody_else_does(media_type: str) -> None:
-    assert media_type_of(None, SAMPLES[media_type])[0] == media_type
+def test_bytes_say_what_they_are_where_nobody_else_does() -> None:
+    assert [media_type for media_type in SAMPLES if media_type_of(None, SAMPLES[media_type])[0] != media_type] == []
 
 
-@pytest.mark.parametrize("media_type", SAMPLES)
-def test_a_true_claim_is_taken(media_type: str) -> None:
-    assert media_type_of(media_type, SAMPLES[media_type])[0] == media_type
+def test_a_true_claim_is_taken() -> None:
+    assert [
+        media_type for media_type in SAMPLES if media_type_of(media_type, SAMPLES[media_type])[0] != media_type
+    ] == []
 
 
 @pytest.mark.parametrize(
@@ -109,57 +109,61 @@ def test_a_closer_name_for_the_same_bytes_is_taken(claim: str, sample: str) -> N
     assert media_type_of(claim, SAMPLES[sample])[0] == claim
 
 
-@pytest.mark.parametrize(
-    "media_type",
-    [
+def test_what_may_run_is_active() -> None:
+    cases = [
         "text/html",
         "image/svg+xml",
         "application/xml",
         "application/x-executable",
         "application/zip",
         "application/octet-stream",
-    ],
-)
-def test_what_may_run_is_active(media_type: str) -> None:
-    assert media_type_of(None, SAMPLES[media_type])[1]
+    ]
+    assert [media_type for media_type in cases if not media_type_of(None, SAMPLES[media_type])[1]] == []
 
 
-@pytest.mark.parametrize("sample", ["text/html", "image/svg+xml"])
-def test_what_may_run_is_active_under_another_name_too(sample: str) -> None:
-    assert media_type_of("text/plain", SAMPLES[sample]) == ("text/plain", True)
+def test_what_may_run_is_active_under_another_name_too() -> None:
+    assert [
+        sample
+        for sample in ["text/html", "image/svg+xml"]
+        if media_type_of("text/plain", SAMPLES[sample]) != ("text/plain", True)
+    ] == []
 
 
-@pytest.mark.parametrize("claim", ["application/x-unheard-of", "text/x-unheard-of"])
-def test_type_nobody_listed_is_active(claim: str) -> None:
-    assert media_type_of(claim, SAMPLES["text/plain"]) == (claim, True)
+def test_type_nobody_listed_is_active() -> None:
+    assert [
+        claim
+        for claim in ["application/x-unheard-of", "text/x-unheard-of"]
+        if media_type_of(claim, SAMPLES["text/plain"]) != (claim, True)
+    ] == []
 
 
 def test_text_in_an_older_encoding_is_not_active() -> None:
     assert media_type_of("text/plain", b"K\xf6ln") == ("text/plain", False)
 
 
-@pytest.mark.parametrize("media_type", ["image/png", "text/plain", "application/pdf", "application/json"])
-def test_what_is_only_looked_at_is_not_active(media_type: str) -> None:
-    assert not media_type_of(None, SAMPLES[media_type])[1]
+def test_what_is_only_looked_at_is_not_active() -> None:
+    assert [
+        media_type
+        for media_type in ["image/png", "text/plain", "application/pdf", "application/json"]
+        if media_type_of(None, SAMPLES[media_type])[1]
+    ] == []
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
+def test_a_text_is_read_in_every_unicode_encoding_that_says_so() -> None:
+    cases = [
         "Köln".encode(),
         codecs.BOM_UTF8 + "Köln".encode(),
         "Köln".encode("utf-16"),
         codecs.BOM_UTF16_BE + "Köln".encode("utf-16-be"),
         "Köln".encode("utf-32"),
-    ],
-)
-def test_a_text_is_read_in_every_unicode_encoding_that_says_so(data: bytes) -> None:
-    assert text_in(data) == "Köln"
+    ]
+    assert [data for data in cases if text_in(data) != "Köln"] == []
 
 
-@pytest.mark.parametrize("data", [b"a\0b", b"\xff\xfea", b"K\xf6ln", "K\0".encode("utf-16")])
-def test_bytes_that_are_no_text_are_none(data: bytes) -> None:
-    assert text_in(data) is None
+def test_bytes_that_are_no_text_are_none() -> None:
+    assert [
+        data for data in [b"a\0b", b"\xff\xfea", b"K\xf6ln", "K\0".encode("utf-16")] if text_in(data) is not None
+    ] == []
 
 
 @pytest.mark.parametrize(

@@ -60,9 +60,10 @@ def test_indentation_is_one_token_however_deep() -> None:
     assert ESTIMATE.count("a\n" + " " * 40 + "b") == 3
 
 
-@pytest.mark.parametrize("text", ["aB" * 50_000, " " * 100_000, "A" * 100_000, "(" * 100_001])
-def test_long_runs_are_counted_without_trying_every_split(text: str) -> None:
-    assert ESTIMATE.count(text) >= 1
+def test_long_runs_are_counted_without_trying_every_split() -> None:
+    assert [
+        text for text in ["aB" * 50_000, " " * 100_000, "A" * 100_000, "(" * 100_001] if ESTIMATE.count(text) < 1
+    ] == []
 
 
 @pytest.fixture

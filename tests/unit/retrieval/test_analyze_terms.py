@@ -53,9 +53,12 @@ def test_ordinals_are_numbers() -> None:
     assert tokenizer.terms("the 7th") == ["7"]
 
 
-@pytest.mark.parametrize("text", ["学习西班牙语", "のさくら", "ภาษาไทย", "한국어를"])
-def test_scripts_without_spaces_give_pairs_of_characters(text: str) -> None:
-    assert tokenizer.terms(text) == [text[i : i + 2] for i in range(len(text) - 1)]
+def test_scripts_without_spaces_give_pairs_of_characters() -> None:
+    assert [
+        text
+        for text in ["学习西班牙语", "のさくら", "ภาษาไทย", "한국어를"]
+        if tokenizer.terms(text) != [text[i : i + 2] for i in range(len(text) - 1)]
+    ] == []
 
 
 def test_a_single_character_stands_for_itself() -> None:

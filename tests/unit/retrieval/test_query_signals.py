@@ -10,38 +10,32 @@ from keepward.retrieval.preferences import preferred, states_preference
 from keepward.retrieval.roles import other_roles
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_request_for_advice_is_recognised() -> None:
+    cases = [
         "What should I cook tonight?",
         "Can you recommend a book on tides?",
         "What would be fun for me?",
-    ],
-)
-def test_request_for_advice_is_recognised(text: str) -> None:
-    assert asks_advice(text)
+    ]
+    assert [text for text in cases if not asks_advice(text)] == []
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["format this file", "Please write a reply to the landlord", "Create a helper that counts words"],
-)
-def test_task_is_no_request_for_advice(text: str) -> None:
-    assert (asks_advice(text), is_advice_or_task(text)) == (False, True)
+def test_task_is_no_request_for_advice() -> None:
+    assert [
+        text
+        for text in ["format this file", "Please write a reply to the landlord", "Create a helper that counts words"]
+        if (asks_advice(text), is_advice_or_task(text)) != (False, True)
+    ] == []
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_question_about_the_past_is_no_request_for_advice() -> None:
+    cases = [
         "Who wrote Hamlet?",
         "Do whales sleep?",
         "Test results of March?",
         "What did Sam suggest Evan try?",
         "Which book did Tim recommend to John?",
-    ],
-)
-def test_question_about_the_past_is_no_request_for_advice(text: str) -> None:
-    assert not asks_advice(text)
+    ]
+    assert [text for text in cases if asks_advice(text)] == []
 
 
 @pytest.mark.parametrize(
@@ -89,24 +83,22 @@ def test_question_asks_for_a_name_or_a_time(text: str, name: bool, time: bool) -
     assert (asks_name(text), bool(time_terms(text))) == (name, time)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_preference_is_recognised() -> None:
+    cases = [
         "From now on answer in German",
         "Always reply with bullet points",
         "I strongly dislike spicy food",
         "We are allergic to nuts",
         "My favourite drink is tea",
         "Please keep it short, never more than three lines",
-    ],
-)
-def test_preference_is_recognised(text: str) -> None:
-    assert states_preference(text)
+    ]
+    assert [text for text in cases if not states_preference(text)] == []
 
 
-@pytest.mark.parametrize("text", ["The train left at nine", "She said it was like rain", "always"])
-def test_plain_statement_is_no_preference(text: str) -> None:
-    assert not states_preference(text)
+def test_plain_statement_is_no_preference() -> None:
+    assert [
+        text for text in ["The train left at nine", "She said it was like rain", "always"] if states_preference(text)
+    ] == []
 
 
 def test_subject_of_a_preference_is_what_remains_of_it() -> None:

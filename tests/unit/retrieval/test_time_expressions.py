@@ -41,18 +41,16 @@ def test_an_expression_means_a_date(text: str, meant: str) -> None:
     assert resolve(text, MAY_8) == [meant]
 
 
-@pytest.mark.parametrize("text", ["2023-02-31", "9000 years ago", "0 years hence", "gestern"])
-def test_what_is_no_date_means_nothing(text: str) -> None:
-    assert resolve(text, MAY_8) == []
+def test_what_is_no_date_means_nothing() -> None:
+    assert [text for text in ["2023-02-31", "9000 years ago", "0 years hence", "gestern"] if resolve(text, MAY_8)] == []
 
 
 def test_a_date_meant_twice_is_given_once() -> None:
     assert resolve("yesterday, I said yesterday", MAY_8) == ["7 May 2023"]
 
 
-@pytest.mark.parametrize("instant", [10**19, -(10**19)])
-def test_an_instant_outside_the_calendar_is_clipped(instant: int) -> None:
-    assert resolve("tea", instant) == []
+def test_an_instant_outside_the_calendar_is_clipped() -> None:
+    assert [instant for instant in [10**19, -(10**19)] if resolve("tea", instant)] == []
 
 
 def test_the_dates_a_turn_speaks_of_are_indexed() -> None:
@@ -76,9 +74,12 @@ def test_a_question_names_days(question: str, meant: tuple[int | None, int, int 
     assert named_days(question, MAY_8) == (Period(*meant),)
 
 
-@pytest.mark.parametrize("question", ["May I go?", "What did April say?", "Is it spring water?", "30 February"])
-def test_a_word_that_may_be_something_else_names_no_day(question: str) -> None:
-    assert named_days(question, MAY_8) == ()
+def test_a_word_that_may_be_something_else_names_no_day() -> None:
+    assert [
+        question
+        for question in ["May I go?", "What did April say?", "Is it spring water?", "30 February"]
+        if named_days(question, MAY_8) != ()
+    ] == []
 
 
 def test_days_of_a_month_are_those_of_any_year_where_none_is_named() -> None:

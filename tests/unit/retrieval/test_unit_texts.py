@@ -12,9 +12,10 @@ def test_the_named_speaker_and_the_date_are_indexed() -> None:
     assert chunking.around("I like tea", speaker="Ana", created_at=MAY_8) == "Ana\n8 May 2023"
 
 
-@pytest.mark.parametrize("speaker", ["user", "Assistant", " ", None])
-def test_a_role_is_not_a_name(speaker: str | None) -> None:
-    assert chunking.around("I like tea", speaker=speaker) == ""
+def test_a_role_is_not_a_name() -> None:
+    assert [
+        speaker for speaker in ["user", "Assistant", " ", None] if chunking.around("I like tea", speaker=speaker) != ""
+    ] == []
 
 
 def test_key_category_and_tags_are_indexed() -> None:

@@ -152,6 +152,9 @@ def test_long_equal_texts_are_duplicates():
     assert is_duplicate("tea " * LONGEST, "Tea  " * 1 + "tea " * (LONGEST - 1))
 
 
-@pytest.mark.parametrize("hostile", ["a" + "\u0301\u0323" * 16_000, "\ufdfa" * 21_000, "in " * 21_000, "n't " * 16_000])
-def test_a_hostile_text_is_its_own_duplicate(hostile):
-    assert is_duplicate(hostile, hostile)
+def test_a_hostile_text_is_its_own_duplicate():
+    assert [
+        hostile
+        for hostile in ["a" + "\u0301\u0323" * 16_000, "\ufdfa" * 21_000, "in " * 21_000, "n't " * 16_000]
+        if not is_duplicate(hostile, hostile)
+    ] == []

@@ -106,9 +106,8 @@ def test_a_report_of_nothing_is_an_empty_report(text):
     assert found.code == "empty_report"
 
 
-@pytest.mark.parametrize("text", FACTS)
-def test_a_text_that_says_something_is_kept(text):
-    assert judge(text) is None
+def test_a_text_that_says_something_is_kept():
+    assert [text for text in FACTS if judge(text) is not None] == []
 
 
 @pytest.mark.parametrize("phrase", phrases().names)
@@ -118,9 +117,12 @@ def test_each_of_the_ten_phrases_alone_names_itself(phrase):
     assert found.phrase == phrase
 
 
-@pytest.mark.parametrize("phrase", phrases().names)
-def test_each_of_the_ten_phrases_in_a_longer_sentence_is_kept(phrase):
-    assert judge(f"The word {phrase} appears in the contract with Acme") is None
+def test_each_of_the_ten_phrases_in_a_longer_sentence_is_kept():
+    assert [
+        phrase
+        for phrase in phrases().names
+        if judge(f"The word {phrase} appears in the contract with Acme") is not None
+    ] == []
 
 
 def test_a_journal_mark_beside_an_empty_report_decides():

@@ -55,9 +55,8 @@ PERSONAL = (
 )
 
 
-@pytest.mark.parametrize("text", HARMFUL)
-def test_a_harmful_text_is_not_calm_for_both(text):
-    assert not (secrets.calm(Text(text)) and injection.calm(Text(text)))
+def test_a_harmful_text_is_not_calm_for_both():
+    assert [text for text in HARMFUL if secrets.calm(Text(text)) and injection.calm(Text(text))] == []
 
 
 @pytest.mark.parametrize("text", ORDINARY[:3])
@@ -77,9 +76,8 @@ def test_an_identifier_passes_the_prefilter_alone_and_in_a_line(text):
     assert not pii.calm(Text(f"{ORDINARY[0]}\n{text}\n{ORDINARY[1]}"))
 
 
-@pytest.mark.parametrize("text", ORDINARY[:3])
-def test_numbers_that_name_nobody_yield_nothing(text):
-    assert pii.scan(text) == []
+def test_numbers_that_name_nobody_yield_nothing():
+    assert [text for text in ORDINARY[:3] if pii.scan(text)] == []
 
 
 @given(st.lists(st.sampled_from(sorted({piece for text in PERSONAL for piece in re.findall(r"\S+|\s", text)}))))
@@ -125,6 +123,5 @@ def test_rules_for_disguised_orders_hold_anywhere_in_a_text():
     assert [each for each in core if re.search(r"(?<!\()\^", classes.sub("", each))] == []
 
 
-@pytest.mark.parametrize("phrase", phrases().names)
-def test_every_journal_phrase_is_seen_at_a_glance(phrase):
-    assert judge(phrase.upper()) is not None
+def test_every_journal_phrase_is_seen_at_a_glance():
+    assert [phrase for phrase in phrases().names if judge(phrase.upper()) is None] == []

@@ -25,33 +25,33 @@ def invalid(row):
     return next(number for number in changed if not any(check(number) for check in checks))
 
 
-@pytest.mark.parametrize("row", FORMS, ids=lambda row: row["example"])
-def test_a_form_finds_its_example_and_passes_a_look_alike(row):
-    assert row["name"] in names(row["example"])
-    assert row["name"] not in names(row["not"])
+def test_every_form_finds_its_example_and_passes_a_look_alike():
+    for row in FORMS:
+        assert row["name"] in names(row["example"]), row
+        assert row["name"] not in names(row["not"]), row
 
 
-@pytest.mark.parametrize("row", NUMBERS, ids=lambda row: row["name"])
-def test_a_number_is_found_beside_each_of_its_labels(row):
-    labels = [label.replace("*", "") for label in listed(row["labels"]) if label != "-"]
-    assert [label for label in labels if not names(f"{label} {row['example']}")] == []
+def test_every_number_is_found_beside_each_of_its_labels():
+    for row in NUMBERS:
+        labels = [label.replace("*", "") for label in listed(row["labels"]) if label != "-"]
+        assert [label for label in labels if not names(f"{label} {row['example']}")] == [], row
 
 
-@pytest.mark.parametrize("row", [row for row in NUMBERS if "shape" in row], ids=lambda row: row["name"])
-def test_a_number_of_a_telling_form_is_found_without_a_label(row):
+def test_every_number_of_a_telling_form_is_found_without_a_label():
     # Two registers may share a form and a check.
-    assert names(f"the number is {row['example']}")
+    telling = [row for row in NUMBERS if "shape" in row]
+    assert [row for row in telling if not names(f"the number is {row['example']}")] == []
 
 
-@pytest.mark.parametrize("row", CHECKED, ids=lambda row: row["name"])
-def test_a_number_whose_check_digit_is_wrong_is_not_found(row):
-    label = listed(row["labels"])[0].strip("*-")
-    assert row["name"] not in names(f"{label} {invalid(row)}")
+def test_no_number_whose_check_digit_is_wrong_is_found():
+    for row in CHECKED:
+        label = listed(row["labels"])[0].strip("*-")
+        assert row["name"] not in names(f"{label} {invalid(row)}"), row
 
 
-@pytest.mark.parametrize("row", [row for row in NUMBERS if "likely" in row], ids=lambda row: row["name"])
-def test_a_label_without_a_number_yields_nothing(row):
-    assert [label for label in listed(row["labels"]) if names(f"{label.replace('*', '')} pending")] == []
+def test_no_label_without_a_number_yields_anything():
+    for row in (row for row in NUMBERS if "likely" in row):
+        assert [label for label in listed(row["labels"]) if names(f"{label.replace('*', '')} pending")] == [], row
 
 
 @pytest.mark.parametrize(
@@ -67,20 +67,31 @@ def test_a_social_security_number_is_found_beside_any_spelling_of_its_name(text,
     assert [given[f.start : f.end] for f in pii.scan(given)] == [number]
 
 
-@pytest.mark.parametrize("text", ["order 536-22-1234", "536-22-1234", "536.22.1234", "invoice 536-22-1234 is due"])
-def test_a_social_security_number_is_known_by_its_groups(text):
-    assert names(text) == {"us_ssn"}
+def test_a_social_security_number_is_known_by_its_groups():
+    assert [
+        text
+        for text in ["order 536-22-1234", "536-22-1234", "536.22.1234", "invoice 536-22-1234 is due"]
+        if names(text) != {"us_ssn"}
+    ] == []
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "version 536.22.1234", "v536.22.1234", "536.22.12345", "10.536.22.1234", "536-22-1234-5", "536-221-234",
-        "the classname 536221234", "assn 536221234", "536221234", "966-22-1234", "053-00-1234", "call 2026-11-27", "SS 536 seats",
-    ],
-)  # fmt: skip
-def test_a_number_in_other_groups_is_no_social_security_number(text):
-    assert "us_ssn" not in names(text)
+def test_a_number_in_other_groups_is_no_social_security_number():
+    cases = [
+        "version 536.22.1234",
+        "v536.22.1234",
+        "536.22.12345",
+        "10.536.22.1234",
+        "536-22-1234-5",
+        "536-221-234",
+        "the classname 536221234",
+        "assn 536221234",
+        "536221234",
+        "966-22-1234",
+        "053-00-1234",
+        "call 2026-11-27",
+        "SS 536 seats",
+    ]
+    assert [text for text in cases if "us_ssn" in names(text)] == []
 
 
 @pytest.mark.parametrize(
@@ -116,9 +127,8 @@ def test_an_identifier_is_found(text, detector):
     assert [f.detector for f in pii.scan(text)] == [detector]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_a_look_alike_yields_nothing():
+    cases = [
         "order 123456789",
         "at 1700000000123",
         "v1.2.3.4 released",
@@ -136,10 +146,8 @@ def test_an_identifier_is_found(text, detector):
         "the company 584570583388",
         "salary run on 2019-03-10",
         "MAC 3c:22:fb:9a:10:4e",
-    ],
-)
-def test_a_look_alike_yields_nothing(text):
-    assert pii.scan(text) == []
+    ]
+    assert [text for text in cases if pii.scan(text)] == []
 
 
 def test_fullwidth_digits_count_as_digits():

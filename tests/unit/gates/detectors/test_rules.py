@@ -93,9 +93,8 @@ def test_words_of_proximity_are_written_as_the_normal_form_leaves_them():
     assert [word for text in lists for word in listed(text) if Text(word).normal.text != word] == []
 
 
-@pytest.mark.parametrize("scan", [secrets.scan, pii.scan, injection.scan])
-def test_an_empty_text_yields_nothing(scan):
-    assert scan("") == []
+def test_an_empty_text_yields_nothing():
+    assert [scan for scan in [secrets.scan, pii.scan, injection.scan] if scan("")] == []
 
 
 def test_the_program_answers_each_line_and_reports_bad_ones(monkeypatch):

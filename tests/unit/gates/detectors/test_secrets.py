@@ -23,12 +23,19 @@ def shown(text):
     return [text[f.start : f.end] for f in secrets.scan(text)]
 
 
-@pytest.mark.parametrize(
-    "secret",
-    [AWS, GITHUB, "gl" + "pat-" + body(20), "sk" + "_live_" + body(24), "np" + "m_" + body(36), "AI" + "za" + body(35)],
-)
-def test_a_provider_key_is_found_whole_in_a_note(secret):
-    assert shown(f"use {secret} for the sync.") == [secret]
+def test_a_provider_key_is_found_whole_in_a_note():
+    assert [
+        secret
+        for secret in [
+            AWS,
+            GITHUB,
+            "gl" + "pat-" + body(20),
+            "sk" + "_live_" + body(24),
+            "np" + "m_" + body(36),
+            "AI" + "za" + body(35),
+        ]
+        if shown(f"use {secret} for the sync.") != [secret]
+    ] == []
 
 
 def test_a_documented_format_is_certain():
@@ -58,9 +65,8 @@ def test_a_told_secret_is_found(text, value):
     assert shown(text) == [value]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_ordinary_text_yields_nothing():
+    cases = [
         "the password policy is strict",
         "problem is the wifi password",
         "the keeper of the password is the problem",
@@ -78,15 +84,12 @@ def test_a_told_secret_is_found(text, value):
         '{"part_kind":"user-prompt","timestamp":"2026-11-23T00:02:17.168340Z"}',
         "commit 9fceb02d0ae598e95dc970b74767f19372d61af8 in 123e4567-e89b-42d3-a456-426614174000",
         'password = os.environ["DB_PASSWORD"]',
-    ],
-)
-def test_ordinary_text_yields_nothing(text):
-    assert secrets.scan(text) == []
+    ]
+    assert [text for text in cases if secrets.scan(text)] == []
 
 
-@pytest.mark.parametrize(
-    "disguised",
-    [
+def test_a_disguised_key_is_found():
+    cases = [
         GITHUB[:9] + "\u200b" + GITHUB[9:],
         GITHUB[:14] + "\n" + GITHUB[14:],
         f'"{GITHUB[:9]}" + "{GITHUB[9:]}"',
@@ -95,10 +98,8 @@ def test_ordinary_text_yields_nothing(text):
         "".join(f"&#{ord(c)};" for c in GITHUB),
         GITHUB.replace("gh", "%67%68"),
         "".join(chr(ord(c) + 0xFEE0) if c.isalnum() else c for c in GITHUB),
-    ],
-)
-def test_a_disguised_key_is_found(disguised):
-    assert secrets.scan(f"note: {disguised} end")
+    ]
+    assert [disguised for disguised in cases if not secrets.scan(f"note: {disguised} end")] == []
 
 
 def test_the_finding_of_an_encoded_key_covers_the_whole_encoding():
@@ -143,16 +144,13 @@ def test_a_connection_string_of_a_tutorial_passes_and_a_real_password_in_one_doe
     assert bool(secrets.scan(text)) is held
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_what_only_stands_near_a_word_for_a_key_or_card_is_no_told_secret() -> None:
+    cases = [
         "Hana keeps a staging cluster on Friday 9144, and Jonas tests the key cabinet called datepe in case 5",
         "His card is {}",
         "ferry secret 003",
-    ],
-)
-def test_what_only_stands_near_a_word_for_a_key_or_card_is_no_told_secret(text: str) -> None:
-    assert secrets.scan(text.format("4111 1111 1111 1111")) == []
+    ]
+    assert [text for text in cases if secrets.scan(text.format("4111 1111 1111 1111"))] == []
 
 
 @pytest.mark.parametrize(
@@ -181,9 +179,8 @@ def test_a_telephone_number_beside_a_telephone_is_no_code_of_it(text: str, numbe
     assert secrets.scan(text.format(number)) == []
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_an_hour_at_which_something_opens_is_no_code_of_it() -> None:
+    cases = [
         "The gate opens at 1800",
         "The safe is unlocked until 2200",
         "Unlock the gym from 0600",
@@ -192,15 +189,12 @@ def test_a_telephone_number_beside_a_telephone_is_no_code_of_it(text: str, numbe
         "Il cancello apre 0800",
         "De deur gaat open 0800",
         "Le portail s'ouvre vers 1800",
-    ],
-)
-def test_an_hour_at_which_something_opens_is_no_code_of_it(text: str) -> None:
-    assert secrets.scan(text) == []
+    ]
+    assert [text for text in cases if secrets.scan(text)] == []
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_a_code_of_another_kind_is_none_of_what_it_stands_near() -> None:
+    cases = [
         "Area code of the office is 0211",
         "Country code for the phone is 0049",
         "kod pocztowy 00950, drzwi po lewej",
@@ -211,15 +205,12 @@ def test_an_hour_at_which_something_opens_is_no_code_of_it(text: str) -> None:
         "code freeze 1215, office closed",
         "Codes of practice in the office: 1147",
         "Gift code for the tablet 447182",
-    ],
-)
-def test_a_code_of_another_kind_is_none_of_what_it_stands_near(text: str) -> None:
-    assert secrets.scan(text) == []
+    ]
+    assert [text for text in cases if secrets.scan(text)] == []
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_a_row_of_small_numbers_is_no_combination_of_what_it_stands_near() -> None:
+    cases = [
         "The team in the office plays 4-2-3-1",
         "The gym does 5-5-3-1 sets",
         "The lift stops at 1 2 3 4 5",
@@ -228,15 +219,12 @@ def test_a_code_of_another_kind_is_none_of_what_it_stands_near(text: str) -> Non
         "The safe was opened 12-04-24",
         "safe in: 12/04/24",
         "Tresor 35/25/25",
-    ],
-)
-def test_a_row_of_small_numbers_is_no_combination_of_what_it_stands_near(text: str) -> None:
-    assert secrets.scan(text) == []
+    ]
+    assert [text for text in cases if secrets.scan(text)] == []
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_the_name_of_a_product_or_a_work_is_no_password_of_what_it_stands_near() -> None:
+    cases = [
         "The file opens with Word2019",
         "The file opens with LibreOffice",
         "Das WLAN geht mit WiFi6E",
@@ -253,15 +241,12 @@ def test_a_row_of_small_numbers_is_no_combination_of_what_it_stands_near(text: s
         "pick the one for dbus-user-session and pinentry-gnome3",
         "自転車の車体番号はWSBC604129981。",
         "Wi-Fiのパスワードはルーター7590の裏のシール。",
-    ],
-)
-def test_the_name_of_a_product_or_a_work_is_no_password_of_what_it_stands_near(text: str) -> None:
-    assert secrets.scan(text) == []
+    ]
+    assert [text for text in cases if secrets.scan(text)] == []
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_what_is_called_or_pressed_and_where_one_logs_in_are_no_secrets() -> None:
+    cases = [
         "Log in to db-prod-03 to see the logs",
         "Log in on the server as root@nas02",
         "Press Ctrl-Alt-F2 on the laptop",
@@ -272,15 +257,12 @@ def test_the_name_of_a_product_or_a_work_is_no_password_of_what_it_stands_near(t
         "The front door opens with badge 4417 during the day.",
         "Il codice dell'allarme è a pagina 217.",
         "La crèche ouvre à 0730, la porte de derrière à 0800.",
-    ],
-)
-def test_what_is_called_or_pressed_and_where_one_logs_in_are_no_secrets(text: str) -> None:
-    assert secrets.scan(text) == []
+    ]
+    assert [text for text in cases if secrets.scan(text)] == []
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_a_word_that_also_means_opening_makes_no_code_of_a_number() -> None:
+    cases = [
         "Typed 1800 on my laptop today, goal is 2000",
         "The office opened with 40 people, now 1200",
         "Pop in at the gym 1815",
@@ -293,7 +275,5 @@ def test_what_is_called_or_pressed_and_where_one_logs_in_are_no_secrets(text: st
         "// { user: 38579, system: 6986 }",
         "parse('https://user:pass@sub.example.com:8080/p/a/t/h?query=string#hash')",
         "printf(&quot;Password is correct.&quot;);",
-    ],
-)
-def test_a_word_that_also_means_opening_makes_no_code_of_a_number(text: str) -> None:
-    assert secrets.scan(text) == []
+    ]
+    assert [text for text in cases if secrets.scan(text)] == []
