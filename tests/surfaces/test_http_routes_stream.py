@@ -198,14 +198,6 @@ def test_an_export_restores_into_another_server_with_its_head(world, tmp_path):
     )
 
 
-def test_an_export_is_the_owners_alone(world):
-    assert world.bearer().get("/memory/export").status_code == 403
-
-
-def test_an_export_of_an_empty_tenant_has_no_lines(world):
-    assert world.owner.get("/memory/export").content == b""
-
-
 def messages(*texts):
     return "".join(json.dumps({"role": "user", "content": each}) + "\n" for each in texts)
 
@@ -223,31 +215,6 @@ def test_each_line_of_an_import_has_an_answer_of_its_own(world):
         {1: "committed", 2: "committed", 3: "failed", 4: "committed"},
         4,
     )
-
-
-def test_an_archive_of_another_system_is_imported_under_its_name_or_only_tried(world, tmp_path):
-    path = foreign.zipped(tmp_path / "a.zip", {"conversations.json": foreign.chatgpt_export()})
-    told = [
-        answers(world.bearer().post(f"/memory/import?name=chats.zip{more}", content=path.read_bytes()))[-1]["summary"]
-        for more in ("&dry_run=true", "&facts=true&subject=Ana", "")
-    ]
-    assert [each["format"] for each in told] == ["chatgpt"] * 3
-    assert [(each["committed"], each["duplicates"]) for each in told] == [(4, 0), (4, 0), (0, 4)]
-    assert {each["reference"] for each in told} == {"import:chats.zip"}
-
-
-def test_memories_as_the_api_lists_them_are_imported_and_known_where_they_come_from(world):
-    client = world.bearer()
-    client.post("/memory/import", content=messages("I like green tea", "The ferry is late"))
-    lines = "".join(json.dumps(each) + "\n" for each in client.get("/memory/items").json()["items"])
-    told = answers(client.post("/memory/import", content=lines))[-1]["summary"]
-    assert (told["format"], told["total"], told["duplicates"]) == ("records", 2, 2)
-
-
-def test_an_import_that_is_sent_again_stores_nothing_again(world):
-    client, body = world.bearer(), messages("I like green tea", "The ferry is late today")
-    told = [answers(client.post("/memory/import", content=body))[-1]["summary"] for _ in "ab"]
-    assert [(each["committed"], each["duplicates"]) for each in told] == [(2, 0), (0, 2)]
 
 
 def test_a_secret_in_an_import_is_in_no_file_and_in_no_answer(world):
@@ -376,28 +343,6 @@ def test_what_fails_half_way_ends_the_answer_with_an_error_and_keeps_what_was_st
         "store_unavailable",
         1,
     )
-
-
-def test_an_import_for_a_user_goes_to_that_user(world):
-    rows = [{"id": name, "memory": f"{name} rows", "hash": name, "user_id": name} for name in ("ana", "bo")]
-    world.bearer().post("/memory/import?user=cleo", content=json.dumps(rows).encode())
-    assert {each.subject for each in world.memory.at(scope="/users/cleo").find()} == {"cleo"}
-
-
-def test_an_import_of_records_says_what_it_leaves_out(world):
-    rows = [{"id": "a", "text": "Ana lived in Porto", "active": False}, {"id": "b", "text": "Ana likes tea", "uses": 4}]
-    body = json.dumps(rows).encode()
-    told = answers(world.bearer().post("/memory/import?name=bank.json&format=records", content=body))[-1]["summary"]
-    assert {"left out: 1 memories that are not active", "left out: 1 fields `uses`"} <= {*told["notes"]}
-
-
-def test_messages_over_http_are_stored_masked_and_say_so(world):
-    secret = "AKIA" + "Q3EGRVZ7XN2LKPWD"
-    said = {"messages": [{"role": "user", "content": f"my key is {secret}, it fails"}], "session": "s1"}
-    told = world.bearer().post("/memory/messages", json=said).json()
-    assert [(each["outcome"], each["redacted"]) for each in told["turns"]] == [("committed", ["aws_access_key"])]
-    assert "replaced by a marker: aws access key in 1" in told["notes"]
-    assert secret not in json.dumps(told)
 
 
 def test_an_archive_that_unpacks_to_too_much_stores_nothing(world, tmp_path, monkeypatch):

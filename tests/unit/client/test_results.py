@@ -7,21 +7,16 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Any, Literal
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from keepward import errors
 from keepward.core import plain
 from keepward.core.commit import Commit, Reason
-from keepward.core.memory import Record
 from keepward.core.proposal import Outcome, Waiting, digest_of
-from keepward.core.query import Hit
 from keepward.core.trust import Actor, Issued, Trust
 from keepward.memory import Memory
 from keepward.results import error_of, from_json, read_json, to_json
 from support.clock import SteppingClock
-from support.strategies import names, records, texts
 
 
 def sent(value: Any) -> Any:
@@ -39,25 +34,6 @@ def store(tmp_path):
         config_dir=tmp_path / "config",
     ) as memory:
         yield memory
-
-
-@given(records)
-@settings(max_examples=60, deadline=None)
-def test_a_record_comes_back_as_it_was(record: Record) -> None:
-    assert from_json(Record, sent(plain.record(record))) == record
-
-
-@given(st.builds(Reason, gate=names, code=names, detail=texts))
-@settings(max_examples=20, deadline=None)
-def test_a_reason_comes_back_as_it_was(reason: Reason) -> None:
-    assert from_json(Reason, sent(plain.plain(reason))) == reason
-
-
-@given(st.sampled_from(["agent", "user", "operator"]), names, st.sets(st.sampled_from(["read", "propose"])) | st.none())
-@settings(max_examples=20, deadline=None)
-def test_a_principal_comes_back_with_what_it_can(kind: str, name: str, can: set[str] | None) -> None:
-    actor = replace(getattr(Actor, kind)(name), can=None if can is None else frozenset(can))
-    assert from_json(Actor, sent(plain.plain(actor))) == actor
 
 
 def test_every_value_of_a_verb_comes_back_as_it_was(store: Memory) -> None:
@@ -112,13 +88,6 @@ def test_the_digest_of_what_waits_can_be_computed_from_what_was_sent(store: Memo
     store.acting_as(Actor.agent("orion")).remember("Ship the release", tier="core", key="mission", metadata={"n": 1})
     item = read_json(list[Waiting], sent([to_json(each) for each in store.pending()]))[0]
     assert digest_of(item.steps, item.base) == item.digest
-
-
-def test_a_score_comes_back_as_it_was_computed(store: Memory) -> None:
-    store.remember("Ana prefers tabs")
-    hit = replace(store.recall("what Ana prefers")[0], score=1 / 3, parts={"text": 2 / 3})
-    told = hit.to_dict() | {"memory": plain.record(hit.memory), "exact_score": hit.score, "exact_parts": hit.parts}
-    assert from_json(Hit, sent(told)) == hit
 
 
 def test_a_key_that_no_field_asks_for_is_passed_over() -> None:

@@ -46,22 +46,12 @@ def found(index: Index, text: str, allowed: Allowed = ALL, limit: int = 10, **mo
     return [scored.id for scored in index.search(query(text, **more), allowed, limit)]
 
 
-def test_text_alone_needs_a_shared_term() -> None:
-    turns = [entry(n, t, session="s") for n, t in enumerate(("tea", "harbour", "piano"))]
-    assert found(index_of(*turns), "tea") == ["m000"]
-
-
 def test_more_of_the_query_ranks_higher() -> None:
     assert found(index_of(entry(1, "tea"), entry(2, "tea harbour"), entry(3, "tea")), "tea harbour")[0] == "m002"
 
 
 def test_equal_scores_go_to_the_later_memory() -> None:
     assert found(index_of(entry(1, "tea"), entry(2, "tea"), entry(3, "tea")), "tea", limit=2) == ["m003", "m002"]
-
-
-def test_the_nearest_vector_is_found_without_a_shared_word() -> None:
-    held = [entry(n, "tea", vector_model="m", units=vector(n)) for n in range(5)]
-    assert found(index_of(*held), "zeppelin", seed=3, limit=1) == ["m003"]
 
 
 def test_a_vector_of_another_model_is_not_compared() -> None:
