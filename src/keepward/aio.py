@@ -289,6 +289,7 @@ class AsyncMemory(Unknown, AsyncMemoryAPI):
         """Collect changes in an ``async with`` block and propose them together at its end; an error discards them."""
         return AsyncDraft(self._target.draft(reason=reason, session=session), self._threads)
 
+    erase = awaited(Memory.erase)
     shown = awaited(Memory.shown)
     restore_journal = awaited(Memory.restore_journal)
 

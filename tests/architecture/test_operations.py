@@ -73,8 +73,8 @@ def test_defaults_of_an_operation_are_those_of_its_function(each: Operation) -> 
 
 def test_arguments_that_do_not_fit_are_named() -> None:
     with Memory.open(":memory:", embedder=None) as memory:
-        with pytest.raises(TypeError, match="forget needs reason"):
-            memory.forget("a")  # type: ignore[call-arg]
+        with pytest.raises(TypeError, match="supersede needs by"):
+            memory.supersede("a")  # type: ignore[call-arg]
         with pytest.raises(TypeError, match="no argument `limits`; did you mean `limit`"):
             memory.recall("tabs", limits=3)  # type: ignore[call-arg]
         with pytest.raises(TypeError, match="get takes memory_id by place"):

@@ -238,7 +238,7 @@ def test_many_are_remembered_each_by_itself_in_the_order_given(agent):
 def test_what_refuses_a_whole_batch_stands_in_the_description_of_an_item(world, agent, field, value):
     answer = agent.post("/memory/items/batch", json={"items": [{"text": "The ferry leaves at six", field: value}]})
     described = world.owner.get("/openapi.json").json()["components"]["schemas"]
-    single, many = (described[name]["properties"][field] for name in ("Remember", "OneOfMany"))
+    single, many = (described[name]["properties"][field] for name in ("RememberRequest", "OneOfMany"))
     assert (answer.json()["code"], many) == ("invalid_body", single)
 
 
