@@ -71,7 +71,7 @@ def samples(tmp_path: Path) -> list[Path]:
     made = []
     for n, block in enumerate(re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)):
         given = "token: str = ''\n\ndef chat(messages: list[dict[str, str]]) -> str: return ''\n"
-        if "mem." in block and "mem =" not in block:
+        if "mem." in block and not re.search(r"\bmem = |\bas mem\b", block):
             given += "from keepward import Memory\nmem = Memory.open()\n"
         path = tmp_path / f"readme_{n}.py"
         path.write_text(given + block)
