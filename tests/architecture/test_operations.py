@@ -34,7 +34,7 @@ def described() -> dict[str, tuple[str, str, Any]]:
 @pytest.mark.parametrize("each", EVERY, ids=lambda each: each.name)
 def test_http_offers_an_operation_at_its_path(each: Operation, described: dict[str, Any]) -> None:
     method, path, about = described[each.name]
-    assert (method, path) == (each.verb, each.path.replace(":named", ""))
+    assert (method, path) == (each.http_method, each.path.replace(":named", ""))
     assert str(each.status) in about["responses"]
     assert "429" in about["responses"]
     assert each.doc.split("\n")[0].rstrip(".;") in about["description"]
