@@ -67,14 +67,14 @@ def wrong_lines() -> set[int]:
 
 @pytest.fixture
 def samples(tmp_path: Path) -> list[Path]:
-    """Each sample of the README in a file, as it stands; the remote one is given its token."""
-    made = []
-    for n, block in enumerate(re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)):
-        path = tmp_path / f"readme_{n}.py"
-        path.write_text(f"token: str = ''\n{block}" if "token" in block else block)
-        made.append(path)
+    """Return the samples of the README, in one file after the chat API that they call."""
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    readme = tmp_path / "readme.py"
+    readme.write_text(
+        "\n".join(["def chat(messages: list[dict[str, str]]) -> str:\n    raise NotImplementedError\n", *blocks])
+    )
     (tmp_path / "wrong.py").write_text(WRONG)
-    return made
+    return [readme]
 
 
 def run(folder: Path, *command: str) -> str:
