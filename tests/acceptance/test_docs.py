@@ -50,3 +50,9 @@ def test_samples_of_a_page_run(name: str, tmp_path: Path) -> None:
 def test_every_exported_name_is_on_a_reference_page() -> None:
     pages = "".join((DOCS / "reference" / f"{name}.md").read_text() for name in ("python", "values"))
     assert [name for name in keepward.__all__ if not re.search(rf"keepward\.{name}\b", pages)] == []
+
+
+@pytest.mark.parametrize("name", ["AGENTS.md", "llms.txt", "SECURITY.md", "CONTRIBUTING.md"])
+def test_linked_files_exist(name: str) -> None:
+    links = re.findall(r"\]\((?!http)([^)#]+)", (DOCS.parent / name).read_text())
+    assert [link for link in links if not (DOCS.parent / link).exists()] == []
