@@ -67,17 +67,14 @@ def wrong_lines() -> set[int]:
 
 @pytest.fixture
 def samples(tmp_path: Path) -> list[Path]:
-    """Each sample of the README in a file, as it stands; a model, a token and the store of the first are given."""
-    made = []
-    for n, block in enumerate(re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)):
-        given = "token: str = ''\n\ndef chat(messages: list[dict[str, str]]) -> str: return ''\n"
-        if "mem." in block and not re.search(r"\bmem = |\bas mem\b", block):
-            given += "from keepward import Memory\nmem = Memory.open()\n"
-        path = tmp_path / f"readme_{n}.py"
-        path.write_text(given + block)
-        made.append(path)
+    """Return the samples of the README, in one file after the chat API that they call."""
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    readme = tmp_path / "readme.py"
+    readme.write_text(
+        "\n".join(["def chat(messages: list[dict[str, str]]) -> str:\n    raise NotImplementedError\n", *blocks])
+    )
     (tmp_path / "wrong.py").write_text(WRONG)
-    return made
+    return [readme]
 
 
 def run(folder: Path, *command: str) -> str:
