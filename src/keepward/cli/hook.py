@@ -77,13 +77,13 @@ def _opened(call: Call, without: Call, agent: str) -> Memory:
     memory, secret = without.memory(create=True), call.environ.get("KEEPWARD_TOKEN")
     if not secret:
         return memory
-    from keepward.core.trust import hash_of
-    from keepward.mcp.server import as_agent
+    from keepward.core.trust import Actor, hash_of
     from keepward.memory import session_of
 
     if session_of(memory).store.token_by_hash(hash_of(secret)) is None:
         return memory
-    return as_agent(memory.holding(secret), agent)
+    held = memory.holding(secret)
+    return held.acting_as(Actor.agent(agent)) if held.actor.is_owner else held
 
 
 def _carried_out(call: Call, memory: Callable[[], Memory], what: str, name: str, folder: str, data: str) -> str:
