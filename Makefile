@@ -6,7 +6,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # One process a core, a file at a time; two folders hold tests of `make test-proof` alone and are slow to collect.
 SPREAD := --numprocesses auto --dist loadfile --ignore tests/console --ignore tests/proof
 
-.PHONY: up test test-slow test-proof compat console lint bench bench-peers clean
+.PHONY: up test test-slow test-proof compat console lint docs bench bench-peers clean
 
 ## set up and start the main job: the server, with a store to look at on the first run
 up: $(VENV)/.ready
@@ -41,6 +41,10 @@ lint: $(VENV)/.ready-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+## the documentation as a site in build/docs; a broken link is an error
+docs: $(VENV)/.ready-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
 ## speed, as tables of ratios
 bench: $(VENV)/.ready-dev
 	$(BIN)/python -m benchmarks
@@ -62,6 +66,10 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 
 $(VENV)/.ready-dev: $(VENV)/.ready
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group dev
+	touch $@
+
+$(VENV)/.ready-docs: $(VENV)/.ready-dev
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group docs
 	touch $@
 
 $(VENV)/.ready-proof: $(VENV)/.ready-dev tests/proof/package-lock.json console/package-lock.json

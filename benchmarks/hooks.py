@@ -72,7 +72,7 @@ def _keepward(arguments: list[str], environ: dict[str, str]) -> None:
 
 @contextmanager
 def _server(environ: dict[str, str]) -> Iterator[None]:
-    command = [sys.executable, "-m", "keepward", "mcp", "--name", "claude"]
+    command = [sys.executable, "-m", "keepward", "mcp", "--name", "claude", "--user", "me", "--project", "."]
     with subprocess.Popen(
         command, env=environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     ) as server:

@@ -1,10 +1,10 @@
-"""The awaited handle: every verb of ``Memory``, for an event loop.
+"""The awaited handle: every operation of ``Memory``, for an event loop.
 
 async with await AsyncMemory.open("memory.db") as memory:
     await memory.remember("Ana prefers tabs", source="user_message")
 
 Invariants
-(1) A verb is one hop to a thread and back, with the arguments, the value and the errors of ``Memory``'s.
+(1) An operation is one hop to a thread and back, with the arguments, the value and the errors of ``Memory``'s.
 (2) A cancelled await leaves no transaction open, and a write happened or did not: it ends when what it began is
     over, and a call that had not begun never happens. It is cancelled all the same, so look before writing again.
 (3) Closing waits for what is under way; nothing begins after it. Callbacks, such as ``on_progress``, are called in the
@@ -125,19 +125,19 @@ class Opening:
         return AsyncMemory(made[0], threads)
 
 
-def _opened(verb: Callable[P, Memory]) -> Callable[P, Opening]:
-    @functools.wraps(verb)
+def _opened(method: Callable[P, Memory]) -> Callable[P, Opening]:
+    @functools.wraps(method)
     def opening(*args: P.args, **named: P.kwargs) -> Opening:
-        return Opening(functools.partial(verb, *args, **named))
+        return Opening(functools.partial(method, *args, **named))
 
     return opening
 
 
-def _apart(verb: Callable[P, R]) -> Callable[P, Coroutine[Any, Any, R]]:
-    @functools.wraps(verb)
+def _apart(method: Callable[P, R]) -> Callable[P, Coroutine[Any, Any, R]]:
+    @functools.wraps(method)
     async def awaited(*args: P.args, **named: P.kwargs) -> R:
         with ThreadPoolExecutor(1, thread_name_prefix="keepward-apart") as thread:
-            return await over(thread.submit(functools.partial(verb, *args, **named)))
+            return await over(thread.submit(functools.partial(method, *args, **named)))
 
     return awaited
 
@@ -289,6 +289,7 @@ class AsyncMemory(Unknown, AsyncMemoryAPI):
         """Collect changes in an ``async with`` block and propose them together at its end; an error discards them."""
         return AsyncDraft(self._target.draft(reason=reason, session=session), self._threads)
 
+    erase = awaited(Memory.erase)
     shown = awaited(Memory.shown)
     restore_journal = awaited(Memory.restore_journal)
 

@@ -1,4 +1,4 @@
-"""``Memory``: a handle on an opened store, with every verb.
+"""``Memory``: a handle on an opened store, with every operation.
 
 Handles on the same store share its connection, its models and its policy; only who asks, and from where, differs.
 
@@ -329,7 +329,7 @@ class Memory(Handles, Tools):
     def __repr__(self) -> str:
         return f"<Memory {self.path} tenant={self.tenant} scope={self.scope} actor={self.actor.label}>"
 
-    # --- verbs that stay in this process
+    # --- operations that stay in this process
 
     def draft(self, *, reason: str = "", session: str | None = None) -> Draft:
         """Collect changes in a ``with`` block and propose them together at its end; an error discards them."""
@@ -483,7 +483,7 @@ def maintain(path: str, *, halted: Callable[[], bool], **chosen: Any) -> None:
 
 
 def session_of(memory: Memory, *, owners: str = "") -> Session:
-    """Return the session of a handle, for what the engine offers and no verb does.
+    """Return the session of a handle, for what the engine offers and no operation does.
 
     Raises:
         Unauthorised: what is named as the owner's is asked by another.

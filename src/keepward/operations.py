@@ -88,7 +88,7 @@ class Operation:
     #: ``read``, ``propose``, ``approve``, ``erase``, or ``owner``, which is a class of principals and not a right.
     right: str
     #: Method and path of the HTTP API; names in braces are parameters.
-    verb: str
+    http_method: str
     path: str
     #: HTTP status of the answer when it was carried out.
     status: int
@@ -202,8 +202,8 @@ def operation(
     ``by`` is the function that carries it out, such as ``services.search:recall``. It takes a session and the
     parameters of the method by name. ``name`` takes the place of the method's.
     """
-    verb, path = http.split(" ")
-    writes = right != "read" and verb != "GET" and "plan" not in by
+    http_method, path = http.split(" ")
+    writes = right != "read" and http_method != "GET" and "plan" not in by
 
     def made(method: Callable[P, R]) -> Callable[P, R]:
         called = name or method.__name__
@@ -217,7 +217,7 @@ def operation(
             method=method,
             function=by,
             right=right,
-            verb=verb,
+            http_method=http_method,
             path=path,
             status=status or (201 if "Outcome" in str(method.__annotations__["return"]).split(" ")[:1] else 200),
             answer=answer,

@@ -1,8 +1,8 @@
 """Results as JSON values, and back: what a server answers, and what a client makes of it.
 
 Invariants
-(1) ``from_json(type(v), to_json(v)) == v`` for every value that a verb returns, but for what a server keeps to itself:
-    the salt and payload of a commit, the hash of a token.
+(1) ``from_json(type(v), to_json(v)) == v`` for every value that an operation returns, but for what a server keeps to
+    itself: the salt and payload of a commit, the hash of a token.
 (2) A field that holds a commit or a receipt gives its id; the whole of it stands beside, as ``commit_header`` and
     ``receipt_record``. Every other field stands under its own name, or under that of ``WHOLE``.
 (3) Keys are a contract: they are added to and never renamed. A key that no field asks for is passed over, so that a
@@ -73,7 +73,7 @@ _HIDDEN: Mapping[type, Mapping[str, Any]] = {
 
 
 def to_json(value: Any, *, without: Collection[str] = ()) -> Any:
-    """Return any value of a verb as JSON values, by (2); of what is whole, ``without`` some keys."""
+    """Return any value of an operation as JSON values, by (2); of what is whole, ``without`` some keys."""
     return plain.plain(value, partial(_answer, without=without))
 
 

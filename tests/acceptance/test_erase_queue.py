@@ -194,7 +194,7 @@ HOLDS = {
 }  # fmt: skip
 #: Columns that hold ids, times, numbers, states, hashes, keys of other rows, or names of places and principals.
 NEVER = {
-    "commits": "tenant seq id at kind actor_kind prev events_hash salt hash seal",
+    "commits": "tenant seq id at kind actor_kind prev events_hash salt hash request_key request_digest seal",
     "deliveries": "tenant memory_id version receipt", "documents": "tenant kind state actor at until seal",
     "events": "tenant seq n op memory_id version salt payload_commit seal", "links": "tenant kind id",
     "marks": "tenant mark position", "meta": "name value", "migrations": "number name sha256",

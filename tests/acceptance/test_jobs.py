@@ -124,7 +124,7 @@ def test_an_unknown_job_is_not_found_and_the_message_names_what_there_is(owner: 
 @pytest.mark.parametrize("actor", [Actor.agent(), Actor.user(), Actor.reviewer("rita")], ids=str)
 def test_only_the_owner_runs_jobs(owner: Memory, actor: Actor) -> None:
     mem = owner.acting_as(actor)
-    for call in (mem.run_job, lambda: mem.run_job("expire")):
+    for call in (mem.run_jobs, lambda: mem.run_job("expire")):
         with pytest.raises(Unauthorised):
             call()
 

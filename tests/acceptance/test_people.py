@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import re
 from collections.abc import Callable
@@ -12,6 +13,7 @@ import pytest
 from outcomes import kept
 
 from keepward import Actor, AsyncMemory, Insert, KeepwardError, Memory
+from keepward.core.messages import Added
 from keepward.core.trust import Trust
 from keepward.errors import Conflict, InvalidInput, Unauthorised
 
@@ -77,6 +79,24 @@ def test_what_a_user_handle_writes_is_about_the_user(mem: Memory) -> None:
         for number in range(3):
             talk.user(f"I have {number + 2} cats in Faro")
     assert [each.subject for each in ana.find(kinds=["summary"])] == ["ana"]
+
+
+def test_a_session_of_a_user_handle_is_about_the_user(mem: Memory) -> None:
+    ana = mem.user("ana")
+    with ana.session("s1") as talk:
+        turn = talk.user("I moved to Faro.").turns[0].record
+        other = ana.session("s1", subject="bob").user("He moved to Lund.").turns[0].record
+    assert (turn.subject, turn.scope, turn.session) == ("ana", "/users/ana", "s1")
+    assert other.subject == "bob"
+    assert "Faro" in talk.context("Did I move to Faro?").text
+
+
+def test_an_awaited_session_of_a_user_handle_is_about_the_user(mem: Memory) -> None:
+    async def spoken() -> Added:
+        async with AsyncMemory(mem).user("ana").session("s1") as talk:
+            return await talk.user("I moved to Faro.")
+
+    assert asyncio.run(spoken()).turns[0].record.subject == "ana"
 
 
 def test_a_shared_memory_is_about_nobody(mem: Memory) -> None:

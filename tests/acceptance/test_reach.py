@@ -69,6 +69,10 @@ BY_NAME: dict[str, Callable[[Memory, Stage], Any]] = {
 }
 #: What answers without an error, and tells nothing.
 SILENT: dict[str, Callable[[Memory, Stage], Any]] = {
+    "forget_matching": lambda mem, at: _tried(
+        lambda: mem.forget_matching("Who keeps the lighthouse of Sagres?", "0" * 64)
+    ),
+    "plan_forget_matching": lambda mem, at: mem.plan_forget_matching("Who keeps the lighthouse of Sagres?"),
     "add": lambda mem, at: mem.add([{"role": "user", "content": "I like tea", "id": at.id}], session=at.id),
     "activity": lambda mem, at: mem.activity(by="session"),
     "facets": lambda mem, at: mem.facets(filters=Filters(below=True, include_ended=True)),
@@ -107,7 +111,8 @@ RIGHTS: dict[str, Callable[[Memory, Stage], Any]] = {
     "amend": lambda mem, at: mem.amend(at.id, "It is mine"),
     "approve": lambda mem, at: mem.approve(at.id),
     "backup": lambda mem, at: mem.backup("copy.db"),
-    "contain": lambda mem, at: mem.plan_contain(memory=at.id),
+    "contain": lambda mem, at: mem.contain("0" * 64, memory=at.id),
+    "plan_contain": lambda mem, at: mem.plan_contain(memory=at.id),
     "create_token": lambda mem, at: mem.create_token("x"),
     "erase": lambda mem, at: mem.erase("0" * 64, at.id),
     "impact": lambda mem, at: mem.impact(memory=at.id),
@@ -125,6 +130,7 @@ RIGHTS: dict[str, Callable[[Memory, Stage], Any]] = {
     "restore_journal": lambda mem, at: mem.restore_journal(iter(())),
     "revoke_token": lambda mem, at: mem.revoke_token(at.id),
     "run_job": lambda mem, at: mem.run_job("compact_working"),
+    "run_jobs": lambda mem, at: mem.run_jobs(),
     "tokens": lambda mem, at: mem.tokens(),
     "train_reranker": lambda mem, at: mem.train_reranker(),
 }

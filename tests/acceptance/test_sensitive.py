@@ -84,6 +84,11 @@ BY_NAME: dict[str, Callable[[Memory, Stage], Any]] = {
 }
 #: What answers, and tells no words of it.
 SILENT: dict[str, Callable[[Memory, Stage], Any]] = {
+    "agent": lambda mem, at: mem.agent("gemini").recall("Which doctor does Ana see?", floor=0),
+    "project": lambda mem, at: mem.project("shop").recall("Which doctor does Ana see?", floor=0),
+    "user": lambda mem, at: mem.user("ana").recall("Which doctor does Ana see?", floor=0),
+    "forget_matching": lambda mem, at: _tried(lambda: mem.forget_matching("Which doctor does Ana see?", "0" * 64)),
+    "plan_forget_matching": lambda mem, at: mem.plan_forget_matching("Which doctor does Ana see?"),
     "activity": lambda mem, at: mem.activity(by="session"),
     "add": lambda mem, at: mem.add([{"role": "user", "content": "I like tea", "id": at.id}], session=at.id),
     "bisect": lambda mem, at: _tried(lambda: mem.bisect("Which doctor does Ana see?", contains="Fridays")),

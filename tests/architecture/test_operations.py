@@ -34,7 +34,7 @@ def described() -> dict[str, tuple[str, str, Any]]:
 def test_http_offers_every_operation_at_its_path(described: dict[str, Any]) -> None:
     for each in EVERY:
         method, path, about = described[each.name]
-        assert (method, path) == (each.verb, each.path.replace(":named", "")), each.name
+        assert (method, path) == (each.http_method, each.path.replace(":named", "")), each.name
         assert {str(each.status), "429"} <= about["responses"].keys(), each.name
         assert each.doc.split("\n")[0].rstrip(".;") in about["description"], each.name
 
@@ -64,8 +64,8 @@ def test_the_function_of_every_operation_takes_its_arguments_and_defaults() -> N
 
 def test_arguments_that_do_not_fit_are_named() -> None:
     with Memory.open(":memory:", embedder=None) as memory:
-        with pytest.raises(TypeError, match="forget needs reason"):
-            memory.forget("a")  # type: ignore[call-arg]
+        with pytest.raises(TypeError, match="supersede needs by"):
+            memory.supersede("a")  # type: ignore[call-arg]
         with pytest.raises(TypeError, match="no argument `limits`; did you mean `limit`"):
             memory.recall("tabs", limits=3)  # type: ignore[call-arg]
         with pytest.raises(TypeError, match="get takes memory_id by place"):

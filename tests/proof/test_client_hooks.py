@@ -129,7 +129,8 @@ def talks(request, tmp_path_factory) -> Talks:
         ask("secret", f"My password is {SECRET} and I like tea.")
         ask("asking", QUESTION)
         stage.keepward(*connect, "--remove")
-    found.stored = [(each["author"], each["text"]) for each in stage.keepward("list")["memories"]]
+    everything = stage.keepward("list", "--within", "/", "--as", "operator")["memories"]
+    found.stored = [(each["author"], each["text"]) for each in everything]
     found.hooks_after = hooks.read_text() if hooks.exists() else ""
     found.settings_after = settings.read_text() if settings.exists() else ""
     log = home / ".config" / "keepward" / "hook.log"

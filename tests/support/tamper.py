@@ -24,7 +24,7 @@ FORGED_EVENT = (
 FORGED_COMMIT = (
     (
         "INSERT INTO commits SELECT tenant, 5, 'forged', at, kind, actor_kind, hash, events_hash, salt, payload,"
-        " x'00', receipt, seal FROM commits WHERE seq = 4"
+        " x'00', receipt, NULL, NULL, seal FROM commits WHERE seq = 4"
     ),
     "UPDATE tenants SET seq = 5, hash = x'00'",
 )

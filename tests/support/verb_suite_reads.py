@@ -394,7 +394,7 @@ class AskingSuite(Handles):
         assert (trained.serving, bool(trained.why)) == (False, True)
 
     def test_importance_is_learned_from_what_was_used(self, owner: Any) -> None:
-        record = self.kept(owner, "Ana prefers tabs for indentation")
+        record = owner.get(self.kept(owner, "Ana prefers tabs for indentation").id)
         owner.recall("indentation")
         run = owner.run_job("learn_importance", force=True)
         assert (run.counts["uses"], owner.get(record.id).base_importance > record.base_importance) == (1, True)

@@ -46,7 +46,7 @@ def core(memory: Handle) -> list[str]:
     return [each.text for each in memory.find(tiers=["core"], limit=None)]
 
 
-@router.get("/memory/search")
+@router.get("/memory/search", operation_id="recall")
 def search(memory: Handle, query: str, include_sensitive: bool = False) -> list[str]:
     return [each.memory.text for each in memory.recall(query, include_sensitive=include_sensitive)]
 

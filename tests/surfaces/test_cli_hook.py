@@ -115,7 +115,19 @@ def served(run, monkeypatch, saved, runtime):
     with monkeypatch.context() as patch:
         patch.setenv("XDG_RUNTIME_DIR", str(runtime))
         options = ["--db", str(Path("keepward.db").absolute()), "--embedder", "hashed"]
-        command = [sys.executable, "-m", "keepward", "mcp", "--name", "claude", *options]
+        command = [
+            sys.executable,
+            "-m",
+            "keepward",
+            "mcp",
+            "--name",
+            "claude",
+            "--user",
+            "me",
+            "--project",
+            ".",
+            *options,
+        ]
         with subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         ) as server:
@@ -162,9 +174,9 @@ def asked(path, message):
 
 def test_a_socket_that_nobody_answers_is_as_good_as_none(runtime):
     path = runtime / "gone.sock"
-    with local.listening(path, lambda what, client, data: f"{what}, {client}: {data}") as heard:
+    with local.listening(path, lambda what, client, folder, data: f"{what}, {client}, {folder}: {data}") as heard:
         assert heard
-        assert asked(path, b"prompt claude\nhello") == b"prompt, claude: hello"
+        assert asked(path, b"prompt claude /srv/my shop\nhello") == b"prompt, claude, /srv/my shop: hello"
     assert asked(path, b"prompt claude\nhello") is None
 
 
@@ -175,7 +187,7 @@ def test_a_second_process_leaves_the_socket_to_the_first(runtime):
 
 
 def test_an_answer_that_fails_leaves_the_socket_open(runtime):
-    def reply(what, client, data):
+    def reply(what, client, folder, data):
         if data == "bad":
             raise ValueError
         return data
@@ -194,7 +206,7 @@ def heard(runtime, monkeypatch):
         monkeypatch.setattr("sys.stdout", out)
         monkeypatch.setattr("sys.stdin", inside)
         environ = {"XDG_RUNTIME_DIR": str(runtime), **(environ or {})}
-        where = quick.place(environ, store="/srv/m.db", tenant="default", scope="/", agent="claude")
+        where = quick.place(environ, store="/srv/m.db", tenant="default", agent="claude", where=("", "me", "."))
         with local.listening(Path(where), reply):
             done = quick.answered(arguments, environ)
         return out.buffer.getvalue().decode() if done else None
@@ -222,6 +234,7 @@ def test_the_store_may_be_named_by_the_environment(heard):
         ("prompt", "--db", "/srv/m.db", "--db", "/srv/m.db"),
         ("prompt", "--db", "/srv/m.db", "--name", "ben"),
         ("prompt", "--db", "/srv/m.db", "--scope", "/bakery"),
+        ("prompt", "--db", "/srv/m.db", "--user", "ana"),
         ("prompt", "--db", "/srv/m.db", "--no-such-option", "x"),
     ],
 )

@@ -68,6 +68,26 @@ def test_a_token_of_a_user_goes_to_no_other(world):
         assert "insulin" not in answer.text
 
 
+def test_users_are_listed_at_the_scope_of_the_token_and_below(world):
+    owner = world.memory
+    for handle in (owner.user("ana"), owner.user("bob"), owner.project("shop").user("ana"), owner.project("mill")):
+        handle.remember(f"This is of {handle.scope}")
+
+    def listed(token, headers=None):
+        asked = (token.get(f"/memory/{each}", headers=headers).json()["items"] for each in ("users", "projects"))
+        return [[(each["name"], each["memories"]) for each in found] for found in asked]
+
+    tokens = {
+        each.scope: world.client(each.create_token("x").secret) for each in (owner.user("ana"), owner.project("shop"))
+    }
+    assert listed(tokens["/users/ana"]) == [[("ana", 1)], []]
+    assert listed(tokens["/projects/shop"]) == [[("ana", 1)], [("shop", 1)]]
+    assert tokens["/users/ana"].get("/memory/users", headers={"Keepward-User": "bob"}).status_code == 403
+    proxy = world.bearer("proxy")
+    assert listed(proxy) == [[("ana", 2), ("bob", 1)], [("mill", 1), ("shop", 1)]]
+    assert listed(proxy, {"Keepward-User": "bob"}) == [[("bob", 1)], []]
+
+
 @pytest.mark.parametrize("headers", [{"Keepward-User": "a/b"}, {"Keepward-User": ""}, {"Keepward-Project": ".."}])
 def test_a_header_with_a_wrong_name_is_refused(world, headers):
     assert world.owner.get("/memory/items", headers=headers).status_code == 400

@@ -154,7 +154,7 @@ def test_forgetting_checks_if_match_and_needs_no_reason(world, saved):
 def test_what_refuses_a_whole_batch_stands_in_the_description_of_an_item(world, agent, field, value):
     answer = agent.post("/memory/items/batch", json={"items": [{"text": "The ferry leaves at six", field: value}]})
     described = world.owner.get("/openapi.json").json()["components"]["schemas"]
-    single, many = (described[name]["properties"][field] for name in ("Remember", "OneOfMany"))
+    single, many = (described[name]["properties"][field] for name in ("RememberRequest", "OneOfMany"))
     assert (answer.json()["code"], many) == ("invalid_body", single)
 
 

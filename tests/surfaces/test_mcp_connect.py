@@ -108,7 +108,7 @@ def lay(home, client, text):
 def test_a_client_without_settings_gets_a_file_with_our_entry(run, home, client):
     run("connect", client)
     told = words(entry(home, client))
-    assert told[told.index("mcp") :] == ["mcp", "--db", str(home / "keepward.db")]
+    assert told[told.index("mcp") :] == ["mcp", "--db", str(home / "keepward.db"), "--user", "me", "--project", "."]
 
 
 @pytest.mark.parametrize("client", FORMS)
@@ -484,7 +484,7 @@ def test_a_file_that_is_not_edited_is_left_alone_and_what_to_add_is_told(run, ho
     path = lay(home, client, text)
     done = run("connect", client)
     shown = json.loads(done.err.partition("what this says: ")[2])["keepward"]
-    assert (done.code, path.read_text(), words(shown)[-3:]) == (2, text, ["mcp", "--db", str(home / "keepward.db")])
+    assert (done.code, path.read_text(), words(shown)[-7:-4]) == (2, text, ["mcp", "--db", str(home / "keepward.db")])
     assert ("kw_***" in done.err, (home / "keepward.db").exists()) == (True, False)
 
 

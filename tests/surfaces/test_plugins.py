@@ -138,12 +138,12 @@ def test_plugins_of_settings_work_in_commands_and_hooks(
     )
     (tmp_path / "keepward.toml").write_text(settings)
     chosen = ("--config", "keepward.toml")
-    assert "redacted: codename" in run("remember", "Zephyr ships in May", *chosen).out
+    assert "redacted: codename" in run("remember", "Zephyr ships in May", *chosen).err
     assert "a person checks prices" in run("remember", "The price is 9000 euros", *chosen).out
     assert run("status", *chosen, "--json").json["embedder"] == "letters:26"
     event = json.dumps({"session_id": "s1", "prompt": "Is Zephyr late?"}).encode()
     run("hook", "prompt", "--client", "claude", *chosen, stdin=event)
-    assert "Is [CODENAME] late?" in run("list", *chosen).out
+    assert "Is [CODENAME] late?" in run("list", "--within", "/", "--as", "operator", *chosen).out
     assert run("recall", "May", *chosen, "--json").json["reranker"] == "shortest"
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from keepward.cli.call import Answer, Call, named_actor, owner_token
+from keepward.cli.call import Answer, Call, login_name, named_actor, owner_token
 from keepward.cli.command import argument, command, option
 from keepward.errors import InvalidInput, KeepwardError, StoreUnavailable, Unauthorised
 from keepward.place import Database
@@ -28,6 +28,8 @@ _NEEDS = "the server is not installed: `pip install 'keepward[server]'`"
 PROFILE = option("--profile", "default, readonly or blocks: which tools.", "NAME", default="default")
 #: Name of an agent that does not say its own.
 AGENT = "mcp"
+#: Options that keep projects apart: the login, in the project of the folder that is worked in.
+_APART = {"--user": "me", "--project": "."}
 #: What the token that `connect` makes can do.
 _RIGHTS = ("propose", "read")
 
@@ -208,12 +210,13 @@ def mcp(call: Call, profile: str, name: str | None, list_only: bool) -> Answer |
     demand()
     from keepward.mcp.server import serve_stdio
 
-    memory = _handle(call, name)
+    base = _handle(replace(call, user=None, project=None), name)
     from keepward.cli.hook import answered
     from keepward.mcp.server import as_agent
 
-    with memory, answered(call, as_agent(memory, name or AGENT)):
-        serve_stdio(memory, chosen, name=name or AGENT)
+    with base, answered(call, as_agent(base, name or AGENT)):
+        where = replace(call, scope=base.scope).where if call.user or call.project else None
+        serve_stdio(base.at(scope=where), chosen, name=name or AGENT)
     return None
 
 
@@ -262,6 +265,7 @@ def _listed(chosen: Any) -> Answer:
     option("--expires", "Make a token that ends then, such as 90d; else it never does.", "TERM"),
     option("--no-token", "Write no token: the client is an agent that says its own name."),
     option("--hooks", "Also remember without being asked: at session starts, prompts, compactions and ends."),
+    option("--shared", "One scope for all projects; else each repository has its own, for your login."),
     option("--remove", "Take the entry out again, hooks too, and end its token."),
     option("--dry-run, --print", "Show the change and write nothing; a token is masked.", name="dry_run"),
 )
@@ -274,6 +278,7 @@ def connect(
     expires: str | None,
     no_token: bool,
     hooks: bool,
+    shared: bool,
     remove: bool,
     dry_run: bool,
 ) -> Answer:
@@ -282,6 +287,9 @@ def connect(
     The store's path goes into the entry, and a token made for this client: an agent's, which reads and proposes, at
     --tenant and --scope. A token that stood there is ended once another has taken its place. A --project is shared
     with others, and gets none.
+
+    The memory is that of the login, in the project of the repository that is worked in: what one project is told is
+    not shown in another. --shared or a --scope is one scope for all.
     """
     from keepward.mcp import connect as clients
     from keepward.mcp.profiles import profile as profile_of
@@ -295,7 +303,9 @@ def connect(
         raise InvalidInput("--expires is of a token; leave out --no-token, --project and --remove")
     standing = clients.standing_token(chosen, path)
     bearer = name or chosen.name
-    line = _command_line(call, profile, bearer, shared=folder is not None, tokened=tokened)
+    one_scope = remove or shared or call.where is not None or call.settings.scope != "/"
+    here = None if one_scope else _here(folder)
+    line = _command_line(call, profile, bearer, shared=folder is not None, tokened=tokened, apart=here is not None)
     (vendor, *_) = clients.vendor_command(chosen, line, {}, remove=remove) or [""]
     program = clients.vendor_program(vendor, call.environ) if vendor and folder is None else None
 
@@ -307,7 +317,8 @@ def connect(
         return clients.connected(chosen, path, line, _home(call) | given, program)
 
     def hooked(memory: Memory | None, *, dry_run: bool) -> dict[str, Any] | None:
-        return _hooked(call, chosen, folder, line, memory, bearer, remove=remove, dry_run=dry_run)
+        more = {"remove": remove, "dry_run": dry_run, "apart": here is not None}
+        return _hooked(call, chosen, folder, line, memory, bearer, **more)
 
     # Hooks run by themselves: they go, also where our entry has to be taken out by hand.
     calls = hooked(None, dry_run=dry_run) if remove else None
@@ -350,6 +361,7 @@ def connect(
         "diff": change.diff,
         "backup": str(backup) if backup else None,
         "command": line,
+        **(here or {"user": None, "project": None}),
         "token": token if tokened else None,
         "ended": ended,
         "hooks": calls,
@@ -378,6 +390,7 @@ def _hooked(
     *,
     remove: bool,
     dry_run: bool,
+    apart: bool,
 ) -> dict[str, Any] | None:
     """Write or take out the hooks of a client; return what was done, None where there are none to take out.
 
@@ -392,15 +405,16 @@ def _hooked(
     if remove:
         change = connect_hooks.unhooked(client, path)
     else:
-        named = {"--db": call.url, "--tenant": call.tenant, "--scope": memory.scope if memory else call.where}
+        scope = memory.scope if memory else call.where or call.settings.scope
+        named = {"--db": call.url, "--tenant": call.tenant, **(_APART if apart else {"--scope": scope})}
         named |= {"--embedder": call.embedder, "--name": name if name != client.name else None}
         words = [word for flag, value in named.items() if value for word in (flag, str(value))]
         moved = [f"{variable}={place}" for variable, place in _home(call).items()]
         program = [*(["env", *moved] if moved else []), *line[: line.index("mcp")]]
         change = connect_hooks.hooked(client, path, program, words)
     # Where both are in one file, the copy of what was there first stays.
-    apart = path != clients.file_of(client, folder, call.environ)
-    backup = None if dry_run else clients.carry_out(change, copies=apart)
+    copies = path != clients.file_of(client, folder, call.environ)
+    backup = None if dry_run else clients.carry_out(change, copies=copies)
     if remove and change.action == "absent":
         return None
     then = connect_hooks.PLACES[client.name].then if change.action in {"added", "updated"} else ""
@@ -469,6 +483,9 @@ def _show_connected(screen: Screen, data: dict[str, Any], title: str) -> None:
         screen.labelled("", line, "green" if line.startswith("+") else "red")
     if data["token"]:
         screen.labelled("token", "{state}, agent {name} at {scope}: ".format(**data["token"]) + ", ".join(_RIGHTS))
+    if data["user"]:
+        screen.labelled("user", f"{data['user']}, your login")
+        screen.labelled("project", f"the repository of the folder you work in; here {data['project'] or 'none'}")
     screen.labelled("ended", data["ended"] and f"token {data['ended']}, which stood there")
     screen.labelled("before", data["backup"] and f"kept as {data['backup']}")
     if data["hooks"]:
@@ -478,7 +495,14 @@ def _show_connected(screen: Screen, data: dict[str, Any], title: str) -> None:
     screen.labelled("next", data["next"])
 
 
-def _command_line(call: Call, profile: str, name: str, *, shared: bool, tokened: bool) -> list[str]:
+def _here(folder: Path | None) -> dict[str, str | None]:
+    """Return the login as a user, and the name of the project of a folder, by default of this one."""
+    from keepward.cli.repository import project_of
+
+    return {"user": login_name(), "project": project_of(folder or Path.cwd())}
+
+
+def _command_line(call: Call, profile: str, name: str, *, shared: bool, tokened: bool, apart: bool) -> list[str]:
     """Return the command line that the client is to run, with paths that hold from any folder.
 
     Where a token says who asks and where, the command line does not.
@@ -495,6 +519,7 @@ def _command_line(call: Call, profile: str, name: str, *, shared: bool, tokened:
         "--scope": None if tokened else call.where,
         "--embedder": call.embedder,
         "--config": str(Path(call.config).expanduser().absolute()) if call.config else None,
+        **(_APART if apart else {}),
         "--profile": profile if profile != "default" else None,
         "--name": None if tokened else name,
     }

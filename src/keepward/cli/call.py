@@ -139,8 +139,19 @@ class Call:
     @property
     def where(self) -> str | None:
         """The scope that the options name: that of a project, a user or an agent, from `--scope`."""
-        named = {"project": self.project, "user": _login_name() if self.user == "me" else self.user}
-        chosen = [(kind, name) for kind, name in (*named.items(), ("agent", self.agent)) if name]
+        return self.where_in(str(Path.cwd())) if self.project == "." else self.where_in("")
+
+    def where_in(self, folder: str) -> str | None:
+        """Return the scope that the options name, where `--project .` is the project of a folder."""
+        project, user = self.project, login_name() if self.user == "me" else self.user
+        if project == ".":
+            from keepward.cli.repository import project_of
+
+            project = project_of(folder)
+            if not (project or user):
+                raise InvalidInput("the home folder is no project: name one with --project NAME, or a user with --user")
+        named = {"project": project, "user": user, "agent": self.agent}
+        chosen = [(kind, name) for kind, name in named.items() if name]
         if not chosen:
             return self.scope
         from keepward.handles import name_of, place_of
@@ -318,7 +329,7 @@ def owner_token(memory: Memory) -> tuple[str | None, tuple[str, ...]]:
         return None, (str(fault),)
 
 
-def _login_name() -> str:
+def login_name() -> str:
     """Return the login as the name of a user."""
     return re.sub(r"[^A-Za-z0-9._-]", "-", _login()).lstrip(".-") or "me"
 

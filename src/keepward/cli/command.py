@@ -85,7 +85,11 @@ COMMON: dict[str, click.Option] = {
         option("--scope", "shared, an agent's name, or a path such as /agents/orion.", "SCOPE"),
         option("--user", "At this user, somebody whom the agent talks with; me is the login.", "NAME"),
         option("--agent", "At this agent, a program, and as it where --as does not say otherwise.", "NAME"),
-        option("--project", "At this project, a place of work that its agents share.", "NAME"),
+        option(
+            "--project",
+            "At this project, a place of work that its agents share; . is this repository.",
+            "NAME",
+        ),
         option(
             "--as",
             "Who acts: agent or user, optionally with :NAME, or operator or reviewer, by your login. Commands that "

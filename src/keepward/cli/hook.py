@@ -5,6 +5,8 @@ Invariants
 (2) It ends in time: what is not done by then is given up, and nothing is printed.
 (3) A token of this store in the environment is heeded: the hook has no more rights than its bearer. One that this store
     does not know is of something else, and changes nothing.
+(4) Without a scope it is the login's, in the project of the folder that the event names: of another project it reads
+    nothing, and nothing that it stores is read there.
 """
 
 from __future__ import annotations
@@ -37,6 +39,9 @@ def hook(call: Call, event: str, client: str, name: str | None) -> None:
     At the start of a session and at a prompt it prints what to add, in the client's format; a prompt becomes an event
     of the session, and at compaction and at its end the session is summed up. It goes through a running
     `keepward mcp` of the same agent where there is one. KEEPWARD_HOOKS=off switches it off.
+
+    The user is the login and the project is the repository of the folder that the event names; what another project
+    was told is not shown. `--scope /` is one scope for all projects.
     """
     if quick.is_off(call.environ):
         return
@@ -54,14 +59,17 @@ def _answer(call: Call, what: str, client: str, agent: str) -> str:
         from keepward.errors import InvalidInput
 
         raise InvalidInput(quick.TOO_LARGE)
-    end = quick.connected(str(_socket(call, agent)), quick.LIMIT)
-    answer = quick.ask(end, f"{what} {client}\n{data}".encode()) if end else None
+    scope = call.settings.scope
+    scope, user, project = quick.chosen(call.scope or (scope if scope != "/" else None), call.user, call.project)
+    call = replace(call, scope=scope or "/", user=user, project=project)
+    end = quick.connected(str(_socket(call, agent, (scope, user, project))), quick.LIMIT)
+    answer = quick.ask(end, quick.message(what, client, data.encode())) if end else None
     if answer is not None:
         return answer.decode()
     # What is due runs elsewhere: a hook has no time for it.
     environ = {**call.environ, "KEEPWARD_MAINTENANCE": "off", "KEEPWARD_TOKEN": ""}
-    with replace(call, quiet=True, actor=f"agent:{agent}", environ=environ) as quiet:
-        return _carried_out(call, lambda: _opened(call, quiet, agent), what, client, data)
+    with replace(call, quiet=True, user=None, project=None, actor=f"agent:{agent}", environ=environ) as quiet:
+        return _carried_out(call, lambda: _opened(call, quiet, agent), what, client, str(Path.cwd()), data)
 
 
 def _opened(call: Call, without: Call, agent: str) -> Memory:
@@ -69,17 +77,21 @@ def _opened(call: Call, without: Call, agent: str) -> Memory:
     memory, secret = without.memory(create=True), call.environ.get("KEEPWARD_TOKEN")
     if not secret:
         return memory
-    from keepward.core.trust import hash_of
-    from keepward.mcp.server import as_agent
+    from keepward.core.trust import Actor, hash_of
     from keepward.memory import session_of
 
     if session_of(memory).store.token_by_hash(hash_of(secret)) is None:
         return memory
-    return as_agent(memory.holding(secret), agent)
+    held = memory.holding(secret)
+    return held.acting_as(Actor.agent(agent)) if held.actor.is_owner else held
 
 
-def _carried_out(call: Call, memory: Callable[[], Memory], what: str, name: str, data: str) -> str:
-    """Do what an event asks for; return what its client is to read. The store is opened once the event is known."""
+def _carried_out(call: Call, memory: Callable[[], Memory], what: str, name: str, folder: str, data: str) -> str:
+    """Do what an event asks for; return what its client is to read. The store is opened once the event is known.
+
+    The call names the user and the project below the memory's scope (4); a token of some other scope stays there.
+    """
+    from keepward.core.trust import lies_in
     from keepward.errors import InvalidInput
     from keepward.hooks import events
 
@@ -93,30 +105,33 @@ def _carried_out(call: Call, memory: Callable[[], Memory], what: str, name: str,
     from keepward.hooks.act import Seen, act
 
     seen = Seen(home(call.environ) / "run" / "sessions")
-    return events.answer(client, event, act(memory(), event, seen))
+    asked = memory()
+    where = replace(call, scope=asked.scope).where_in(event.folder or folder) or asked.scope
+    asked = asked.at(scope=where) if lies_in(where, asked.scope) else asked
+    return events.answer(client, event, act(asked, event, seen))
 
 
 def answered(call: Call, memory: Memory) -> AbstractContextManager[object]:
-    """Answer hooks of the same agent for as long as its server runs."""
+    """Answer hooks of the same agent for as long as its server runs; the memory is at the scope without its project."""
     from keepward.hooks import local
 
     if quick.is_off(call.environ):
         return nullcontext()
-    where = _socket(
-        replace(call, scope=memory.scope, user=None, agent=None, project=None, tenant=memory.tenant), memory.actor.name
-    )
+    user, project = call.user or "", call.project or ""
+    named = (call.scope or "", user, project) if user or project else (memory.scope, "", "")
+    where = _socket(replace(call, tenant=memory.tenant), memory.actor.name, named)
     lock = threading.Lock()
 
-    def reply(what: str, client: str, data: str) -> str:
+    def reply(what: str, client: str, folder: str, data: str) -> str:
         with lock:
-            return _carried_out(call, lambda: memory, what, client, data)
+            return _carried_out(call, lambda: memory, what, client, folder, data)
 
     return local.listening(where, reply)
 
 
-def _socket(call: Call, agent: str) -> Path:
-    tenant, scope = call.tenant or "default", call.where or "/"
-    return Path(quick.place(call.environ, store=call.url, tenant=tenant, scope=scope, agent=agent))
+def _socket(call: Call, agent: str, where: tuple[str, str, str]) -> Path:
+    tenant = call.tenant or "default"
+    return Path(quick.place(call.environ, store=call.url, tenant=tenant, agent=agent, where=where))
 
 
 @contextmanager

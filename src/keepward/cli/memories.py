@@ -307,7 +307,10 @@ def _show_forgetting(screen: Screen, data: dict[str, Any]) -> None:
 
 
 def _show_forgotten(screen: Screen, data: dict[str, Any]) -> None:
-    if data["outcome"]:
+    if data["outcome"] and data["outcome"]["outcome"] == "committed":
+        many = counted(len(data["matches"]), "memory", "memories")
+        screen.labelled("forgotten", f"{many}, in one commit", "bold green")
+    elif data["outcome"]:
         screen.result(data["outcome"])
 
 

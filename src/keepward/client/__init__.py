@@ -1,4 +1,4 @@
-"""The client: every verb of ``Memory`` over HTTP.
+"""The client: every operation of ``Memory`` over HTTP.
 
 with Client("http://127.0.0.1:8321", token) as memory:
     memory.remember("Ana prefers tabs", source="user_message")

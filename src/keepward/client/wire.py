@@ -109,13 +109,15 @@ def _answer(
     path = about.path.format_map({wire: _part(asked.get(wire)) for wire in places})
     sent = {name: value for name, value in asked.items() if name not in places}
     takes = headers is None and len(about.arguments) > len(places)
-    if about.verb in {"GET", "DELETE"}:
+    if about.http_method in {"GET", "DELETE"}:
         # What is told once is not asked for again.
         once = about.name == "notices"
-        answer = answer_of(way.call(about.verb, path, query=list(sent.items()), once=once))
+        answer = answer_of(way.call(about.http_method, path, query=list(sent.items()), once=once))
     else:
         once = about.changes and about.result not in _WRITES
-        answer = answer_of(way.call(about.verb, path, body=sent or ({} if takes else None), headers=headers, once=once))
+        answer = answer_of(
+            way.call(about.http_method, path, body=sent or ({} if takes else None), headers=headers, once=once)
+        )
     keys = about.answer.split()
     return answer if not keys else answer[keys[0]] if len(keys) == 1 else [answer[key] for key in keys]
 

@@ -15,7 +15,7 @@ class Count(Data):
     count: int
 
 
-class Member(Data):
+class Member(Value):
     """A user or a project."""
 
     name: str

@@ -47,7 +47,7 @@ def without(value: Data, name: str) -> str:
 
 
 class Told:
-    """What a verb returns, as a person and as a program read it."""
+    """What an operation returns, as a person and as a program read it."""
 
     __slots__ = ()
 
@@ -70,7 +70,7 @@ class Told:
 
 
 class Value(Told, Data):
-    """A result of a verb."""
+    """A result of an operation."""
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -9,8 +9,8 @@ Invariants
 (2) Nothing that is not the owner's own reaches core, permanence or a promotion unreviewed; where policy asks for
     four eyes, nor does the owner's.
 (3) A stricter access only ever tightens.
-(4) What is trusted less changes nothing of what is trusted more unreviewed, whatever the verb and the field. Where the
-    owner opened a memory or a core block by its access, an agent's own words may.
+(4) What is trusted less changes nothing of what is trusted more unreviewed, whatever the operation and the field. Where
+    the owner opened a memory or a core block by its access, an agent's own words may.
 """
 
 from __future__ import annotations

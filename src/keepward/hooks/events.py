@@ -62,7 +62,8 @@ class Event:
     #: The client's own name for it; empty where it was not said.
     name: str
     session: str
-    #: Name of the folder that is worked in; the empty text where that was not said.
+    #: The folder that is worked in, and its name; the empty text where that was not said.
+    folder: str = ""
     project: str = ""
     #: What the user typed.
     prompt: str = ""
@@ -90,11 +91,15 @@ def read(client: Client, what: str, data: str) -> Event | None:
     if session is None or not name:
         return None
     session = str(uuid5(NAMESPACE_OID, session)) if client.at_random else session
+    roots = given.get("workspace_roots")
+    # Cursor names the folders of its window.
+    folder = _text(given, "cwd") or (_text({"": roots[0]}, "") if isinstance(roots, list) and roots else "")
     return Event(
         what=client.events[name],
         name=name,
         session=session.strip()[:200],
-        project=PurePath(_text(given, "cwd")).name,
+        folder=folder,
+        project=PurePath(folder).name,
         prompt=_text(given, "prompt"),
         afresh=_text(given, "source") != "resume",
         adds=name in client.adds,

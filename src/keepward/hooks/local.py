@@ -1,8 +1,8 @@
 """A process that has the store open answers hooks of the same user, so that none of them has to open it anew.
 
 Invariants
-(1) Only this user reaches the socket, and only events go over it: who asks, and where, is the listening process's own
-    agent, which the name of the socket is made of.
+(1) Only this user reaches the socket, and only events go over it: who asks, and from which scope down, is the listening
+    process's own agent, which the name of the socket is made of.
 (2) A socket that nobody answers any more is as good as none. Where a system has no such sockets there is none.
 """
 
@@ -27,10 +27,10 @@ _LONGEST_PATH = 100
 
 
 @contextmanager
-def listening(path: Path, reply: Callable[[str, str, str], str]) -> Iterator[bool]:
+def listening(path: Path, reply: Callable[[str, str, str, str], str]) -> Iterator[bool]:
     """Answer at a socket until the block ends; False where there can be none or somebody listens there already.
 
-    ``reply`` takes the name of an event, that of a client, and what the client wrote.
+    ``reply`` takes the name of an event, that of a client, the working folder, and what the client wrote.
     """
     if not hasattr(socket, "AF_UNIX") or len(os.fsencode(path)) > _LONGEST_PATH:
         yield False
@@ -63,7 +63,7 @@ def listening(path: Path, reply: Callable[[str, str, str], str]) -> Iterator[boo
         path.unlink(missing_ok=True)
 
 
-def _serve(end: socket.socket, reply: Callable[[str, str, str], str]) -> None:
+def _serve(end: socket.socket, reply: Callable[[str, str, str, str], str]) -> None:
     while True:
         try:
             caller, _ = end.accept()
@@ -74,7 +74,7 @@ def _serve(end: socket.socket, reply: Callable[[str, str, str], str]) -> None:
             try:
                 if message := whole(caller):
                     head, _, data = message.partition(b"\n")
-                    what, _, client = head.decode().partition(" ")
-                    caller.sendall(b"=" + reply(what, client, data.decode()).encode())
+                    what, client, folder = (*os.fsdecode(head).split(" ", 2), "", "")[:3]
+                    caller.sendall(b"=" + reply(what, client, folder, data.decode()).encode())
             except Exception as fault:  # noqa: BLE001  a hook that fails must not end the ones behind it
                 _log.warning("a hook was not answered: %s", type(fault).__name__)

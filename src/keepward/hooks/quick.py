@@ -1,6 +1,7 @@
 """The short way of `keepward hook`: a running server is asked before the rest of this package is loaded.
 
-A message is a line `EVENT CLIENT` and behind it what the client wrote; an answer is `=` and what the client is to read.
+A message is a line `EVENT CLIENT FOLDER` and behind it what the client wrote; an answer is `=` and what the client is
+to read. The folder is the working folder, for an event that names none.
 
 Invariants
 (1) Nothing is imported here that takes more than a few milliseconds: of this package only `folders`.
@@ -32,7 +33,7 @@ LARGEST = 4 << 20
 TOO_LARGE = "an event is at most 4 MB; this one was left out"
 #: Bytes that the log may have before it begins anew.
 _LOG = 256 << 10
-_OPTIONS = ("--client", "--name", "--db", "--tenant", "--scope", "--embedder", "--config")
+_OPTIONS = ("--client", "--name", "--db", "--tenant", "--scope", "--user", "--project", "--embedder", "--config")
 
 
 def answered(arguments: Sequence[str], environ: Mapping[str, str]) -> bool:
@@ -49,7 +50,7 @@ def answered(arguments: Sequence[str], environ: Mapping[str, str]) -> bool:
         note(environ, f"{arguments[0]}: {TOO_LARGE}")
         return True
     try:
-        answer = ask(end, f"{arguments[0]} {_options(arguments).get('--client', 'claude')}\n".encode() + data)
+        answer = ask(end, message(arguments[0], _options(arguments).get("--client", "claude"), data))
     except TimeoutError:
         # It may have taken it: (3).
         note(environ, f"{arguments[0]}: the running server took too long")
@@ -68,11 +69,25 @@ def is_off(environ: Mapping[str, str]) -> bool:
     return environ.get(SWITCH, "").lower() in {"off", "0", "false", "no"}
 
 
-def place(environ: Mapping[str, str], *, store: str, tenant: str, scope: str, agent: str) -> str:
-    """Return the path of the socket of an agent at a store and scope."""
+def message(event: str, client: str, data: bytes) -> bytes:
+    """Return what a server is sent of an event."""
+    try:
+        folder = os.fsencode(os.getcwd())
+    except OSError:
+        folder = b""
+    return f"{event} {client} ".encode() + (b"" if b"\n" in folder else folder) + b"\n" + data
+
+
+def chosen(scope: str | None, user: str | None, project: str | None) -> tuple[str, str, str]:
+    """Return the scope, user and project that options mean: without a scope the login, and the folder's project."""
+    return (scope, user or "", project or "") if scope else ("", user or "me", project or ".")
+
+
+def place(environ: Mapping[str, str], *, store: str, tenant: str, agent: str, where: tuple[str, str, str]) -> str:
+    """Return the path of the socket of an agent at a store, and at a scope, user and project as they were named."""
     import hashlib
 
-    name = hashlib.sha256("\0".join((store, tenant, scope, agent)).encode()).hexdigest()[:20]
+    name = hashlib.sha256("\0".join((store, tenant, agent, *where)).encode()).hexdigest()[:20]
     return os.path.join(folders.runtime(environ), f"{name}.sock")
 
 
@@ -168,6 +183,6 @@ def _socket_of(arguments: Sequence[str], environ: Mapping[str, str]) -> str | No
         environ,
         store=store,
         tenant=options.get("--tenant") or "default",
-        scope=options.get("--scope") or "/",
+        where=chosen(options.get("--scope"), options.get("--user"), options.get("--project")),
         agent=options.get("--name") or options.get("--client") or "claude",
     )

@@ -1,4 +1,4 @@
-"""Answers: the call of a verb over HTTP, and how its result becomes an answer where that is more than the result.
+"""Answers: the call of an operation over HTTP, and how its result becomes an answer where that is more than the result.
 
 Invariants
 (1) A page after the first is read from the state, and by the clock, of the first.
@@ -63,7 +63,7 @@ _STATUS = {"committed": 201, "quarantined": 202, "duplicate": 200}
 
 
 def shape(value: Any) -> Any:
-    """Return any value of a verb as JSON values; an error in it says what it would have been by itself."""
+    """Return any value of an operation as JSON values; an error in it says what it would have been by itself."""
     if isinstance(value, list):
         return [shape(each) for each in value]
     if isinstance(value, Decided) and value.error is not None:
@@ -117,7 +117,7 @@ def parse_as_of(value: str) -> int | str | datetime:
         return value
 
 
-#: What is no verb and has a route all the same, by operation.
+#: What is no operation and has a route all the same, by operation.
 OVER_HTTP: dict[str, Operation] = {}
 #: Gives a route to what is HTTP's own.
 over_http = partial(operation, into=OVER_HTTP)
@@ -125,7 +125,7 @@ over_http = partial(operation, into=OVER_HTTP)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One call of a verb over HTTP."""
+    """One call of an operation over HTTP."""
 
     http: Request
     memory: Memory

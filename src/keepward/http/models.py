@@ -314,7 +314,8 @@ _CHANGED: Mapping[str, Callable[[dict[str, Any]], None] | dict[str, Any]] = {
 def body_of(about: Operation) -> type[Body] | None:
     """Return the model of a operation's body; None where it takes none."""
     asked = [each for wire, each in about.arguments.items() if f"{{{wire}}}" not in about.path]
-    if not asked or about.verb in {"GET", "DELETE"} or about.path.startswith(_FILES):
+    if not asked or about.http_method in {"GET", "DELETE"} or about.path.startswith(_FILES) or about.name == "approve":
+        # What an approval names, the digest, stands in `If-Match`.
         return None
     name, changed = about.name.title().replace("_", "") + "Request", _CHANGED.get(about.name)
     kinds = _WITHIN.get(about.name) or _KINDS.get(about.makes)

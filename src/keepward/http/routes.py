@@ -181,12 +181,12 @@ _REF = {"ref": streams.Ref, "data": None, "media_type": None}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """What a route has beside its verb."""
+    """What a route has beside its operation."""
 
     #: The problems that are not every route's.
     problems: tuple[int, ...]
     answer: Callable[[Call], Response] = answers.plain
-    #: Model of the answer; None for that of the verb's result.
+    #: Model of the answer; None for that of the operation's result.
     model: Any = None
     #: Documentation of other answers, by status.
     also: Mapping[int, Any] | None = None
@@ -424,7 +424,7 @@ def _add(made: APIRouter, about: Operation, row: Row, *, confirms: bool) -> None
     made.add_api_route(
         about.path.replace("{id}", "{id:named}"),
         called,
-        methods=[about.verb],
+        methods=[about.http_method],
         operation_id=about.name,
         status_code=about.status,
         dependencies=[Writes] if changes else None,

@@ -3,8 +3,8 @@
 Each is a module of its own that imports its framework; importing this package imports none.
 
 Invariants
-(1) An adapter says all it has to say through the verbs of a handle: what a gate refuses, holds or rewrites there, it
-    does here as well, and the framework is told in its own way.
+(1) An adapter says all it has to say through the operations of a handle: what a gate refuses, holds or rewrites there,
+    it does here as well, and the framework is told in its own way.
 (2) What one adapter keeps, every other surface reads: nothing is stored in a form of its own.
 (3) A model sees the origin of every memory that is trusted less than an agent's own notes.
 (4) What was refused is ``NotStored``, unless notes are all that is told; so is what is held, where it only makes sense

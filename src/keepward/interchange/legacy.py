@@ -98,7 +98,7 @@ def _item(row: dict[str, Any], version: int, core_keys: tuple[str, ...]) -> dict
         return item | {"tier": "episodic", "kind": "event", "when": row.get("created_at")}
     item |= {"tier": "core" if topic in core_keys else "archival", "key": topic}
     if tier == "canon":
-        return item | {"stability": "permanent", "confidence": 0.9}
+        return item | {"stability": "permanent", "confidence": 0.9, "owner_decides": True}
     # A keyed line of state is not an event; it has no term of its own.
     return item | {"kind": "state", "stability": "stable", "confidence": 0.8}
 

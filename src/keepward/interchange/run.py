@@ -6,6 +6,7 @@ what ``Memory.remember`` takes, without ``source``, and of these:
 * ``name``: the file's own name of it. Without one it is known again by its text.
 * ``when``: when it happened, in any form of an instant.
 * ``parents``: the file's own names of what it was made from.
+* ``owner_decides``: a core block that an owner's import stores at once; others wait for a person.
 * ``user``: the id of whose it is; it goes to ``/users/<id>`` below the scope of the run.
 * ``account``: who exported it; a user where a file has several accounts.
 * ``group``: what may be a user. A file with several groups is imported for a named user only.
@@ -311,7 +312,8 @@ class ImportRun:
                     self._flush(held)
             self._link(item, parents)
         lasting = item.get("key") is not None or item.get("stability") == "permanent"
-        held = item["tier"] == Tier.CORE or (lasting and not self.mem.actor.is_owner)
+        owner, decides = self.mem.actor.is_owner, item.pop("owner_decides", False)
+        held = (lasting and not owner) or (item["tier"] == Tier.CORE and not (owner and decides))
         batch = self._pending.setdefault(held, [])
         batch.append((number, item))
         if len(batch) == BATCH:

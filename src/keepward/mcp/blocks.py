@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 class _Change(TypedDict, total=False):
     label: Required[Annotated[str, Meta(description="Name of the block, such as mission.")]]
-    reason: Required[Annotated[str, Meta(description="The person who decides reads it.")]]
+    reason: Annotated[str, Meta(description="The person who decides reads it.")]
     evidence: Annotated[list[str], Meta(description="The human block needs a recorded user message.")]
 
 
@@ -37,8 +37,8 @@ class ReplaceArguments(_Change, total=False):
     new: Required[str]
 
 
-class IdentityArguments(TypedDict):
-    text: Annotated[str, Meta(description="All that the identity says; at most 500 tokens.")]
+class IdentityArguments(TypedDict, total=False):
+    text: Required[Annotated[str, Meta(description="All that the identity says; at most 500 tokens.")]]
     reason: str
 
 

@@ -104,7 +104,7 @@ class ReviseArguments(Backing, total=False):
     id: Required[str]
     text: str
     append: Annotated[bool, Meta(description="Add the text as a new line.")]
-    reason: Required[str]
+    reason: str
     if_version: Annotated[int, Meta(ge=1)]
     subject: str
     tags: list[str]
@@ -112,7 +112,7 @@ class ReviseArguments(Backing, total=False):
 
 class ForgetArguments(TypedDict, total=False):
     id: Required[str]
-    reason: Required[str]
+    reason: str
     if_version: Annotated[int, Meta(ge=1)]
 
 

@@ -28,7 +28,7 @@ from keepward.types import CHOICES
 _CHANGES: Mapping[type[Any], str] = {Replace: "an edit", Append: "an addition", Move: "a move"}
 #: The tenant of who names none.
 DEFAULT = "default"
-#: Arguments that are a text on the wire, and something else as well from Python: their verbs read them.
+#: Arguments that are a text on the wire, and something else as well from Python: their operations read them.
 _SEVERAL_FORMS = frozenset(
     {"commit", "since", "until", "occurred_since", "occurred_until", "earlier", "later", "where"}
 )

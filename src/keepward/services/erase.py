@@ -4,7 +4,7 @@ Invariants
 (1) Only a plan that was shown is carried out: whatever it names must still be so, and nothing may have joined it.
     A commit elsewhere in the tenant does not void it.
 (2) An erasure is a commit of kind ``erase``: one tombstone an erased memory, and in its details every place whose
-    content went. The chain stays whole; the content does not come back by any verb.
+    content went. The chain stays whole; the content does not come back by any operation.
 (3) All of it is one transaction. What recall needs, uses, proposals, receipts, kept texts and what was learned go
     with it.
 (4) Verbatim copies go with what they copy. Memories that derive from it, cite it or quote it are candidates, and so

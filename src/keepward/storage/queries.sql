@@ -404,6 +404,10 @@ SELECT c.seq, c.id, c.at, c.kind, c.actor_kind, c.prev, c.events_hash, c.salt, c
    AND (CAST(:part AS BLOB) IS NULL OR c.payload IS NULL OR instr(c.payload, CAST(:part AS BLOB)) > 0)
  ORDER BY c.seq DESC LIMIT :limit;
 
+-- requested_commits --
+SELECT seq, id, request_key, request_digest FROM commits
+ WHERE tenant = :tenant AND (request_key IS NOT NULL OR request_digest IS NOT NULL) ORDER BY seq;
+
 -- commits_after --
 {{commit_row}} WHERE c.tenant = :tenant AND c.seq > :after ORDER BY c.seq;
 

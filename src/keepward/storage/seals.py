@@ -98,8 +98,16 @@ class Sealer:
         return self._request(tenant, *key.name)
 
     def request_digest(self, tenant: str, key: IdempotencyKey, commit_id: str) -> bytes:
-        """Return the 16-byte hash that tells whether this very call made a commit."""
-        return self._request(tenant, *key.name, key.request, commit_id)
+        """Return the 16-byte hash of the call that made a commit, and 16 bytes that seal the two hashes of its row."""
+        call = self._request(tenant, *key.name, key.request, commit_id)
+        return call + self._request(commit_id, self.request_key(tenant, key), call)
+
+    def holds_request(self, commit_id: str, key: bytes | None, digest: bytes | None) -> bool:
+        """Whether the hashes of a call belong to a commit."""
+        if self._key is None or (key is None and digest is None):
+            return True
+        call, seal = (digest or b"")[:16], (digest or b"")[16:]
+        return key is not None and hmac.compare_digest(seal, self._request(commit_id, key, call))
 
     def _request(self, *values: Cell) -> bytes:
         # Hashed without a sealing key too: a comparison needs something.

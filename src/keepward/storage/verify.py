@@ -293,6 +293,10 @@ class _Check:
         broken: set[tuple[int, int]] = set()
         yield from walk_chain(self._db, self._sealer, self._tenant, broken)
         self._broken = broken
+        for seq, commit_id, key, digest in self._db.stream("requested_commits", tenant=self._tenant):
+            if not self._sealer.holds_request(commit_id, key, digest):
+                row = f"commits {self._tenant}/{seq}"
+                yield Fault(check="chain", row=row, detail="its idempotency key is not that of the call that made it")
 
     def anchor(self, noted: Seen) -> Iterator[Fault]:
         """The store is not behind what this machine has seen, and on the same chain."""

@@ -1,0 +1,15 @@
+"""Samples of code on pages, and what the pages say that they print."""
+
+from __future__ import annotations
+
+import re
+
+
+def blocks(language: str, page: str) -> list[str]:
+    """Return the blocks of a language, in order."""
+    return re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)
+
+
+def printed(page: str) -> list[str]:
+    """Return the comments after ``print``, each up to a colon and a space."""
+    return re.findall(r"^ *print\(.*\)  # (.*?)(?:: .*)?$", "\n".join(blocks("python", page)), re.MULTILINE)
