@@ -115,8 +115,10 @@ def test_two_states_are_compared(console):
     remember(console, "The pier is long")
     with console.page("/commits") as page:
         page.get_by_role("button", name="Compare two states").click()
-        page.get_by_label("Before:").fill(str(first))
-        page.get_by_label("After:").fill(str(second))
+        page.get_by_text("2 memories differ").wait_for()
+        page.get_by_label("or after commit number").fill(str(first))
+        page.keyboard.press("Enter")
+        page.get_by_label("or commit number; empty is now").fill(str(second))
         page.keyboard.press("Enter")
         page.get_by_text("1 memory differs").wait_for()
         shown = page.get_by_role("list", name="What differs").inner_text()
@@ -138,9 +140,10 @@ def test_an_erasure_is_planned_confirmed_by_typing_and_leaves_a_certificate(cons
     bo = remember(console, "Bo lives at Elm Street 3", subject="bo").record
     guest = remember(console, "A guest lives near the elm", derived_from=[bo.id]).record
     with console.page("/erase") as page:
-        page.get_by_label("All about a subject").check()
-        page.get_by_label("Subject, such as").fill("bo")
-        page.keyboard.press("Enter")
+        page.get_by_label("Who or what is to go").fill("BO")
+        people = page.get_by_role("list", name="People and sources")
+        people.get_by_text("All about bo").wait_for()
+        people.get_by_role("button", name="Plan for these").first.click()
         page.get_by_role("list", name="What goes").get_by_text("Bo lives at Elm Street 3").wait_for()
         page.get_by_role("list", name="What stays").get_by_text("A guest lives near the elm").wait_for()
         erase = page.get_by_role("button", name="Erase for good")
