@@ -186,9 +186,9 @@ def test_a_job_is_run_and_its_receipt_is_there(console):
 def test_a_token_is_made_narrow_shown_once_used_and_revoked(console):
     with console.page("/tokens") as page:
         page.get_by_role("button", name="Make a token").click()
-        page.get_by_label("Bearer").fill("luc")
+        page.get_by_label("Name, as receipts").fill("luc")
         page.get_by_label("propose").uncheck()
-        page.get_by_label("Scope:").fill("/agents/luc")
+        page.get_by_label("Scope: what it may see").fill("/agents/luc")
         page.get_by_role("button", name="Make it").click()
         secret = page.get_by_label("The token", exact=True).inner_text()
         page.get_by_role("button", name="I have it").click()
@@ -202,7 +202,7 @@ def test_a_token_is_made_narrow_shown_once_used_and_revoked(console):
             row.get_by_text("just now").first.wait_for()
             row.get_by_role("button", name="Revoke…").click()
             page.get_by_role("dialog").get_by_role("button", name="Revoke", exact=True).click()
-            page.get_by_text("The token of luc holds no more.").first.wait_for()
+            page.get_by_text("The token of luc has ended.").first.wait_for()
             ended = bearer.get("/memory/status").status_code
     assert (told["scope"], told["actor"], refused, ended) == ("/agents/luc", "agent:luc", 422, 401)
 

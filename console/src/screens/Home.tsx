@@ -292,6 +292,8 @@ function Agents({ activity }: { activity: Loaded<Schemas["Activity"]> }) {
   );
 }
 
+// Share of a tier's capacity from which a meter says something.
+const VISIBLE = 0.02;
 const ORDER = ["core", "working", "episodic", "archival"];
 
 function Tiers({ now }: { now: Status }) {
@@ -305,7 +307,7 @@ function Tiers({ now }: { now: Status }) {
           <div key={tier} class="bar-row">
             <span>{tier}</span>
             <span class="num">{live.toLocaleString()}{max ? <span class="faint"> of {max.toLocaleString()}</span> : null}</span>
-            {max ? <Meter value={live} max={max} label={`Memories in ${tier}`} /> : null}
+            {live > max * VISIBLE && max ? <Meter value={live} max={max} label={`Memories in ${tier}`} /> : null}
           </div>
         );
       })}

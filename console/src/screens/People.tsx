@@ -85,7 +85,6 @@ function One({ sort, name }: { sort: Sort; name: string }) {
       <div class="line">
         <h2 class="cut" dir="auto">{seen(name)}</h2>
         <span class="spread" />
-        <Link href={`/context?${new URLSearchParams({ view: "receipts", by: name })}`}>What it was handed</Link>
         {mayChange() && sort === "users" ? <Link class="btn sm no" href={`/erase?${new URLSearchParams({ subject: name })}`}>Erase for good…</Link> : null}
       </div>
       {sort === "users" ? <Listed title="What is believed" found={about} all={listOf({ subject: name })} /> : null}

@@ -53,7 +53,7 @@ export function Settings() {
   );
 }
 
-/** What somebody has set comes first; what is as it comes is folded away. */
+/** What somebody has set comes first; what is at its default is folded away. */
 function Folded({ rows, label, open }: { rows: readonly Setting[]; label: string; open: boolean }) {
   const set = rows.filter((each) => each.origin !== "default" || each.waiting);
   const usual = rows.filter((each) => !set.includes(each));
@@ -62,8 +62,8 @@ function Folded({ rows, label, open }: { rows: readonly Setting[]; label: string
       {set.length ? <Table label={label} columns={COLUMNS} rows={set} keyOf={(each) => each.name} /> : null}
       {usual.length ? (
         <details open={open || undefined}>
-          <summary class="pad soft">{usual.length} as they come</summary>
-          <Table label={`${label}, as they come`} columns={COLUMNS} rows={usual} keyOf={(each) => each.name} />
+          <summary class="pad soft">{usual.length} at the default</summary>
+          <Table label={`${label}, at the default`} columns={COLUMNS} rows={usual} keyOf={(each) => each.name} />
         </details>
       ) : null}
     </>
