@@ -29,6 +29,7 @@ const made = await build({
   jsx: "automatic",
   jsxImportSource: "preact",
   legalComments: "none",
+  define: { SETTING_MEANINGS: JSON.stringify(await meanings()) },
   metafile: true,
   logLevel: "warning",
 });
@@ -45,6 +46,21 @@ const sizes = await Promise.all(
 const total = sizes.reduce((sum, each) => sum + each, 0);
 console.log(`console: ${total} bytes compressed, of ${MOST} at most`);
 if (total > MOST) process.exitCode = 1;
+
+// What each setting means, by name: the tables of the reference have it in their last column.
+async function meanings() {
+  const text = await readFile(path.join(here, "../docs/reference/settings.md"), "utf8");
+  const found = {};
+  let table = "";
+  for (const line of text.split("\n")) {
+    const heading = /^## (?:Under `\[(\w+)\]`|(.*))/.exec(line);
+    if (heading) table = heading[1] ? `${heading[1]}.` : "";
+    const cells = line.split(/(?<!\\)\|/).slice(1, -1).map((each) => each.trim());
+    const name = /^`(\w+)`$/.exec(cells[0] ?? "")?.[1];
+    if (name && !/^KEEPWARD_/.test(name)) found[`${table}${name}`] = cells.at(-1).replaceAll("\\|", "|");
+  }
+  return found;
+}
 
 // The licences of what is in the bundle; most of them ask to travel along.
 async function licences(inputs) {

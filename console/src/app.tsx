@@ -8,8 +8,9 @@ import { BASE, go } from "./address";
 import { online } from "./api";
 import { keysNow, useKeys, type Keys } from "./keys";
 import { connected } from "./live";
+import { useGet } from "./load";
 import { screens, type Screen } from "./screens";
-import { enter, leave, mayChange, session, type Session } from "./session";
+import { enter, enterWith, leave, mayChange, session, type Session } from "./session";
 import { status } from "./status";
 import { Button } from "./parts/Button";
 import { Copy } from "./parts/Copy";
@@ -114,6 +115,8 @@ function Navigation({ onHelp }: { onHelp: () => void }) {
   const groups = [1, 2, 3].map((group) => visible().filter((each) => each.group === group && each.key)).filter((each) => each.length);
   const state = status.value;
   const who = session.value;
+  const users = useGet("/memory/users").data?.items.length;
+  const projects = useGet("/memory/projects").data?.items.length;
   return (
     <nav class={open ? "nav open" : "nav"} aria-label="Console">
       <div class="top">
@@ -129,7 +132,7 @@ function Navigation({ onHelp }: { onHelp: () => void }) {
             <li key={each.path}>
               <Link href={each.path} aria-current={isHere(each, here) ? "page" : undefined}>
                 {each.title}
-                {state && each.count ? <span class="count">{each.count(state).toLocaleString()}</span> : null}
+                <span class="count">{each.count?.({ status: state, users, projects })?.toLocaleString()}</span>
               </Link>
             </li>
           ))}
@@ -165,7 +168,7 @@ function Mark() {
 function Help({ onClose }: { onClose: () => void }) {
   return (
     <Dialog title="Keys" onClose={onClose} foot={<Button onClick={onClose}>Close</Button>}>
-      <div class="keys">
+      <div class="keys" tabIndex={-1} autofocus>
         {keysNow().reverse().map((group) => (
           <section key={group.title} class="stack">
             <h3>{group.title}</h3>
@@ -188,8 +191,33 @@ function Help({ onClose }: { onClose: () => void }) {
   );
 }
 
+/** The way in with a token: the owner's, from the file that `keepward serve` named, or one for reviewing. */
+function TokenForm() {
+  const [token, setToken] = useState("");
+  const [problem, setProblem] = useState("");
+  const [busy, setBusy] = useState(false);
+  const send = async () => {
+    if (!token.trim() || busy) return;
+    setBusy(true);
+    const wrong = await enterWith(token.trim());
+    setBusy(false);
+    setProblem(wrong);
+  };
+  return (
+    <form class="stack" onSubmit={(event) => { event.preventDefault(); void send(); }}>
+      <label class="field">
+        <span>Or enter with an owner's or reviewer's token</span>
+        <input type="password" autocomplete="off" value={token} onInput={(event) => setToken(event.currentTarget.value)} />
+      </label>
+      {problem ? <p class="bad" role="alert">{seen(problem)}</p> : null}
+      <div><Button type="submit" busy={busy} disabled={!token.trim()}>Enter</Button></div>
+    </form>
+  );
+}
+
 function Gate({ session: now }: { session: Extract<Session, { state: "closed" | "unreachable" }> }) {
-  const command = `curl -X POST -H "Authorization: Bearer $(cat TOKEN_FILE)" ${location.origin}/session/link`;
+  const port = location.port && location.port !== "8321" ? ` --port ${location.port}` : "";
+  const command = `keepward open${port}`;
   useEffect(() => {
     document.title = "Keepward";
   }, []);
@@ -208,9 +236,10 @@ function Gate({ session: now }: { session: Extract<Session, { state: "closed" | 
       {now.why ? <p class="bad" role="alert">{seen(now.why.detail)}</p> : null}
       <p>Open the link that <code>keepward serve</code> printed. It works once, within ten minutes, and opens a session of twelve hours.</p>
       {now.ended ? <p>This page goes on with that session, too: open the link in another tab and come back. What you wrote here waits.</p> : null}
-      <p class="soft">For another one, call with the token in the file that <code>keepward serve</code> named, or with a token for reviewing:</p>
+      <p class="soft">For another one, run this where the server runs; a store that is not your own is named by <code>--db</code>:</p>
       <pre>{command}</pre>
       <div><Copy text={command}>Copy the command</Copy></div>
+      <TokenForm />
     </main>
   );
 }

@@ -83,7 +83,7 @@ export function filterCount(address: Address): number {
 export const NO_FILTERS = Object.fromEntries([...FACETS.map((each) => each.name), ...OTHERS].map((name) => [name, null]));
 
 /** Return the instant at which a day begins in the reader's zone, `later` days on; undefined for no day. */
-function dayBegins(day: string, later = 0): string | undefined {
+export function dayBegins(day: string, later = 0): string | undefined {
   const [year, month, date] = day.split("-").map(Number);
   if (!year || !month || !date) return undefined;
   return new Date(year, month - 1, date + later).toISOString();

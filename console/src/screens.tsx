@@ -10,6 +10,7 @@ import { Review } from "./screens/Review";
 import { Activity } from "./screens/Activity";
 import { Memories } from "./screens/Memories";
 import { Memory } from "./screens/Memory";
+import { Projects, Users } from "./screens/People";
 import { Sources } from "./screens/Sources";
 import { Commits } from "./screens/Commits";
 import { Erase } from "./screens/Erase";
@@ -17,6 +18,13 @@ import { Jobs } from "./screens/Jobs";
 import { Tokens } from "./screens/Tokens";
 import { Integrity } from "./screens/Integrity";
 import { Settings } from "./screens/Settings";
+
+/** What is counted for the navigation; undefined until it is known. */
+export interface Numbers {
+  status: Schemas["Status"] | null;
+  users: number | undefined;
+  projects: number | undefined;
+}
 
 export interface Screen {
   /** Where it is, after `/console`; it may hold parameters, as `/memories/:id`. */
@@ -30,14 +38,16 @@ export interface Screen {
   /** Whether it is for the owner alone; a reviewer does not see it. */
   owner?: boolean;
   /** A number beside its name. */
-  count?: (status: Schemas["Status"]) => number;
+  count?: (numbers: Numbers) => number | undefined;
 }
 
 export const screens: readonly Screen[] = [
   { path: "/", title: "Home", key: "h", group: 1, component: Home },
-  { path: "/review", title: "Review", key: "r", group: 1, component: Review, count: (status) => status.quarantine.depth },
-  { path: "/memories", title: "Memories", key: "m", group: 1, component: Memories, count: (status) => status.live },
+  { path: "/review", title: "Review", key: "r", group: 1, component: Review, count: ({ status }) => status?.quarantine.depth },
+  { path: "/memories", title: "Memories", key: "m", group: 1, component: Memories, count: ({ status }) => status?.live },
   { path: "/memories/:id", title: "Memory", group: 1, component: Memory },
+  { path: "/users", title: "Users", key: "u", group: 1, component: Users, count: ({ users }) => users },
+  { path: "/projects", title: "Projects", key: "p", group: 1, component: Projects, count: ({ projects }) => projects },
   { path: "/core", title: "Core", key: "c", group: 1, component: Core },
   { path: "/commits", title: "Commits", key: "o", group: 2, component: Commits },
   { path: "/context", title: "Context lab", key: "x", group: 2, component: ContextLab },

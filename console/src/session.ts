@@ -45,6 +45,15 @@ export async function enter(): Promise<void> {
   }
 }
 
+/** Open a session with a token; returns what is wrong with it, or nothing. */
+export async function enterWith(token: string): Promise<string> {
+  const link = await ask(api.POST("/session/link", { headers: { Authorization: `Bearer ${token}` } }));
+  if (!link.ok) return link.problem.detail;
+  history.replaceState(null, "", location.pathname + location.search + new URL(link.data.url).hash);
+  await enter();
+  return "";
+}
+
 /** The session of what is on the screen, also when it has ended. */
 function held(): Open | null {
   const now = session.value;

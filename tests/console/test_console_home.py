@@ -56,7 +56,7 @@ def test_verifying_from_home_says_that_the_store_is_whole(console):
     with console.page("/") as page:
         loaded(page)
         page.get_by_role("button", name="Verify now").first.click()
-        page.get_by_text("Whole:").first.wait_for()
+        page.get_by_text("Intact:").first.wait_for()
 
 
 def test_a_store_without_an_embedder_says_how_to_get_one(console):

@@ -88,16 +88,16 @@ def test_an_earlier_commit_shows_what_held_then(console, bakery):
         expect(listed(page)).to_have_text([each.text for each in console.owner.find(as_of=2)])
 
 
-def test_several_are_retired_by_keys_and_come_back_by_undo(console, bakery):
+def test_several_are_forgotten_by_keys_and_come_back_by_undo(console, bakery):
     before = {each.id for each in console.owner.find()}
     with console.page("/memories") as page:
         page.get_by_role("link", name="Rye dough").wait_for()
         for key in "jxjx":
             page.keyboard.press(key)
-        page.get_by_role("button", name="Retire…").click()
+        page.get_by_role("button", name="Forget…").click()
         page.get_by_label("Why; it stands").fill("both are wrong")
         page.keyboard.press("Enter")
-        page.get_by_text("Retired 2 memories.").last.wait_for()
+        page.get_by_text("Forgot 2 memories.").last.wait_for()
         assert len(console.owner.find()) == len(before) - 2
         assert "Refunds" not in console.owner.context("refunds and rye").text
         page.keyboard.press("u")

@@ -1,6 +1,6 @@
 /** Containment: what a source touched, the plan of taking all of it out of use, and one step back from it. */
 
-import { useState } from "preact/hooks";
+import { useCallback, useState } from "preact/hooks";
 import { api, ask, type Answer, type Problem, type Schemas } from "../api";
 import { changed } from "../live";
 import { useLoad } from "../load";
@@ -90,21 +90,23 @@ export function ContainDialog({ ways, of, onClose }: { ways: readonly Way[]; of:
     }
     const commits = done.data.reverse();
     changed();
-    say(`Contained ${counted(found.data.items.length, "memory", "memories")}. No context holds them from now on.`, { undo: () => rollBack(...commits) });
+    say(`Took ${counted(found.data.items.length, "memory", "memories")} out of use. No context holds them from now on.`, { undo: () => rollBack(...commits) });
     onClose();
   };
+  // The dialog opens before the plan is there, and its field with it.
+  const first = useCallback((field: HTMLInputElement | null) => field?.focus(), []);
   const none = found.data?.items.length === 0;
   return (
     <Dialog
       wide
-      title={`Contain ${of}`}
+      title={`Take ${of} out of use`}
       onClose={onClose}
       onSubmit={() => void run()}
       foot={
         <>
           <Button onClick={onClose}>Cancel</Button>
           <Button tone="go" type="submit" busy={busy} disabled={!found.data || none || !reason.trim()}>
-            {found.data && !none ? `Contain ${counted(found.data.items.length, "memory", "memories")}` : "Contain"}
+            {found.data && !none ? `Take ${counted(found.data.items.length, "memory", "memories")} out of use` : "Take out of use"}
           </Button>
         </>
       }
@@ -122,7 +124,7 @@ export function ContainDialog({ ways, of, onClose }: { ways: readonly Way[]; of:
               )}
             </p>
             {data.damaged ? <p class="bad">{counted(data.damaged, "memory or receipt", "memories or receipts")} could not be looked at: verify the store.</p> : null}
-            <ol class="plain-list boxed" aria-label="What would be contained">
+            <ol class="plain-list boxed" aria-label="What would be taken out of use">
               {data.items.slice(0, 100).map((each) => (
                 <li key={each.id}><MemoryText one text={each.text} /></li>
               ))}
@@ -130,7 +132,7 @@ export function ContainDialog({ ways, of, onClose }: { ways: readonly Way[]; of:
             </ol>
             <label class="field">
               <span>Why; it stands in the journal</span>
-              <input value={reason} maxLength={900} onInput={(event) => setReason(event.currentTarget.value)} placeholder="the page was poisoned" />
+              <input ref={first} value={reason} maxLength={900} onInput={(event) => setReason(event.currentTarget.value)} placeholder="the page was poisoned" />
             </label>
             <p class="soft small">Nothing is deleted. One rollback brings all of it back.</p>
           </>

@@ -65,6 +65,11 @@ export function Dialog({ title, onClose, children, foot, wide, onSubmit, holds }
           setWarned(false);
           if (event.target instanceof HTMLTextAreaElement || (event.target instanceof HTMLInputElement && event.target.type === "text")) setWritten(true);
         }}
+        onKeyDown={(event) => {
+          if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+          event.preventDefault();
+          event.currentTarget.querySelector<HTMLButtonElement>("button[type=submit]:enabled")?.click();
+        }}
         onSubmit={(event) => {
           event.preventDefault();
           onSubmit?.();

@@ -13,6 +13,8 @@ interface Props {
 // Milliseconds that a comparison may take; then both sides are shown whole.
 const PATIENCE = 150;
 const MOST = 20_000;
+// Characters after which a side may have to be scrolled, and so takes the focus.
+const LONG = 800;
 
 export function Diff({ before, after }: Props) {
   const was = before ?? "";
@@ -21,19 +23,24 @@ export function Diff({ before, after }: Props) {
   return (
     <div class="diff">
       {was ? (
-        <div class="was" dir="auto">
+        <div class="was" dir="auto" {...reachable("Before", was)}>
           <span class="unheard">Before: </span>
           {parts ? parts.filter((each) => !each.added).map((each) => (each.removed ? <del>{seen(each.value)}</del> : <span>{seen(each.value)}</span>)) : seen(was)}
         </div>
       ) : null}
       {now ? (
-        <div class="now" dir="auto">
+        <div class="now" dir="auto" {...reachable("After", now)}>
           <span class="unheard">After: </span>
           {parts ? parts.filter((each) => !each.removed).map((each) => (each.added ? <ins>{seen(each.value)}</ins> : <span>{seen(each.value)}</span>)) : seen(now)}
         </div>
       ) : null}
     </div>
   );
+}
+
+/** What lets a long side be scrolled by keys. */
+function reachable(name: string, text: string) {
+  return text.length > LONG || text.split("\n").length > 12 ? ({ tabIndex: 0, role: "group", "aria-label": name } as const) : {};
 }
 
 function compared(was: string, now: string) {

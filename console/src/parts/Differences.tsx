@@ -1,8 +1,9 @@
 /** Memories that differ, each with what it said and says. */
 
+import { Link } from "wouter-preact";
 import type { Schemas } from "../api";
-import { BASE } from "../address";
 import { Changes } from "../screens/review/Changes";
+import { OPS } from "../screens/review/words";
 import { Tag, type Tone } from "./Tag";
 import { seen } from "./seen";
 
@@ -14,7 +15,10 @@ export interface Differing {
   changed: Schemas["FieldChange"][];
 }
 
-const TONES: Record<string, Tone> = { "comes back": "good", new: "good", goes: "bad" };
+const TONES: Record<string, Tone> = { "comes back": "good", added: "good", new: "good", removed: "bad", goes: "bad" };
+
+// Characters of a memory's first line that stand for it.
+const TITLE = 80;
 
 export function Differences({ items, label }: { items: readonly Differing[]; label: string }) {
   return (
@@ -22,16 +26,15 @@ export function Differences({ items, label }: { items: readonly Differing[]; lab
       {items.map((each) => {
         const side = each.after ?? each.before;
         if (!side) return null;
-        const word = each.op ?? (each.before ? (each.after ? "changes" : "goes") : "new");
+        const word = each.op ?? (each.before ? (each.after ? "changed" : "removed") : "added");
         // Of what is gone its words say enough.
         const fields = each.after ? each.changed : each.changed.filter((change) => change.field === "text");
         const step = { op: word, id: each.id, version: side.version, before: each.before, after: side, changed: fields };
         return (
           <li key={each.id} class="differing">
             <div class="line small">
-              <Tag tone={TONES[word] ?? "plain"}>{word}</Tag>
-              <a href={`${BASE}/memories/${each.id}`}>{seen(side.key ?? `${side.tier} ${side.kind}`)}</a>
-              <span class="faint mono">{each.id.slice(0, 8)}</span>
+              <Tag tone={TONES[word] ?? "plain"}>{OPS[word] ?? word}</Tag>
+              <Link href={`/memories/${each.id}`}>{seen(side.key ?? (side.text.split("\n")[0]?.slice(0, TITLE) || `${side.tier} ${side.kind}`))}</Link>
             </div>
             <Changes steps={[step]} />
           </li>

@@ -7,6 +7,7 @@ import { Dialog } from "./Dialog";
 import { Shown } from "./States";
 import { Tag } from "./Tag";
 import { Time } from "./Time";
+import { Who } from "./Who";
 import { seen } from "./seen";
 
 /** A button that opens a receipt. */
@@ -22,6 +23,16 @@ export function ReceiptLink({ id, children = "Receipt" }: { id: string; children
 
 const SAID = new Set(["id", "tenant", "kind", "at", "actor", "policy", "head", "reasons", "changes", "explanation"]);
 
+/** A value of a receipt as a person reads it; what has parts within parts stays as it is. */
+function Told({ name, value }: { name: string; value: unknown }): ComponentChildren {
+  if (value === null || value === undefined || (typeof value === "object" && !Object.keys(value).length)) return <span class="faint">none</span>;
+  if (typeof value === "string") return /(_at|_until|^at)$/.test(name) || /^\d{4}-\d\d-\d\dT\d\d:\d\d/.test(value) ? <Time at={value} /> : <>{seen(value)}</>;
+  if (typeof value !== "object") return <>{String(value)}</>;
+  const parts = Object.entries(value);
+  if (parts.some(([, part]) => typeof part === "object" && part !== null)) return <>{seen(JSON.stringify(value, null, 1))}</>;
+  return <>{seen(parts.map(([key, part]) => (Array.isArray(value) ? String(part) : `${key.replaceAll("_", " ")}: ${part}`)).join("\n"))}</>;
+}
+
 export function ReceiptDialog({ id, onClose }: { id: string; onClose: () => void }) {
   const found = useGet("/memory/receipts/{id}", { params: { path: { id } } }, null);
   return (
@@ -31,7 +42,7 @@ export function ReceiptDialog({ id, onClose }: { id: string; onClose: () => void
           <>
             <p class="line">
               <Tag tone="accent">{data.kind}</Tag>
-              <span>by <b>{seen(data.actor)}</b></span>
+              <span>by <Who name={data.actor} /></span>
               <span class="soft"><Time at={data.at} /></span>
             </p>
             {data.reasons.length ? (
@@ -46,7 +57,7 @@ export function ReceiptDialog({ id, onClose }: { id: string; onClose: () => void
               {Object.entries(data).filter(([name]) => !SAID.has(name)).map(([name, value]) => (
                 <>
                   <dt>{seen(name.replaceAll("_", " "))}</dt>
-                  <dd class="mono receipt-value">{seen(typeof value === "string" ? value : JSON.stringify(value, null, 1))}</dd>
+                  <dd class="mono receipt-value"><Told name={name} value={value} /></dd>
                 </>
               ))}
             </dl>

@@ -23,7 +23,7 @@ export function NoMemory() {
   if (status.value?.head.startsWith("0:")) {
     return <Empty title="Nothing is remembered yet">What an agent remembers, or you with <code>keepward remember</code>, is here at once.</Empty>;
   }
-  return <Empty title="No memory is here">Take a filter off, or look at another commit. What does not hold any more is shown when asked for.</Empty>;
+  return <Empty title="No memory is here">Take a filter off, or look at another commit. Ended ones are shown when asked for.</Empty>;
 }
 
 /** What is being read; drawn after a moment only, so that what is quick does not flicker. */

@@ -5,6 +5,12 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useReducer, useRef, useState } from "preact/hooks";
 import { Virtualizer, elementScroll, observeElementOffset, observeElementRect } from "@tanstack/virtual-core";
 
+/** The first row in view of each list that was left, by its address: going back shows it again. */
+const left = new Map<string, number>();
+let back = false;
+addEventListener("popstate", () => (back = true));
+addEventListener("pushState", () => (back = false));
+
 interface Props {
   label: string;
   count: number;
@@ -37,7 +43,11 @@ export function VirtualList({ label, count, estimate, row, keyOf, onRange, curre
     observeElementRect,
     observeElementOffset,
     overscan: 6,
-    onChange: () => redraw(undefined),
+    onChange: (turned: Virtualizer<HTMLDivElement, HTMLElement>, scrolling: boolean) => {
+      const top = turned.getVirtualItemForOffset(turned.scrollOffset ?? 0);
+      if (scrolling && top) left.set(`${label} ${location.href}`, top.index);
+      redraw(undefined);
+    },
   };
   const [list] = useState(() => new Virtualizer<HTMLDivElement, HTMLElement>(options));
   list.setOptions({ ...list.options, ...options });
@@ -52,6 +62,11 @@ export function VirtualList({ label, count, estimate, row, keyOf, onRange, curre
   useEffect(() => {
     if (current !== undefined && current >= 0 && current < count) list.scrollToIndex(current, { align: "auto" });
   }, [current, list]);
+  const some = count > 0;
+  useEffect(() => {
+    const place = back ? left.get(`${label} ${location.href}`) : undefined;
+    if (some && place) list.scrollToIndex(Math.min(place, count - 1), { align: "start" });
+  }, [some, list]);
   return (
     <div ref={box} class={`virtual ${own}`} role={role} aria-label={label} tabIndex={0} aria-activedescendant={active}>
       <div role="presentation" class="virtual-all" style={{ height: `${list.getTotalSize()}px` }}>

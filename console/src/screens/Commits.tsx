@@ -2,12 +2,16 @@
 
 import "./tending.css";
 import { useRef, useState } from "preact/hooks";
+import { Link } from "wouter-preact";
 import { BASE, go, useAddress, type Address } from "../address";
 import type { Schemas } from "../api";
+import { dayBegins } from "../browse";
 import { useKeys } from "../keys";
 import { useGet } from "../load";
 import { mayChange } from "../session";
 import { Button } from "../parts/Button";
+import { Chip } from "../parts/Chip";
+import { CommitLink } from "../parts/CommitLink";
 import { Differences } from "../parts/Differences";
 import { Page } from "../parts/Page";
 import { ReceiptLink } from "../parts/Receipt";
@@ -15,12 +19,17 @@ import { Empty, Shown } from "../parts/States";
 import { Tag, type Tone } from "../parts/Tag";
 import { Time } from "../parts/Time";
 import { Typed } from "../parts/Typed";
+import { Who } from "../parts/Who";
 import { seen } from "../parts/seen";
 import { RollBackDialog } from "./commits/RollBack";
+import { titleOf, undoneBy } from "./commits/undone";
+import { OPS } from "./review/words";
 
 type Commit = Schemas["Commit"];
 
 const PAGE = 100;
+// Rollbacks that are looked through for what they undid, the newest.
+const ROLLBACKS = 200;
 export const KINDS = ["write", "approve", "rollback", "contain", "erase", "job", "import", "rescue"];
 const TONES: Record<string, Tone> = { approve: "good", rollback: "warn", contain: "warn", erase: "bad" };
 
@@ -39,6 +48,8 @@ function Journal({ address }: { address: Address }) {
     before: Number(address.get("before")) || undefined,
   };
   const found = useGet("/memory/commits", { params: { query } });
+  const rollbacks = useGet("/memory/commits", { params: { query: { kind: "rollback", limit: ROLLBACKS } } });
+  const undone = undoneBy(rollbacks.data?.items ?? []);
   const chosen = address.get("at");
   const items = found.data?.items ?? [];
   // Where nothing was chosen the newest is open; what is being read stays when another one comes.
@@ -71,7 +82,7 @@ function Journal({ address }: { address: Address }) {
               data.items.length ? (
                 <>
                   <ol class="journal" aria-label="Commits, newest first">
-                    {data.items.map((each) => <Row key={each.id} item={each} on={String(each.seq) === current} address={address} />)}
+                    {data.items.map((each) => <Row key={each.id} item={each} title={titleOf(each, data.items)} undone={undone.get(each.id)} on={String(each.seq) === current} address={address} />)}
                   </ol>
                   {query.before || data.next_before ? (
                     <div class="pages">
@@ -86,7 +97,7 @@ function Journal({ address }: { address: Address }) {
             }
           </Shown>
         </div>
-        {current ? <Detail key={current} name={current} chosen={chosen !== ""} address={address} /> : null}
+        {current ? <Detail key={current} name={current} undone={undone} chosen={chosen !== ""} address={address} /> : null}
       </div>
     </Page>
   );
@@ -114,8 +125,8 @@ function Filters({ address }: { address: Address }) {
   );
 }
 
-function Row({ item, on, address }: { item: Commit; on: boolean; address: Address }) {
-  const ops = [...new Set(item.changes.map((each) => each.op))].slice(0, 3).join(", ");
+function Row({ item, title, undone, on, address }: { item: Commit; title: string; undone: Commit | undefined; on: boolean; address: Address }) {
+  const ops = [...new Set(item.changes.map((each) => OPS[each.op] ?? each.op))].slice(0, 3).join(", ");
   const many = item.changes.length > 1 ? ` × ${item.changes.length}` : "";
   const open = (event: MouseEvent) => {
     if (event.metaKey || event.ctrlKey) return;
@@ -126,10 +137,11 @@ function Row({ item, on, address }: { item: Commit; on: boolean; address: Addres
     <li>
       <a href={`${BASE}/commits?at=${item.seq}`} aria-current={on || undefined} onClick={open}>
         <span class="seq">{item.seq}</span>
-        <span class="cut" dir="auto">{seen(item.reason)}</span>
+        <span class={undone ? "cut undone" : "cut"} dir="auto">{seen(title)}</span>
         <span class="soft small"><Time at={item.at} short /></span>
         <span class="sub small soft">
           <Tag tone={TONES[item.kind] ?? "plain"}>{item.kind}</Tag>
+          {undone ? <Tag tone="warn">{`undone by ${undone.seq}`}</Tag> : null}
           <span class="cut">{seen(item.actor)}{item.approved_by && item.approved_by !== item.actor ? <> · approved by {seen(item.approved_by)}</> : null}</span>
           <span class="spread" />
           <span class="wide-only">{ops}{many}</span>
@@ -139,43 +151,45 @@ function Row({ item, on, address }: { item: Commit; on: boolean; address: Addres
   );
 }
 
-function Detail({ name, chosen, address }: { name: string; chosen: boolean; address: Address }) {
+function Detail({ name, undone, chosen, address }: { name: string; undone: ReadonlyMap<string, Commit>; chosen: boolean; address: Address }) {
   const found = useGet("/memory/commits/{commit_id}", { params: { path: { commit_id: name } } }, null);
+  const proposal = found.data?.proposal;
+  const proposed = useGet(proposal ? "/memory/quarantine/{id}" : null, { params: { path: { id: proposal ?? "" } } }, null);
   const [undoing, setUndoing] = useState(false);
+  const by = found.data ? undone.get(found.data.id) : undefined;
   useKeys("This commit", {
     Escape: chosen ? { does: "Close the commit", run: () => address.set({ at: null }) } : null,
-    z: mayChange() ? { does: "Roll it back, with a preview first", run: () => setUndoing(true) } : null,
+    z: mayChange() && !by ? { does: "Roll it back, with a preview first", run: () => setUndoing(true) } : null,
   });
   return (
     <article class="card pad stack sticky" aria-label={`Commit ${name}`}>
       <Shown of={found}>
         {(data) => (
           <>
-            <div class="line">
+            <div class="line commit-head">
               <h2>Commit {data.seq}</h2>
               <Tag tone={TONES[data.kind] ?? "plain"}>{data.kind}</Tag>
+              {by ? <span class="small">undone by <CommitLink of={by.seq} /></span> : null}
               <span class="spread" />
+              {mayChange() && data.kind !== "erase" && !by ? <Button small tone="no" hint="z" onClick={() => setUndoing(true)}>Roll back…</Button> : null}
+              <Button small onClick={() => go(`/commits?compare=yes&from=${data.seq}`)}>Compare with now</Button>
               {chosen ? <Button small tone="quiet" onClick={() => address.set({ at: null })}>Close</Button> : null}
             </div>
-            <p dir="auto">{seen(data.reason)}</p>
+            <p dir="auto" class={by ? "undone" : ""}>{seen(titleOf(data, []))}</p>
             <dl class="facts">
-              <dt>by</dt><dd>{seen(data.actor)}</dd>
-              {data.approved_by ? <><dt>approved by</dt><dd>{seen(data.approved_by)}</dd></> : null}
+              <dt>by</dt><dd><Who name={data.actor} /></dd>
+              {proposed.data && proposed.data.proposer !== data.actor ? <><dt>proposed by</dt><dd><Who name={proposed.data.proposer} /></dd></> : null}
+              {data.approved_by ? <><dt>approved by</dt><dd><Who name={data.approved_by} /></dd></> : null}
               <dt>at</dt><dd><Time at={data.at} /></dd>
-              {data.session ? <><dt>conversation</dt><dd>{seen(data.session)}</dd></> : null}
-              {data.proposal ? <><dt>proposal</dt><dd><a href={`${BASE}/review?at=${data.proposal}`} class="mono">{data.proposal.slice(0, 13)}</a></dd></> : null}
-              {data.undoes.length ? <><dt>undoes</dt><dd>{data.undoes.map((each) => <a key={each} class="mono" href={`${BASE}/commits?at=${each}`}>{each.slice(0, 13)} </a>)}</dd></> : null}
+              {data.session ? <><dt>conversation</dt><dd><Link href={`/memories?${new URLSearchParams({ session: data.session })}`}>{seen(data.session)}</Link></dd></> : null}
+              {data.proposal ? <><dt>proposal</dt><dd><Link href={`/review?at=${data.proposal}`}>what was proposed, and why it was held</Link></dd></> : null}
+              {data.undoes.length ? <><dt>undoes</dt><dd class="line">{data.undoes.map((each) => <Undoes key={each} id={each} />)}</dd></> : null}
               <dt>receipt</dt><dd><ReceiptLink id={data.receipt}>{data.receipt.slice(0, 13)}</ReceiptLink></dd>
               <dt>hash</dt><dd class="mono" title={data.hash}>{data.hash.slice(0, 16)}…</dd>
             </dl>
             <h3>{data.changes.length === 1 ? "What it changed" : `What it changed, in ${data.changes.length} memories`}</h3>
             <Differences items={data.events ?? []} label="What it changed" />
-            <div class="panel-foot">
-              {mayChange() && data.kind !== "erase" ? <Button tone="no" hint="z" onClick={() => setUndoing(true)}>Roll back…</Button> : null}
-              <Button onClick={() => go(`/commits?compare=yes&from=${data.seq}`)}>Compare with now</Button>
-              <span class="spread" />
-              <a class="small" href={found.url} target="_blank" rel="noreferrer">JSON</a>
-            </div>
+            <p><a class="small" href={found.url} target="_blank" rel="noreferrer">JSON</a></p>
             {data.kind === "erase" ? <p class="soft small">An erasure cannot be undone: its content is gone. <a href={`${BASE}/erase`}>Its certificate</a> proves it.</p> : null}
             {undoing ? <RollBackDialog commit={data} onClose={() => setUndoing(false)} /> : null}
           </>
@@ -185,6 +199,12 @@ function Detail({ name, chosen, address }: { name: string; chosen: boolean; addr
   );
 }
 
+/** A commit that was undone, by its number. */
+function Undoes({ id }: { id: string }) {
+  const found = useGet("/memory/commits/{commit_id}", { params: { path: { commit_id: id } } }, null);
+  return <CommitLink of={id}>{found.data ? `commit ${found.data.seq}` : "an earlier commit"}</CommitLink>;
+}
+
 // What the store itself changes while a memory is used; its words stay as they are.
 const UPKEEP = new Set(["importance", "base_importance", "reinforced_at", "uses", "last_used"]);
 const SHOWN = 300;
@@ -192,8 +212,12 @@ const SHOWN = 300;
 function Compared({ items }: { items: readonly Schemas["Difference"][] }) {
   const said = items.filter((each) => each.changed.some((change) => !UPKEEP.has(change.field)));
   const weighed = items.filter((each) => !said.includes(each));
+  const added = said.filter((each) => !each.before).length;
+  const removed = said.filter((each) => !each.after).length;
+  const counts = [[added, "added"], [said.length - added - removed, "changed"], [removed, "removed"], [weighed.length, "only weighed anew"]] as const;
   return (
     <>
+      <p class="soft">{counts.flatMap(([count, word]) => (count ? `${count.toLocaleString()} ${word}` : [])).join(", ")}</p>
       <Differences items={said.slice(0, SHOWN)} label="What differs" />
       {said.length > SHOWN ? <p class="soft">The first {SHOWN} are shown; the JSON has all of them.</p> : null}
       {weighed.length ? (
@@ -206,8 +230,22 @@ function Compared({ items }: { items: readonly Schemas["Difference"][] }) {
   );
 }
 
+const WEEK = 7;
+const SPANS = [["Today", 0], ["Last 7 days", WEEK], ["Last 30 days", 30], ["From the beginning", null]] as const;
+
+/** Return the instant at which the day of so many days ago began, for the reader. */
+function daysAgo(days: number): string {
+  const now = new Date();
+  return new Date(now.getFullYear(), now.getMonth(), now.getDate() - days).toISOString();
+}
+
+/** Return the reader's day of a moment, as a date field takes it. */
+function localDay(at: Date): string {
+  return `${at.getFullYear()}-${String(at.getMonth() + 1).padStart(2, "0")}-${String(at.getDate()).padStart(2, "0")}`;
+}
+
 function Compare({ address }: { address: Address }) {
-  const from = address.get("from") || "0";
+  const from = address.get("from") || daysAgo(WEEK);
   const to = address.get("to");
   const found = useGet("/memory/diff", { params: { query: { earlier: from, later: to || undefined } } });
   return (
@@ -217,16 +255,24 @@ function Compare({ address }: { address: Address }) {
       json={found.url}
       actions={<Button small onClick={() => address.set({ compare: null, from: null, to: null }, { push: true })}>Back to the journal</Button>}
     >
+      <div class="line compare-spans" role="group" aria-label="What changed">
+        {SPANS.map(([title, days]) => {
+          const since = days === null ? "0" : daysAgo(days);
+          return <Chip key={title} on={from === since && !to} onClick={() => address.set({ from: since, to: null })}>{title}</Chip>;
+        })}
+      </div>
       <form class="bar" onSubmit={(event) => event.preventDefault()}>
-        <label class="field long"><span>Before: a commit's number, or a day</span><Typed value={from} onSet={(value) => address.set({ from: value })} /></label>
-        <label class="field long"><span>After: the same; empty is now</span><Typed value={to} placeholder="now" onSet={(value) => address.set({ to: value })} /></label>
+        <label class="field"><span>From the day</span><input type="date" value={/^\d{4}-/.test(from) ? localDay(new Date(from)) : ""} onChange={(event) => address.set({ from: dayBegins(event.currentTarget.value) })} /></label>
+        <label class="field"><span>or after commit number</span><Typed value={/^\d+$/.test(from) ? from : ""} inputMode="numeric" onSet={(value) => address.set({ from: value })} /></label>
+        <label class="field"><span>Up to the day</span><input type="date" value={/^\d{4}-/.test(to) ? localDay(new Date(Date.parse(to) - 1)) : ""} onChange={(event) => address.set({ to: dayBegins(event.currentTarget.value, 1) })} /></label>
+        <label class="field"><span>or commit number; empty is now</span><Typed value={/^\d+$/.test(to) ? to : ""} placeholder="now" inputMode="numeric" onSet={(value) => address.set({ to: value })} /></label>
       </form>
       <div class="card pad stack">
         <Shown of={found} rows={6}>
           {(data) =>
             data.count ? (
               <>
-                <p class="soft">{data.count.toLocaleString()} {data.count === 1 ? "memory differs" : "memories differ"}</p>
+                <p><b>{data.count.toLocaleString()} {data.count === 1 ? "memory differs" : "memories differ"}</b></p>
                 <Compared items={data.items} />
               </>
             ) : (

@@ -11,6 +11,7 @@ import { useGet } from "../load";
 import { mayChange } from "../session";
 import { rollBack } from "../undo";
 import { Button } from "../parts/Button";
+import { Command } from "../parts/Command";
 import { CommitLink } from "../parts/CommitLink";
 import { Diff } from "../parts/Diff";
 import { MemoryText } from "../parts/MemoryText";
@@ -20,12 +21,15 @@ import { Shown } from "../parts/States";
 import { Tag } from "../parts/Tag";
 import { Time } from "../parts/Time";
 import { say } from "../parts/Toasts";
+import { Who } from "../parts/Who";
 import { seen } from "../parts/seen";
 
 type Block = Schemas["CoreBlock"];
 
+const TITLES: Record<string, string> = { persona: "Persona", human: "People", operating_rules: "Rules", mission: "Mission", workspace_state: "Where things stand" };
+
 const MEANS: Record<string, string> = {
-  persona: "who the agent is; it lives in the identity document and is edited there",
+  persona: "who the agent is; written in the identity document",
   human: "who the people are",
   operating_rules: "what holds whatever is asked",
   mission: "what the agent is for",
@@ -89,7 +93,7 @@ function BlockCard({ block, on, open, onOpen }: { block: Block; on: boolean; ope
   return (
     <section id={`block-${block.key}`} class={`card pad core-block ${on ? "on" : ""}`} aria-label={block.key}>
       <div class="line">
-        <h2>{seen(block.key)}</h2>
+        <h2>{seen(TITLES[block.key] ?? block.key)}</h2>
         <span class="soft small">{MEANS[block.key] ?? "a block of your own"}</span>
         <span class="spread" />
         {memory && memory.trust !== "owner" ? <Tag tone="warn" title="Least trusted of who wrote it">{memory.trust}</Tag> : null}
@@ -100,9 +104,10 @@ function BlockCard({ block, on, open, onOpen }: { block: Block; on: boolean; ope
         <Editor block={block} onDone={() => onOpen("")} />
       ) : (
         <>
-          {block.text ? <p class="core-text"><MemoryText text={block.text} /></p> : <p class="faint">{block.key === "persona" && block.tokens ? "From the identity document." : "Nothing stands here."}</p>}
+          {block.key === "persona" && mayChange() ? <Command does="Show the file and its editions; after an edit by hand, keepward identity adopt takes it over" text="keepward identity" /> : null}
+          {block.text ? <p class="core-text"><MemoryText text={block.text} /></p> : <p class="faint">{block.key === "persona" && block.tokens ? "From the identity document." : "Empty"}</p>}
           <div class="line small soft">
-            {memory ? <span>version {memory.version}, {seen(memory.author)}, <Time at={memory.updated_at ?? memory.created_at} short /></span> : null}
+            {memory ? <span>version {memory.version}, <Who name={memory.author} />, <Time at={memory.updated_at ?? memory.created_at} short /></span> : null}
             <span class="spread" />
             {block.id ? <Link href={`/memories/${block.id}`}>Open</Link> : null}
             {block.id ? (
@@ -222,7 +227,7 @@ function History({ id }: { id: string }) {
             <li key={each.version} class="stack">
               <div class="line small soft">
                 <b>version {each.version}</b>
-                <span>{seen(each.actor)}{each.approved_by ? <>, approved by {seen(each.approved_by)}</> : null}</span>
+                <span><Who name={each.actor} />{each.approved_by ? <>, approved by <Who name={each.approved_by} /></> : null}</span>
                 <Time at={each.at} />
                 <span class="spread" />
                 <CommitLink of={each.seq} />

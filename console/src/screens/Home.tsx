@@ -19,7 +19,11 @@ import { Spark } from "../parts/Spark";
 import { Tag } from "../parts/Tag";
 import { Time, present, span } from "../parts/Time";
 import { say } from "../parts/Toasts";
+import { MemoryText } from "../parts/MemoryText";
+import { Who } from "../parts/Who";
 import { said, seen } from "../parts/seen";
+import { Begin } from "./home/Begin";
+import { gist, headline } from "./review/words";
 import { verify, warningsOf, type Warning } from "./home/warnings";
 
 type Status = Schemas["Status"];
@@ -43,9 +47,11 @@ export function Home() {
   }
   const ready = checks.data && jobs.data;
   const warnings = ready ? warningsOf({ checks: ready && checks.data!.items, jobs: jobs.data!.items, activity: activity.data, file: settings.data?.file ?? null, now: present.value }) : [];
-  if (audit?.faults) warnings.unshift({ id: "audit", tone: "bad", text: `The last verification found ${audit.faults} faults`, help: "verify again to see which, then decide what to bring back", to: { path: "/integrity", title: "See them" }, command: "keepward verify" });
+  if (audit?.faults) warnings.unshift({ id: "audit", tone: "bad", text: `The last verification found ${audit.faults} faults`, help: "verify again to see which, then decide what to bring back", to: { path: "/integrity", title: "See them" }, act: { title: "Verify again", run: verify, done: "Verified" } });
+  const empty = now.commits === 0 || (now.total === 0 && !now.quarantine.depth);
   return (
     <Page title="Home" lede={ready ? verdict(warnings, now.quarantine.depth) : "looking…"} json="/memory/status">
+      {empty && mayChange() ? <Begin /> : null}
       <div class="tiles">
         <Waiting now={now} />
         <Memories now={now} counts={activity.data?.counts} />
@@ -55,6 +61,8 @@ export function Home() {
       <div class="home">
         <div class="stack">
           {warnings.length ? <LookAt warnings={warnings} /> : null}
+          {now.quarantine.depth ? <Queue /> : null}
+          {empty ? null : <News />}
           <Agents activity={activity} />
         </div>
         <div class="stack">
@@ -136,12 +144,12 @@ function Integrity({ now, audit, jobs, checks }: { now: Status; audit: Audit; jo
     if (!found.ok) return say(found.problem.detail, { tone: "bad" });
     const { ok, faults, checked } = found.data;
     const sum = Object.values(checked).reduce((total, each) => total + each, 0);
-    say(ok ? `Whole: ${sum.toLocaleString()} things checked` : `${faults.length} faults: ${faults[0]?.detail ?? ""}`, { tone: ok ? "good" : "bad" });
+    say(ok ? `Intact: ${sum.toLocaleString()} things checked` : `${faults.length} faults: ${faults[0]?.detail ?? ""}`, { tone: ok ? "good" : "bad" });
   };
   return (
     <div class="card tile">
       <span class="soft">Integrity</span>
-      <strong class={known ? (whole ? "good" : "bad") : "faint"}>{known ? (whole ? "whole" : sealed ? "not whole" : "not sealed") : "…"} <small class="soft">{now.commits.toLocaleString()} commits</small></strong>
+      <strong class={known ? (whole ? "good" : "bad") : "faint"}>{known ? (whole ? "intact" : sealed ? "damaged" : "not sealed") : "…"} <small class="soft">{now.commits.toLocaleString()} commits</small></strong>
       <span class="soft small line">
         <span>{audit ? <>verified <Time at={audit.at} short /></> : "not verified yet"}</span>
         {mayChange() ? <Button small tone="quiet" busy={busy} onClick={() => void look()}>Verify now</Button> : null}
@@ -186,6 +194,75 @@ function Look({ warning }: { warning: Warning }) {
   );
 }
 
+// Of what waits, and of what was decided and written lately, the first of each.
+const FIRST = 5;
+
+/** What waits for a person, the oldest first, each with how long. */
+function Queue() {
+  const found = useGet("/memory/quarantine", { params: { query: { limit: FIRST } } }, reviews);
+  return (
+    <section class="card" aria-label="What waits">
+      <header class="card-head"><h2>What waits</h2><Link class="small" href="/review">All of it</Link></header>
+      <Shown of={found}>
+        {(data) => (
+          <ul class="news">
+            {data.items.map((each) => (
+              <li key={each.id}>
+                <Link href={`/review?at=${each.id}`}><MemoryText text={gist(each) || headline(each)} one /></Link>
+                <span class="soft small"><Who name={each.proposer} />, <Time at={each.created_at} short /></span>
+              </li>
+            ))}
+          </ul>
+        )}
+      </Shown>
+    </section>
+  );
+}
+
+const VISITED = "keepward-visited";
+// Minutes after which a page that is opened is a new visit.
+const VISIT = 30;
+
+/** Return when the visit before this one ended, in milliseconds; 0 where this is the first. */
+const lastVisit = (() => {
+  const now = Date.now();
+  let kept: { seen: number; before: number } = { seen: 0, before: 0 };
+  try {
+    kept = { ...kept, ...(JSON.parse(localStorage.getItem(VISITED) ?? "{}") as object) };
+    const before = now - kept.seen > VISIT * 60_000 ? kept.seen : kept.before;
+    localStorage.setItem(VISITED, JSON.stringify({ seen: now, before }));
+    return before;
+  } catch {
+    return 0;
+  }
+})();
+
+/** What was written and decided since the last visit, or lately; maintenance aside. */
+function News() {
+  const found = useGet("/memory/commits", { params: { query: { limit: 100 } } });
+  return (
+    <section class="card" aria-label="News">
+      <header class="card-head"><h2>{lastVisit ? "Since your last visit" : "Lately"}</h2><Link class="small" href="/commits?compare=yes">What changed this week</Link></header>
+      <Shown of={found}>
+        {(data) => {
+          const made = data.items.filter((each) => each.kind !== "job" && Date.parse(each.at) > lastVisit);
+          return made.length ? (
+            <ul class="news">
+              {made.slice(0, FIRST).map((each) => (
+                <li key={each.id}>
+                  <Link href={`/commits?at=${each.seq}`}><MemoryText text={each.reason} one /></Link>
+                  <span class="soft small"><Who name={each.actor} />{each.approved_by && each.approved_by !== each.actor ? <>, approved by <Who name={each.approved_by} /></> : null}, <Time at={each.at} short /></span>
+                </li>
+              ))}
+              {made.length > FIRST ? <li class="soft small">and {made.length - FIRST}{data.next_before ? " or" : ""} more</li> : null}
+            </ul>
+          ) : <p class="soft none">Nothing was written or decided.</p>;
+        }}
+      </Shown>
+    </section>
+  );
+}
+
 function Agents({ activity }: { activity: Loaded<Schemas["Activity"]> }) {
   return (
     <section class="card" aria-label="What each wrote">
@@ -200,7 +277,7 @@ function Agents({ activity }: { activity: Loaded<Schemas["Activity"]> }) {
               const today = each.counts.at(-1) ?? 0;
               return (
                 <li key={each.name}>
-                  <span class="cut">{seen(each.name)}</span>
+                  <span class="cut"><Who name={each.name} /></span>
                   <Spark values={each.counts} most={most} height={22} label={`${each.name}: ${each.counts.join(", ")}`} />
                   <span class="num soft">{today ? `${today} today` : ""}</span>
                   <b class="num">{each.total.toLocaleString()}</b>
@@ -215,6 +292,8 @@ function Agents({ activity }: { activity: Loaded<Schemas["Activity"]> }) {
   );
 }
 
+// Share of a tier's capacity from which a meter says something.
+const VISIBLE = 0.02;
 const ORDER = ["core", "working", "episodic", "archival"];
 
 function Tiers({ now }: { now: Status }) {
@@ -228,7 +307,7 @@ function Tiers({ now }: { now: Status }) {
           <div key={tier} class="bar-row">
             <span>{tier}</span>
             <span class="num">{live.toLocaleString()}{max ? <span class="faint"> of {max.toLocaleString()}</span> : null}</span>
-            {max ? <Meter value={live} max={max} label={`Memories in ${tier}`} /> : null}
+            {live > max * VISIBLE && max ? <Meter value={live} max={max} label={`Memories in ${tier}`} /> : null}
           </div>
         );
       })}

@@ -8,7 +8,7 @@ import { useGet } from "../load";
 import { mayChange } from "../session";
 import { status } from "../status";
 import { Button } from "../parts/Button";
-import { Copy } from "../parts/Copy";
+import { Command } from "../parts/Command";
 import { Page } from "../parts/Page";
 import { ReceiptLink } from "../parts/Receipt";
 import { Failed, Loading, Shown } from "../parts/States";
@@ -121,13 +121,13 @@ function Doctor() {
   const found = useGet("/memory/doctor");
   return (
     <section class="card pad stack" aria-label="Doctor">
-      <h2>Everything else that has to be well</h2>
+      <h2>Health checks</h2>
       <Shown of={found} rows={6}>
         {(data) => (
           <ul class="checks">
             {[...data.items].sort((one, other) => Number(well(one)) - Number(well(other))).map((each) => (
               <li key={each.name}>
-                <Tag tone={well(each) ? "good" : "warn"}>{well(each) ? "well" : "look"}</Tag>
+                <Tag tone={well(each) ? "good" : "warn"}>{well(each) ? "OK" : "look"}</Tag>
                 <span><b>{each.name}</b> <span class="soft">{seen(each.detail)}</span>{well(each) || !each.remedy ? null : <><br />To do: {seen(each.remedy)}</>}</span>
               </li>
             ))}
@@ -138,11 +138,3 @@ function Doctor() {
   );
 }
 
-function Command({ does, text }: { does: string; text: string }) {
-  return (
-    <div class="field">
-      <span>{does}</span>
-      <div class="command"><code>{text}</code><Copy text={text} /></div>
-    </div>
-  );
-}

@@ -84,12 +84,12 @@ function Row({ job, run, busy, onRun }: { job: Job; run: Run | undefined; busy: 
         <span>{job.schedule}</span>
         {job.due_at && !job.due ? <span>· next <Time at={job.due_at} short /></span> : null}
         <span>· last <Time at={job.last_at} short /></span>
-        {job.last_outcome ? <Tag tone={TONES[job.last_outcome] ?? "plain"}>{job.last_outcome}</Tag> : null}
+        {job.last_outcome ? <Tag tone={TONES[job.last_outcome] ?? "plain"}>{job.last_outcome === "run" ? "done" : job.last_outcome}</Tag> : null}
         {job.last_receipt ? <ReceiptLink id={job.last_receipt} /> : null}
       </div>
       {run ? (
         <div class="line small" role="status">
-          <Tag tone={TONES[run.outcome] ?? "plain"}>{run.outcome}</Tag> {seen(run.why)}
+          <Tag tone={TONES[run.outcome] ?? "plain"}>{run.outcome === "run" ? "done" : run.outcome}</Tag> {seen(run.why)}
           {run.commits.map((each) => <a key={each} href={`${BASE}/commits?at=${each}`}>commit</a>)}
           {run.proposals.length ? <a href={`${BASE}/review?at=${run.proposals[0]}`}>{counted(run.proposals.length, "proposal")} for you</a> : null}
         </div>

@@ -1,4 +1,4 @@
-/** Memories: search as recall does, or browse all of them with facets, at any commit. */
+/** Memories: search by words and meaning, or browse all of them with facets, at any commit. */
 
 import "./memories.css";
 import { useCallback, useEffect, useRef, useState, type MutableRef as Ref } from "preact/hooks";
@@ -29,8 +29,10 @@ import { seen } from "../parts/seen";
 
 type Memory = Schemas["Memory"];
 
-// Most that one call retires, and so most that can be selected.
+// Most that one call forgets, and so most that can be selected.
 const MOST = 500;
+// Most whose ids fit an address.
+const ERASED_AT_ONCE = 200;
 
 export function Memories() {
   const address = useAddress();
@@ -53,8 +55,9 @@ export function Memories() {
   return (
     <Page
       title="Memories"
-      lede={asked ? "found as recall finds them, best first" : total === undefined ? "" : `${total.toLocaleString()}${count ? " pass the filters" : query.include_ended ? " in all" : " hold"}${query.as_of ? ", as it was" : ""}`}
+      lede={asked ? "by words and meaning, best first" : total === undefined ? "" : `${total.toLocaleString()}${count ? " found" : query.include_ended ? " in all" : " active"}${query.as_of ? ", as it was" : ""}`}
       json={json}
+      actions={asked ? <Link class="btn sm quiet" href={`/recall?${new URLSearchParams({ q: asked })}`}>Why in this order?</Link> : null}
     >
       <div class="memories-top">
         <Search address={address} />
@@ -95,7 +98,7 @@ function Search({ address }: { address: Address }) {
         address.set({ q: field.current?.value.trim() ?? "" }, { push: true });
       }}
     >
-      <input ref={field} type="search" aria-label="Search as recall does" placeholder="Search as an agent would, by words and meaning" defaultValue={asked} maxLength={20_000} />
+      <input ref={field} type="search" aria-label="Search by words and meaning" placeholder="A name, words, or a question" defaultValue={asked} maxLength={20_000} />
       <Button type="submit" hint="/">Search</Button>
       {asked ? <Button tone="quiet" onClick={() => address.set({ q: null }, { push: true })}>Browse all</Button> : null}
     </form>
@@ -162,7 +165,7 @@ function Filters({ address, count, searching }: { address: Address; count: numbe
       {searching ? null : (
         <label class="line small">
           <input type="checkbox" checked={address.get("ended") === "1"} onChange={(event) => address.set({ ended: event.currentTarget.checked ? "1" : null })} />
-          Also what does not hold any more
+          Show ended ones
         </label>
       )}
       {count ? <div><Button small tone="quiet" onClick={() => address.set(NO_FILTERS, { push: true })}>Take {counted(count, "filter")} off</Button></div> : null}
@@ -197,17 +200,18 @@ function isObject(text: string): boolean {
 }
 
 const COLUMNS = [
-  { sort: "created", title: "Memory" },
-  { sort: "tier", title: "Tier" },
-  { sort: "source", title: "Source" },
-  { sort: "confidence", title: "Confidence" },
-  { sort: "changed", title: "Changed" },
+  { sort: null, title: "Memory", name: "" },
+  { sort: null, title: "About", name: "about" },
+  { sort: "author", title: "Said by", name: "author" },
+  { sort: "trust", title: "Trust", name: "trust" },
+  { sort: "created", title: "Said", name: "created" },
 ] as const;
+type Sort = NonNullable<(typeof COLUMNS)[number]["sort"]>;
 
 function Browser({ address, query, selected, turn }: { address: Address; query: Query; selected: ReadonlyMap<string, Memory>; turn: (each: Memory) => void }) {
   const sort = (address.get("sort") || "created") as NonNullable<Query["sort"]>;
   const ascending = address.get("asc") === "1";
-  const reading = address.get("view") === "reading";
+  const reading = address.get("view") !== "table";
   const [cursor, setCursor] = useState(-1);
   const name = JSON.stringify([query, sort, ascending]);
   const list = useWindow<Memory>(
@@ -227,9 +231,9 @@ function Browser({ address, query, selected, turn }: { address: Address; query: 
     k: { does: "The one before", run: () => step(-1) },
     x: { does: "Select, or not any more", run: () => here && turn(here) },
     Enter: { does: "Open", run: () => here && go(placeOf(here, query.as_of)) },
-    v: { does: "Table or reading view", run: () => address.set({ view: reading ? null : "reading" }) },
+    v: { does: "Table or reading view", run: () => address.set({ view: reading ? "table" : null }) },
   });
-  const by = (each: (typeof COLUMNS)[number]["sort"]) => address.set(each === sort ? { asc: ascending ? null : "1" } : { sort: each === "created" ? null : each, asc: null });
+  const by = (each: Sort) => address.set(each === sort ? { asc: ascending ? null : "1" } : { sort: each === "created" ? null : each, asc: null });
   return (
     <section class="card memory-list" aria-label="Memories">
       <div class="memory-head">
@@ -243,17 +247,20 @@ function Browser({ address, query, selected, turn }: { address: Address; query: 
           ) : null}
           <span class="spread" />
           <Link href={`/activity${location.search}`}>Day by day</Link>
-          <Button small tone="quiet" aria-pressed={reading} hint="v" onClick={() => address.set({ view: reading ? null : "reading" })}>{reading ? "Table" : "Reading view"}</Button>
+          <Button small tone="quiet" aria-pressed={reading} hint="v" onClick={() => address.set({ view: reading ? "table" : null })}>{reading ? "Table" : "Reading view"}</Button>
         </div>
         {reading ? null : (
           <div class="memory-row head">
             <span />
-            {COLUMNS.map((each) => (
-              <button key={each.sort} type="button" class={`sort ${each.sort}`} aria-pressed={sort === each.sort} onClick={() => by(each.sort)}>
-                {each.title}
-                <span aria-hidden="true">{sort === each.sort ? (ascending ? " ↑" : " ↓") : ""}</span>
-              </button>
-            ))}
+            {COLUMNS.map((each) => {
+              const own = each.sort;
+              return own === null ? <span key={each.title} class={`sort ${each.name}`}>{each.title}</span> : (
+                <button key={each.title} type="button" class={`sort ${each.name}`} aria-pressed={sort === own} onClick={() => by(own)}>
+                  {each.title}
+                  <span aria-hidden="true">{sort === own ? (ascending ? " ↑" : " ↓") : ""}</span>
+                </button>
+              );
+            })}
           </div>
         )}
       </div>
@@ -316,7 +323,7 @@ function Row({ each, reading, on, chosen, turn, asOf }: RowProps) {
         {box}
         <div class="stack">
           {title}
-          <div class="line small soft"><Facts each={each} /> <span>{seen(each.author)}</span> <Time at={each.created_at} /></div>
+          <div class="line small soft"><Facts each={each} /> {each.subject ? <span>about {seen(each.subject)}</span> : null}<span>said by {seen(each.speaker ?? each.author)}</span> <Time at={each.created_at} /></div>
         </div>
       </div>
     );
@@ -325,10 +332,10 @@ function Row({ each, reading, on, chosen, turn, asOf }: RowProps) {
     <div class={name} role="listitem">
       {box}
       <span class="memory-cell">{title}</span>
-      <span class="tier"><Tag>{each.tier}</Tag></span>
-      <span class="source cut soft">{seen(each.source)}</span>
-      <span class="confidence num">{each.confidence.toFixed(2)}</span>
-      <span class="changed soft"><Time at={each.updated_at ?? each.created_at} short /></span>
+      <span class="about cut soft">{each.subject ? seen(each.subject) : "–"}</span>
+      <span class="author cut soft">{seen(each.speaker ?? each.author)}</span>
+      <span class="trust"><Tag tone={each.trust === "web" || each.trust === "unknown" ? "warn" : "plain"}>{each.trust}</Tag></span>
+      <span class="created soft"><Time at={each.created_at} short /></span>
     </div>
   );
 }
@@ -339,42 +346,71 @@ function placeOf(each: { id: string }, asOf: string | number | null | undefined)
 
 // --- search
 
+// Memories that are looked for by a part of their text, and the longest text that is looked for so.
+const CONTAINING = 50;
+const LONGEST = 1_000;
+
+/** A memory that was found, and by what. */
+interface Finding { memory: Memory; why: string; weak: boolean }
+
+/** Return what contains the words first, in the order of the search, and then what the search found beside it. */
+function merged(hits: readonly Schemas["Hit"][], containing: readonly Memory[]): Finding[] {
+  const says = new Set(containing.map((each) => each.id));
+  const found = new Set(hits.map((each) => each.id));
+  const byHit = (hit: Schemas["Hit"]): Finding => ({ memory: hit.memory, why: `found by ${hit.why.join(" and ") || "its place"}`, weak: hit.weak });
+  return [
+    ...hits.filter((hit) => says.has(hit.id)).map(byHit),
+    ...containing.filter((each) => !found.has(each.id)).map((memory) => ({ memory, why: "says it", weak: false })),
+    ...hits.filter((hit) => !says.has(hit.id)).map(byHit),
+  ];
+}
+
+/** Return what marks the words of a search; null where it has none. */
+function marksOf(asked: string): RegExp | null {
+  const words = asked.match(/[\p{L}\p{N}]{3,}/gu)?.slice(0, 20) ?? [];
+  return words.length ? new RegExp(`(${words.join("|")})`, "giu") : null;
+}
+
 function Results({ query, asked, selected, turn }: { query: Query; asked: string; selected: ReadonlyMap<string, Memory>; turn: (each: Memory) => void }) {
-  const found = useGet("/memory/search", { params: { query: searched(query, asked) as never } }, query.as_of ? null : commits);
+  const { query: _, limit: __, ...narrowed } = searched(query, asked);
+  const follow = query.as_of ? null : commits;
+  const found = useGet("/memory/search", { params: { query: searched(query, asked) as never } }, follow);
+  const containing = useGet(asked.length > LONGEST ? null : "/memory/items", { params: { query: { ...narrowed, text: asked, limit: CONTAINING, below: true } as never } }, follow);
   const [cursor, setCursor] = useState(-1);
-  const hits = found.data?.hits ?? [];
-  const here = hits[cursor];
+  const ready = found.data && (containing.data || containing.problem || asked.length > LONGEST);
+  const findings = ready ? merged(found.data?.hits ?? [], containing.data?.items ?? []) : [];
+  const here = findings[cursor];
+  const marks = marksOf(asked);
   useKeys("Memories", {
-    j: { does: "Next", run: () => setCursor(Math.min(hits.length - 1, cursor + 1)) },
+    j: { does: "Next", run: () => setCursor(Math.min(findings.length - 1, cursor + 1)) },
     k: { does: "The one before", run: () => setCursor(Math.max(0, cursor - 1)) },
     x: { does: "Select, or not any more", run: () => here && turn(here.memory) },
-    Enter: { does: "Open", run: () => here && go(placeOf(here, query.as_of)) },
+    Enter: { does: "Open", run: () => here && go(placeOf(here.memory, query.as_of)) },
   });
   return (
-    <Shown of={found}>
+    <Shown of={{ ...found, data: ready ? found.data : undefined, loading: !ready && !found.problem }}>
       {(data) => {
-        if (!data.hits.length) return <div class="card"><Empty title="Nothing is found">{data.notes.map((note) => <p key={note}>{seen(note)}</p>)}</Empty></div>;
-        const most = Math.max(...data.hits.flatMap((hit) => Object.values(hit.parts)), 0.001);
+        if (!findings.length) return <div class="card"><Empty title="Nothing is found">{data.notes.map((note) => <p key={note}>{seen(note)}</p>)}</Empty></div>;
         return (
           <section class="card" aria-label="Found">
-            <p class="memory-head small soft">
-              {counted(data.hits.length, "hit")} by {data.used.map((each) => (each === "vector" ? "meaning" : "words")).join(" and ")}; the score says how sure recall is, its parts what put it there.
-              {data.notes.map((note) => <> {seen(note)}.</>)}
+            <p class="memory-head small soft line">
+              <span>{counted(findings.length, "memory", "memories")} found.{data.notes.map((note) => <> {seen(note)}.</>)}</span>
             </p>
             <ol class="found-hits">
-              {data.hits.map((hit, at) => (
-                <li key={hit.id} class={`found-hit ${at === cursor ? "on" : ""} ${selected.has(hit.id) ? "picked" : ""}`}>
-                  <input type="checkbox" checked={selected.has(hit.id)} onChange={() => turn(hit.memory)} aria-label={`Select ${hit.text.slice(0, 60)}`} />
+              {findings.map(({ memory, why, weak }, at) => (
+                <li key={memory.id} class={`found-hit ${at === cursor ? "on" : ""} ${selected.has(memory.id) ? "picked" : ""}`}>
+                  <input type="checkbox" checked={selected.has(memory.id)} onChange={() => turn(memory)} aria-label={`Select ${memory.text.slice(0, 60)}`} />
                   <div class="stack">
-                    <Link href={placeOf(hit, query.as_of)} class="memory-link"><MemoryText text={hit.text} limit={600} /></Link>
+                    <Link href={placeOf(memory, query.as_of)} class="memory-link"><MemoryText text={memory.text} limit={600} marks={marks} /></Link>
                     <div class="line small soft">
-                      <Facts each={hit.memory} />
-                      <span>found by {hit.why.join(" and ") || "its place"}</span>
-                      {hit.weak ? <Tag tone="warn">weak</Tag> : null}
-                      <Time at={hit.created_at} short />
+                      <Facts each={memory} />
+                      {memory.subject ? <span>about {seen(memory.subject)}</span> : null}
+                      <span>said by {seen(memory.speaker ?? memory.author)}</span>
+                      <Time at={memory.created_at} />
+                      <span>· {why}</span>
+                      {weak ? <Tag tone="warn">unsure</Tag> : null}
                     </div>
                   </div>
-                  <Score hit={hit} most={most} />
                 </li>
               ))}
             </ol>
@@ -382,27 +418,6 @@ function Results({ query, asked, selected, turn }: { query: Query; asked: string
         );
       }}
     </Shown>
-  );
-}
-
-/** The score, and its parts as bars. */
-function Score({ hit, most }: { hit: Schemas["Hit"]; most: number }) {
-  const parts = Object.entries(hit.parts).filter(([name, part]) => name !== "fused" && name !== "cosine" && part !== 0);
-  return (
-    <div class="found-score">
-      <b class="num">{hit.score.toFixed(2)}</b>
-      <dl>
-        {parts.map(([name, part]) => (
-          <>
-            <dt>{name}</dt>
-            <dd title={part.toFixed(4)}>
-              <span class={part < 0 ? "less" : ""} style={{ width: `${Math.max(2, (Math.abs(part) / most) * 100)}%` }} />
-              <i class="unheard">{part.toFixed(3)}</i>
-            </dd>
-          </>
-        ))}
-      </dl>
-    </div>
   );
 }
 
@@ -417,7 +432,7 @@ interface SelectionProps {
 }
 
 function Selection({ selected, clear, choose, query, total }: SelectionProps) {
-  const [open, setOpen] = useState<"retire" | "contain" | null>(null);
+  const [open, setOpen] = useState<"forget" | "contain" | null>(null);
   const items = [...selected.values()];
   const all = async () => {
     const found = await ask(api.GET("/memory/items", { params: { query: { ...query, offset: 0, limit: MOST } } }));
@@ -427,8 +442,8 @@ function Selection({ selected, clear, choose, query, total }: SelectionProps) {
   const may = mayChange();
   useKeys("Selected", {
     Escape: { does: "Select nothing", run: clear },
-    c: may ? { does: "Contain what is selected", run: () => setOpen("contain") } : null,
-    d: may ? { does: "Retire what is selected", run: () => setOpen("retire") } : null,
+    c: may ? { does: "Take what is selected out of use", run: () => setOpen("contain") } : null,
+    d: may ? { does: "Forget what is selected", run: () => setOpen("forget") } : null,
   });
   return (
     <div class="memory-selection" role="region" aria-label="Selected memories">
@@ -436,16 +451,17 @@ function Selection({ selected, clear, choose, query, total }: SelectionProps) {
       {total !== undefined && total > items.length ? <Button small tone="quiet" onClick={() => void all()}>Select {total > MOST ? `the first ${MOST}` : `all ${total.toLocaleString()}`}</Button> : null}
       <span class="spread" />
       <Button small onClick={() => download(items)}>Export</Button>
-      {may ? <Button small hint="c" onClick={() => setOpen("contain")}>Contain…</Button> : null}
-      {may ? <Button small tone="no" hint="d" onClick={() => setOpen("retire")}>Retire…</Button> : null}
+      {may ? <Button small hint="c" onClick={() => setOpen("contain")}>Take out of use…</Button> : null}
+      {may ? <Button small tone="no" hint="d" onClick={() => setOpen("forget")}>Forget…</Button> : null}
+      {may && items.length <= ERASED_AT_ONCE ? <Link class="btn sm no" href={`/erase?${new URLSearchParams({ ids: items.map((each) => each.id).join(" ") })}`}>Erase for good…</Link> : null}
       <Button small tone="quiet" onClick={clear}>Clear</Button>
-      {open === "retire" ? <Retire items={items} onClose={() => setOpen(null)} done={clear} /> : null}
+      {open === "forget" ? <ForgetDialog items={items} onClose={() => setOpen(null)} done={clear} /> : null}
       {open === "contain" ? <ContainDialog ways={items.map((each) => ({ memory: each.id }))} of={counted(items.length, "memory", "memories")} onClose={() => { setOpen(null); clear(); }} /> : null}
     </div>
   );
 }
 
-function Retire({ items, onClose, done }: { items: readonly Memory[]; onClose: () => void; done: () => void }) {
+function ForgetDialog({ items, onClose, done }: { items: readonly Memory[]; onClose: () => void; done: () => void }) {
   const [reason, setReason] = useState("");
   const [busy, setBusy] = useState(false);
   const run = async () => {
@@ -460,20 +476,20 @@ function Retire({ items, onClose, done }: { items: readonly Memory[]; onClose: (
     if (outcome?.outcome === "refused") return say(outcome.reasons.map((each) => each.detail).join(" "), { tone: "bad" });
     if (outcome?.outcome === "quarantined") return say("It waits for review.", { tone: "plain" });
     const commit = outcome?.commit;
-    say(`Retired ${counted(items.length, "memory", "memories")}.`, commit ? { undo: () => rollBack(commit) } : {});
+    say(`Forgot ${counted(items.length, "memory", "memories")}.`, commit ? { undo: () => rollBack(commit) } : {});
   };
   return (
     <Dialog
-      title={`Retire ${counted(items.length, "memory", "memories")}`}
+      title={`Forget ${counted(items.length, "memory", "memories")}`}
       onClose={onClose}
       onSubmit={() => void run()}
-      foot={<><Button onClick={onClose}>Cancel</Button><Button tone="go" type="submit" busy={busy} disabled={!reason.trim()}>Retire {counted(items.length, "memory", "memories")}</Button></>}
+      foot={<><Button onClick={onClose}>Cancel</Button><Button tone="go" type="submit" busy={busy} disabled={!reason.trim()}>Forget {counted(items.length, "memory", "memories")}</Button></>}
     >
-      <ol class="plain-list boxed" aria-label="What would be retired">
+      <ol class="plain-list boxed" aria-label="What would be forgotten">
         {items.map((each) => <li key={each.id}><MemoryText one text={each.text} /></li>)}
       </ol>
       <label class="field"><span>Why; it stands in the journal</span><input value={reason} maxLength={1000} onInput={(event) => setReason(event.currentTarget.value)} /></label>
-      <p class="soft small">They stop to hold, in one commit. Nothing is deleted; restoring or a rollback brings them back.</p>
+      <p class="soft small">No agent sees them any more, in one commit. Nothing is deleted; restoring or a rollback brings them back.</p>
     </Dialog>
   );
 }

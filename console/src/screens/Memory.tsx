@@ -22,8 +22,10 @@ import { Page } from "../parts/Page";
 import { Empty, Shown } from "../parts/States";
 import { Tag } from "../parts/Tag";
 import { Time } from "../parts/Time";
-import { seen } from "../parts/seen";
+import { Who } from "../parts/Who";
+import { seen, written } from "../parts/seen";
 import { ACTS, ActDialog, type Act } from "./acts";
+import { OPS } from "./review/words";
 
 type Item = Schemas["Memory"];
 
@@ -35,10 +37,18 @@ export function Memory() {
   const found = useGet("/memory/items/{id}", { params: { path, query: { as_of: asOf } } }, asOf ? null : commits);
   const json = addressOf("/memory/items/{id}", { params: { path, query: { as_of: asOf } } });
   return (
-    <Page title="Memory" lede={<span class="mono small">{seen(id)}</span>} json={json}>
+    <Page title={titled(found.data)} lede={<span class="mono small">{seen(id)}</span>} json={json}>
       <Shown of={found}>{(item) => <Whole item={item} asOf={asOf} />}</Shown>
     </Page>
   );
+}
+
+// Characters of its first line that stand for a memory.
+const TITLE = 60;
+
+function titled(item: Item | undefined): string {
+  const first = item?.text.split("\n")[0]?.trim() ?? "";
+  return first ? written(first.length > TITLE ? `${first.slice(0, TITLE)}…` : first) : "Memory";
 }
 
 function Whole({ item, asOf }: { item: Item; asOf: string | undefined }) {
@@ -50,10 +60,10 @@ function Whole({ item, asOf }: { item: Item; asOf: string | undefined }) {
       {asOf ? <p class="banner">As it was at {seen(asOf)}. <Link href={`/memories/${encodeURIComponent(item.id)}`}>Look at it now</Link></p> : null}
       <div class="stack memory-page-main">
         <section class="card pad stack" aria-label="What it says">
-          <MemoryText text={item.text} class="memory-page-text" />
+          {mayChange() && !asOf ? <><Acts item={item} /><Ways /></> : null}
+          <MemoryText text={item.text} limit={1_200} class="memory-page-text" />
           {item.blob ? <Media reference={item.blob} text={item.text} /> : null}
           <div class="line small"><Facts each={item} />{item.tags.map((tag) => <Link key={tag} href={`/memories?tag=${encodeURIComponent(tag)}`}><Tag tone="accent">{tag}</Tag></Link>)}</div>
-          {mayChange() && !asOf ? <Acts item={item} /> : null}
         </section>
         <section class="card pad stack" aria-labelledby="versions">
           <h2 id="versions">Versions</h2>
@@ -86,7 +96,7 @@ function Acts({ item }: { item: Item }) {
   const acts = ACTS.filter((each) => each.fits(item));
   useKeys(
     "This memory",
-    Object.fromEntries([...acts.flatMap((each) => (each.key ? [[each.key, { does: each.title, run: () => setOpen(each) }] as const] : [])), ["c", { does: "Contain", run: () => setOpen("contain") }] as const]),
+    Object.fromEntries([...acts.flatMap((each) => (each.key ? [[each.key, { does: each.title, run: () => setOpen(each) }] as const] : [])), ["c", { does: "Take out of use", run: () => setOpen("contain") }] as const]),
   );
   return (
     <div class="line memory-page-acts">
@@ -95,11 +105,26 @@ function Acts({ item }: { item: Item }) {
           {each.title}
         </Button>
       ))}
-      <Button small hint="c" onClick={() => setOpen("contain")}>Contain</Button>
-      <Link class="btn sm quiet" href={`/erase?ids=${encodeURIComponent(item.id)}`}>Erase…</Link>
+      <Button small hint="c" onClick={() => setOpen("contain")}>Take out of use</Button>
+      <Link class="btn sm quiet" href={`/erase?ids=${encodeURIComponent(item.id)}`}>Erase for good…</Link>
       {open === "contain" ? <ContainDialog ways={[{ memory: item.id }]} of="this memory" onClose={() => setOpen(null)} /> : null}
       {open && open !== "contain" ? <ActDialog act={open} item={item} onClose={() => setOpen(null)} /> : null}
     </div>
+  );
+}
+
+/** Four ways to be rid of a memory, with what sets them apart. */
+function Ways() {
+  return (
+    <details class="small">
+      <summary class="soft">Forget, archive, take out of use, or erase?</summary>
+      <dl class="facts">
+        <dt>Forget</dt><dd>It is no longer true or wanted. It stays in the history.</dd>
+        <dt>Archive</dt><dd>It is true and not needed now.</dd>
+        <dt>Take out of use</dt><dd>It is not to be trusted: it goes with all that was made from it, in one step that is undone in one step.</dd>
+        <dt>Erase for good</dt><dd>Nobody is to have it: the words are destroyed, and nothing brings them back.</dd>
+      </dl>
+    </details>
   );
 }
 
@@ -118,14 +143,14 @@ function Fields({ item }: { item: Item }) {
           {byCommit(data.origins).map((origins) => (
             <section key={origins[0].made.commit} class="stack memory-blame">
               <p class="small soft">
-                {seen(origins[0].actor)}{origins[0].approved_by ? <>, approved by {seen(origins[0].approved_by)}</> : null} in{" "}
+                <Who name={origins[0].actor} />{origins[0].approved_by ? <>, approved by <Who name={origins[0].approved_by} /></> : null} in{" "}
                 <CommitLink of={origins[0].made.seq} />, <Time at={origins[0].made.at} short />
               </p>
               <dl class="facts">
                 {origins.map((each) => (
                   <>
                     <dt>{NAMES[each.field] ?? each.field.replaceAll("_", " ")}</dt>
-                    <dd>{each.field === "text" ? <span class="soft">the words above</span> : <Value field={each.field} value={each.value} />}</dd>
+                    <dd>{each.field === "text" ? <span class="soft">the words above</span> : <Value field={each.field} value={each.value} now={each.field === "confidence" ? item.confidence : each.field === "importance" ? item.importance : undefined} />}</dd>
                   </>
                 ))}
               </dl>
@@ -134,7 +159,7 @@ function Fields({ item }: { item: Item }) {
           <details>
             <summary class="soft small">When, and its id</summary>
             <dl class="facts">
-              <dt>written</dt><dd><Time at={item.created_at} /> <span class="soft small">{seen(item.author)}</span></dd>
+              <dt>written</dt><dd><Time at={item.created_at} /> <span class="soft small"><Who name={item.author} /></span></dd>
               <dt>changed</dt><dd><Time at={item.updated_at} /></dd>
               <dt>confirmed</dt><dd><Time at={item.reinforced_at} /></dd>
               <dt>version</dt><dd>{item.version}</dd>
@@ -162,7 +187,8 @@ function byCommit(origins: readonly Schemas["Origin"][]): Some<Schemas["Origin"]
   return [...found.values()].sort((a, b) => b[0].made.seq - a[0].made.seq);
 }
 
-function Value({ field, value }: { field: string; value: unknown }) {
+function Value({ field, value, now }: { field: string; value: unknown; now: number | undefined }) {
+  if (now !== undefined && typeof value === "number" && now.toFixed(2) !== value.toFixed(2)) return <>{now.toFixed(2)} <span class="soft small">now; {value.toFixed(2)} when it was set</span></>;
   if (field === "source" || field === "session" || field === "scope" || field === "subject" || field === "category") {
     return <Link href={`/memories?${field}=${encodeURIComponent(String(value))}`}>{seen(String(value))}</Link>;
   }
@@ -178,15 +204,16 @@ function Value({ field, value }: { field: string; value: unknown }) {
 function Versions({ items }: { items: readonly Schemas["MemoryVersion"][] }) {
   const [all, setAll] = useState(false);
   const newest = [...items].reverse();
-  const shown = all ? newest : newest.slice(0, 5);
+  const said = newest.filter((each) => !isUpkeep(each));
+  const shown = all ? newest : said.slice(0, 5);
   return (
     <>
       <ol class="plain-list memory-versions">
         {shown.map((each) => (
           <li key={each.version} class="stack">
             <div class="line small">
-              <b class="num">{each.version}</b> <Tag>{each.op}</Tag> <span>{seen(each.actor)}</span>
-              {each.approved_by ? <span class="soft">approved by {seen(each.approved_by)}</span> : null}
+              <b class="num">{each.version}</b> <Tag>{OPS[each.op] ?? each.op}</Tag> <Who name={each.actor} />
+              {each.approved_by ? <span class="soft">approved by <Who name={each.approved_by} /></span> : null}
               <span class="spread" />
               <CommitLink of={each.seq} /> <Time at={each.at} />
             </div>
@@ -196,20 +223,28 @@ function Versions({ items }: { items: readonly Schemas["MemoryVersion"][] }) {
           </li>
         ))}
       </ol>
-      {newest.length > shown.length ? <div><Button small onClick={() => setAll(true)}>All {newest.length} versions</Button></div> : null}
+      {newest.length > shown.length ? <div><Button small onClick={() => setAll(true)}>All {newest.length} versions{said.length < newest.length ? `, ${counted(newest.length - said.length, "one", "ones")} by maintenance` : ""}</Button></div> : null}
     </>
   );
 }
 
+// What the store itself changes while a memory is used.
+const UPKEEP = new Set(["importance", "base_importance", "base_confidence", "reinforced_at", "uses", "last_used", "updated_at"]);
+
+function isUpkeep(each: Schemas["MemoryVersion"]): boolean {
+  return each.before !== null && each.actor.startsWith("job:") && each.changed.every((change) => UPKEEP.has(change.field));
+}
+
 function Changed({ items }: { items: readonly Schemas["FieldChange"][] }) {
   if (!items.length) return null;
-  const said = (value: unknown) => (value === null || value === undefined ? "nothing" : typeof value === "string" ? value : JSON.stringify(value));
+  const said = (field: string, value: unknown) =>
+    value === null || value === undefined ? "nothing" : typeof value !== "string" ? seen(JSON.stringify(value)) : /_at$/.test(field) ? <Time at={value} /> : seen(value);
   return (
     <dl class="facts small">
       {items.map((each) => (
         <>
           <dt>{each.field.replaceAll("_", " ")}</dt>
-          <dd>{seen(said(each.before))} <span class="soft">became</span> {seen(said(each.after))}</dd>
+          <dd>{said(each.field, each.before)} <span class="soft">became</span> {said(each.field, each.after)}</dd>
         </>
       ))}
     </dl>
@@ -228,7 +263,7 @@ function Contexts({ id }: { id: string }) {
 const LISTED = 100;
 
 function Held({ contexts }: { contexts: readonly Schemas["Delivery"][] }) {
-  if (!contexts.length) return <Empty title="No compiled context held it" />;
+  if (!contexts.length) return <Empty title="In no prompt so far" />;
   return (
     <>
       <p>{counted(contexts.length, "context")} held it.</p>
@@ -236,7 +271,7 @@ function Held({ contexts }: { contexts: readonly Schemas["Delivery"][] }) {
         {contexts.slice(0, LISTED).map((each) => (
           <li key={each.receipt} class="line small">
             <Link href={`/context?receipt=${each.receipt}`}><Time at={each.at} /></Link>
-            <span class="soft">{seen(each.actor)} to {each.purpose}</span>
+            <span class="soft"><Who name={each.actor} /> to {each.purpose}</span>
             <span class="spread" />
             <span class="soft">version {each.items.map((item) => String((item as readonly unknown[])[1])).join(", ")}</span>
           </li>

@@ -21,7 +21,7 @@ import { approve } from "./review/decide";
 import { Detail } from "./review/Detail";
 import { BatchDialog, EditDialog, RejectDialog } from "./review/Dialogs";
 import { watched } from "./review/watched";
-import { approvable, currentOf, editable, gist, headline, OTHERS, proposer, toneOf, type Proposal } from "./review/words";
+import { approvable, codeName, currentOf, editable, gist, headline, OTHERS, proposer, toneOf, type Proposal } from "./review/words";
 
 // Most that one call decides, and so most that are selected at once.
 const MOST = 200;
@@ -245,7 +245,8 @@ function Row({ item, on, chosen, onOpen, onToggle }: RowProps) {
           <span class="cut">{seen(proposer(item))} · {item.diff[0]?.after.tier}{item.diff[0]?.after.key ? <> <b>{seen(item.diff[0].after.key)}</b></> : null}</span>
           {item.stale ? <Tag tone="warn" title="what it would change has changed since">stale</Tag> : null}
           {item.state === "pending" ? null : <Tag>{item.state}</Tag>}
-          {reason ? <Tag tone={toneOf(reason)} title={reason.detail}>{reason.code.replaceAll("_", " ")}</Tag> : null}
+          {item.diff.length > 1 ? <Tag>{`${item.diff.length} changes`}</Tag> : null}
+          {reason ? <Tag tone={toneOf(reason)} title={reason.detail}>{codeName(reason.code)}</Tag> : null}
           {chosen ? <span class="unheard">, selected</span> : null}
         </div>
       </div>
@@ -254,7 +255,7 @@ function Row({ item, on, chosen, onOpen, onToggle }: RowProps) {
 }
 
 /** What became of proposals, as the API calls it and as it is shown; without one they wait. */
-const STATES = [["approved", "Approved"], ["rejected", "Rejected"], ["stale", "Set aside as stale"], ["expired", "Expired"]] as const;
+const STATES = [["approved", "Approved"], ["rejected", "Rejected"], ["stale", "Outdated"], ["expired", "Expired"]] as const;
 
 function States({ address }: { address: ReturnType<typeof useAddress> }) {
   return (

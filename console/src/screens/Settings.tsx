@@ -4,14 +4,17 @@ import "./tending.css";
 import { useAddress } from "../address";
 import type { Schemas } from "../api";
 import { useGet } from "../load";
-import { Copy } from "../parts/Copy";
+import { Command } from "../parts/Command";
 import { Page } from "../parts/Page";
 import { Empty, Shown } from "../parts/States";
 import { Table, type Column } from "../parts/Table";
 import { Tag, type Tone } from "../parts/Tag";
-import { seen } from "../parts/seen";
+import { said, seen } from "../parts/seen";
 
 type Setting = Schemas["SettingInForce"];
+
+/** What each setting means, by name; the build takes it from the reference. */
+declare const SETTING_MEANINGS: Record<string, string>;
 
 const TONES: Record<string, Tone> = { default: "plain", file: "accent", environment: "accent", program: "accent" };
 const ORIGINS: Record<string, string> = { default: "default", file: "file", environment: "environment", program: "command line" };
@@ -26,20 +29,20 @@ export function Settings() {
     <Page title="Settings" lede="in force now, and where each comes from" json={found.url}>
       <Shown of={found} rows={8}>
         {(data) => {
-          const shown = data.items.filter((each) => (!own || each.origin !== "default" || each.waiting) && each.name.includes(sought));
+          const shown = data.items.filter((each) => (!own || each.origin !== "default" || each.waiting) && (each.name.includes(sought) || (SETTING_MEANINGS[each.name] ?? "").toLowerCase().includes(sought)));
           const tables = ["", "policy", "server"].map((table) => ({ table, rows: shown.filter((each) => tableOf(each) === table) }));
           return (
             <div class="stack settings">
               <File file={data.file ?? null} />
               <form class="bar" role="search" onSubmit={(event) => event.preventDefault()}>
-                <label class="field long"><span>Name</span><input value={address.get("q")} placeholder="review" onInput={(event) => address.set({ q: event.currentTarget.value })} /></label>
+                <label class="field long"><span>Find a setting</span><input type="search" value={address.get("q")} placeholder="a name or a word of its meaning" onInput={(event) => address.set({ q: event.currentTarget.value })} /></label>
                 <label class="tick"><input type="checkbox" checked={own} onChange={(event) => address.set({ own: event.currentTarget.checked ? "yes" : null })} />Only what somebody has set</label>
               </form>
               {shown.length ? null : <div class="card"><Empty title={own && !sought ? "Everything is as it comes" : "There is no such setting"} /></div>}
               {tables.filter((each) => each.rows.length).map(({ table, rows }) => (
                 <section key={table} class="card" aria-label={TITLES[table]}>
                   <h2 class="pad">{TITLES[table]}</h2>
-                  <Table label={TITLES[table] ?? table} columns={COLUMNS} rows={rows} keyOf={(each) => each.name} />
+                  <Folded rows={rows} label={TITLES[table] ?? table} open={sought !== ""} />
                 </section>
               ))}
             </div>
@@ -50,8 +53,25 @@ export function Settings() {
   );
 }
 
+/** What somebody has set comes first; what is at its default is folded away. */
+function Folded({ rows, label, open }: { rows: readonly Setting[]; label: string; open: boolean }) {
+  const set = rows.filter((each) => each.origin !== "default" || each.waiting);
+  const usual = rows.filter((each) => !set.includes(each));
+  return (
+    <>
+      {set.length ? <Table label={label} columns={COLUMNS} rows={set} keyOf={(each) => each.name} /> : null}
+      {usual.length ? (
+        <details open={open || undefined}>
+          <summary class="pad soft">{usual.length} at the default</summary>
+          <Table label={`${label}, at the default`} columns={COLUMNS} rows={usual} keyOf={(each) => each.name} />
+        </details>
+      ) : null}
+    </>
+  );
+}
+
 const COLUMNS: Column<Setting>[] = [
-  { title: "Setting", cell: (each) => <span class="mono">{each.name.slice(each.name.indexOf(".") + 1)}</span> },
+  { title: "Setting", cell: (each) => <><span class="mono">{each.name.slice(each.name.indexOf(".") + 1)}</span>{SETTING_MEANINGS[each.name] ? <span class="soft small setting-meaning">{said(SETTING_MEANINGS[each.name] ?? "")}</span> : null}</> },
   {
     title: "Value",
     cell: (each) => (
@@ -87,7 +107,7 @@ function File({ file }: { file: Schemas["SettingsFile"] | null }) {
     <section class="card pad stack" aria-label="The settings file">
       <div class="line">
         <h2>The settings file</h2>
-        <Tag tone={file.accepted ? "good" : "warn"}>{file.accepted ? (file.named ? "named, so it holds" : "holds") : "waits for acceptance"}</Tag>
+        <Tag tone={file.accepted ? "good" : "warn"}>{file.accepted ? (file.named ? "named, so in force" : "in force") : "waits for acceptance"}</Tag>
         {file.changed ? <Tag tone="warn">changed since the server started</Tag> : null}
       </div>
       <p class="mono">{seen(file.path)}</p>
@@ -95,13 +115,13 @@ function File({ file }: { file: Schemas["SettingsFile"] | null }) {
       {loosens.length ? (
         <>
           <p class="soft">{file.accepted ? "It sets these:" : "It was found next to the store and not named, so it applies after you accept it:"}</p>
-          <ul class="checks">{loosens.map(([name, value]) => <li key={name}><Tag tone={file.accepted ? "plain" : "warn"}>{file.accepted ? "holds" : "waits"}</Tag><span class="mono">{seen(name)} = {seen(value)}</span></li>)}</ul>
+          <ul class="checks">{loosens.map(([name, value]) => <li key={name}><Tag tone={file.accepted ? "plain" : "warn"}>{file.accepted ? "in force" : "waits"}</Tag><span class="mono">{seen(name)} = {seen(value)}</span></li>)}</ul>
         </>
       ) : null}
       {file.accept_with ? (
         <>
           <p class="soft">Read the file first. Then, on the server's machine:</p>
-          <div class="command"><code>{file.accept_with}</code><Copy text={file.accept_with} /></div>
+          <Command text={file.accept_with} />
         </>
       ) : null}
     </section>

@@ -62,7 +62,7 @@ export function Sources() {
           </button>
         ))}
       </div>
-      <div class={row ? "sources opened" : "sources"}>
+      <div class={row || chosen ? "sources opened" : "sources"}>
         <Shown of={found}>
           {(data) =>
             rows.length ? (
@@ -80,6 +80,7 @@ export function Sources() {
           }
         </Shown>
         {row ? <Detail key={`${list} ${row.name}`} list={list} row={row} /> : null}
+        {found.data && chosen && !row ? <Unknown list={list} name={chosen} /> : null}
       </div>
     </Page>
   );
@@ -92,12 +93,28 @@ function Row({ each, on, days, choose }: { each: Origins; on: boolean; days: rea
       <button type="button" onClick={choose} aria-pressed={on}>
         <b class="cut" dir="auto" title={written(each.name)}>{seen(each.name)}</b>
         <span class="soft small">
-          {counted(each.memories, "memory", "memories")}{each.live < each.memories ? `, ${each.live.toLocaleString()} hold` : ""}, last <Time at={each.last} short />
+          {counted(each.memories, "memory", "memories")}{each.live < each.memories ? `, ${each.live.toLocaleString()} active` : ""}, last <Time at={each.last} short />
         </span>
       </button>
       <span class="source-trust">{low ? <Tag tone="warn">{`${low.toLocaleString()} of low trust`}</Tag> : null}</span>
       <span class="source-days">{days ? <Spark values={days} label={`Written a day in the last 30 days: ${days.reduce((a, b) => a + b, 0)} in all`} height={24} /> : null}</span>
     </li>
+  );
+}
+
+/** A name that wrote no memory that is kept, or less than what is listed. */
+function Unknown({ list, name }: { list: List; name: string }) {
+  const { filter } = LISTS[list];
+  return (
+    <section class="card pad stack source-detail" aria-label="Impact">
+      <h2 class="cut" dir="auto">{seen(name)}</h2>
+      <p class="soft">It is not among those that are listed here: it wrote little, or nothing that is kept.</p>
+      <div class="line">
+        {filter ? <Link href={listOf({ [filter]: name, ended: "1" })}>Its memories</Link> : null}
+        {list === "actors" ? <Link href={`/commits?${new URLSearchParams({ actor: name })}`}>Its commits</Link> : null}
+        {list === "actors" ? <Link href={`/review?${new URLSearchParams({ proposer: name })}`}>Its proposals</Link> : null}
+      </div>
+    </section>
   );
 }
 
@@ -113,9 +130,11 @@ function Detail({ list, row }: { list: List; row: Origins }) {
         <h2 class="cut" dir="auto">{seen(row.name)}</h2>
         <span class="spread" />
         {filter ? <Link href={listOf({ [filter]: row.name, ended: "1" })}>Its memories</Link> : null}
+        {list === "actors" ? <Link href={`/commits?${new URLSearchParams({ actor: row.name })}`}>Its commits</Link> : null}
+        {list === "actors" ? <Link href={`/review?${new URLSearchParams({ proposer: row.name })}`}>Its proposals</Link> : null}
       </div>
       <dl class="facts">
-        <dt>wrote</dt><dd>{counted(row.writes, "version")} of {counted(row.memories, "memory", "memories")}; {row.live.toLocaleString()} hold</dd>
+        <dt>wrote</dt><dd>{counted(row.writes, "version")} of {counted(row.memories, "memory", "memories")}; {row.live.toLocaleString()} active</dd>
         <dt>trust</dt><dd class="line">{Object.entries(row.trust).map(([name, count]) => <Tag key={name} tone={name === "web" || name === "unknown" ? "warn" : "plain"}>{`${name} ${count.toLocaleString()}`}</Tag>)}</dd>
         <dt>from</dt><dd><Time at={row.first} /></dd>
         <dt>to</dt><dd><Time at={row.last} /></dd>
@@ -123,7 +142,8 @@ function Detail({ list, row }: { list: List; row: Origins }) {
       {asked ? <Shown of={impact}>{(data) => <Touched impact={data} />}</Shown> : <div><Button onClick={() => setAsked(true)}>Look at what it touched</Button></div>}
       {mayChange() ? (
         <div class="line source-acts">
-          <Button tone="no" disabled={!row.live} onClick={() => setOpen(true)}>Plan to contain it…</Button>
+          <Button tone="no" disabled={!row.live} onClick={() => setOpen(true)}>Take out of use…</Button>
+          <Link class="btn no" href={way === "source" ? `/erase?${new URLSearchParams({ source: row.name })}` : `/erase?${new URLSearchParams({ who: row.name })}`}>Erase for good…</Link>
           <span class="soft small">{row.live ? "The plan is shown first, and changes nothing." : "Nothing of it is in use."}</span>
         </div>
       ) : null}

@@ -6,7 +6,9 @@ import { api, ask, type Problem, type Schemas } from "../api";
 import { useKeys } from "../keys";
 import { useGet } from "../load";
 import { mayChange } from "../session";
+import { status } from "../status";
 import { Button } from "../parts/Button";
+import { counted } from "../parts/Contain";
 import { Copy } from "../parts/Copy";
 import { Dialog } from "../parts/Dialog";
 import { Page } from "../parts/Page";
@@ -38,7 +40,7 @@ export function Tokens() {
   useKeys("Tokens", { n: mayChange() ? { does: "Make a token", run: () => setMaking(true) } : null });
   const columns: Column<Token>[] = [
     {
-      title: "Bearer",
+      title: "Name",
       cell: (each) => (
         <>
           <b class="token-name" dir="auto">{seen(each.name)}</b>
@@ -47,11 +49,11 @@ export function Tokens() {
         </>
       ),
     },
-    { title: "May", wide: true, cell: (each) => <span class="soft">{each.can.join(", ")}</span> },
-    { title: "Holds", cell: (each) => <><Tag tone={STATES[each.state] ?? "plain"}>{each.state}</Tag>{each.state === "valid" && each.expires_at ? <span class="soft small"> ends <Time at={each.expires_at} short /></span> : null}</> },
+    { title: "May", cell: (each) => <span class="soft">{each.can.join(", ")}</span> },
+    { title: "Status", cell: (each) => <><Tag tone={STATES[each.state] ?? "plain"}>{each.state}</Tag>{each.state === "valid" && each.expires_at ? <span class="soft small"> ends <Time at={each.expires_at} short /></span> : null}</> },
     { title: "Last used", wide: true, cell: (each) => (each.used_at ? <Time at={each.used_at} short /> : <span class="faint" title="since this server was started">not yet</span>) },
     { title: "Made", wide: true, cell: (each) => <Time at={each.created_at} /> },
-    { title: "End it", num: true, cell: (each) => (each.state === "valid" && mayChange() ? <Button small tone="no" onClick={() => setEnding(each)} aria-label={`Revoke… ${each.name}`}>Revoke…</Button> : null) },
+    { title: "Revoke", num: true, cell: (each) => (each.state === "valid" && mayChange() ? <Button small tone="no" onClick={() => setEnding(each)} aria-label={`Revoke… ${each.name}`}>Revoke…</Button> : null) },
   ];
   return (
     <Page
@@ -89,6 +91,7 @@ function Make({ onClose }: { onClose: () => void }) {
   const [scope, setScope] = useState("");
   const [expires, setExpires] = useState("90d");
   const [made, setMade] = useState<Schemas["IssuedToken"] | null>(null);
+  const facets = useGet("/memory/facets", { params: { query: { below: true, of: ["scope"], most: 200 } as never } }, null);
   const [problem, setProblem] = useState<Problem | null>(null);
   const [busy, setBusy] = useState(false);
   const { does, can: whole, more } = CLASSES[rights];
@@ -106,14 +109,19 @@ function Make({ onClose }: { onClose: () => void }) {
       <Dialog title={`The token of ${made.token.name}`} onClose={onClose} holds="The token is shown this once." foot={<><Copy text={made.secret}>Copy the token</Copy><Button tone="go" onClick={onClose}>I have it</Button></>}>
         <p>It is shown now and never again. Give it to {seen(made.token.name)} alone, as <code>KEEPWARD_TOKEN</code> or in the header <code>Authorization: Bearer</code>.</p>
         <p class="secret" aria-label="The token">{made.secret}</p>
-        <p class="soft small">It reaches {seen(made.token.scope)} and may {made.token.can.join(", ")}{made.token.expires_at ? <>, until <Time at={made.token.expires_at} /></> : null}.</p>
+        <Lines secret={made.secret} name={made.token.name} />
+        <p class="soft small">It sees {seen(made.token.scope)}{made.token.scope === "/" ? "" : " and what is shared above it"}, and may {made.token.can.join(", ")}{made.token.expires_at ? <>, until <Time at={made.token.expires_at} /></> : null}.</p>
       </Dialog>
     );
   }
+  const known = facets.data?.facets["scope"] ?? [];
+  const at = scopeOf(scope, status.value?.scope ?? "/");
+  const here = known.filter((each) => each.value === at || each.value.startsWith(`${at}/`)).reduce((sum, each) => sum + each.count, 0);
+  const strange = at !== "/" && facets.data !== undefined && here === 0;
   const turn = (word: Can[number]) => setCan(can.includes(word) ? can.filter((each) => each !== word) : [...can, word]);
   return (
     <Dialog title="Make a token" onClose={onClose} onSubmit={() => void send()} foot={<><Button onClick={onClose}>Cancel</Button><Button type="submit" tone="go" busy={busy} disabled={!name.trim()}>Make it</Button></>}>
-      <label class="field"><span>Bearer, as receipts name it</span><input autofocus value={name} maxLength={64} placeholder="claude" onInput={(event) => setName(event.currentTarget.value)} /></label>
+      <label class="field"><span>Name, as receipts give it</span><input autofocus value={name} maxLength={64} placeholder="claude" onInput={(event) => setName(event.currentTarget.value)} /></label>
       <fieldset class="choices">
         <legend>Class</legend>
         {(Object.keys(CLASSES) as (keyof typeof CLASSES)[]).map((each) => (
@@ -129,7 +137,11 @@ function Make({ onClose }: { onClose: () => void }) {
           ))}
         </fieldset>
       )}
-      <label class="field"><span>Scope: an agent's own place keeps it to that; empty is yours</span><input value={scope} placeholder="/agents/claude" onInput={(event) => setScope(event.currentTarget.value)} /></label>
+      <label class="field"><span>Scope: what it may see; empty is all</span><input value={scope} placeholder="/agents/claude" list="scopes" autocomplete="off" onInput={(event) => setScope(event.currentTarget.value)} /></label>
+      <datalist id="scopes">{known.map((each) => <option key={each.value} value={each.value}>{`${each.count} memories`}</option>)}</datalist>
+      <p class={strange ? "warn small" : "soft small"} role="status">
+        {at === "/" ? "It sees everything." : strange ? `Nothing is stored at ${at} so far: look whether that is what you mean. It would see that scope and what is shared above it.` : `It sees ${counted(here, "memory", "memories")} at ${at} and below, and what is shared above it.`}
+      </p>
       <label class="field">
         <span>It ends after</span>
         <select value={expires} onChange={(event) => setExpires(event.currentTarget.value)}>
@@ -141,13 +153,43 @@ function Make({ onClose }: { onClose: () => void }) {
   );
 }
 
+/** Return the path of a scope as it is written: `claude` is an agent's own. */
+function scopeOf(text: string, own: string): string {
+  const written = text.trim();
+  return !written ? own : written.startsWith("/") ? written : `/agents/${written}`;
+}
+
+/** What each kind of client takes, with the token in it. */
+function Lines({ secret, name }: { secret: string; name: string }) {
+  const address = `${location.origin}/mcp`;
+  const config = { mcpServers: { keepward: { type: "http", url: address, headers: { Authorization: `Bearer ${secret}` } } } };
+  const clients: [string, string][] = [
+    ["Claude Code", `claude mcp add --transport http keepward ${address} --header "Authorization: Bearer ${secret}"`],
+    ["Codex: the variable, then the server", `export KEEPWARD_TOKEN=${secret}
+codex mcp add keepward --url ${address} --bearer-token-env-var KEEPWARD_TOKEN`],
+    ["Another MCP client, in its settings", JSON.stringify(config, null, 2)],
+    ["Python", `from keepward import Client
+
+with Client("${location.origin}", "${secret}") as memory:
+    print(memory.context("What do I know?").text)`],
+  ];
+  return (
+    <details>
+      <summary>The lines to paste for {seen(name)}</summary>
+      <div class="stack">
+        {clients.map(([client, text]) => <div key={client} class="field"><span>{client}</span><div class="command"><code class="pasted">{text}</code><Copy text={text} /></div></div>)}
+      </div>
+    </details>
+  );
+}
+
 function End({ token, onClose }: { token: Token; onClose: () => void }) {
   const [busy, setBusy] = useState(false);
   const run = async () => {
     setBusy(true);
     const done = await ask(api.DELETE("/memory/tokens/{id}", { params: { path: { id: token.id } } }));
     setBusy(false);
-    say(done.ok ? `The token of ${token.name} holds no more.` : done.problem.detail, { tone: done.ok ? "good" : "bad" });
+    say(done.ok ? `The token of ${token.name} has ended.` : done.problem.detail, { tone: done.ok ? "good" : "bad" });
     onClose();
   };
   return (

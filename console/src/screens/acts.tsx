@@ -120,7 +120,7 @@ export const ACTS: readonly Act[] = [
   {
     name: "archive",
     title: "Archive",
-    does: "It is put away and is in no context; restoring brings it back.",
+    does: "It is true and not needed now: it is kept, and in no context. Restoring brings it back.",
     done: "Archived.",
     fits: holds,
     fields: [WHY],
@@ -129,7 +129,7 @@ export const ACTS: readonly Act[] = [
   {
     name: "restore",
     title: "Restore",
-    does: "It holds again.",
+    does: "Agents see it again.",
     done: "Restored.",
     key: "r",
     fits: (item) => !holds(item) && item.status !== "erased",
@@ -139,7 +139,7 @@ export const ACTS: readonly Act[] = [
   {
     name: "forget",
     title: "Forget",
-    does: "It holds no more and is in no context. Nothing is deleted; restoring brings it back.",
+    does: "It is no longer true or wanted: no agent sees it. Nothing is deleted; restoring brings it back.",
     done: "Forgotten.",
     key: "d",
     fits: holds,

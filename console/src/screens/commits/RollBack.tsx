@@ -1,12 +1,13 @@
 /** A rollback: exactly what would change, what stands in the way, and then the one step. */
 
 import { useState } from "preact/hooks";
+import { Link } from "wouter-preact";
 import { api, ask, type Problem, type Schemas } from "../../api";
-import { BASE } from "../../address";
 import { changed } from "../../live";
 import { useLoad } from "../../load";
 import { rollBack } from "../../undo";
 import { Button } from "../../parts/Button";
+import { counted } from "../../parts/Contain";
 import { Dialog } from "../../parts/Dialog";
 import { Differences } from "../../parts/Differences";
 import { Shown } from "../../parts/States";
@@ -18,6 +19,7 @@ type Plan = Schemas["RolledBack"];
 export function RollBackDialog({ commit, onClose }: { commit: Schemas["Commit"]; onClose: () => void }) {
   const [later, setLater] = useState(false);
   const [busy, setBusy] = useState(false);
+  const [reason, setReason] = useState("");
   const [problem, setProblem] = useState<Problem | null>(null);
   const path = { commit_id: commit.id };
   const plan = useLoad<Plan>(
@@ -31,7 +33,7 @@ export function RollBackDialog({ commit, onClose }: { commit: Schemas["Commit"];
     setBusy(true);
     // Bound to the state that the preview was made of.
     const header = { "If-Match": plan.data.etag };
-    const done = await ask(api.POST("/memory/rollback/{commit_id}", { params: { path, header }, body: { dry_run: false, with_later: later } }));
+    const done = await ask(api.POST("/memory/rollback/{commit_id}", { params: { path, header }, body: { dry_run: false, with_later: later, reason: reason.trim() || `rollback of commit ${commit.seq}` } }));
     setBusy(false);
     if (!done.ok) {
       setProblem(done.problem);
@@ -63,7 +65,7 @@ export function RollBackDialog({ commit, onClose }: { commit: Schemas["Commit"];
             ) : null}
             {data.dependents.length ? (
               <p class="soft">
-                Look at {data.dependents.slice(0, 8).map((each) => <a key={each} class="mono" href={`${BASE}/memories/${each}`}>{each.slice(0, 8)} </a>)}
+                Look at {data.dependents.slice(0, 8).map((each) => <><Link key={each} class="mono" href={`/memories/${each}`}>{each.slice(0, 8)}</Link> </>)}
                 afterwards: made from what changes back, and left as it is.
               </p>
             ) : null}
@@ -77,6 +79,7 @@ export function RollBackDialog({ commit, onClose }: { commit: Schemas["Commit"];
           Undo the later commits on the same memories as well
         </label>
       ) : null}
+      {ready ? <label class="field"><span>Why; it stands in the journal</span><input value={reason} maxLength={900} placeholder={`rollback of commit ${commit.seq}`} onInput={(event) => setReason(event.currentTarget.value)} /></label> : null}
       {problem ? <p class="bad" role="alert">{seen(problem.detail)}</p> : null}
     </Dialog>
   );
@@ -92,7 +95,7 @@ function Standing({ plan, later }: { plan: Plan; later: boolean }) {
         <ul>
           {plan.conflicts.map((each) => (
             <li key={`${each.seq}/${each.memory_id}`}>
-              <a href={`${BASE}/commits?at=${each.seq}`}>commit {each.seq}</a> on <span class="mono">{each.memory_id.slice(0, 8)}</span>
+              <Link href={`/commits?at=${each.seq}`}>commit {each.seq}</Link> on <Link class="mono" href={`/memories/${each.memory_id}`}>{each.memory_id.slice(0, 8)}</Link>
             </li>
           ))}
         </ul>
@@ -100,10 +103,15 @@ function Standing({ plan, later }: { plan: Plan; later: boolean }) {
     );
   }
   if (!plan.targets.length) return <p>There is nothing to change back.</p>;
-  const many = plan.targets.length === 1 ? "1 memory gets" : `${plan.targets.length} memories get`;
+  const gone = plan.targets.filter((each) => !each.after || (each.after.status !== "active" && each.before?.status === "active")).length;
+  const back = plan.targets.length - gone;
+  const parts = [
+    gone ? `${counted(gone, "memory", "memories")} ${gone === 1 ? "goes" : "go"} out of use` : "",
+    back ? `${counted(back, "memory gets", "memories get")} back what ${back === 1 ? "it" : "they"} said before` : "",
+  ];
   return (
     <p>
-      Nothing stands in the way. {many} back what {plan.targets.length === 1 ? "it" : "they"} said before
+      Nothing stands in the way. {parts.filter(Boolean).join(", ")}
       {later && plan.undone.length > 1 ? `, and ${plan.undone.length} commits are undone together` : ""}. It is a commit of its own and can itself be rolled back.
     </p>
   );

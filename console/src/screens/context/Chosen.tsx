@@ -16,6 +16,7 @@ import { MemoryText } from "../../parts/MemoryText";
 import { Tag } from "../../parts/Tag";
 import { Time } from "../../parts/Time";
 import { say } from "../../parts/Toasts";
+import { Who } from "../../parts/Who";
 import { seen } from "../../parts/seen";
 import { toneOf, wordOf } from "./Candidates";
 
@@ -53,9 +54,9 @@ export function Chosen({ candidate, told, onClose }: Props) {
       <p class="small soft">{seen(candidate.why)}.</p>
       <dl class="facts small">
         {candidate.source ? <><dt>Source</dt><dd><Tag tone={candidate.trust === "web" || candidate.trust === "unknown" ? "warn" : "plain"}>{candidate.source}</Tag> trusted as {candidate.trust}</dd></> : null}
-        {origin ? <><dt>Said by</dt><dd>{seen(origin.actor)}, <Time at={origin.made.at} /> in <CommitLink of={origin.made.seq} />{origin.approved_by ? <>, approved by {seen(origin.approved_by)}</> : null}</dd></> : null}
-        {memory?.evidence.length ? <><dt>Evidence</dt><dd class="stack tight">{memory.evidence.map((each) => <span key={each}>{seen(each)}</span>)}</dd></> : null}
-        {memory?.derived_from.length ? <><dt>Made from</dt><dd>{memory.derived_from.map((each) => <Link key={each} href={`/memories/${each}`}>another memory</Link>)}</dd></> : null}
+        {origin ? <><dt>Said by</dt><dd><Who name={origin.actor} />, <Time at={origin.made.at} /> in <CommitLink of={origin.made.seq} />{origin.approved_by ? <>, approved by <Who name={origin.approved_by} /></> : null}</dd></> : null}
+        {memory?.evidence.length ? <><dt>Evidence</dt><dd class="stack tight">{memory.evidence.map((each) => <Link key={each} href={`/sources?${new URLSearchParams({ list: "references", name: each })}`}>{seen(each)}</Link>)}</dd></> : null}
+        {memory?.derived_from.length ? <><dt>Made from</dt><dd class="stack tight">{memory.derived_from.map((each) => <MadeFrom key={each} id={each} />)}</dd></> : null}
         {candidate.tokens === null ? null : <><dt>Tokens</dt><dd class="num">{candidate.tokens}</dd></>}
         {candidate.score === null ? null : <><dt>Score</dt><dd class="num">{candidate.score.toFixed(3)}</dd></>}
         {memory && !live ? <><dt>By now</dt><dd><Tag tone="warn">{memory.status}</Tag></dd></> : null}
@@ -69,7 +70,7 @@ export function Chosen({ candidate, told, onClose }: Props) {
         {mayChange() && memory && live ? (
           <>
             <Button small onClick={() => setOpen("correct")}>Correct…</Button>
-            <Button small tone="no" onClick={() => setOpen("forget")}>Retire…</Button>
+            <Button small tone="no" onClick={() => setOpen("forget")}>Forget…</Button>
           </>
         ) : null}
         {candidate.section !== null && told.receipt === null && told.objective ? <Button small onClick={() => void since()}>When did it come in?</Button> : null}
@@ -79,6 +80,12 @@ export function Chosen({ candidate, told, onClose }: Props) {
       {open && memory ? <Change memory={memory} what={open} onClose={() => setOpen("")} /> : null}
     </section>
   );
+}
+
+/** A memory that this one was made from, by its first words. */
+function MadeFrom({ id }: { id: string }) {
+  const found = useGet("/memory/items/{id}", { params: { path: { id } } });
+  return <Link href={`/memories/${id}`}>{found.data ? <MemoryText text={found.data.text} one /> : "another memory"}</Link>;
 }
 
 function Change({ memory, what, onClose }: { memory: Schemas["Memory"]; what: "correct" | "forget"; onClose: () => void }) {
@@ -105,19 +112,19 @@ function Change({ memory, what, onClose }: { memory: Schemas["Memory"]; what: "c
     if (!done.ok) return say(done.problem.detail, { tone: "bad" });
     const { commit } = done.data;
     changed();
-    say(correct ? "Corrected. The prompt is compiled again." : "Retired. The prompt is compiled again.", { undo: commit ? () => rollBack(commit) : undefined });
+    say(correct ? "Corrected. The prompt is compiled again." : "Forgotten. The prompt is compiled again.", { undo: commit ? () => rollBack(commit) : undefined });
     onClose();
   };
   return (
     <Dialog
-      title={correct ? "Correct this memory" : "Retire this memory"}
+      title={correct ? "Correct this memory" : "Forget this memory"}
       wide
       onClose={onClose}
       onSubmit={() => void send()}
       foot={
         <>
           <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" tone={correct ? "go" : "no"} busy={busy} disabled={!ready}>{correct ? "Correct" : "Retire"}</Button>
+          <Button type="submit" tone={correct ? "go" : "no"} busy={busy} disabled={!ready}>{correct ? "Correct" : "Forget"}</Button>
         </>
       }
     >

@@ -10,6 +10,7 @@ import { Empty, Shown } from "../../parts/States";
 import { Table } from "../../parts/Table";
 import { Time } from "../../parts/Time";
 import { say } from "../../parts/Toasts";
+import { Who } from "../../parts/Who";
 import { seen } from "../../parts/seen";
 import { ReceiptShown } from "../ContextLab";
 
@@ -66,7 +67,7 @@ export function ReceiptList({ address, onOpen, verb = "Open" }: Props) {
                 columns={[
                   { title: "When", cell: (row) => <Time at={row.at} /> },
                   { title: "Asked", cell: (row) => <button type="button" class="lab-link" aria-label={`${verb}: ${row.objective ?? row.compiled}`} onClick={() => onOpen(row.id)}>{row.objective ? seen(row.objective) : row.compiled}</button> },
-                  { title: "By", cell: (row) => seen(row.actor) },
+                  { title: "By", cell: (row) => <Who name={row.actor} /> },
                   { title: "Purpose", wide: true, cell: (row) => row.purpose },
                   { title: "Memories", num: true, wide: true, cell: (row) => row.shown },
                   { title: "Left out", num: true, wide: true, cell: (row) => row.left_out },

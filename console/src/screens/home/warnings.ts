@@ -1,6 +1,7 @@
 /** What is not as it should be, in order of weight, each with what to do about it. */
 
 import { api, ask, type Answer, type Schemas } from "../../api";
+import { onThisStore } from "../../commands";
 import { span } from "../../parts/Time";
 
 export interface Warning {
@@ -40,6 +41,7 @@ export function warningsOf({ checks, jobs, activity, file, now }: Facts): Warnin
   // Without an embedder nothing can give them vectors.
   const wrong = checks.filter((each) => (!each.ok || each.warning) && !(without && each.name === "vectors"));
   const found = [...wrong.map(ofCheck), ...jobs.flatMap((each) => ofJob(each, now)), ...(activity ? unusual(activity) : []), ...(file && !file.accepted ? [notInForce(file)] : [])];
+  for (const each of found) if (each.command) each.command = onThisStore(each.command);
   return found.sort((one, other) => Number(other.tone === "bad") - Number(one.tone === "bad"));
 }
 

@@ -1,5 +1,6 @@
 /** One proposal: what would change, why it is held, and what bears on the decision. */
 
+import { Link } from "wouter-preact";
 import type { Schemas } from "../../api";
 import { useGet } from "../../load";
 import { queueMoves } from "../../live";
@@ -9,10 +10,11 @@ import { MemoryText } from "../../parts/MemoryText";
 import { Shown } from "../../parts/States";
 import { Tag } from "../../parts/Tag";
 import { Time } from "../../parts/Time";
+import { Who } from "../../parts/Who";
 import { said, seen } from "../../parts/seen";
 import { Changes } from "./Changes";
 import { useWatched, watched } from "./watched";
-import { approvable, currentOf, editable, headline, OTHERS, type Proposal } from "./words";
+import { approvable, currentOf, editable, grouped, headline, OTHERS, type Proposal } from "./words";
 
 interface Props {
   id: string;
@@ -44,15 +46,21 @@ function One({ item, stored, back, busy, onApprove, onEdit, onReject, onBack }: 
         <header>
           <h2>{seen(headline(item))}</h2>
           <p class="soft small">
-            {seen(item.proposer)}, <Time at={item.created_at} />
-            {after?.session ? <> · session {seen(after.session)}</> : null} · <a href={`/memory/quarantine/${item.id}`} target="_blank" rel="noreferrer">JSON</a>
+            <Who name={item.proposer} />, <Time at={item.created_at} />
+            {after?.session ? <> · session <Link href={`/memories?${new URLSearchParams({ session: after.session })}`}>{seen(after.session)}</Link></> : null} · <a href={`/memory/quarantine/${item.id}`} target="_blank" rel="noreferrer">JSON</a>
           </p>
         </header>
         {open ? null : <Settled item={item} />}
         <section class="why" aria-label="Why it is held">
           <b>Held because</b>
           <ul>
-            {item.reasons.map((each) => <li key={`${each.gate}/${each.code}`}>{said(each.detail)}</li>)}
+            {grouped(item.reasons).map((each) => (
+              <li key={each.text}>
+                {said(each.text)}
+                {each.signs.length ? <span class="soft">: {each.signs.join(", ")}</span> : null}
+                {each.count > 1 && !each.signs.length ? <span class="soft num"> ({each.count} times)</span> : null}
+              </li>
+            ))}
           </ul>
           <p class="small soft">
             {[...new Set(item.reasons.map((each) => each.gate))].map((gate) => (
@@ -63,16 +71,17 @@ function One({ item, stored, back, busy, onApprove, onEdit, onReject, onBack }: 
         {item.stale ? <Stale item={item} /> : null}
         <div ref={what} class="stack">{item.stale ? null : <Changes steps={item.diff} />}</div>
         <dl class="facts">
-          <dt>Said why</dt>
+          {item.diff.some((step) => step.before) ? <><dt>{item.diff.length === 1 ? "Memory" : "Memories"}</dt><dd><Touched steps={item.diff} /></dd></> : null}
+          <dt>Reason given</dt>
           <dd>{seen(item.reason)}</dd>
           <dt>Comes from</dt>
-          <dd>{after ? <>{seen(after.source)}, {after.trust} once approved</> : null}</dd>
+          <dd>{after ? <>{seen(after.source)}; once approved it counts as said by: {after.trust}</> : null}</dd>
           <dt>Evidence</dt>
           <dd><Evidence of={back?.evidence} named={after?.evidence ?? []} /></dd>
           <dt>Similar</dt>
           <dd><Similar of={back?.similar} /></dd>
-          {back?.reached ? <><dt>Reached</dt><dd><Reached of={back.reached} /></dd></> : null}
-          <dt>Would be</dt>
+          {back?.reached ? <><dt>Seen by</dt><dd><Reached of={back.reached} /></dd></> : null}
+          <dt>If approved</dt>
           <dd>{after ? <>{after.kind} · {after.tier} · {seen(after.scope)} · confidence {after.confidence}{after.sensitivity === "sensitive" ? " · sensitive" : ""}</> : null}</dd>
         </dl>
         <details class="small">
@@ -85,6 +94,7 @@ function One({ item, stored, back, busy, onApprove, onEdit, onReject, onBack }: 
         <div class="proposal-acts">
           {approvable(item) ? <Button tone="go" hint="a" busy={busy} aria-disabled={!read} onClick={() => onApprove(item)}>Approve</Button> : item.may_approve ? null : <span class="soft small">{OTHERS}</span>}
           {item.may_approve && editable(item) && (!item.stale || currentOf(item)) ? <Button hint="e" busy={busy} onClick={() => onEdit(item)}>{item.stale ? "Edit against what holds now" : "Edit and approve"}</Button> : null}
+          {item.may_approve && !editable(item) ? <span class="soft small">{item.diff.length > 1 ? "Several changes are approved or rejected as one." : "There are no words in it to edit."}</span> : null}
           <span class="spread" />
           <Button tone="no" hint="r" busy={busy} onClick={() => onReject(item)}>{item.stale ? "Reject as outdated…" : "Reject…"}</Button>
         </div>
@@ -115,11 +125,27 @@ function Stale({ item }: { item: Proposal }) {
   );
 }
 
+// Memories of one proposal that are linked.
+const LINKED = 12;
+
+/** The memories that it would change, each with its history a click away. */
+function Touched({ steps }: { steps: Proposal["diff"] }) {
+  const known = steps.filter((step) => step.before);
+  return (
+    <ul class="bare">
+      {known.slice(0, LINKED).map((step) => (
+        <li key={step.id}><Link href={`/memories/${step.id}`}><MemoryText text={step.before?.text || step.before?.key} one /></Link></li>
+      ))}
+      {known.length > LINKED ? <li class="soft small">and {known.length - LINKED} more</li> : null}
+    </ul>
+  );
+}
+
 function Settled({ item }: { item: Proposal }) {
   const tone = item.state === "approved" ? "good" : "plain";
   return (
     <p class="settled" role="status">
-      <Tag tone={tone}>{item.state}</Tag> {item.decided_by ? <>by {seen(item.decided_by)} </> : null}
+      <Tag tone={tone}>{item.state}</Tag> {item.decided_by ? <>by <Who name={item.decided_by} /> </> : null}
       <Time at={item.decided_at ?? item.expires_at} />
       {item.decision ? <>: {seen(item.decision)}</> : null}
     </p>
@@ -127,7 +153,7 @@ function Settled({ item }: { item: Proposal }) {
 }
 
 function Evidence({ of, named }: { of: Schemas["Evidence"][] | undefined; named: readonly string[] }) {
-  if (!of) return <>{named.length ? seen(named.join(", ")) : <span class="faint">none</span>}</>;
+  if (!of) return named.length ? <>{named.map((each) => <Reference key={each} name={each} />)}</> : <span class="faint">none</span>;
   if (!of.length) return <span class="faint">none</span>;
   return (
     <ul class="bare">
@@ -137,15 +163,20 @@ function Evidence({ of, named }: { of: Schemas["Evidence"][] | undefined; named:
             <details>
               <summary>{seen(each.reference)}</summary>
               <div class="proposal-words"><MemoryText text={each.memory.text} /></div>
-              <span class="soft small">{seen(each.memory.author)}, <Time at={each.memory.created_at} /> · {seen(each.memory.source)}</span>
+              <span class="soft small"><Who name={each.memory.author} />, <Time at={each.memory.created_at} /> · {seen(each.memory.source)} · <Link href={`/memories/${each.memory.id}`}>Open</Link></span>
             </details>
           ) : (
-            <>{seen(each.reference)} <span class="faint small">only its name is known here</span></>
+            <><Reference name={each.reference} /> <span class="faint small">not stored here, cannot be opened</span></>
           )}
         </li>
       ))}
     </ul>
   );
+}
+
+/** What evidence names, with all that rests on it. */
+function Reference({ name }: { name: string }) {
+  return <Link href={`/sources?${new URLSearchParams({ list: "references", name })}`}>{seen(name)}</Link>;
 }
 
 function Similar({ of }: { of: Schemas["Similar"][] | undefined }) {
@@ -155,7 +186,7 @@ function Similar({ of }: { of: Schemas["Similar"][] | undefined }) {
     <ul class="bare">
       {of.map((each) => (
         <li key={each.memory.id} class="similar">
-          <MemoryText text={each.memory.text} one />
+          <Link href={`/memories/${each.memory.id}`}><MemoryText text={each.memory.text} one /></Link>
           <Tag>{each.memory.tier}</Tag>
           <span class="num soft small" title={each.why.join(", ")}>{each.score.toFixed(2)}</span>
         </li>
@@ -166,5 +197,5 @@ function Similar({ of }: { of: Schemas["Similar"][] | undefined }) {
 
 function Reached({ of }: { of: Schemas["Reached"] }) {
   if (!of.contexts) return <span class="faint">what it would change stood in no context yet</span>;
-  return <>what it would change stood in <b class="num">{of.contexts.toLocaleString()}</b> contexts{of.last ? <>, last <Time at={of.last.at} short /></> : null}</>;
+  return <>what it would change stood in <b class="num">{of.contexts.toLocaleString()}</b> contexts{of.last ? <>, last <Link href={`/context?receipt=${of.last.receipt}`}><Time at={of.last.at} short /></Link></> : null}</>;
 }

@@ -11,7 +11,7 @@ import { seen } from "../../parts/seen";
 import { Changes } from "./Changes";
 import { amend, approveAll, reject } from "./decide";
 import { useWatched, watched } from "./watched";
-import { currentOf, editable, headline, proposer, toneOf, type Proposal } from "./words";
+import { codeName, currentOf, editable, headline, proposer, toneOf, type Proposal } from "./words";
 
 interface Props {
   onClose: () => void;
@@ -69,6 +69,7 @@ export function RejectDialog({ items, onClose, onDone }: Props & { items: readon
 export function EditDialog({ item, onClose, onDone }: Props & { item: Proposal }) {
   const proposed = editable(item)?.after.text ?? "";
   const now = item.stale ? currentOf(item) : undefined;
+  const before = now?.text ?? editable(item)?.before?.text;
   const [text, setText] = useState(proposed);
   const [problem, setProblem] = useState<Problem | null>(null);
   const [busy, setBusy] = useState(false);
@@ -98,13 +99,10 @@ export function EditDialog({ item, onClose, onDone }: Props & { item: Proposal }
           value={text}
           dir="auto"
           onInput={(event) => setText(event.currentTarget.value)}
-          onKeyDown={(event) => {
-            if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) void send();
-          }}
         />
       </label>
-      <h3>{now ? "What holds now, and yours" : "Proposed, and yours"}</h3>
-      <Diff before={now ? now.text : proposed} after={text} />
+      {before ? <><h3>What holds now, and yours</h3><Diff before={before} after={text} /></> : null}
+      {text === proposed || now ? null : <><h3>Proposed, and yours</h3><Diff before={proposed} after={text} /></>}
       {problem ? <p class="bad" role="alert">{seen(problem.detail)}</p> : null}
     </Dialog>
   );
@@ -150,7 +148,7 @@ function Item({ item }: { item: Proposal }) {
         <b>{seen(headline(item))}</b>
         {watched.value.has(item.digest) ? <Tag tone="good">seen</Tag> : null}
         <span class="soft">{seen(proposer(item))}</span>
-        {item.reasons.map((each) => <Tag key={each.code} tone={toneOf(each)} title={each.detail}>{each.code.replaceAll("_", " ")}</Tag>)}
+        {item.reasons.map((each) => <Tag key={each.code} tone={toneOf(each)} title={each.detail}>{codeName(each.code)}</Tag>)}
       </div>
       <Changes steps={item.diff} />
     </li>

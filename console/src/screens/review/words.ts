@@ -23,6 +23,13 @@ const DOES: Record<string, [one: string, many: string]> = {
   expire: ["Expire", "Expire"],
 };
 
+/** What became of a memory, in a word. */
+export const OPS: Record<string, string> = {
+  insert: "new", replace: "changed", append: "added to", reinforce: "confirmed", revert: "undone", retire: "forgotten",
+  archive: "archived", restore: "restored", move: "moved", promote: "promoted", supersede: "replaced", expire: "expired",
+  contain: "out of use", erase: "erased",
+};
+
 /** Return what would happen, as a heading: `Change the mission`, `Merge 3 memories into one`. */
 export function headline(item: Proposal): string {
   const steps = item.diff;
@@ -63,6 +70,38 @@ export function gist(item: Proposal): string {
 /** Return who proposed it, without the kind of actor. */
 export function proposer(item: Proposal): string {
   return item.proposer_actor.name ?? item.proposer;
+}
+
+// What a reason is called in a list, where its code says little to who did not write it.
+const CODES: Record<string, string> = {
+  lower_trust: "less trusted source",
+  below_floor: "unsure",
+  permanence_needs_approval: "would be permanent",
+  needs_approval: "needs a person",
+  rule_below_floor: "unsure for a rule",
+  rule_without_evidence: "rule without evidence",
+  addressed_to_model: "gives orders",
+  override_instructions: "overrides instructions",
+  bidi_control: "reversed text",
+  invisible_text: "hidden characters",
+};
+
+/** Return what a reason is called in a list. */
+export function codeName(code: string): string {
+  return CODES[code] ?? code.replaceAll("_", " ");
+}
+
+/** Return reasons that say the same as one: the sentence, how often it stands there, and the signs it names in brackets. */
+export function grouped(reasons: readonly Schemas["Reason"][]): { text: string; count: number; signs: string[] }[] {
+  const found = new Map<string, { text: string; count: number; signs: string[] }>();
+  for (const each of reasons) {
+    const text = each.detail.replace(` (${each.code})`, "");
+    const group = found.get(`${each.gate} ${text}`) ?? { text, count: 0, signs: [] };
+    group.count += 1;
+    if (text !== each.detail && !group.signs.includes(codeName(each.code))) group.signs.push(codeName(each.code));
+    found.set(`${each.gate} ${text}`, group);
+  }
+  return [...found.values()];
 }
 
 const BAD = new Set(["injection", "secrets", "poisoning", "content", "recall_poison"]);
