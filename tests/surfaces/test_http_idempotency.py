@@ -131,7 +131,7 @@ def test_an_erasure_removes_the_key_of_what_it_erases(world):
     plan = world.memory.plan_erase([name])
     world.memory.erase(plan.digest, [name])
     answer = post(world)
-    assert ([len(each) for each in held], keys_in(world)[0]) == ([16, 16], (None, None))
+    assert ([len(each) for each in held], keys_in(world)[0]) == ([16, 32], (None, None))
     assert (replayed(answer), "tea" in answer.text) == (False, False)
 
 

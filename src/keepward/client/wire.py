@@ -106,7 +106,7 @@ def _answer(
 ) -> Any:
     """Send an operation with its arguments by wire name; return what its result is read from."""
     places = re.findall(r"{(\w+)}", about.path)
-    given = {wire: asked.get(wire, about.arguments[wire].default) for wire in places}
+    given = {wire: asked.get(wire, _default(about, about.arguments[wire].name)) for wire in places}
     path = about.path.format_map({wire: _part(value) for wire, value in given.items()})
     sent = {name: value for name, value in asked.items() if name not in places}
     takes = headers is None and len(about.arguments) > len(places)

@@ -218,10 +218,19 @@ class Piped(StreamingResponse):
                 self._done.set_result(None)
             except BaseException as fault:  # noqa: BLE001  it is raised where the answer is made
                 self._done.set_exception(fault)
-            self._in_loop(self._sent.aclose())
+            try:
+                self._loop.call_soon_threadsafe(self._sent.close)
+            except RuntimeError:
+                # The server has stopped: nobody waits.
+                self._sent.close()
 
     def _in_loop(self, awaited: Coroutine[Any, Any, None]) -> None:
-        asyncio.run_coroutine_threadsafe(awaited, self._loop).result()
+        try:
+            sending = asyncio.run_coroutine_threadsafe(awaited, self._loop)
+        except RuntimeError:
+            awaited.close()
+            raise
+        sending.result()
 
     async def _lines(self, line: bytes) -> AsyncIterator[bytes]:
         while line:

@@ -504,6 +504,9 @@ UPDATE events SET payload = NULL, salt = NULL WHERE tenant = ? AND seq = ? AND n
 -- forget_request --
 UPDATE commits SET request_key = NULL, request_digest = NULL WHERE tenant = ? AND seq = ?;
 
+-- forget_requests --
+UPDATE commits SET request_key = NULL, request_digest = NULL WHERE tenant = :tenant AND request_key IS NOT NULL;
+
 -- erase_details --
 UPDATE commits SET payload = NULL, salt = NULL WHERE tenant = ? AND seq = ?;
 

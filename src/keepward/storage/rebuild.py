@@ -67,6 +67,8 @@ def adopt(connector: Connector, anchor: Anchor, note: tuple[str, str] | None) ->
 def reseal(db: Session, sealer: Sealer, tenant: str) -> None:
     """Write the seals anew of all of a tenant that cannot be computed: its journal, documents and features."""
     raw = tenant.encode()
+    # Their hashes are under the key of before.
+    db.run("forget_requests", tenant=tenant)
 
     def commit(row: Row) -> Row:
         each = CommitRow._make(row)
