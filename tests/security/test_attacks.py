@@ -81,7 +81,7 @@ BROKEN = [
     ("read_below", ["services.reader.Reader.sees"], lambda *_: True),
     ("borrow_voice", ["context.lines.origin"], lambda *_: None),
     ("outlive_erasure", ["services.erase._is_chosen"], lambda *_: False),
-    ("name_a_secret", ["verbs.arguments._no_secret"], lambda name: name),
+    ("name_a_secret", ["services.arguments._no_secret"], lambda name: name),
     ("drown_the_gates", ["services.write.ill_formed"], lambda *_: ()),
     ("flood_the_queue", ["services.write._waiting_enough"], lambda *_: False),
     ("approve_by_name", ["core.trust.Actor.could_be"], Actor.is_same),
