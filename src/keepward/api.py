@@ -618,7 +618,7 @@ class MemoryAPI(ABC):
             Conflict: what would be forgotten has changed since the plan was made.
         """
 
-    @operation("POST /memory/edit", by="services.operations:propose", right="propose")
+    @operation("POST /memory/edit", by="services.edits:propose", right="propose")
     def propose(
         self, changes: Sequence[Change], *, reason: str = "", session: str | None = None, kind: str = "write"
     ) -> Outcome:
@@ -791,9 +791,7 @@ class MemoryAPI(ABC):
     def reopen(self, proposal_id: str, *, reason: str) -> Receipt:
         """Put a rejected or expired proposal back into the queue, where it waits as it did."""
 
-    @operation(
-        "POST /memory/quarantine/approve", by="services.operations:approve_many", right="approve", answer="results"
-    )
+    @operation("POST /memory/quarantine/approve", by="services.review:approve_many", right="approve", answer="results")
     def approve_many(self, items: Sequence[str | Mapping[str, Any]]) -> list[Decided]:
         """Approve each by id, or by id with the digest that was seen; each gets its own answer, in the order given."""
 
@@ -936,7 +934,7 @@ class MemoryAPI(ABC):
         since: int = 0,
         purpose: Purpose = "answer",
     ) -> Bisection:
-        """Return the commit with which the context for a query began to hold a text, or to pass a predicate.
+        """Return the first commit after which the context for a query contains a text or passes a predicate.
 
         A predicate cannot be sent to a server.
         """
@@ -992,7 +990,7 @@ class MemoryAPI(ABC):
 
     @operation("POST /memory/adopt/plan", by="copies.backup:plan_adopt", right="owner", owner="accepting a store")
     def plan_adopt(self) -> Adoption:
-        """Return what accepting the store as it stands would accept, under a digest; change nothing."""
+        """Return what adopting this copy of a store would accept, under a digest; change nothing."""
 
     @operation("POST /memory/adopt", by="copies.backup:adopt", right="owner", owner="accepting a store")
     def adopt(self, digest: str) -> Adoption:

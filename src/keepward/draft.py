@@ -81,7 +81,7 @@ class Draft:
     ) -> str:
         """Stage a new memory with the fields of ``Memory.remember``; return the id it will have."""
         # Every argument is a field of the memory.
-        return self._insert(text, _given(locals(), Insert))
+        return self._insert(text, _changed_fields(locals(), Insert))
 
     def _insert(self, text: str, fields: Mapping[str, Any]) -> str:
         change = self._made(text, fields)
@@ -107,7 +107,7 @@ class Draft:
         consent: bool = False,
     ) -> None:
         """Stage new text or fields for a memory."""
-        self._edit(Replace, id=memory_id, text=text, **_given(locals(), Replace))
+        self._edit(Replace, id=memory_id, text=text, **_changed_fields(locals(), Replace))
 
     def append(
         self,
@@ -121,7 +121,7 @@ class Draft:
         consent: bool = False,
     ) -> None:
         """Stage an addition."""
-        self._edit(Append, id=memory_id, text=text, **_given(locals(), Append))
+        self._edit(Append, id=memory_id, text=text, **_changed_fields(locals(), Append))
 
     def retire(self, memory_id: str, *, if_version: int | None = None) -> None:
         """Stage a retirement."""
@@ -190,8 +190,8 @@ class Draft:
             self.outcome = self._handle.propose(self._changes, reason=self._reason, session=self._session)
 
 
-def _given(named: Mapping[str, Any], kind: type[Data]) -> dict[str, Any]:
-    """Return the fields of a change, but for its id and text, that are not at their default."""
+def _changed_fields(named: Mapping[str, Any], kind: type[Data]) -> dict[str, Any]:
+    """Return the arguments that are fields of a change and differ from its defaults; id and text are given apart."""
     fields = (each for each in msgspec.structs.fields(kind) if each.name not in {"id", "text"})
     return {
         each.name: value for each in fields if (value := named[each.name]) is not each.default and value != each.default

@@ -27,7 +27,7 @@ from keepward.core.policy import Policy
 from keepward.core.trust import CAN, EXTRA, SHARED, Actor, ActorKind, lies_in, stands_below
 from keepward.errors import InvalidInput, KeepwardError, StoreUnavailable, Unauthorised
 from keepward.handles import Handles, place_of
-from keepward.operations import Operation, split
+from keepward.operations import Operation, split_arguments
 from keepward.services.arguments import DEFAULT, scope_named, tenant_named
 from keepward.tools import Tools
 
@@ -449,7 +449,7 @@ class Memory(Handles, Tools):
 
     def _send(self, about: Operation, given: dict[str, Any]) -> Any:
         session = self._session
-        sent, local = split(about, given)
+        sent, local = split_arguments(about, given)
         return about.run(session, about.read(sent), local)
 
     @property

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Coroutine, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, wraps
 from importlib import import_module
 from inspect import Parameter, Signature, getdoc, signature
@@ -28,6 +28,7 @@ from typing import (
 import msgspec
 
 from keepward.core.change import Append, Insert, Move, Replace
+from keepward.core.proposal import Outcome
 from keepward.core.value import Data, no_such
 from keepward.errors import InvalidInput
 from keepward.services.arguments import reader_of
@@ -83,15 +84,15 @@ class Operation:
     name: str
     #: The method in ``api.py``; its signature and docstring define the operation.
     method: Callable[..., Any]
-    #: The function that carries it out, as ``module:name`` below ``keepward``.
-    function: str
+    #: Name of the function that carries it out, as ``module:name`` below ``keepward``.
+    by: str
     #: ``read``, ``propose``, ``approve``, ``erase``, or ``owner``, which is a class of principals and not a right.
     right: str
     #: Method and path of the HTTP API; names in braces are parameters.
     http_method: str
     path: str
-    #: HTTP status of the answer when it was carried out.
-    status: int
+    #: HTTP status of the answer; 0 for the usual one.
+    own_status: int
     #: Key of the result in the answer, or one for each part of it; empty where the result is the whole answer.
     answer: str
     #: Whether it changes something: it counts against the rate of changes.
@@ -102,17 +103,21 @@ class Operation:
     owner: str
     #: The change that it proposes, whose fields it takes; None for an operation of another sort.
     makes: type[Data] | None
-    _carry_out: list[Callable[..., Any]] = field(default_factory=list, compare=False, repr=False)
 
     def run(self, session: Session, given: Mapping[str, Any], local: Mapping[str, Any]) -> Any:
         """Carry it out in an open store."""
         if self.owner:
             session.owner(self.owner, "erase" if self.right == "erase" else "admin")
-        if not self._carry_out:
-            module, name = self.function.split(":")
-            self._carry_out.append(getattr(import_module(f"keepward.{module}"), name))
+        # A change has defaults of its own: what was not given stays as it is.
         asked = given if self.makes is not None else {**self._defaults, **given}
-        return self._carry_out[0](session, **asked, **local)
+        return self.function(session, **asked, **local)
+
+    @cached_property
+    def function(self) -> Callable[..., Any]:
+        """The function that carries it out; it is imported when it is first needed."""
+        module, name = self.by.split(":")
+        found: Callable[..., Any] = getattr(import_module(f"keepward.{module}"), name)
+        return found
 
     def read(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return arguments with plain types: texts, numbers, tuples.
@@ -137,6 +142,16 @@ class Operation:
         """The type of what it returns."""
         return self.signature.return_annotation
 
+    @property
+    def is_one_write(self) -> bool:
+        """Whether it returns what became of one write."""
+        return self.result in (Outcome, Outcome | None)
+
+    @property
+    def status(self) -> int:
+        """HTTP status of the answer when it was carried out."""
+        return self.own_status or (201 if self.is_one_write else 200)
+
     @cached_property
     def arguments(self) -> Mapping[str, Argument]:
         """What can be sent, by its name in JSON, in order; the fields of a group such as ``filters`` stand alone."""
@@ -160,7 +175,7 @@ class Operation:
         """Its description without the part on errors."""
         return (getdoc(self.method) or "").partition("\n\nRaises:")[0].replace("``", "`").strip()
 
-    def kept_here(self, name: str) -> bool:
+    def is_local(self, name: str) -> bool:
         """Return whether a parameter stays in this process, such as ``on_progress``."""
         return self._kind(name) is Local
 
@@ -173,7 +188,7 @@ class Operation:
     @cached_property
     def _defaults(self) -> Mapping[str, Any]:
         found = self.signature.parameters.items()
-        return {name: each.default for name, each in found if each.default is not REQUIRED and not self.kept_here(name)}
+        return {name: each.default for name, each in found if each.default is not REQUIRED and not self.is_local(name)}
 
     @cached_property
     def _readers(self) -> Mapping[str, Any]:
@@ -203,7 +218,6 @@ def operation(
     parameters of the method by name. ``name`` takes the place of the method's.
     """
     http_method, path = http.split(" ")
-    writes = right != "read" and http_method != "GET" and "plan" not in by
 
     def made(method: Callable[P, R]) -> Callable[P, R]:
         called = name or method.__name__
@@ -212,14 +226,15 @@ def operation(
         known = frozenset(code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount])
         optional = places[len(places) - len(method.__defaults__ or ()) :]
         needed = known - (method.__kwdefaults__ or {}).keys() - {*optional}
+        writes = right != "read" and http_method != "GET" and not called.startswith("plan_")
         about = into[called] = Operation(
             name=called,
             method=method,
-            function=by,
+            by=by,
             right=right,
             http_method=http_method,
             path=path,
-            status=status or (201 if "Outcome" in str(method.__annotations__["return"]).split(" ")[:1] else 200),
+            own_status=status,
             answer=answer,
             changes=writes if changes is None else changes,
             tool=tool,
@@ -259,9 +274,9 @@ def awaited(method: Callable[Concatenate[T, P], R]) -> Callable[Concatenate[Any,
     return call
 
 
-def split(about: Operation, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def split_arguments(about: Operation, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the arguments that can be sent, and those that stay in this process."""
-    local = {name: value for name, value in given.items() if about.kept_here(name)}
+    local = {name: value for name, value in given.items() if about.is_local(name)}
     return {name: value for name, value in given.items() if name not in local}, local
 
 

@@ -132,7 +132,7 @@ def test_a_page_that_finds_nothing_among_many_goes_on(filled, monkeypatch):
     assert (page.items, page.before is None) == ((), False)
 
 
-def test_the_parts_of_a_hit_sum_to_what_orders_the_hits(filled):
+def test_the_parts_of_a_hit_sum_to_its_order(filled):
     hits = filled.recall("bread number 4", limit=5)
     sums = [sum(hit.parts[name] for name in ("cover", "meaning", "feature", "session", "newer")) for hit in hits]
     assert sums == pytest.approx([hit.parts["fused"] for hit in hits], abs=1e-5)

@@ -91,7 +91,7 @@ def test_a_session_of_a_user_handle_is_about_the_user(mem: Memory) -> None:
     assert "Faro" in talk.context("Did I move to Faro?").text
 
 
-def test_an_awaited_session_of_a_user_handle_is_about_the_user(mem: Memory) -> None:
+def test_an_awaited_session_of_a_user_has_the_subject(mem: Memory) -> None:
     async def spoken() -> Added:
         async with AsyncMemory(mem).user("ana").session("s1") as talk:
             return await talk.user("I moved to Faro.")
@@ -139,7 +139,7 @@ def test_users_and_projects_are_listed_with_counts(told: Memory, entering: Enter
     assert token.projects() == []
 
 
-def test_erasing_a_user_takes_what_is_theirs_and_what_cites_it(told: Memory) -> None:
+def test_erasing_a_user_includes_citing_memories(told: Memory) -> None:
     ana = told.user("ana")
     theirs = kept(ana.remember("I take insulin twice a day"))
     about = kept(told.remember("Ana sits by the window", subject="ana"))

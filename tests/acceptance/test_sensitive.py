@@ -156,7 +156,7 @@ def test_a_reviewer_without_the_right_reads_no_words(shared: Stage, verb: str) -
 
 
 @pytest.mark.parametrize("verb", sorted(BY_NAME))
-def test_a_verb_that_names_what_is_sensitive_says_which_right_it_takes(shared: Stage, verb: str) -> None:
+def test_operations_on_a_sensitive_memory_name_the_missing_right(shared: Stage, verb: str) -> None:
     with pytest.raises(Unauthorised) as fault:
         BY_NAME[verb](shared.agent, shared)
     assert NOTICE in str(fault.value)
@@ -165,7 +165,7 @@ def test_a_verb_that_names_what_is_sensitive_says_which_right_it_takes(shared: S
 
 
 @pytest.mark.parametrize("verb", sorted(SILENT))
-def test_a_verb_that_lists_shows_no_words_of_what_is_sensitive(shared: Stage, verb: str) -> None:
+def test_lists_show_no_words_of_sensitive_memories(shared: Stage, verb: str) -> None:
     assert WORD not in repr(SILENT[verb](shared.agent, shared))
 
 

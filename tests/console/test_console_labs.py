@@ -38,7 +38,7 @@ def part(page, text):
     return page.get_by_role("group", name="The prompt").get_by_role("button").filter(has_text=text)
 
 
-def test_a_block_is_edited_with_its_tokens_estimated_and_undone_by_a_key(ferry):
+def test_an_edit_of_a_block_shows_tokens_and_can_be_undone(ferry):
     text = "Carry people and bicycles over the river."
     with ferry.page("/core?block=mission") as page:
         page.get_by_role("region", name="mission").wait_for()

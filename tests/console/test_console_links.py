@@ -29,7 +29,7 @@ def test_a_proposal_leads_to_its_memory_and_to_its_proposer(console):
         page.locator("article").get_by_text("Ship before Whitsun.").first.wait_for()
 
 
-def test_a_memory_leads_to_its_commit_and_on_to_its_author(console):
+def test_a_memory_links_to_its_commit_and_author(console):
     done = remember(console, "The pier is long")
     with console.page(f"/memories/{done.record.id}") as page:
         page.get_by_role("region", name="Fields, and who made each").get_by_role(
@@ -103,7 +103,7 @@ def test_a_selection_is_planned_for_erasure(console):
         page.get_by_role("list", name="What goes").get_by_text("The pier is long").wait_for()
 
 
-def test_a_search_lists_what_says_a_name_first_and_marks_it(console):
+def test_a_search_marks_the_words_and_lists_exact_matches_first(console):
     for text in ("A guest came back with hives", "Lena asked for the recipe", "The oven is cold"):
         remember(console, text)
     with console.page("/memories?q=lena") as page:
@@ -132,7 +132,7 @@ def test_going_back_to_a_long_list_shows_the_same_rows(console):
         expect(rows.get_by_role("link", name=middle, exact=True)).to_be_in_viewport()
 
 
-def test_users_and_projects_are_counted_and_what_is_believed_is_shown(console):
+def test_the_user_page_shows_counts_and_beliefs(console):
     console.owner.user("lena").remember("I take insulin", tier="archival", reason="told")
     console.owner.project("shop").remember("Staging runs on port 9090", tier="archival", reason="told")
     with console.page("/users") as page:
@@ -184,7 +184,7 @@ def test_a_token_opens_the_console_again(console):
     context.close()
 
 
-def test_a_scope_without_memories_is_told_before_a_token_is_made(console):
+def test_the_token_form_warns_of_a_scope_without_memories(console):
     console.agent("orion").remember("The buoy is green", tier="archival", scope="/agents/orion", reason="seen")
     with console.page("/tokens") as page:
         page.get_by_role("button", name="Make a token").first.click()

@@ -33,7 +33,7 @@ def test_help_says_who_a_command_acts_as(run):
     assert "--as operator" in " ".join(run("--help").out.split())
 
 
-def test_help_of_every_command_fits_80_columns_and_has_the_shared_options(run):
+def test_help_fits_80_columns_and_lists_shared_options(run):
     shared = ("--db", "--tenant", "--scope", "--as", "--json", "--quiet")
     for command in COMMANDS:
         told = run(command, "--help").out

@@ -36,7 +36,7 @@ def test_me_is_the_login(run, monkeypatch):
     assert remembered(run, "I prefer tabs", "--user", "me")["scope"] == "/users/ana-silva"
 
 
-def test_a_wrong_name_is_an_error_that_says_what_to_do(run):
+def test_a_wrong_name_is_an_error_with_advice(run):
     ran = run("remember", "I prefer tabs", "--user", "ana@example.com")
     assert ran.code != 0
     assert "u-1042" in ran.err

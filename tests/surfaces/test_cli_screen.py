@@ -79,7 +79,7 @@ def test_a_reviewer_sees_joiners_too():
     assert visible("a\u200db", joiners=False) == "a<U+200D>b"
 
 
-def test_one_long_word_stays_whole_so_that_it_can_be_copied(screen):
+def test_a_long_word_is_not_wrapped(screen):
     screen[0].result({"digest": "d" * 64})
     assert screen[1].getvalue() == f"digest  {'d' * 64}\n"
 
@@ -102,7 +102,7 @@ def test_any_result_is_shown_by_its_filled_fields(screen):
     ]
 
 
-def test_a_list_of_a_result_is_a_table_with_its_words_last(screen):
+def test_lists_are_tables_with_the_longest_text_last(screen):
     screen[0].result({"items": [{"why": "tea at four", "id": "a1", "none": None}, {"why": "a cup", "id": "b2"}]})
     assert [line.split(maxsplit=1) for line in screen[1].getvalue().splitlines()] == [
         ["id", "why"],

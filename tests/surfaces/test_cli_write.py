@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import pty
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -194,6 +198,19 @@ def test_forget_matching_lists_with_scores_and_changes_nothing(run, saved):
     assert [(each["id"], 0 < each["score"] <= 1) for each in plan.json["matches"]] == [(saved["id"], True)]
     assert (plan.json["outcome"], "--yes" in plan.err) == (None, True)
     assert run("get", saved["id"], "--json").json["status"] == "active"
+
+
+@pytest.mark.parametrize(("typed", "status"), [("y", "retired"), ("n", "active"), ("", "active")])
+def test_forget_matching_asks_at_a_terminal(run, saved, typed, status):
+    theirs, ours = pty.openpty()
+    os.write(theirs, f"{typed}\n".encode())
+    command = [sys.executable, "-m", "keepward", "forget", "--matching", "tabs", "--as", "operator"]
+    done = subprocess.run(command, stdin=ours, stdout=ours, stderr=ours, timeout=60, check=False)
+    os.close(ours)
+    told = os.read(theirs, 65_536).decode()
+    os.close(theirs)
+    assert (done.returncode, "Forget 1 memory? [y/N]" in told) == (0, True)
+    assert run("get", saved["id"], "--json").json["status"] == status
 
 
 def test_forget_matching_with_yes_names_the_rollback(run, saved):

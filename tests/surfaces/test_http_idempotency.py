@@ -71,7 +71,7 @@ def test_a_confirmation_that_is_sent_again_confirms_once(world):
     assert (first.status_code, second.json(), len(world.memory.history(name))) == (200, first.json(), 2)
 
 
-def test_another_server_of_the_store_knows_the_key_after_a_restart(world):
+def test_idempotency_keys_hold_on_other_servers_and_after_restarts(world):
     first = post(world)
     with world.open(Actor.operator("olga")) as memory:
         other = TestClient(create_app(memory, options=ServerOptions()), base_url=BASE)
@@ -125,7 +125,7 @@ def keys_in(world):
 @pytest.mark.promise("F14")
 def test_an_erasure_removes_the_key_of_what_it_erases(world):
     if world.DATABASE:
-        pytest.skip("reads the file")
+        pytest.skip("this test reads the rows of a SQLite file")
     name = post(world).json()["id"]
     held = keys_in(world)[0]
     plan = world.memory.plan_erase([name])
@@ -137,7 +137,7 @@ def test_an_erasure_removes_the_key_of_what_it_erases(world):
 
 def test_a_row_that_was_given_another_key_answers_nothing(world):
     if world.DATABASE:
-        pytest.skip("writes the file")
+        pytest.skip("this test edits the rows of a SQLite file")
     post(world)
     post(world, "The ferry leaves at six", headers={"Idempotency-Key": "k-2"})
     with closing(sqlite3.connect(world.path, isolation_level=None)) as db:
@@ -146,6 +146,15 @@ def test_a_row_that_was_given_another_key_answers_nothing(world):
         db.execute("UPDATE commits SET request_key = ?, request_digest = ? WHERE seq = 1", (key, digest))
     answer = post(world, "The ferry leaves at six", headers={"Idempotency-Key": "k-2"})
     assert (answer.status_code, "tea" in answer.text) == (422, False)
+
+
+def test_an_adopted_store_verifies_and_knows_no_earlier_key(world):
+    post(world)
+    world.memory.adopt(world.memory.plan_adopt().digest)
+    assert world.memory.verify().ok
+    # The text is known: it is no second memory, and no repeated answer either.
+    again = post(world)
+    assert (again.json()["outcome"], replayed(again)) == ("duplicate", False)
 
 
 @pytest.mark.parametrize("key", ["", "a b", "a" * 256], ids=["empty", "a blank", "too long"])

@@ -103,7 +103,7 @@ def test_any_address_of_the_console_shows_it(browser, path):
 
 
 @pytest.mark.parametrize("coding", ["gzip", "identity"])
-def test_a_file_with_its_hash_in_its_name_is_kept_for_good(browser, coding):
+def test_browsers_cache_files_with_hashed_names(browser, coding):
     script = re.findall(r'src="(/console/console-\w+\.js)"', browser.get("/console/").text)[0]
     answer = browser.get(script, headers={"Accept-Encoding": coding})
     held = (FOLDER / script.rpartition("/")[2]).read_bytes()

@@ -37,7 +37,7 @@ def test_headers_name_the_user_the_project_and_the_agent(world):
     assert proxy.get("/memory/projects").json()["items"] == [{"name": "shop", "memories": 1}]
 
 
-def test_the_user_of_a_proxy_holds_whatever_else_a_call_names(world):
+def test_a_call_cannot_leave_the_user_named_by_the_proxy(world):
     world.memory.user("bob").remember("Bob takes insulin")
     world.memory.user("ana").remember("Ana takes the ferry")
     proxy = world.bearer("proxy")
@@ -68,7 +68,7 @@ def test_a_token_of_a_user_goes_to_no_other(world):
         assert "insulin" not in answer.text
 
 
-def test_users_are_listed_at_the_scope_of_the_token_and_below(world):
+def test_a_token_lists_users_at_its_scope_and_below(world):
     owner = world.memory
     for handle in (owner.user("ana"), owner.user("bob"), owner.project("shop").user("ana"), owner.project("mill")):
         handle.remember(f"This is of {handle.scope}")
@@ -105,7 +105,7 @@ def test_a_stranger_names_no_user(tmp_path):
     world.memory.close()
 
 
-def test_a_cursor_and_a_key_of_one_user_are_not_those_of_another(world):
+def test_cursors_and_idempotency_keys_belong_to_one_user(world):
     proxy = world.bearer("proxy")
     for name in ("ana", "bob"):
         for number in range(3):

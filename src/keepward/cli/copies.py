@@ -242,7 +242,7 @@ def import_(call: Call, path: str, format: str, dry_run: bool, **how: Any) -> An
 
 
 def _read_again(path: str, stack: ExitStack) -> Any:
-    """Return a file or folder that can be read more than once; the content of a pipe is read into memory."""
+    """Return the path; for `-` and a pipe a stream in memory, since an import reads its source twice."""
     if path != "-" and not Path(path).expanduser().is_fifo():
         return Path(path).expanduser()
     from keepward.interchange.reading import opened

@@ -285,12 +285,13 @@ def forget(
     text, memory, show = text_of(str(matching)), call.memory(), _show_forgetting
     done = memory.plan_forget_matching(text)
     if done.matches and not yes and not call.as_json and sys.stdin.isatty() and sys.stdout.isatty():
+        import click
+
         from keepward.cli.screen import Screen
 
         _show_matches(Screen(sys.stdout), data_of(done))
-        sys.stdout.write(f"Forget {counted(len(done.matches), 'memory', 'memories')}? [y/N] ")
-        sys.stdout.flush()
-        yes, show = sys.stdin.readline().strip().lower() in {"y", "yes"}, _show_forgotten
+        yes = click.confirm(f"Forget {counted(len(done.matches), 'memory', 'memories')}?")
+        show = _show_forgotten
     if done.matches and yes:
         done = memory.forget_matching(text, digest=done.digest, reason=reason)
     data = data_of(done, outcome=done.outcome and done.outcome.to_dict())

@@ -354,7 +354,7 @@ def blame(call: Call, name: str) -> Answer:
     option("--since", "A commit whose context does not contain it.", "SEQ", default=0),
 )
 def bisect(call: Call, query: str, **asked: Any) -> Answer:
-    """Find the commit with which the context for a query began to contain a text, in about log2(n) compiles."""
+    """Find the first commit after which the context for a query contains a text."""
     found = call.memory("decide").bisect(query, **asked)
     commit = found.commit.to_dict()
     following = [f"keepward rollback {commit['id']}", f"keepward contain --commit {commit['id']}"]

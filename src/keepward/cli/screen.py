@@ -28,7 +28,7 @@ _MEMORY = frozenset({"id", "text", "tier", "status"})
 _EVENT = frozenset({"before", "after", "changed"})
 #: Fields whose value may be any JSON of the caller's; it is shown as such.
 _JSON_FIELDS = frozenset({"metadata", "value"})
-#: Words of a result that have a style wherever they are a value.
+#: Styles of values that say what became of something.
 _STYLES = {
     **dict.fromkeys(("committed", "approved", "serving", "fired", "run"), "bold green"),
     **dict.fromkeys(("quarantined", "inconclusive"), "bold yellow"),

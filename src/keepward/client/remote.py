@@ -30,7 +30,7 @@ from keepward.core.copies import ExportPlan, RestoredExport
 from keepward.core.trust import Actor
 from keepward.errors import InvalidInput, KeepwardError, StoreError, StoreUnavailable
 from keepward.handles import Handles
-from keepward.operations import Operation, split
+from keepward.operations import Operation, split_arguments
 from keepward.results import UNREADABLE, error_of, from_json, read_json
 
 if TYPE_CHECKING:
@@ -276,7 +276,7 @@ class Client(Handles):
         return self._way.get("/memory/status")
 
     def _send(self, about: Operation, given: dict[str, Any]) -> Any:
-        sent, local = split(about, given)
+        sent, local = split_arguments(about, given)
         local = {name: value for name, value in local.items() if value is not None}
         if local.pop("kind", "write") != "write":
             raise InvalidInput("a call over HTTP is always of kind 'write': leave it out")

@@ -39,8 +39,6 @@ from keepward.errors import InvalidInput, KeepwardError, StaleVersion, Tampered
 from keepward.operations import Operation
 from keepward.results import from_json, read_json
 from keepward.services import arguments
-from keepward.services.edits import IS_NEW_ID
-from keepward.services.operations import approvals
 
 #: Most items of one page; most commits on one, each with all that it changed.
 PAGE = 500
@@ -50,8 +48,6 @@ _MANY = 200
 _ITEMS = 500
 #: Most bytes of the items in one call; a server takes a megabyte unless it was told otherwise.
 _BYTES = 900_000
-#: What writes of memories return: under its key the server commits one once, or recognises what it has.
-_WRITES = (Outcome, Outcome | None, list[Outcome])
 #: Arguments that name a moment of the past.
 _MOMENTS = frozenset({"as_of", "earlier", "later", "until"})
 
@@ -115,7 +111,8 @@ def _answer(
         once = about.name == "notices"
         answer = answer_of(way.call(about.http_method, path, query=list(sent.items()), once=once))
     else:
-        once = about.changes and about.result not in _WRITES
+        # Under its key the server commits a write of memories once, or recognises what it has.
+        once = about.changes and not (about.is_one_write or about.result == list[Outcome])
         answer = answer_of(
             way.call(about.http_method, path, body=sent or ({} if takes else None), headers=headers, once=once)
         )
@@ -282,7 +279,9 @@ def _approve(about: Operation, given: Mapping[str, Any], way: Transport) -> Outc
 
 
 def _approve_many(about: Operation, given: Mapping[str, Any], way: Transport) -> list[Decided]:
-    return _decided(about, way, {"items": [_seen(dict(each), way) for each in approvals(given["items"])]}, "items")
+    return _decided(
+        about, way, {"items": [_seen(dict(each), way) for each in arguments.approvals(given["items"])]}, "items"
+    )
 
 
 def _reject_many(about: Operation, given: Mapping[str, Any], way: Transport) -> list[Decided]:
@@ -468,7 +467,7 @@ class Draft(LocalDraft):
         """Stage a change that is there as data; the id of an ``Insert`` is a name for the changes that follow."""
         self._see_open()
         sent = _change(change)
-        if isinstance(change, Insert) and not IS_NEW_ID(change.id):
+        if isinstance(change, Insert) and not arguments.IS_NEW_ID(change.id):
             self._names[change.id] = self._ids.new_id(SystemClock().now())
         for name in {"id", "by"} & sent.keys():
             sent[name] = self._names.get(sent[name], sent[name])

@@ -121,7 +121,7 @@ def restore(backup: str | Path, to: str | Path, *, actor: Actor, config_dir: Pat
 
 
 def plan_adopt(session: Session) -> Adoption:
-    """Return what accepting the store as it stands would accept, under a digest; change nothing."""
+    """Return what adopting this copy of a store would accept, under a digest; change nothing."""
     store, now = session.store, session.clock.now()
     _, faults = store.verify()
     if store.foreign is not None:

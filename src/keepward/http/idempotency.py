@@ -18,24 +18,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from keepward import idempotency
-from keepward.core.proposal import Outcome
 from keepward.errors import KeepwardError
 from keepward.http.answers import write_response
 from keepward.http.credentials import confirm, identify
 from keepward.http.reading import PLACE, Problem
 from keepward.idempotency import IdempotencyKey
 from keepward.memory import Memory, repeated
-from keepward.operations import Operation
 from keepward.services.session import principal
 
 HEADER = "Idempotency-Key"
 REPLAYED = "Idempotency-Replayed"
 _KEY = re.compile(r"[\x21-\x7e]{1,255}")
-
-
-def is_one_write(about: Operation) -> bool:
-    """Whether a call answers with what became of one write, so that its answer can be made again."""
-    return about.result in (Outcome, Outcome | None)
 
 
 async def once(request: Request, inner: Callable[[Request], Awaitable[Response]], *, repeats: bool) -> Response:

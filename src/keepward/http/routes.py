@@ -43,7 +43,7 @@ from keepward.errors import KeepwardError
 from keepward.http import answers, schemas, settings, slots, streams
 from keepward.http.answers import OVER_HTTP, Call
 from keepward.http.credentials import Handle, Writes, confirm, identify, serving_of
-from keepward.http.idempotency import HEADER, is_one_write, once
+from keepward.http.idempotency import HEADER, once
 from keepward.http.models import body_of, typed
 from keepward.http.reading import (
     LONGEST,
@@ -128,7 +128,7 @@ class PublicRoute(APIRoute):
                 if (self.openapi_extra or {}).get(streams.STREAMING):
                     raise Problem(400, "bad_request", f"this call is a stream and takes no {HEADER}; leave it out")
                 about = ALL.get(self.operation_id or self.name)
-                return await once(strict, inner, repeats=about is not None and is_one_write(about))
+                return await once(strict, inner, repeats=about is not None and about.is_one_write)
             except FORESEEN as fault:
                 return answer_of(strict, fault)
 

@@ -15,7 +15,7 @@ from keepward.http.schemas import mirror, model
 
 @over_http("GET /memory/settings", name="settings", right="owner")
 def about_settings(self: Any) -> Any:
-    """Return each setting in force and where it comes from, and whether the settings file waits for acceptance.
+    """Return each setting with its origin, and whether the settings file still has to be accepted.
 
     For the owner alone; a file is accepted where the server runs.
     """

@@ -27,7 +27,6 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -40,7 +39,7 @@ from keepward.core.commit import Reason
 from keepward.core.memory import Record, Status, Tier
 from keepward.core.messages import instant_of
 from keepward.core.proposal import Refused
-from keepward.core.trust import SHARED, Actor, is_scope, parse_scope
+from keepward.core.trust import SHARED, Actor, is_scope, parse_scope, user_of
 from keepward.core.value import Value, plain_name
 from keepward.errors import InvalidInput, NotFound
 from keepward.gates.validation import ALIAS_LEFT_OUT
@@ -65,8 +64,6 @@ _PASSES = 16
 _MAX_NAME = 200
 #: Names of users and groups that a message lists.
 _MAX_LISTED = 5
-#: The scope of a user's handle.
-_USER_SCOPE = re.compile(r"/users/([^/]+)$")
 _EPISODIC_KINDS = frozenset({"event", "summary"})
 
 _Outcome = Literal["committed", "duplicate", "quarantined", "refused", "failed"]
@@ -131,11 +128,11 @@ class ImportRun:
         on_result: Callable[[Result], None] | None = None,
     ) -> None:
         self.mem, self.name, self.session = mem, name, session
-        own = _USER_SCOPE.search(mem.scope)
-        if own and user not in {None, own[1]}:
-            raise InvalidInput(f"the handle is of user {own[1]}: open the store at / to import for {user}")
+        own = user_of(mem.scope)
+        if own and user not in {None, own}:
+            raise InvalidInput(f"the handle is of user {own}: open the store at / to import for {user}")
         #: The user that all of it is put into: the named one, or the handle's own.
-        self.user = own[1] if own else user
+        self.user = own or user
         #: Where items go that name no scope and no user.
         self.scope = mem.scope if own or user is None else _scope_of(mem.scope, user)
         self._facts, self._subject = facts and not dry_run, subject or user

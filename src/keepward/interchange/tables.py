@@ -79,7 +79,7 @@ def _value_of(text: Any) -> Any:
 
 
 def read_langgraph(source: Source, run: ImportRun) -> Iterator[Row]:
-    """Read the items of a store that hold, each below the handle's scope."""
+    """Read the items of a LangGraph store that have not expired; each goes to a scope below the handle's."""
     for number, row in enumerate(_rows_of(source, "langgraph"), 1):
         try:
             expires = row.get("expires_at")

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -22,10 +23,12 @@ from keepward.core.reducer import metadata_text
 from keepward.core.trust import SHARED, parse_scope, parse_tenant
 from keepward.core.value import Data, Duration, chosen, no_such, parse_duration, parse_instant
 from keepward.errors import InvalidInput
-from keepward.types import CHOICES
+from keepward.types import CHOICES, NEW_ID_PATTERN
 
 #: Changes whose fields are read one by one, and what each is called.
 _CHANGES: Mapping[type[Any], str] = {Replace: "an edit", Append: "an addition", Move: "a move"}
+#: Whether a text may be the id of a new memory.
+IS_NEW_ID = re.compile(NEW_ID_PATTERN).match
 #: The tenant of who names none.
 DEFAULT = "default"
 #: Arguments that are a text on the wire, and something else as well from Python: their operations read them.
@@ -93,6 +96,11 @@ def ending(value: datetime | Duration | None) -> datetime | timedelta | None:
 def instant(name: str, value: Any) -> datetime | None:
     """Return an aware instant, given as one or as ISO 8601 text; None for None."""
     return None if value is None else _instant(name, value)
+
+
+def approvals(items: Iterable[str | Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return proposals to approve, each as a mapping with its ``id``."""
+    return [{"id": each} if isinstance(each, str) else each for each in items]
 
 
 def texts(name: str, value: Any) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_args
 
@@ -15,10 +14,6 @@ from keepward.core.value import chosen
 from keepward.errors import InvalidInput, NotFound, Unauthorised
 from keepward.services import arguments, read
 from keepward.services.session import Session, note_handed
-from keepward.types import NEW_ID_PATTERN
-
-#: Whether a text may be the id of a new memory.
-IS_NEW_ID = re.compile(NEW_ID_PATTERN).match
 
 
 def remember(session: Session, /, text: str, *, reason: str = "", **fields: Any) -> Outcome:
@@ -141,18 +136,13 @@ def forget_many(
 
 
 def propose(
-    session: Session,
-    asked: Sequence[Change],
-    *,
-    reason: str = "",
-    conversation: str | None = None,
-    kind: str = "write",
+    session: Session, /, changes: Sequence[Change], *, reason: str = "", kind: str = "write", **more: Any
 ) -> Outcome:
-    """Propose changes that are carried out, held or refused together."""
-    if not all(isinstance(each, get_args(Change)) for each in asked):
+    """Propose changes that are carried out, held or refused together; ``session`` is the conversation."""
+    if not all(isinstance(each, get_args(Change)) for each in changes):
         raise InvalidInput("changes are a list of Insert(...), Replace(...) and the others of keepward")
-    checked = [arguments.naming(each) for each in asked]
-    return _propose(session, checked, reason, conversation=conversation, kind=kind, named=True)
+    checked = [arguments.naming(each) for each in changes]
+    return _propose(session, checked, reason, conversation=more.get("session"), kind=kind, named=True)
 
 
 def amend(
@@ -191,7 +181,7 @@ def change_of(session: Session, sent: Mapping[str, Any]) -> Change:
     new = new_memory(session, fields.pop("text"), fields)
     if name is None:
         return new
-    if not IS_NEW_ID(name):
+    if not arguments.IS_NEW_ID(name):
         raise InvalidInput("the id of a new memory is a UUIDv7 in small letters; leave it out to be given one")
     return replace(new, id=name)
 
@@ -212,7 +202,7 @@ def new_memory(session: Session, text: str, given: Mapping[str, Any], *, each: b
 
 
 def new_memories(session: Session, items: Sequence[Any]) -> list[Insert]:
-    """Return the changes that make memories of texts or mappings; what is wrong with one is left to a gate."""
+    """Return an ``Insert`` for each text or mapping; a gate refuses those with a wrong field."""
     return [_one_of_many(session, item) for item in items]
 
 

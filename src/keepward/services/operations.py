@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -10,7 +10,6 @@ from keepward.core.compiled import CompiledContext
 from keepward.core.job import JobState
 from keepward.core.journal import Bisection, Containment, Erased, ErasePlan, Impact, Selection
 from keepward.core.messages import Added
-from keepward.core.proposal import Decided, Outcome
 from keepward.core.query import Feedback
 from keepward.core.trust import Issued, user_of
 from keepward.core.value import Duration
@@ -76,27 +75,6 @@ def add(
     )
 
 
-def propose(
-    session: Session, /, changes: Sequence[Any], *, reason: str = "", kind: str = "write", **more: Any
-) -> Outcome:
-    """Propose changes that are carried out, held or refused together."""
-    from keepward.services.edits import propose as proposed
-
-    return proposed(session, changes, reason=reason, conversation=more.get("session"), kind=kind)
-
-
-def approve_many(session: Session, items: Iterable[str | Mapping[str, Any]]) -> list[Decided]:
-    """Approve each by id, or by id with the digest that was seen."""
-    from keepward.services import review
-
-    return review.approve_many(session, approvals(items))
-
-
-def approvals(items: Iterable[str | Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return proposals to approve, each with its ``id`` and ``digest``."""
-    return [{"id": each, "digest": None} if isinstance(each, str) else each for each in items]
-
-
 def impact(session: Session, /, **ways: str | None) -> Impact:
     """Return what exactly one source, actor, session, commit or memory touched."""
     from keepward.services import provenance
@@ -127,7 +105,7 @@ def bisect(
     since: int = 0,
     purpose: str = "answer",
 ) -> Bisection:
-    """Return the commit with which the context for a query began to hold a text, or to pass a predicate."""
+    """Return the first commit after which the context for a query contains a text or passes a predicate."""
     from keepward.services import contexts
 
     if bool(contains) == (predicate is not None):

@@ -44,6 +44,7 @@ from keepward.gates.detectors.matcher import Finding
 from keepward.gates.gate_types import named, reasons_of
 from keepward.gates.validation import REASON, ill_formed, oversized
 from keepward.services import identity
+from keepward.services.arguments import approvals
 from keepward.services.commit import Steps, Transaction, transact
 from keepward.services.look import Overlay, judged
 from keepward.services.session import Session
@@ -368,9 +369,9 @@ def _settled(session: Session, attempt: Callable[[], _Result]) -> _Result:
         raise StaleVersion(f"the proposal is stale: {fault.why}; it was set aside, propose it again") from None
 
 
-def approve_many(session: Session, items: Iterable[Mapping[str, Any]]) -> list[Decided]:
-    """Approve one after the other, by ``id`` with the ``digest`` that was seen; one that fails stops no other."""
-    wanted = {each["id"]: each.get("digest") for each in items}
+def approve_many(session: Session, items: Iterable[str | Mapping[str, Any]]) -> list[Decided]:
+    """Approve one after the other, by id or by ``id`` with the ``digest`` that was seen; one failure stops no other."""
+    wanted = {each["id"]: each.get("digest") for each in approvals(items)}
     return _each(wanted, lambda name: approve(session, name, digest=wanted[name]))
 
 

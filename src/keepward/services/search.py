@@ -47,7 +47,7 @@ def recall(
     receipt: bool = False,
     **filters: Any,
 ) -> Recall:
-    """Return the answer to a query, with a receipt where one was asked for or is due."""
+    """Answer a query; keep a receipt if the caller asked for one or the read has to be recorded."""
     asked: dict[str, Any] = {"limit": limit, "purpose": purpose, "as_of": as_of, "order": order, "floor": floor}
     found = _recalled(session, query, _filters(filters), asked, receipt=receipt)
     if found.hits or as_of is not None:

@@ -106,7 +106,7 @@ def _make_room(path: Path, *, create: bool) -> None:
 
 @cache
 def _empty_store() -> tuple[bytes, bytes]:
-    """Return the file of an empty store and the id in it; a new store is a copy with another id."""
+    """Return the bytes of an empty store, and its id; a new store has the same bytes with an id of its own."""
     with connected(":memory:") as connection:
         lay_out(connection)
         (store_id,) = connection.run("meta", name="store_id").fetchone()

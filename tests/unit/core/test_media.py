@@ -149,7 +149,7 @@ def test_what_is_only_looked_at_is_not_active() -> None:
     ] == []
 
 
-def test_a_text_is_read_in_every_unicode_encoding_that_says_so() -> None:
+def test_a_text_with_a_byte_order_mark_is_read() -> None:
     cases = [
         "Köln".encode(),
         codecs.BOM_UTF8 + "Köln".encode(),

@@ -55,7 +55,7 @@ def test_an_old_id_stays(mem, put, tmp_path):
     assert (line["id"], line["text"]) == ("0123456789ab", "The archive moved")
 
 
-def test_lines_of_the_old_form_take_the_owner_and_a_new_file(filled, put):
+def test_the_legacy_export_takes_the_owner_and_a_new_file(filled, put):
     with pytest.raises(Unauthorised):
         write_legacy(filled.acting_as(Actor.agent("lyra")), io.StringIO())
     vault = put("vault.jsonl", [{"id": "0123456789ab", "text": "The archive moved", "version": 1}])

@@ -83,7 +83,7 @@ def test_messages_without_text_are_left_out_and_counted(read):
 @pytest.mark.parametrize(
     "row", [{"role": "robot", "content": "x"}, {"content": "x"}, {"role": "user", "content": 5}, 7, None]
 )
-def test_a_message_that_cannot_be_used_is_a_flaw_with_its_number(read, row):
+def test_an_unusable_message_is_reported_with_its_number(read, row):
     entries, _ = read([{"role": "user", "content": "hi"}, row])
     assert (type(entries[0][1]), entries[1][0], type(entries[1][1])) == (dict, 2, Unusable)
 
@@ -108,7 +108,7 @@ def test_the_session_can_be_named(read):
     assert entries[0][1]["session"] == "monday"
 
 
-def test_an_object_with_messages_is_a_session_of_its_own_name(read):
+def test_an_object_with_messages_becomes_a_session(read):
     entries, _ = read({"session_id": "s1", "messages": [{"role": "user", "content": "hi"}]})
     assert entries[0][1]["session"] == "s1"
 
@@ -124,7 +124,7 @@ def test_a_damaged_line_is_told_with_its_number(mem, put):
     assert (done.committed, [number for number, _ in done.failed]) == (2, [2])
 
 
-def test_a_document_that_is_no_list_of_messages_is_an_error(mem, put):
+def test_a_document_without_messages_is_an_error(mem, put):
     path = put("a.json", json.dumps({"text": "hi"}, indent=1))
     with pytest.raises(InvalidInput, match="list of messages"):
         load(mem, path, format="messages")

@@ -168,7 +168,7 @@ SAMPLES = {
 
 
 @pytest.mark.parametrize("form", SAMPLES)
-def test_no_damage_to_a_file_causes_any_error_but_the_named_one(mem, form):
+def test_a_damaged_file_causes_only_the_documented_error(mem, form):
     rng = random.Random(form)
     for _ in range(120):
         data, place = bytearray(SAMPLES[form]), rng.randrange(len(SAMPLES[form]))

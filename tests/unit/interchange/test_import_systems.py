@@ -227,7 +227,7 @@ def test_a_note_keeps_its_kind_user_and_end(mem, folder):
     assert "left out: 1 memories that are not active" in done.notes
 
 
-def test_a_note_of_no_known_kind_is_told_with_its_row(mem, tmp_path):
+def test_a_note_of_unknown_kind_is_reported_with_its_row(mem, tmp_path):
     rows = [{"id": "a", "kind": "poem", "content": "x", "stability": "stable"}, foreign.NOTES[0]]
     foreign.notes_table(tmp_path / "n.db", rows)
     done = load(mem, tmp_path / "n.db")
@@ -265,7 +265,7 @@ def test_a_core_block_waits_even_when_the_owner_imports(mem, folder):
     assert [(each.after.key, each.after.text) for each in waiting.steps] == [("mission", "Keep the harbour safe")]
 
 
-def test_a_sqlite_file_of_no_known_table_says_what_is_known(mem, tmp_path):
+def test_an_unknown_sqlite_file_names_the_known_tables(mem, tmp_path):
     import sqlite3
     from contextlib import closing
 
@@ -296,7 +296,7 @@ def test_notes_keep_their_properties(mem, folder):
     assert lamp.occurred_at == datetime(2025, 2, 3, tzinfo=UTC)
 
 
-def test_a_note_of_basic_memory_is_the_subject_of_its_lines(mem, folder):
+def test_lines_of_a_basic_memory_note_have_it_as_subject(mem, folder):
     load(mem, folder / "basic-memory")
     found = {each.text: each.tags for each in mem.find(subject="Coffee Brewing", limit=None)}
     assert found["relates_to [[Bean Origins]]"] == ("brewing", "coffee")

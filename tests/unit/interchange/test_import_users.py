@@ -100,7 +100,7 @@ def test_an_export_of_two_chatgpt_accounts_asks_for_the_user(mem, tmp_path):
     assert places(mem) == {("/users/ana", "ana")}
 
 
-def test_accounts_of_a_claude_export_are_users_where_there_are_several(make_store, put):
+def test_several_accounts_of_a_claude_export_are_users(make_store, put):
     mem, other = make_store("one"), make_store("other")
     load(mem, put("conversations.json", json.dumps(claude("a-1"))))
     load(other, put("conversations.json", json.dumps(claude("a-1", "a-2"))))

@@ -69,7 +69,7 @@ def test_a_table_that_cannot_be_read_is_an_error(make_store, put, table):
         ("a,b,,,c", "more cells"),
     ],
 )
-def test_a_row_that_cannot_be_used_is_named_with_its_line(make_store, put, row, why):
+def test_an_unusable_row_is_reported_with_its_line(make_store, put, row, why):
     path = put("notes.csv", f"text,subject,tier,confidence\nThe pier is closed,,,\n{row}\n")
     done = load(make_store(actor=Actor.operator()), path)
     assert (done.committed, [number for number, _ in done.failed]) == (1, [3])

@@ -37,7 +37,7 @@ def test_every_number_is_found_beside_each_of_its_labels():
         assert [label for label in labels if not names(f"{label} {row['example']}")] == [], row
 
 
-def test_every_number_of_a_telling_form_is_found_without_a_label():
+def test_numbers_of_a_known_format_need_no_label():
     # Two registers may share a form and a check.
     telling = [row for row in NUMBERS if "shape" in row]
     assert [row for row in telling if not names(f"the number is {row['example']}")] == []

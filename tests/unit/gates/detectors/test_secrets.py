@@ -144,7 +144,7 @@ def test_a_connection_string_of_a_tutorial_passes_and_a_real_password_in_one_doe
     assert bool(secrets.scan(text)) is held
 
 
-def test_what_only_stands_near_a_word_for_a_key_or_card_is_no_told_secret() -> None:
+def test_text_near_the_word_key_is_no_secret() -> None:
     cases = [
         "Hana keeps a staging cluster on Friday 9144, and Jonas tests the key cabinet called datepe in case 5",
         "His card is {}",
@@ -179,7 +179,7 @@ def test_a_telephone_number_beside_a_telephone_is_no_code_of_it(text: str, numbe
     assert secrets.scan(text.format(number)) == []
 
 
-def test_an_hour_at_which_something_opens_is_no_code_of_it() -> None:
+def test_an_opening_hour_is_no_code() -> None:
     cases = [
         "The gate opens at 1800",
         "The safe is unlocked until 2200",
@@ -193,7 +193,7 @@ def test_an_hour_at_which_something_opens_is_no_code_of_it() -> None:
     assert [text for text in cases if secrets.scan(text)] == []
 
 
-def test_a_code_of_another_kind_is_none_of_what_it_stands_near() -> None:
+def test_an_error_code_near_a_word_is_no_secret() -> None:
     cases = [
         "Area code of the office is 0211",
         "Country code for the phone is 0049",
@@ -209,7 +209,7 @@ def test_a_code_of_another_kind_is_none_of_what_it_stands_near() -> None:
     assert [text for text in cases if secrets.scan(text)] == []
 
 
-def test_a_row_of_small_numbers_is_no_combination_of_what_it_stands_near() -> None:
+def test_a_list_of_small_numbers_is_no_lock_combination() -> None:
     cases = [
         "The team in the office plays 4-2-3-1",
         "The gym does 5-5-3-1 sets",
@@ -223,7 +223,7 @@ def test_a_row_of_small_numbers_is_no_combination_of_what_it_stands_near() -> No
     assert [text for text in cases if secrets.scan(text)] == []
 
 
-def test_the_name_of_a_product_or_a_work_is_no_password_of_what_it_stands_near() -> None:
+def test_a_product_name_is_no_password() -> None:
     cases = [
         "The file opens with Word2019",
         "The file opens with LibreOffice",
@@ -245,7 +245,7 @@ def test_the_name_of_a_product_or_a_work_is_no_password_of_what_it_stands_near()
     assert [text for text in cases if secrets.scan(text)] == []
 
 
-def test_what_is_called_or_pressed_and_where_one_logs_in_are_no_secrets() -> None:
+def test_names_keys_and_login_pages_are_no_secrets() -> None:
     cases = [
         "Log in to db-prod-03 to see the logs",
         "Log in on the server as root@nas02",
@@ -261,7 +261,7 @@ def test_what_is_called_or_pressed_and_where_one_logs_in_are_no_secrets() -> Non
     assert [text for text in cases if secrets.scan(text)] == []
 
 
-def test_a_word_that_also_means_opening_makes_no_code_of_a_number() -> None:
+def test_a_number_near_opening_hours_is_no_code() -> None:
     cases = [
         "Typed 1800 on my laptop today, goal is 2000",
         "The office opened with 40 people, now 1200",
