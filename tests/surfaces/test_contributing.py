@@ -63,7 +63,7 @@ with Memory.open(folder / "m.db", actor=Actor.operator("olga"), embedder=None) a
     found["library"] = memory.oldest(tags=["sea"]).text
     found["awaited"] = asyncio.run(AsyncMemory(memory).oldest()).text
 """
-    + """
+    """
 with Memory.open(folder / "m.db", actor=Actor.operator("olga"), embedder=None) as memory:
     token = memory.create_token("phone", rights="owner").secret
     web = TestClient(create_app(memory), headers={"Authorization": f"Bearer {token}"}, base_url="http://127.0.0.1:8321")
