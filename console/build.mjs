@@ -55,7 +55,10 @@ async function meanings() {
   for (const line of text.split("\n")) {
     const heading = /^## (?:Under `\[(\w+)\]`|(.*))/.exec(line);
     if (heading) table = heading[1] ? `${heading[1]}.` : "";
-    const cells = line.split(/(?<!\\)\|/).slice(1, -1).map((each) => each.trim());
+    const cells = line
+      .split(/(?<!\\)\|/)
+      .slice(1, -1)
+      .map((each) => each.trim());
     const name = /^`(\w+)`$/.exec(cells[0] ?? "")?.[1];
     if (name && !/^KEEPWARD_/.test(name)) found[`${table}${name}`] = cells.at(-1).replaceAll("\\|", "|");
   }

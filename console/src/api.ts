@@ -17,9 +17,7 @@ export interface Problem {
 }
 
 /** What a call came to. */
-export type Answer<T> =
-  | { ok: true; data: T; status: number; etag: string | null }
-  | { ok: false; problem: Problem };
+export type Answer<T> = { ok: true; data: T; status: number; etag: string | null } | { ok: false; problem: Problem };
 
 /** Whether the server answers. */
 export const online = signal(true);
@@ -66,7 +64,13 @@ const OFFLINE: Problem = {
 function problemOf(error: unknown, status: number): Problem {
   const said = typeof error === "object" && error !== null ? (error as Partial<Problem>) : {};
   const title = said.title ?? "The call failed";
-  return { ...said, status, code: said.code ?? "error", title, detail: said.detail ?? `The server answered ${status}.` };
+  return {
+    ...said,
+    status,
+    code: said.code ?? "error",
+    title,
+    detail: said.detail ?? `The server answered ${status}.`,
+  };
 }
 
 /** Return the address of a call, to be shown or opened; `undefined`, null and empty lists are left out. */

@@ -71,17 +71,28 @@ function Console({ reading }: { reading: boolean }) {
   });
   return (
     <div class="app">
-      <a class="skip" href="#main">Skip to the content</a>
+      <a class="skip" href="#main">
+        Skip to the content
+      </a>
       <Navigation onHelp={() => setHelp(true)} />
       <main id="main" tabIndex={-1}>
         {online.value ? null : (
           <div class="banner" role="alert">
             <b>The server does not answer.</b>
-            <span>Nothing was lost. What you see is as it was; this page goes on as soon as the server is back, and asks for a link if it was started anew.</span>
+            <span>
+              Nothing was lost. What you see is as it was; this page goes on as soon as the server is back, and asks for
+              a link if it was started anew.
+            </span>
           </div>
         )}
-        {reading ? <div class="banner">Reads are open on this server: whoever reaches it sees this without a token. To decide, open the link.</div> : null}
-        {status.value && !status.value.enabled ? <div class="banner">Memory is switched off by policy: writes are refused and contexts are empty.</div> : null}
+        {reading ? (
+          <div class="banner">
+            Reads are open on this server: whoever reaches it sees this without a token. To decide, open the link.
+          </div>
+        ) : null}
+        {status.value && !status.value.enabled ? (
+          <div class="banner">Memory is switched off by policy: writes are refused and contexts are empty.</div>
+        ) : null}
         <Switch>
           {mine.map((each) => (
             <Route key={each.path} path={each.path}>
@@ -112,7 +123,9 @@ function Navigation({ onHelp }: { onHelp: () => void }) {
   const [open, setOpen] = useState(false);
   const [here] = useLocation();
   useEffect(() => setOpen(false), [here]);
-  const groups = [1, 2, 3].map((group) => visible().filter((each) => each.group === group && each.key)).filter((each) => each.length);
+  const groups = [1, 2, 3]
+    .map((group) => visible().filter((each) => each.group === group && each.key))
+    .filter((each) => each.length);
   const state = status.value;
   const who = session.value;
   const users = useGet("/memory/users").data?.items.length;
@@ -124,7 +137,9 @@ function Navigation({ onHelp }: { onHelp: () => void }) {
           <Mark />
           Keepward
         </Link>
-        <Button small class="toggle" aria-expanded={open} onClick={() => setOpen(!open)}>Menu</Button>
+        <Button small class="toggle" aria-expanded={open} onClick={() => setOpen(!open)}>
+          Menu
+        </Button>
       </div>
       {groups.map((group) => (
         <ul key={group[0]?.path}>
@@ -145,8 +160,14 @@ function Navigation({ onHelp }: { onHelp: () => void }) {
         </span>
         {state ? <span>tenant {seen(state.tenant)}</span> : null}
         {who.state === "open" ? <span>{seen(who.principal)}</span> : null}
-        <button type="button" onClick={onHelp}>Keys</button>
-        {who.state === "open" ? <button type="button" onClick={() => void leave()}>End session</button> : null}
+        <button type="button" onClick={onHelp}>
+          Keys
+        </button>
+        {who.state === "open" ? (
+          <button type="button" onClick={() => void leave()}>
+            End session
+          </button>
+        ) : null}
       </div>
     </nav>
   );
@@ -160,7 +181,14 @@ function Mark() {
   return (
     <svg viewBox="0 0 32 32" aria-hidden="true">
       <rect width="32" height="32" rx="8" fill="var(--accent)" />
-      <path d="M10 8v16M22 8l-9 8 9 8" fill="none" stroke="var(--accent-ink)" stroke-width="3.4" stroke-linecap="round" stroke-linejoin="round" />
+      <path
+        d="M10 8v16M22 8l-9 8 9 8"
+        fill="none"
+        stroke="var(--accent-ink)"
+        stroke-width="3.4"
+        stroke-linecap="round"
+        stroke-linejoin="round"
+      />
     </svg>
   );
 }
@@ -169,23 +197,25 @@ function Help({ onClose }: { onClose: () => void }) {
   return (
     <Dialog title="Keys" onClose={onClose} foot={<Button onClick={onClose}>Close</Button>}>
       <div class="keys" tabIndex={-1} autofocus>
-        {keysNow().reverse().map((group) => (
-          <section key={group.title} class="stack">
-            <h3>{group.title}</h3>
-            <dl>
-              {group.keys.map(([key, does]) => (
-                <>
-                  <dt>
-                    {key.split(" ").map((each) => (
-                      <kbd key={each}>{each === "" ? "Space" : each}</kbd>
-                    ))}
-                  </dt>
-                  <dd>{does}</dd>
-                </>
-              ))}
-            </dl>
-          </section>
-        ))}
+        {keysNow()
+          .reverse()
+          .map((group) => (
+            <section key={group.title} class="stack">
+              <h3>{group.title}</h3>
+              <dl>
+                {group.keys.map(([key, does]) => (
+                  <>
+                    <dt>
+                      {key.split(" ").map((each) => (
+                        <kbd key={each}>{each === "" ? "Space" : each}</kbd>
+                      ))}
+                    </dt>
+                    <dd>{does}</dd>
+                  </>
+                ))}
+              </dl>
+            </section>
+          ))}
       </div>
     </Dialog>
   );
@@ -204,13 +234,32 @@ function TokenForm() {
     setProblem(wrong);
   };
   return (
-    <form class="stack" onSubmit={(event) => { event.preventDefault(); void send(); }}>
+    <form
+      class="stack"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void send();
+      }}
+    >
       <label class="field">
         <span>Or enter with an owner's or reviewer's token</span>
-        <input type="password" autocomplete="off" value={token} onInput={(event) => setToken(event.currentTarget.value)} />
+        <input
+          type="password"
+          autocomplete="off"
+          value={token}
+          onInput={(event) => setToken(event.currentTarget.value)}
+        />
       </label>
-      {problem ? <p class="bad" role="alert">{seen(problem)}</p> : null}
-      <div><Button type="submit" busy={busy} disabled={!token.trim()}>Enter</Button></div>
+      {problem ? (
+        <p class="bad" role="alert">
+          {seen(problem)}
+        </p>
+      ) : null}
+      <div>
+        <Button type="submit" busy={busy} disabled={!token.trim()}>
+          Enter
+        </Button>
+      </div>
     </form>
   );
 }
@@ -225,20 +274,40 @@ function Gate({ session: now }: { session: Extract<Session, { state: "closed" | 
     return (
       <main class="gate card">
         <h1>The server does not answer</h1>
-        <p>Start it with <code>keepward serve</code> and open the link that it prints.</p>
-        <div><Button onClick={() => void enter()}>Try again</Button></div>
+        <p>
+          Start it with <code>keepward serve</code> and open the link that it prints.
+        </p>
+        <div>
+          <Button onClick={() => void enter()}>Try again</Button>
+        </div>
       </main>
     );
   }
   return (
     <main class="gate card">
       <h1 tabIndex={-1}>The console needs its link</h1>
-      {now.why ? <p class="bad" role="alert">{seen(now.why.detail)}</p> : null}
-      <p>Open the link that <code>keepward serve</code> printed. It works once, within ten minutes, and opens a session of twelve hours.</p>
-      {now.ended ? <p>This page goes on with that session, too: open the link in another tab and come back. What you wrote here waits.</p> : null}
-      <p class="soft">For another one, run this where the server runs; a store that is not your own is named by <code>--db</code>:</p>
+      {now.why ? (
+        <p class="bad" role="alert">
+          {seen(now.why.detail)}
+        </p>
+      ) : null}
+      <p>
+        Open the link that <code>keepward serve</code> printed. It works once, within ten minutes, and opens a session
+        of twelve hours.
+      </p>
+      {now.ended ? (
+        <p>
+          This page goes on with that session, too: open the link in another tab and come back. What you wrote here
+          waits.
+        </p>
+      ) : null}
+      <p class="soft">
+        For another one, run this where the server runs; a store that is not your own is named by <code>--db</code>:
+      </p>
       <pre>{command}</pre>
-      <div><Copy text={command}>Copy the command</Copy></div>
+      <div>
+        <Copy text={command}>Copy the command</Copy>
+      </div>
       <TokenForm />
     </main>
   );

@@ -36,8 +36,38 @@ export function everywhere(): string | undefined {
 
 /** Return what a search takes of some filters. */
 export function searched(query: Query, asked: string) {
-  const { tier, kind, tags, content_type, subject, category, session, since, until, within, where, min_importance, as_of } = query;
-  return { query: asked, limit: 100, tier, kind, tags, content_type, subject, category, session, since, until, within: within ?? everywhere(), where, min_importance, as_of };
+  const {
+    tier,
+    kind,
+    tags,
+    content_type,
+    subject,
+    category,
+    session,
+    since,
+    until,
+    within,
+    where,
+    min_importance,
+    as_of,
+  } = query;
+  return {
+    query: asked,
+    limit: 100,
+    tier,
+    kind,
+    tags,
+    content_type,
+    subject,
+    category,
+    session,
+    since,
+    until,
+    within: within ?? everywhere(),
+    where,
+    min_importance,
+    as_of,
+  };
 }
 
 /** Return the filters of an address, as every call of browsing takes them. */
@@ -80,7 +110,9 @@ export function filterCount(address: Address): number {
 }
 
 /** What takes all filters off. */
-export const NO_FILTERS = Object.fromEntries([...FACETS.map((each) => each.name), ...OTHERS].map((name) => [name, null]));
+export const NO_FILTERS = Object.fromEntries(
+  [...FACETS.map((each) => each.name), ...OTHERS].map((name) => [name, null]),
+);
 
 /** Return the instant at which a day begins in the reader's zone, `later` days on; undefined for no day. */
 export function dayBegins(day: string, later = 0): string | undefined {

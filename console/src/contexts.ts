@@ -38,7 +38,23 @@ export async function previewed(body: Asked, headers?: Record<string, string>): 
   const { objective, purpose, budget_tokens } = body;
   const scope = headers?.["Keepward-Scope"] ?? "/";
   const { parts, candidates } = explanation ?? { parts: [], candidates: [] };
-  return { ...done, data: { receipt: null, at: null, objective, purpose, scope, head, budget_tokens, tokens, sections, parts, candidates, notes } };
+  return {
+    ...done,
+    data: {
+      receipt: null,
+      at: null,
+      objective,
+      purpose,
+      scope,
+      head,
+      budget_tokens,
+      tokens,
+      sections,
+      parts,
+      candidates,
+      notes,
+    },
+  };
 }
 
 /** Return the context of a receipt. */

@@ -27,10 +27,13 @@ export function following(signal: Signal<unknown>, took: () => number, run: () =
       first = false;
       return;
     }
-    due ??= setTimeout(() => {
-      due = undefined;
-      run();
-    }, Math.min(SLOWEST, Math.max(SOON, 3 * took())));
+    due ??= setTimeout(
+      () => {
+        due = undefined;
+        run();
+      },
+      Math.min(SLOWEST, Math.max(SOON, 3 * took())),
+    );
   });
   return () => {
     clearTimeout(due);

@@ -34,13 +34,29 @@ export function useWindow<T>(
   follow: Signal<unknown> | null,
 ): Windowed<T> {
   const [, redraw] = useReducer((turn: number) => turn + 1, 0);
-  const state = useRef({ name, parts: new Map<number, readonly T[]>(), asked: new Set<number>(), view: [0, 0] as [number, number], total: undefined as number | undefined, problem: undefined as Problem | undefined, turn: 0 });
+  const state = useRef({
+    name,
+    parts: new Map<number, readonly T[]>(),
+    asked: new Set<number>(),
+    view: [0, 0] as [number, number],
+    total: undefined as number | undefined,
+    problem: undefined as Problem | undefined,
+    turn: 0,
+  });
   const took = useRef(0);
   const reading = useRef(read);
   reading.current = read;
   if (state.current.name !== name) {
     const turn = state.current.turn + 1;
-    state.current = { name, parts: new Map(), asked: new Set(), view: [0, 0], total: undefined, problem: undefined, turn };
+    state.current = {
+      name,
+      parts: new Map(),
+      asked: new Set(),
+      view: [0, 0],
+      total: undefined,
+      problem: undefined,
+      turn,
+    };
   }
   const get = useCallback((part: number) => {
     const { turn, asked } = state.current;
@@ -97,5 +113,13 @@ export function useWindow<T>(
     return -1;
   };
   const has = (index: number) => parts.has(Math.floor(index / SIZE));
-  return { total, problem, need, reload, find, read: has, at: (index) => parts.get(Math.floor(index / SIZE))?.[index % SIZE] };
+  return {
+    total,
+    problem,
+    need,
+    reload,
+    find,
+    read: has,
+    at: (index) => parts.get(Math.floor(index / SIZE))?.[index % SIZE],
+  };
 }

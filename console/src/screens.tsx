@@ -43,8 +43,22 @@ export interface Screen {
 
 export const screens: readonly Screen[] = [
   { path: "/", title: "Home", key: "h", group: 1, component: Home },
-  { path: "/review", title: "Review", key: "r", group: 1, component: Review, count: ({ status }) => status?.quarantine.depth },
-  { path: "/memories", title: "Memories", key: "m", group: 1, component: Memories, count: ({ status }) => status?.live },
+  {
+    path: "/review",
+    title: "Review",
+    key: "r",
+    group: 1,
+    component: Review,
+    count: ({ status }) => status?.quarantine.depth,
+  },
+  {
+    path: "/memories",
+    title: "Memories",
+    key: "m",
+    group: 1,
+    component: Memories,
+    count: ({ status }) => status?.live,
+  },
   { path: "/memories/:id", title: "Memory", group: 1, component: Memory },
   { path: "/users", title: "Users", key: "u", group: 1, component: Users, count: ({ users }) => users },
   { path: "/projects", title: "Projects", key: "p", group: 1, component: Projects, count: ({ projects }) => projects },

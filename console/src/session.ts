@@ -3,7 +3,12 @@
 import { signal } from "@preact/signals";
 import { api, ask, csrf, online, shut, type Answer, type Problem, type Schemas } from "./api";
 
-interface Open { state: "open"; principal: string; owner: boolean; until: number }
+interface Open {
+  state: "open";
+  principal: string;
+  owner: boolean;
+  until: number;
+}
 
 export type Session =
   | { state: "opening" }
@@ -29,7 +34,12 @@ export async function enter(): Promise<void> {
     if (before && before.principal !== found.data.principal) return location.reload();
     csrf.value = found.data.csrf;
     shut.value = false;
-    session.value = { state: "open", principal: found.data.principal, owner: found.data.owner, until: Date.now() + found.data.expires_in * 1000 };
+    session.value = {
+      state: "open",
+      principal: found.data.principal,
+      owner: found.data.owner,
+      until: Date.now() + found.data.expires_in * 1000,
+    };
     return;
   }
   if (!online.value) {

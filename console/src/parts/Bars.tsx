@@ -19,14 +19,23 @@ interface Props {
 }
 
 export function Bars({ parts, most }: Props) {
-  const shown = PARTS.map((each) => ({ ...each, value: parts[each.name] ?? 0 })).filter((each) => Math.abs(each.value) >= 0.0005);
+  const shown = PARTS.map((each) => ({ ...each, value: parts[each.name] ?? 0 })).filter(
+    (each) => Math.abs(each.value) >= 0.0005,
+  );
   const words = shown.map((each) => `${each.word} ${signed(each.value)}`).join(", ") || "nothing";
   return (
     <div class="bars">
       <div class="bars-line" role="img" aria-label={words}>
-        {shown.filter((each) => each.value > 0).map((each) => (
-          <span key={each.name} class={`adds-${each.name}`} title={`${each.word} ${signed(each.value)}: ${each.means}`} style={{ width: `${(each.value / Math.max(most, 1e-6)) * 100}%` }} />
-        ))}
+        {shown
+          .filter((each) => each.value > 0)
+          .map((each) => (
+            <span
+              key={each.name}
+              class={`adds-${each.name}`}
+              title={`${each.word} ${signed(each.value)}: ${each.means}`}
+              style={{ width: `${(each.value / Math.max(most, 1e-6)) * 100}%` }}
+            />
+          ))}
       </div>
       <p class="shares small soft">
         {shown.map((each) => (

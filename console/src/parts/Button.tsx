@@ -18,7 +18,18 @@ export interface ButtonProps extends Omit<JSX.HTMLAttributes<HTMLButtonElement>,
   class?: string;
 }
 
-export function Button({ tone, small, hint, children, busy, disabled, inner, class: own, type = "button", ...rest }: ButtonProps) {
+export function Button({
+  tone,
+  small,
+  hint,
+  children,
+  busy,
+  disabled,
+  inner,
+  class: own,
+  type = "button",
+  ...rest
+}: ButtonProps) {
   const name = ["btn", tone, small && "sm", own].filter(Boolean).join(" ");
   return (
     <button {...rest} ref={inner} class={name} type={type} disabled={disabled || busy} aria-busy={busy || undefined}>

@@ -42,13 +42,21 @@ export function Chart({ label, times, lines, height = 140, range, onBrush, mark 
       plot?.destroy();
       const style = getComputedStyle(document.documentElement);
       const colour = (name: string) => style.getPropertyValue(name).trim();
-      const axis: uPlot.Axis = { stroke: colour("--soft"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line"), width: 1 }, font: "11px system-ui" };
+      const axis: uPlot.Axis = {
+        stroke: colour("--soft"),
+        grid: { stroke: colour("--line"), width: 1 },
+        ticks: { stroke: colour("--line"), width: 1 },
+        font: "11px system-ui",
+      };
       const options: uPlot.Options = {
         width: Math.max(120, place.clientWidth),
         height,
         legend: { show: false },
         cursor: { drag: { x: Boolean(brush.current), y: false, setScale: false }, points: { size: 6 } },
-        scales: { x: { time: true }, y: range ? { range } : { range: (_, least, most) => [Math.min(0, least), Math.max(1, most * 1.08)] } },
+        scales: {
+          x: { time: true },
+          y: range ? { range } : { range: (_, least, most) => [Math.min(0, least), Math.max(1, most * 1.08)] },
+        },
         axes: [axis, { ...axis, size: 42 }],
         series: [
           {},
@@ -78,7 +86,10 @@ export function Chart({ label, times, lines, height = 140, range, onBrush, mark 
           setSelect: [
             (chart) => {
               if (chart.select.width < 3) return;
-              brush.current?.(chart.posToVal(chart.select.left, "x"), chart.posToVal(chart.select.left + chart.select.width, "x"));
+              brush.current?.(
+                chart.posToVal(chart.select.left, "x"),
+                chart.posToVal(chart.select.left + chart.select.width, "x"),
+              );
               chart.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false);
             },
           ],

@@ -8,7 +8,10 @@ export function Command({ does, text }: { does?: string; text: string }) {
   return (
     <div class="field">
       {does ? <span>{does}</span> : null}
-      <div class="command"><code>{whole}</code><Copy text={whole} /></div>
+      <div class="command">
+        <code>{whole}</code>
+        <Copy text={whole} />
+      </div>
     </div>
   );
 }

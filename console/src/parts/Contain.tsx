@@ -41,7 +41,12 @@ async function plan(ways: readonly Way[]): Promise<Answer<Plan>> {
     for (const each of impact.waiting) waiting.add(each);
     for (const each of impact.damaged) damaged.add(each);
   }
-  const counts = { direct: [...items.keys()].filter((each) => direct.has(each)).length, contexts: contexts.size, waiting: waiting.size, damaged: damaged.size };
+  const counts = {
+    direct: [...items.keys()].filter((each) => direct.has(each)).length,
+    contexts: contexts.size,
+    waiting: waiting.size,
+    damaged: damaged.size,
+  };
   return { ok: true, status: 200, etag: null, data: { items: [...items.values()], ...counts } };
 }
 
@@ -90,7 +95,10 @@ export function ContainDialog({ ways, of, onClose }: { ways: readonly Way[]; of:
     }
     const commits = done.data.reverse();
     changed();
-    say(`Took ${counted(found.data.items.length, "memory", "memories")} out of use. No context holds them from now on.`, { undo: () => rollBack(...commits) });
+    say(
+      `Took ${counted(found.data.items.length, "memory", "memories")} out of use. No context holds them from now on.`,
+      { undo: () => rollBack(...commits) },
+    );
     onClose();
   };
   // The dialog opens before the plan is there, and its field with it.
@@ -106,7 +114,9 @@ export function ContainDialog({ ways, of, onClose }: { ways: readonly Way[]; of:
         <>
           <Button onClick={onClose}>Cancel</Button>
           <Button tone="go" type="submit" busy={busy} disabled={!found.data || none || !reason.trim()}>
-            {found.data && !none ? `Take ${counted(found.data.items.length, "memory", "memories")} out of use` : "Take out of use"}
+            {found.data && !none
+              ? `Take ${counted(found.data.items.length, "memory", "memories")} out of use`
+              : "Take out of use"}
           </Button>
         </>
       }
@@ -115,30 +125,53 @@ export function ContainDialog({ ways, of, onClose }: { ways: readonly Way[]; of:
         {(data) => (
           <>
             <p>
-              {none ? "Nothing of it is in use." : (
+              {none ? (
+                "Nothing of it is in use."
+              ) : (
                 <>
-                  <b>{counted(data.items.length, "memory", "memories")}</b> would be taken out of use: {data.direct.toLocaleString()} touched directly and{" "}
-                  {(data.items.length - data.direct).toLocaleString()} made from these. <b>{counted(data.contexts, "context")}</b> held any of it
+                  <b>{counted(data.items.length, "memory", "memories")}</b> would be taken out of use:{" "}
+                  {data.direct.toLocaleString()} touched directly and{" "}
+                  {(data.items.length - data.direct).toLocaleString()} made from these.{" "}
+                  <b>{counted(data.contexts, "context")}</b> held any of it
                   {data.waiting ? <>, and {counted(data.waiting, "proposal")} of it wait for review</> : null}.
                 </>
               )}
             </p>
-            {data.damaged ? <p class="bad">{counted(data.damaged, "memory or receipt", "memories or receipts")} could not be looked at: verify the store.</p> : null}
+            {data.damaged ? (
+              <p class="bad">
+                {counted(data.damaged, "memory or receipt", "memories or receipts")} could not be looked at: verify the
+                store.
+              </p>
+            ) : null}
             <ol class="plain-list boxed" aria-label="What would be taken out of use">
               {data.items.slice(0, 100).map((each) => (
-                <li key={each.id}><MemoryText one text={each.text} /></li>
+                <li key={each.id}>
+                  <MemoryText one text={each.text} />
+                </li>
               ))}
-              {data.items.length > 100 ? <li class="soft">and {(data.items.length - 100).toLocaleString()} more</li> : null}
+              {data.items.length > 100 ? (
+                <li class="soft">and {(data.items.length - 100).toLocaleString()} more</li>
+              ) : null}
             </ol>
             <label class="field">
               <span>Why; it stands in the journal</span>
-              <input ref={first} value={reason} maxLength={900} onInput={(event) => setReason(event.currentTarget.value)} placeholder="the page was poisoned" />
+              <input
+                ref={first}
+                value={reason}
+                maxLength={900}
+                onInput={(event) => setReason(event.currentTarget.value)}
+                placeholder="the page was poisoned"
+              />
             </label>
             <p class="soft small">Nothing is deleted. One rollback brings all of it back.</p>
           </>
         )}
       </Shown>
-      {problem ? <p class="bad" role="alert">{seen(problem.detail)}</p> : null}
+      {problem ? (
+        <p class="bad" role="alert">
+          {seen(problem.detail)}
+        </p>
+      ) : null}
     </Dialog>
   );
 }

@@ -10,5 +10,9 @@ export function Copy({ text, children = "Copy", framed }: { text: string; childr
     setDone(true);
     setTimeout(() => setDone(false), 1_500);
   };
-  return <Button small tone={framed ? undefined : "quiet"} onClick={() => void copy()}>{done ? "Copied" : children}</Button>;
+  return (
+    <Button small tone={framed ? undefined : "quiet"} onClick={() => void copy()}>
+      {done ? "Copied" : children}
+    </Button>
+  );
 }

@@ -63,7 +63,11 @@ export function Dialog({ title, onClose, children, foot, wide, onSubmit, holds }
       <form
         onInput={(event) => {
           setWarned(false);
-          if (event.target instanceof HTMLTextAreaElement || (event.target instanceof HTMLInputElement && event.target.type === "text")) setWritten(true);
+          if (
+            event.target instanceof HTMLTextAreaElement ||
+            (event.target instanceof HTMLInputElement && event.target.type === "text")
+          )
+            setWritten(true);
         }}
         onKeyDown={(event) => {
           if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
@@ -77,7 +81,11 @@ export function Dialog({ title, onClose, children, foot, wide, onSubmit, holds }
       >
         <h2 id={name}>{title}</h2>
         <div class="dialog-body">{children}</div>
-        {warned ? <p class="warn" role="alert">{holds ?? "What you wrote here would be lost."} Escape once more leaves it.</p> : null}
+        {warned ? (
+          <p class="warn" role="alert">
+            {holds ?? "What you wrote here would be lost."} Escape once more leaves it.
+          </p>
+        ) : null}
         {foot ? <div class="dialog-foot">{foot}</div> : null}
       </form>
     </dialog>

@@ -25,13 +25,21 @@ export function Diff({ before, after }: Props) {
       {was ? (
         <div class="was" dir="auto" {...reachable("Before", was)}>
           <span class="unheard">Before: </span>
-          {parts ? parts.filter((each) => !each.added).map((each) => (each.removed ? <del>{seen(each.value)}</del> : <span>{seen(each.value)}</span>)) : seen(was)}
+          {parts
+            ? parts
+                .filter((each) => !each.added)
+                .map((each) => (each.removed ? <del>{seen(each.value)}</del> : <span>{seen(each.value)}</span>))
+            : seen(was)}
         </div>
       ) : null}
       {now ? (
         <div class="now" dir="auto" {...reachable("After", now)}>
           <span class="unheard">After: </span>
-          {parts ? parts.filter((each) => !each.removed).map((each) => (each.added ? <ins>{seen(each.value)}</ins> : <span>{seen(each.value)}</span>)) : seen(now)}
+          {parts
+            ? parts
+                .filter((each) => !each.removed)
+                .map((each) => (each.added ? <ins>{seen(each.value)}</ins> : <span>{seen(each.value)}</span>))
+            : seen(now)}
         </div>
       ) : null}
     </div>
@@ -40,7 +48,9 @@ export function Diff({ before, after }: Props) {
 
 /** What lets a long side be scrolled by keys. */
 function reachable(name: string, text: string) {
-  return text.length > LONG || text.split("\n").length > 12 ? ({ tabIndex: 0, role: "group", "aria-label": name } as const) : {};
+  return text.length > LONG || text.split("\n").length > 12
+    ? ({ tabIndex: 0, role: "group", "aria-label": name } as const)
+    : {};
 }
 
 function compared(was: string, now: string) {

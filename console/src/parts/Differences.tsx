@@ -29,12 +29,21 @@ export function Differences({ items, label }: { items: readonly Differing[]; lab
         const word = each.op ?? (each.before ? (each.after ? "changed" : "removed") : "added");
         // Of what is gone its words say enough.
         const fields = each.after ? each.changed : each.changed.filter((change) => change.field === "text");
-        const step = { op: word, id: each.id, version: side.version, before: each.before, after: side, changed: fields };
+        const step = {
+          op: word,
+          id: each.id,
+          version: side.version,
+          before: each.before,
+          after: side,
+          changed: fields,
+        };
         return (
           <li key={each.id} class="differing">
             <div class="line small">
               <Tag tone={TONES[word] ?? "plain"}>{OPS[word] ?? word}</Tag>
-              <Link href={`/memories/${each.id}`}>{seen(side.key ?? (side.text.split("\n")[0]?.slice(0, TITLE) || `${side.tier} ${side.kind}`))}</Link>
+              <Link href={`/memories/${each.id}`}>
+                {seen(side.key ?? (side.text.split("\n")[0]?.slice(0, TITLE) || `${side.tier} ${side.kind}`))}
+              </Link>
             </div>
             <Changes steps={[step]} />
           </li>

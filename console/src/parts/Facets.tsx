@@ -21,13 +21,29 @@ export function Facets({ found, address, without = [] }: Props) {
   return (
     <div class="facets">
       {FACETS.filter((each) => !without.includes(each.name)).map((each) => (
-        <One key={each.name} facet={each} counts={found.facets[each.name] ?? []} more={found.more[each.name] ?? 0} address={address} />
+        <One
+          key={each.name}
+          facet={each}
+          counts={found.facets[each.name] ?? []}
+          more={found.more[each.name] ?? 0}
+          address={address}
+        />
       ))}
     </div>
   );
 }
 
-function One({ facet, counts, more, address }: { facet: Facet; counts: readonly Schemas["Count"][]; more: number; address: Address }) {
+function One({
+  facet,
+  counts,
+  more,
+  address,
+}: {
+  facet: Facet;
+  counts: readonly Schemas["Count"][];
+  more: number;
+  address: Address;
+}) {
   const [all, setAll] = useState(false);
   const chosen = address.all(facet.name);
   if (counts.length < 2 && !chosen.length && facet.name !== "tier") return null;
@@ -43,7 +59,9 @@ function One({ facet, counts, more, address }: { facet: Facet; counts: readonly 
       {shown.map((each) => (
         <label key={each.value} class={chosen.includes(each.value) ? "on" : ""}>
           <input type="checkbox" checked={chosen.includes(each.value)} onChange={() => turn(each.value)} />
-          <span class="cut" dir="auto" title={written(each.value)}>{seen(each.value)}</span>
+          <span class="cut" dir="auto" title={written(each.value)}>
+            {seen(each.value)}
+          </span>
           <span class="count">{each.count.toLocaleString()}</span>
         </label>
       ))}

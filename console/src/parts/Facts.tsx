@@ -12,7 +12,11 @@ export function Facts({ each }: Props) {
       <Tag>{each.tier}</Tag>
       {each.kind === "fact" ? null : <Tag>{each.kind}</Tag>}
       {each.key ? <Tag>{each.key}</Tag> : null}
-      {each.trust === "web" || each.trust === "unknown" ? <Tag tone="warn">{`from ${each.trust}`}</Tag> : <Tag>{each.trust}</Tag>}
+      {each.trust === "web" || each.trust === "unknown" ? (
+        <Tag tone="warn">{`from ${each.trust}`}</Tag>
+      ) : (
+        <Tag>{each.trust}</Tag>
+      )}
       {each.status && each.status !== "active" ? <Tag tone="bad">{each.status}</Tag> : null}
     </>
   );

@@ -25,8 +25,16 @@ export function Lineage({ found }: { found: Schemas["Lineage"] }) {
             ))}
           </svg>
           {drawn.nodes.map((each) => (
-            <div key={each.of.id} class={`lineage-node ${each.of.id === found.id ? "here" : ""} ${each.of.status === "active" ? "" : "ended"}`} style={{ left: `${each.x - WIDTH / 2}px`, top: `${each.y - HEIGHT / 2}px` }}>
-              <Link href={`/memories/${encodeURIComponent(each.of.id)}`} title={written(each.of.text)} aria-current={each.of.id === found.id ? "true" : undefined}>
+            <div
+              key={each.of.id}
+              class={`lineage-node ${each.of.id === found.id ? "here" : ""} ${each.of.status === "active" ? "" : "ended"}`}
+              style={{ left: `${each.x - WIDTH / 2}px`, top: `${each.y - HEIGHT / 2}px` }}
+            >
+              <Link
+                href={`/memories/${encodeURIComponent(each.of.id)}`}
+                title={written(each.of.text)}
+                aria-current={each.of.id === found.id ? "true" : undefined}
+              >
                 <MemoryText text={each.of.text} />
               </Link>
               <span class="line small">

@@ -25,7 +25,15 @@ interface About {
 
 async function about(from: string): Promise<Answer<About>> {
   const response = fetch(from, { method: "HEAD" });
-  return ask(response.then((told) => ({ response: told, data: { kind: told.headers.get("content-type")?.split(";")[0] ?? "", bytes: Number(told.headers.get("content-length")) } })));
+  return ask(
+    response.then((told) => ({
+      response: told,
+      data: {
+        kind: told.headers.get("content-type")?.split(";")[0] ?? "",
+        bytes: Number(told.headers.get("content-length")),
+      },
+    })),
+  );
 }
 
 function Held({ kind, bytes, from, text }: About & { from: string; text: string }) {
@@ -35,14 +43,24 @@ function Held({ kind, bytes, from, text }: About & { from: string; text: string 
       {SOUND.test(kind) ? <audio controls preload="metadata" src={from} /> : null}
       {FILM.test(kind) ? <video controls preload="metadata" src={from} /> : null}
       <figcaption class="line small soft">
-        <span>{kind}, {size(bytes)}</span>
-        {kind === UNKNOWN ? <span class="warn">It could run in a browser, or its type is unknown, and so it is not shown.</span> : null}
-        <a href={from} download="">Download</a>
+        <span>
+          {kind}, {size(bytes)}
+        </span>
+        {kind === UNKNOWN ? (
+          <span class="warn">It could run in a browser, or its type is unknown, and so it is not shown.</span>
+        ) : null}
+        <a href={from} download="">
+          Download
+        </a>
       </figcaption>
     </figure>
   );
 }
 
 function size(bytes: number): string {
-  return bytes < 1_000 ? `${bytes} bytes` : bytes < 1_000_000 ? `${(bytes / 1_000).toFixed(0)} kB` : `${(bytes / 1_000_000).toFixed(1)} MB`;
+  return bytes < 1_000
+    ? `${bytes} bytes`
+    : bytes < 1_000_000
+      ? `${(bytes / 1_000).toFixed(0)} kB`
+      : `${(bytes / 1_000_000).toFixed(1)} MB`;
 }

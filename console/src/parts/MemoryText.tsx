@@ -20,12 +20,23 @@ const LINE = 400;
 export function MemoryText({ text, one, limit = 4_000, marks, class: own = "" }: Props) {
   const [whole, setWhole] = useState(false);
   if (text === null || text === undefined || text === "") return <span class="faint">no text</span>;
-  const drawn = (part: string) => (marks ? part.split(marks).map((piece, at) => (at % 2 ? <mark>{seen(piece)}</mark> : <>{seen(piece)}</>)) : seen(part));
-  if (one) return <span class={`memory-text one ${own}`} dir="auto">{drawn(text.slice(0, LINE).replace(/\s*\n\s*/g, " ⏎ "))}</span>;
+  const drawn = (part: string) =>
+    marks
+      ? part.split(marks).map((piece, at) => (at % 2 ? <mark>{seen(piece)}</mark> : <>{seen(piece)}</>))
+      : seen(part);
+  if (one)
+    return (
+      <span class={`memory-text one ${own}`} dir="auto">
+        {drawn(text.slice(0, LINE).replace(/\s*\n\s*/g, " ⏎ "))}
+      </span>
+    );
   const cut = !whole && text.length > limit;
   return (
     <>
-      <span class={`memory-text ${own}`} dir="auto">{drawn(cut ? text.slice(0, limit) : text)}{cut ? "…" : ""}</span>
+      <span class={`memory-text ${own}`} dir="auto">
+        {drawn(cut ? text.slice(0, limit) : text)}
+        {cut ? "…" : ""}
+      </span>
       {cut ? (
         <button type="button" class="more-text" onClick={() => setWhole(true)}>
           Show all {text.length.toLocaleString()} characters

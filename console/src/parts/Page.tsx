@@ -26,11 +26,17 @@ export function Page({ title, lede, json, actions, children }: Props) {
   return (
     <>
       <header class="page-head">
-        <h1 ref={heading} tabIndex={-1}>{title}</h1>
+        <h1 ref={heading} tabIndex={-1}>
+          {title}
+        </h1>
         {lede ? <span class="soft">{lede}</span> : null}
         <span class="spread" />
         {actions}
-        {json ? <a class="json soft" href={json} target="_blank" rel="noreferrer">JSON</a> : null}
+        {json ? (
+          <a class="json soft" href={json} target="_blank" rel="noreferrer">
+            JSON
+          </a>
+        ) : null}
       </header>
       {children}
     </>

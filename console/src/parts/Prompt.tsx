@@ -6,7 +6,12 @@ import type { Context } from "../contexts";
 import { MemoryText } from "./MemoryText";
 
 const NAMES: Record<string, string> = {
-  identity: "identity", core: "core", pinned: "pinned", state: "state", working: "working", recalled: "recalled",
+  identity: "identity",
+  core: "core",
+  pinned: "pinned",
+  state: "state",
+  working: "working",
+  recalled: "recalled",
 };
 
 /** The bar of the budget: what each section takes, and what is free. */
@@ -29,7 +34,9 @@ export function BudgetBar({ of }: { of: Context }) {
             {NAMES[each.name] ?? each.name} <b class="num">{each.tokens.toLocaleString()}</b>
           </span>
         ))}
-        <span>free <b class="num">{free.toLocaleString()}</b></span>
+        <span>
+          free <b class="num">{free.toLocaleString()}</b>
+        </span>
       </p>
     </div>
   );
@@ -52,14 +59,17 @@ const BESIDE = "(min-width: 1101px)";
 export function Prompt({ of, chosen, onChoose, marks, label = "The prompt" }: Props) {
   const box = useRef<HTMLDivElement>(null);
   useEffect(() => {
-    if (chosen && matchMedia(BESIDE).matches) box.current?.querySelector("[aria-pressed=true]")?.scrollIntoView({ block: "nearest" });
+    if (chosen && matchMedia(BESIDE).matches)
+      box.current?.querySelector("[aria-pressed=true]")?.scrollIntoView({ block: "nearest" });
   }, [chosen]);
   if (!of.parts.length) return <p class="soft pad">The context is empty: nothing is remembered that bears on this.</p>;
   return (
     <div ref={box} class="prompt" role="group" aria-label={label}>
       {of.parts.map((each) => {
         const mark = marks?.get(each.id);
-        const named = ["prompt-part", `of-${each.section}`, each.id === chosen && "on", mark && `is-${mark}`].filter(Boolean).join(" ");
+        const named = ["prompt-part", `of-${each.section}`, each.id === chosen && "on", mark && `is-${mark}`]
+          .filter(Boolean)
+          .join(" ");
         return (
           <button
             key={`${each.section} ${each.id}`}
@@ -68,7 +78,9 @@ export function Prompt({ of, chosen, onChoose, marks, label = "The prompt" }: Pr
             aria-pressed={each.id === chosen}
             onClick={() => onChoose(each.id === chosen ? "" : each.id)}
           >
-            <span class="prompt-text"><MemoryText text={each.text.replace(/^\n+/, "")} limit={1_500} /></span>
+            <span class="prompt-text">
+              <MemoryText text={each.text.replace(/^\n+/, "")} limit={1_500} />
+            </span>
             <span class="prompt-side small faint">
               {mark ? <b>{mark}</b> : null}
               <span class="num">{each.tokens}</span>

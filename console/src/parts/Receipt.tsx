@@ -15,7 +15,9 @@ export function ReceiptLink({ id, children = "Receipt" }: { id: string; children
   const [open, setOpen] = useState(false);
   return (
     <>
-      <button type="button" class="more-text small" onClick={() => setOpen(true)}>{children}</button>
+      <button type="button" class="more-text small" onClick={() => setOpen(true)}>
+        {children}
+      </button>
       {open ? <ReceiptDialog id={id} onClose={() => setOpen(false)} /> : null}
     </>
   );
@@ -25,12 +27,27 @@ const SAID = new Set(["id", "tenant", "kind", "at", "actor", "policy", "head", "
 
 /** A value of a receipt as a person reads it; what has parts within parts stays as it is. */
 function Told({ name, value }: { name: string; value: unknown }): ComponentChildren {
-  if (value === null || value === undefined || (typeof value === "object" && !Object.keys(value).length)) return <span class="faint">none</span>;
-  if (typeof value === "string") return /(_at|_until|^at)$/.test(name) || /^\d{4}-\d\d-\d\dT\d\d:\d\d/.test(value) ? <Time at={value} /> : <>{seen(value)}</>;
+  if (value === null || value === undefined || (typeof value === "object" && !Object.keys(value).length))
+    return <span class="faint">none</span>;
+  if (typeof value === "string")
+    return /(_at|_until|^at)$/.test(name) || /^\d{4}-\d\d-\d\dT\d\d:\d\d/.test(value) ? (
+      <Time at={value} />
+    ) : (
+      <>{seen(value)}</>
+    );
   if (typeof value !== "object") return <>{String(value)}</>;
   const parts = Object.entries(value);
-  if (parts.some(([, part]) => typeof part === "object" && part !== null)) return <>{seen(JSON.stringify(value, null, 1))}</>;
-  return <>{seen(parts.map(([key, part]) => (Array.isArray(value) ? String(part) : `${key.replaceAll("_", " ")}: ${part}`)).join("\n"))}</>;
+  if (parts.some(([, part]) => typeof part === "object" && part !== null))
+    return <>{seen(JSON.stringify(value, null, 1))}</>;
+  return (
+    <>
+      {seen(
+        parts
+          .map(([key, part]) => (Array.isArray(value) ? String(part) : `${key.replaceAll("_", " ")}: ${part}`))
+          .join("\n"),
+      )}
+    </>
+  );
 }
 
 export function ReceiptDialog({ id, onClose }: { id: string; onClose: () => void }) {
@@ -42,26 +59,45 @@ export function ReceiptDialog({ id, onClose }: { id: string; onClose: () => void
           <>
             <p class="line">
               <Tag tone="accent">{data.kind}</Tag>
-              <span>by <Who name={data.actor} /></span>
-              <span class="soft"><Time at={data.at} /></span>
+              <span>
+                by <Who name={data.actor} />
+              </span>
+              <span class="soft">
+                <Time at={data.at} />
+              </span>
             </p>
             {data.reasons.length ? (
               <ul class="plain-list stack">
-                {data.reasons.map((each) => <li key={each.code + each.detail}><Tag>{`${each.gate}: ${each.code}`}</Tag> {seen(each.detail)}</li>)}
+                {data.reasons.map((each) => (
+                  <li key={each.code + each.detail}>
+                    <Tag>{`${each.gate}: ${each.code}`}</Tag> {seen(each.detail)}
+                  </li>
+                ))}
               </ul>
             ) : null}
             <dl class="facts">
-              <dt>id</dt><dd class="mono">{data.id}</dd>
-              <dt>head after it</dt><dd class="mono">{data.head}</dd>
-              <dt>policy</dt><dd class="mono">{data.policy}</dd>
-              {Object.entries(data).filter(([name]) => !SAID.has(name)).map(([name, value]) => (
-                <>
-                  <dt>{seen(name.replaceAll("_", " "))}</dt>
-                  <dd class="mono receipt-value"><Told name={name} value={value} /></dd>
-                </>
-              ))}
+              <dt>id</dt>
+              <dd class="mono">{data.id}</dd>
+              <dt>head after it</dt>
+              <dd class="mono">{data.head}</dd>
+              <dt>policy</dt>
+              <dd class="mono">{data.policy}</dd>
+              {Object.entries(data)
+                .filter(([name]) => !SAID.has(name))
+                .map(([name, value]) => (
+                  <>
+                    <dt>{seen(name.replaceAll("_", " "))}</dt>
+                    <dd class="mono receipt-value">
+                      <Told name={name} value={value} />
+                    </dd>
+                  </>
+                ))}
             </dl>
-            <p><a href={found.url} target="_blank" rel="noreferrer">JSON</a></p>
+            <p>
+              <a href={found.url} target="_blank" rel="noreferrer">
+                JSON
+              </a>
+            </p>
           </>
         )}
       </Shown>

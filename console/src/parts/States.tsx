@@ -21,9 +21,17 @@ export function Empty({ title, children }: { title: string; children?: Component
 /** No memory is found: nothing was ever written, or what is asked for leaves all of it out. */
 export function NoMemory() {
   if (status.value?.head.startsWith("0:")) {
-    return <Empty title="Nothing is remembered yet">What an agent remembers, or you with <code>keepward remember</code>, is here at once.</Empty>;
+    return (
+      <Empty title="Nothing is remembered yet">
+        What an agent remembers, or you with <code>keepward remember</code>, is here at once.
+      </Empty>
+    );
   }
-  return <Empty title="No memory is here">Take a filter off, or look at another commit. Ended ones are shown when asked for.</Empty>;
+  return (
+    <Empty title="No memory is here">
+      Take a filter off, or look at another commit. Ended ones are shown when asked for.
+    </Empty>
+  );
 }
 
 /** What is being read; drawn after a moment only, so that what is quick does not flicker. */
@@ -43,13 +51,25 @@ export function Failed({ problem, retry }: { problem: Problem; retry?: () => voi
     <div class="state failed" role="alert">
       <p class="state-title">{seen(problem.title)}</p>
       <p class="soft">{seen(problem.detail)}</p>
-      {retry ? <Button small onClick={retry}>Try again</Button> : null}
+      {retry ? (
+        <Button small onClick={retry}>
+          Try again
+        </Button>
+      ) : null}
     </div>
   );
 }
 
 /** Draw what was loaded, or why there is nothing yet; what was there stays while it is read again. */
-export function Shown<T>({ of, rows, children }: { of: Loaded<T>; rows?: number; children: (data: T) => ComponentChildren }) {
+export function Shown<T>({
+  of,
+  rows,
+  children,
+}: {
+  of: Loaded<T>;
+  rows?: number;
+  children: (data: T) => ComponentChildren;
+}) {
   if (of.data !== undefined) return <>{children(of.data)}</>;
   if (of.problem) return <Failed problem={of.problem} retry={of.reload} />;
   return of.loading ? <Loading rows={rows} /> : null;

@@ -26,7 +26,9 @@ export function Table<T>({ label, columns, rows, keyOf }: Props<T>) {
       <thead>
         <tr>
           {columns.map((each) => (
-            <th key={each.title} scope="col" class={named(each)}>{each.title}</th>
+            <th key={each.title} scope="col" class={named(each)}>
+              {each.title}
+            </th>
           ))}
         </tr>
       </thead>
@@ -34,7 +36,9 @@ export function Table<T>({ label, columns, rows, keyOf }: Props<T>) {
         {rows.map((row) => (
           <tr key={keyOf(row)}>
             {columns.map((each) => (
-              <td key={each.title} class={named(each)}>{each.cell(row)}</td>
+              <td key={each.title} class={named(each)}>
+                {each.cell(row)}
+              </td>
             ))}
           </tr>
         ))}

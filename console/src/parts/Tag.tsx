@@ -8,5 +8,9 @@ export type Tone = "plain" | "good" | "warn" | "bad" | "accent";
 
 export function Tag({ tone = "plain", title, children }: { tone?: Tone; title?: string; children: ComponentChildren }) {
   const text = typeof children === "string" ? seen(children) : children;
-  return <span class={`tag ${tone}`} title={title}>{text}</span>;
+  return (
+    <span class={`tag ${tone}`} title={title}>
+      {text}
+    </span>
+  );
 }

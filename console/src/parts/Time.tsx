@@ -40,5 +40,9 @@ export function Time({ at, short }: { at: string | null | undefined; short?: boo
   const value = Date.parse(at);
   if (Number.isNaN(value)) return <span>{at}</span>;
   const utc = `${new Date(value).toISOString().slice(0, 19).replace("T", " ")} UTC`;
-  return <time dateTime={at} title={short ? `${absolute(value)} · ${utc}` : utc}>{short ? relative(value) : absolute(value)}</time>;
+  return (
+    <time dateTime={at} title={short ? `${absolute(value)} · ${utc}` : utc}>
+      {short ? relative(value) : absolute(value)}
+    </time>
+  );
 }

@@ -44,7 +44,9 @@ function drop(id: number): void {
 export function Toasts() {
   return (
     <div class="toasts">
-      <div role="status" aria-live="polite" class="unheard">{seen(said.value.at(-1)?.text ?? "")}</div>
+      <div role="status" aria-live="polite" class="unheard">
+        {seen(said.value.at(-1)?.text ?? "")}
+      </div>
       {said.value.map((each) => (
         <Toast key={each.id} item={each} />
       ))}
@@ -67,8 +69,14 @@ function Toast({ item }: { item: Said }) {
   return (
     <div class={`toast ${item.tone}`} onPointerEnter={() => setHeld(true)} onPointerLeave={() => setHeld(false)}>
       <span>{seen(item.text)}</span>
-      {item.undo ? <Button small hint="u" onClick={() => void takeBack(item)}>Undo</Button> : null}
-      <button type="button" class="shut" aria-label="Dismiss" onClick={() => drop(item.id)}>×</button>
+      {item.undo ? (
+        <Button small hint="u" onClick={() => void takeBack(item)}>
+          Undo
+        </Button>
+      ) : null}
+      <button type="button" class="shut" aria-label="Dismiss" onClick={() => drop(item.id)}>
+        ×
+      </button>
     </div>
   );
 }

@@ -12,5 +12,12 @@ interface Props extends Omit<JSX.HTMLAttributes<HTMLInputElement>, "value"> {
 export function Typed({ value, onSet, ...rest }: Props) {
   const [text, setText] = useState(value);
   useEffect(() => setText(value), [value]);
-  return <input {...rest} value={text} onInput={(event) => setText(event.currentTarget.value)} onChange={(event) => onSet(event.currentTarget.value.trim())} />;
+  return (
+    <input
+      {...rest}
+      value={text}
+      onInput={(event) => setText(event.currentTarget.value)}
+      onChange={(event) => onSet(event.currentTarget.value.trim())}
+    />
+  );
 }

@@ -31,7 +31,18 @@ interface Props {
   class?: string;
 }
 
-export function VirtualList({ label, count, estimate, row, keyOf, onRange, current, role = "list", active, class: own = "" }: Props) {
+export function VirtualList({
+  label,
+  count,
+  estimate,
+  row,
+  keyOf,
+  onRange,
+  current,
+  role = "list",
+  active,
+  class: own = "",
+}: Props) {
   const box = useRef<HTMLDivElement>(null);
   const [, redraw] = useReducer((turn: number) => turn + 1, 0);
   const options = {

@@ -9,9 +9,29 @@ const UNSEEN =
   /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uffa0\ufe00-\ufe0f\u{e0100}-\u{e01ef}]/gu;
 
 const NAMES: Record<string, string> = {
-  "00A0": "NBSP", "00AD": "SHY", "034F": "CGJ", "061C": "ALM", "115F": "FILLER", "200B": "ZWSP", "200C": "ZWNJ",
-  "200D": "ZWJ", "200E": "LRM", "200F": "RLM", "2028": "LS", "2029": "PS", "202A": "LRE", "202B": "RLE", "202C": "PDF",
-  "202D": "LRO", "202E": "RLO", "2060": "WJ", "2066": "LRI", "2067": "RLI", "2068": "FSI", "2069": "PDI", "3164": "FILLER",
+  "00A0": "NBSP",
+  "00AD": "SHY",
+  "034F": "CGJ",
+  "061C": "ALM",
+  "115F": "FILLER",
+  "200B": "ZWSP",
+  "200C": "ZWNJ",
+  "200D": "ZWJ",
+  "200E": "LRM",
+  "200F": "RLM",
+  "2028": "LS",
+  "2029": "PS",
+  "202A": "LRE",
+  "202B": "RLE",
+  "202C": "PDF",
+  "202D": "LRO",
+  "202E": "RLO",
+  "2060": "WJ",
+  "2066": "LRI",
+  "2067": "RLI",
+  "2068": "FSI",
+  "2069": "PDI",
+  "3164": "FILLER",
   FEFF: "BOM",
 };
 
@@ -48,7 +68,11 @@ export function seen(text: string): ComponentChild[] {
     if (character === "\n" || character === "\t" || (character === "\r" && text[match.index + 1] === "\n")) continue;
     if (match.index > at) pieces.push(text.slice(at, match.index));
     const code = (character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0");
-    pieces.push(<span class="unseen" title={`An invisible character, U+${code}`}>{NAMES[code] ?? `U+${code}`}</span>);
+    pieces.push(
+      <span class="unseen" title={`An invisible character, U+${code}`}>
+        {NAMES[code] ?? `U+${code}`}
+      </span>,
+    );
     at = match.index + character.length;
   }
   if (at < text.length) pieces.push(text.slice(at));

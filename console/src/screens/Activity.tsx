@@ -27,11 +27,17 @@ export function Activity() {
   const { as_of: _, ...now } = query;
   const count = filterCount(address);
   return (
-    <Page title="Activity" lede="what was written, day by day" json={addressOf("/memory/activity", { params: { query: now } })}>
+    <Page
+      title="Activity"
+      lede="what was written, day by day"
+      json={addressOf("/memory/activity", { params: { query: now } })}
+    >
       {count ? (
         <p class="line activity-filters">
           <span class="soft">{counted(count, "filter")} in force</span>
-          <Button small tone="quiet" onClick={() => address.set(NO_FILTERS)}>Take off</Button>
+          <Button small tone="quiet" onClick={() => address.set(NO_FILTERS)}>
+            Take off
+          </Button>
           <Link href={`/memories${location.search}`}>As a list</Link>
         </p>
       ) : null}
@@ -56,8 +62,24 @@ function Timeline({ address, query }: { address: Address; query: Query }) {
       <div class="line">
         <h2>Written, day by day</h2>
         <span class="spread" />
-        <label class="line small">by <select value={by} onChange={(event) => address.set({ by: event.currentTarget.value })}>{BY.map((each) => <option key={each}>{each}</option>)}</select></label>
-        <label class="line small">of <select value={days} onChange={(event) => address.set({ days: event.currentTarget.value })}>{SPANS.map((each) => <option key={each} value={each}>{each} days</option>)}</select></label>
+        <label class="line small">
+          by{" "}
+          <select value={by} onChange={(event) => address.set({ by: event.currentTarget.value })}>
+            {BY.map((each) => (
+              <option key={each}>{each}</option>
+            ))}
+          </select>
+        </label>
+        <label class="line small">
+          of{" "}
+          <select value={days} onChange={(event) => address.set({ days: event.currentTarget.value })}>
+            {SPANS.map((each) => (
+              <option key={each} value={each}>
+                {each} days
+              </option>
+            ))}
+          </select>
+        </label>
       </div>
       <Shown of={found}>
         {(data) => (
@@ -69,11 +91,24 @@ function Timeline({ address, query }: { address: Address; query: Query }) {
               height={120}
               onBrush={choose}
             />
-            <p class="soft small">Drag over days to see what was written then{query.since || query.until ? <>; <button type="button" class="more-text" onClick={() => address.set({ since: null, until: null })}>all days</button></> : null}.</p>
+            <p class="soft small">
+              Drag over days to see what was written then
+              {query.since || query.until ? (
+                <>
+                  ;{" "}
+                  <button type="button" class="more-text" onClick={() => address.set({ since: null, until: null })}>
+                    all days
+                  </button>
+                </>
+              ) : null}
+              .
+            </p>
             <ul class="plain-list series">
               {data.series.map((each) => (
                 <li key={each.name}>
-                  <span class="cut" dir="auto">{seen(each.name)}</span>
+                  <span class="cut" dir="auto">
+                    {seen(each.name)}
+                  </span>
                   <Spark values={each.counts} label={`${each.total} in ${data.days.length} days`} height={20} />
                   <span class="num soft small">{each.total.toLocaleString()}</span>
                 </li>
@@ -105,7 +140,9 @@ function dayOf(seconds: number): string {
 function List({ query }: { query: Query }) {
   return (
     <section class="card activity-list" aria-label="Written then">
-      <div class="line activity-tools"><h2>{query.since || query.until ? "Of these days" : "Newest"}</h2></div>
+      <div class="line activity-tools">
+        <h2>{query.since || query.until ? "Of these days" : "Newest"}</h2>
+      </div>
       <Newest query={query} />
     </section>
   );
@@ -136,10 +173,21 @@ function Newest({ query }: { query: Query }) {
 }
 
 function Line({ id, text, damaged }: { id: string; text: string | undefined; damaged: boolean }) {
-  if (damaged) return <div class="activity-line bad" role="listitem">One memory cannot be shown: it does not match its seal.</div>;
+  if (damaged)
+    return (
+      <div class="activity-line bad" role="listitem">
+        One memory cannot be shown: it does not match its seal.
+      </div>
+    );
   return (
     <div class="activity-line" role="listitem">
-      {text === undefined ? <span class="bone" /> : <Link href={`/memories/${encodeURIComponent(id)}`} class="memory-link"><MemoryText text={text} limit={160} /></Link>}
+      {text === undefined ? (
+        <span class="bone" />
+      ) : (
+        <Link href={`/memories/${encodeURIComponent(id)}`} class="memory-link">
+          <MemoryText text={text} limit={160} />
+        </Link>
+      )}
     </div>
   );
 }

@@ -72,7 +72,11 @@ function Journal({ address }: { address: Address }) {
       title="Commits"
       lede="all that was ever written, and by whom"
       json={found.url}
-      actions={<Button small onClick={() => address.set({ compare: "yes", at: null }, { push: true })}>Compare two states</Button>}
+      actions={
+        <Button small onClick={() => address.set({ compare: "yes", at: null }, { push: true })}>
+          Compare two states
+        </Button>
+      }
     >
       <Filters address={address} />
       <div class={chosen ? "two journal-page at" : "two journal-page"}>
@@ -82,22 +86,45 @@ function Journal({ address }: { address: Address }) {
               data.items.length ? (
                 <>
                   <ol class="journal" aria-label="Commits, newest first">
-                    {data.items.map((each) => <Row key={each.id} item={each} title={titleOf(each, data.items)} undone={undone.get(each.id)} on={String(each.seq) === current} address={address} />)}
+                    {data.items.map((each) => (
+                      <Row
+                        key={each.id}
+                        item={each}
+                        title={titleOf(each, data.items)}
+                        undone={undone.get(each.id)}
+                        on={String(each.seq) === current}
+                        address={address}
+                      />
+                    ))}
                   </ol>
                   {query.before || data.next_before ? (
                     <div class="pages">
-                      {query.before ? <Button small onClick={() => address.set({ before: null }, { push: true })}>Newest</Button> : <span />}
-                      {data.next_before ? <Button small onClick={() => address.set({ before: data.next_before }, { push: true })}>Older</Button> : null}
+                      {query.before ? (
+                        <Button small onClick={() => address.set({ before: null }, { push: true })}>
+                          Newest
+                        </Button>
+                      ) : (
+                        <span />
+                      )}
+                      {data.next_before ? (
+                        <Button small onClick={() => address.set({ before: data.next_before }, { push: true })}>
+                          Older
+                        </Button>
+                      ) : null}
                     </div>
                   ) : null}
                 </>
               ) : (
-                <Empty title={filtered ? "No commit is like that" : "Nothing was written yet"}>{filtered ? "Take a filter away." : "Whatever is remembered stands here, with who wrote it and why."}</Empty>
+                <Empty title={filtered ? "No commit is like that" : "Nothing was written yet"}>
+                  {filtered ? "Take a filter away." : "Whatever is remembered stands here, with who wrote it and why."}
+                </Empty>
               )
             }
           </Shown>
         </div>
-        {current ? <Detail key={current} name={current} undone={undone} chosen={chosen !== ""} address={address} /> : null}
+        {current ? (
+          <Detail key={current} name={current} undone={undone} chosen={chosen !== ""} address={address} />
+        ) : null}
       </div>
     </Page>
   );
@@ -108,24 +135,54 @@ function Filters({ address }: { address: Address }) {
     <form class="bar" role="search" aria-label="Filters" onSubmit={(event) => event.preventDefault()}>
       <label class="field">
         <span>Who made or approved it</span>
-        <Typed value={address.get("actor")} placeholder="agent:claude" onSet={(actor) => address.set({ actor, before: null })} />
+        <Typed
+          value={address.get("actor")}
+          placeholder="agent:claude"
+          onSet={(actor) => address.set({ actor, before: null })}
+        />
       </label>
       <label class="field">
         <span>Kind</span>
-        <select value={address.get("kind")} onChange={(event) => address.set({ kind: event.currentTarget.value, before: null })}>
+        <select
+          value={address.get("kind")}
+          onChange={(event) => address.set({ kind: event.currentTarget.value, before: null })}
+        >
           <option value="">all</option>
-          {KINDS.map((each) => <option key={each}>{each}</option>)}
+          {KINDS.map((each) => (
+            <option key={each}>{each}</option>
+          ))}
         </select>
       </label>
       <label class="field">
         <span>Up to the day</span>
-        <input type="date" value={address.get("until").slice(0, 10)} onChange={(event) => address.set({ until: event.currentTarget.value ? `${event.currentTarget.value}T23:59:59Z` : null, before: null })} />
+        <input
+          type="date"
+          value={address.get("until").slice(0, 10)}
+          onChange={(event) =>
+            address.set({
+              until: event.currentTarget.value ? `${event.currentTarget.value}T23:59:59Z` : null,
+              before: null,
+            })
+          }
+        />
       </label>
     </form>
   );
 }
 
-function Row({ item, title, undone, on, address }: { item: Commit; title: string; undone: Commit | undefined; on: boolean; address: Address }) {
+function Row({
+  item,
+  title,
+  undone,
+  on,
+  address,
+}: {
+  item: Commit;
+  title: string;
+  undone: Commit | undefined;
+  on: boolean;
+  address: Address;
+}) {
   const ops = [...new Set(item.changes.map((each) => OPS[each.op] ?? each.op))].slice(0, 3).join(", ");
   const many = item.changes.length > 1 ? ` × ${item.changes.length}` : "";
   const open = (event: MouseEvent) => {
@@ -137,24 +194,48 @@ function Row({ item, title, undone, on, address }: { item: Commit; title: string
     <li>
       <a href={`${BASE}/commits?at=${item.seq}`} aria-current={on || undefined} onClick={open}>
         <span class="seq">{item.seq}</span>
-        <span class={undone ? "cut undone" : "cut"} dir="auto">{seen(title)}</span>
-        <span class="soft small"><Time at={item.at} short /></span>
+        <span class={undone ? "cut undone" : "cut"} dir="auto">
+          {seen(title)}
+        </span>
+        <span class="soft small">
+          <Time at={item.at} short />
+        </span>
         <span class="sub small soft">
           <Tag tone={TONES[item.kind] ?? "plain"}>{item.kind}</Tag>
           {undone ? <Tag tone="warn">{`undone by ${undone.seq}`}</Tag> : null}
-          <span class="cut">{seen(item.actor)}{item.approved_by && item.approved_by !== item.actor ? <> · approved by {seen(item.approved_by)}</> : null}</span>
+          <span class="cut">
+            {seen(item.actor)}
+            {item.approved_by && item.approved_by !== item.actor ? <> · approved by {seen(item.approved_by)}</> : null}
+          </span>
           <span class="spread" />
-          <span class="wide-only">{ops}{many}</span>
+          <span class="wide-only">
+            {ops}
+            {many}
+          </span>
         </span>
       </a>
     </li>
   );
 }
 
-function Detail({ name, undone, chosen, address }: { name: string; undone: ReadonlyMap<string, Commit>; chosen: boolean; address: Address }) {
+function Detail({
+  name,
+  undone,
+  chosen,
+  address,
+}: {
+  name: string;
+  undone: ReadonlyMap<string, Commit>;
+  chosen: boolean;
+  address: Address;
+}) {
   const found = useGet("/memory/commits/{commit_id}", { params: { path: { commit_id: name } } }, null);
   const proposal = found.data?.proposal;
-  const proposed = useGet(proposal ? "/memory/quarantine/{id}" : null, { params: { path: { id: proposal ?? "" } } }, null);
+  const proposed = useGet(
+    proposal ? "/memory/quarantine/{id}" : null,
+    { params: { path: { id: proposal ?? "" } } },
+    null,
+  );
   const [undoing, setUndoing] = useState(false);
   const by = found.data ? undone.get(found.data.id) : undefined;
   useKeys("This commit", {
@@ -169,28 +250,106 @@ function Detail({ name, undone, chosen, address }: { name: string; undone: Reado
             <div class="line commit-head">
               <h2>Commit {data.seq}</h2>
               <Tag tone={TONES[data.kind] ?? "plain"}>{data.kind}</Tag>
-              {by ? <span class="small">undone by <CommitLink of={by.seq} /></span> : null}
+              {by ? (
+                <span class="small">
+                  undone by <CommitLink of={by.seq} />
+                </span>
+              ) : null}
               <span class="spread" />
-              {mayChange() && data.kind !== "erase" && !by ? <Button small tone="no" hint="z" onClick={() => setUndoing(true)}>Roll back…</Button> : null}
-              <Button small onClick={() => go(`/commits?compare=yes&from=${data.seq}`)}>Compare with now</Button>
-              {chosen ? <Button small tone="quiet" onClick={() => address.set({ at: null })}>Close</Button> : null}
+              {mayChange() && data.kind !== "erase" && !by ? (
+                <Button small tone="no" hint="z" onClick={() => setUndoing(true)}>
+                  Roll back…
+                </Button>
+              ) : null}
+              <Button small onClick={() => go(`/commits?compare=yes&from=${data.seq}`)}>
+                Compare with now
+              </Button>
+              {chosen ? (
+                <Button small tone="quiet" onClick={() => address.set({ at: null })}>
+                  Close
+                </Button>
+              ) : null}
             </div>
-            <p dir="auto" class={by ? "undone" : ""}>{seen(titleOf(data, []))}</p>
+            <p dir="auto" class={by ? "undone" : ""}>
+              {seen(titleOf(data, []))}
+            </p>
             <dl class="facts">
-              <dt>by</dt><dd><Who name={data.actor} /></dd>
-              {proposed.data && proposed.data.proposer !== data.actor ? <><dt>proposed by</dt><dd><Who name={proposed.data.proposer} /></dd></> : null}
-              {data.approved_by ? <><dt>approved by</dt><dd><Who name={data.approved_by} /></dd></> : null}
-              <dt>at</dt><dd><Time at={data.at} /></dd>
-              {data.session ? <><dt>conversation</dt><dd><Link href={`/memories?${new URLSearchParams({ session: data.session })}`}>{seen(data.session)}</Link></dd></> : null}
-              {data.proposal ? <><dt>proposal</dt><dd><Link href={`/review?at=${data.proposal}`}>what was proposed, and why it was held</Link></dd></> : null}
-              {data.undoes.length ? <><dt>undoes</dt><dd class="line">{data.undoes.map((each) => <Undoes key={each} id={each} />)}</dd></> : null}
-              <dt>receipt</dt><dd><ReceiptLink id={data.receipt}>{data.receipt.slice(0, 13)}</ReceiptLink></dd>
-              <dt>hash</dt><dd class="mono" title={data.hash}>{data.hash.slice(0, 16)}…</dd>
+              <dt>by</dt>
+              <dd>
+                <Who name={data.actor} />
+              </dd>
+              {proposed.data && proposed.data.proposer !== data.actor ? (
+                <>
+                  <dt>proposed by</dt>
+                  <dd>
+                    <Who name={proposed.data.proposer} />
+                  </dd>
+                </>
+              ) : null}
+              {data.approved_by ? (
+                <>
+                  <dt>approved by</dt>
+                  <dd>
+                    <Who name={data.approved_by} />
+                  </dd>
+                </>
+              ) : null}
+              <dt>at</dt>
+              <dd>
+                <Time at={data.at} />
+              </dd>
+              {data.session ? (
+                <>
+                  <dt>conversation</dt>
+                  <dd>
+                    <Link href={`/memories?${new URLSearchParams({ session: data.session })}`}>
+                      {seen(data.session)}
+                    </Link>
+                  </dd>
+                </>
+              ) : null}
+              {data.proposal ? (
+                <>
+                  <dt>proposal</dt>
+                  <dd>
+                    <Link href={`/review?at=${data.proposal}`}>what was proposed, and why it was held</Link>
+                  </dd>
+                </>
+              ) : null}
+              {data.undoes.length ? (
+                <>
+                  <dt>undoes</dt>
+                  <dd class="line">
+                    {data.undoes.map((each) => (
+                      <Undoes key={each} id={each} />
+                    ))}
+                  </dd>
+                </>
+              ) : null}
+              <dt>receipt</dt>
+              <dd>
+                <ReceiptLink id={data.receipt}>{data.receipt.slice(0, 13)}</ReceiptLink>
+              </dd>
+              <dt>hash</dt>
+              <dd class="mono" title={data.hash}>
+                {data.hash.slice(0, 16)}…
+              </dd>
             </dl>
-            <h3>{data.changes.length === 1 ? "What it changed" : `What it changed, in ${data.changes.length} memories`}</h3>
+            <h3>
+              {data.changes.length === 1 ? "What it changed" : `What it changed, in ${data.changes.length} memories`}
+            </h3>
             <Differences items={data.events ?? []} label="What it changed" />
-            <p><a class="small" href={found.url} target="_blank" rel="noreferrer">JSON</a></p>
-            {data.kind === "erase" ? <p class="soft small">An erasure cannot be undone: its content is gone. <a href={`${BASE}/erase`}>Its certificate</a> proves it.</p> : null}
+            <p>
+              <a class="small" href={found.url} target="_blank" rel="noreferrer">
+                JSON
+              </a>
+            </p>
+            {data.kind === "erase" ? (
+              <p class="soft small">
+                An erasure cannot be undone: its content is gone. <a href={`${BASE}/erase`}>Its certificate</a> proves
+                it.
+              </p>
+            ) : null}
             {undoing ? <RollBackDialog commit={data} onClose={() => setUndoing(false)} /> : null}
           </>
         )}
@@ -214,15 +373,25 @@ function Compared({ items }: { items: readonly Schemas["Difference"][] }) {
   const weighed = items.filter((each) => !said.includes(each));
   const added = said.filter((each) => !each.before).length;
   const removed = said.filter((each) => !each.after).length;
-  const counts = [[added, "added"], [said.length - added - removed, "changed"], [removed, "removed"], [weighed.length, "only weighed anew"]] as const;
+  const counts = [
+    [added, "added"],
+    [said.length - added - removed, "changed"],
+    [removed, "removed"],
+    [weighed.length, "only weighed anew"],
+  ] as const;
   return (
     <>
-      <p class="soft">{counts.flatMap(([count, word]) => (count ? `${count.toLocaleString()} ${word}` : [])).join(", ")}</p>
+      <p class="soft">
+        {counts.flatMap(([count, word]) => (count ? `${count.toLocaleString()} ${word}` : [])).join(", ")}
+      </p>
       <Differences items={said.slice(0, SHOWN)} label="What differs" />
       {said.length > SHOWN ? <p class="soft">The first {SHOWN} are shown; the JSON has all of them.</p> : null}
       {weighed.length ? (
         <details>
-          <summary>{weighed.length} {weighed.length === 1 ? "differs" : "differ"} in nothing but how much {weighed.length === 1 ? "it counts" : "they count"}</summary>
+          <summary>
+            {weighed.length} {weighed.length === 1 ? "differs" : "differ"} in nothing but how much{" "}
+            {weighed.length === 1 ? "it counts" : "they count"}
+          </summary>
           <Differences items={weighed.slice(0, SHOWN)} label="What counts more or less" />
         </details>
       ) : null}
@@ -231,7 +400,12 @@ function Compared({ items }: { items: readonly Schemas["Difference"][] }) {
 }
 
 const WEEK = 7;
-const SPANS = [["Today", 0], ["Last 7 days", WEEK], ["Last 30 days", 30], ["From the beginning", null]] as const;
+const SPANS = [
+  ["Today", 0],
+  ["Last 7 days", WEEK],
+  ["Last 30 days", 30],
+  ["From the beginning", null],
+] as const;
 
 /** Return the instant at which the day of so many days ago began, for the reader. */
 function daysAgo(days: number): string {
@@ -253,26 +427,67 @@ function Compare({ address }: { address: Address }) {
       title="Compare"
       lede="what differs between two states"
       json={found.url}
-      actions={<Button small onClick={() => address.set({ compare: null, from: null, to: null }, { push: true })}>Back to the journal</Button>}
+      actions={
+        <Button small onClick={() => address.set({ compare: null, from: null, to: null }, { push: true })}>
+          Back to the journal
+        </Button>
+      }
     >
       <div class="line compare-spans" role="group" aria-label="What changed">
         {SPANS.map(([title, days]) => {
           const since = days === null ? "0" : daysAgo(days);
-          return <Chip key={title} on={from === since && !to} onClick={() => address.set({ from: since, to: null })}>{title}</Chip>;
+          return (
+            <Chip key={title} on={from === since && !to} onClick={() => address.set({ from: since, to: null })}>
+              {title}
+            </Chip>
+          );
         })}
       </div>
       <form class="bar" onSubmit={(event) => event.preventDefault()}>
-        <label class="field"><span>From the day</span><input type="date" value={/^\d{4}-/.test(from) ? localDay(new Date(from)) : ""} onChange={(event) => address.set({ from: dayBegins(event.currentTarget.value) })} /></label>
-        <label class="field"><span>or after commit number</span><Typed value={/^\d+$/.test(from) ? from : ""} inputMode="numeric" onSet={(value) => address.set({ from: value })} /></label>
-        <label class="field"><span>Up to the day</span><input type="date" value={/^\d{4}-/.test(to) ? localDay(new Date(Date.parse(to) - 1)) : ""} onChange={(event) => address.set({ to: dayBegins(event.currentTarget.value, 1) })} /></label>
-        <label class="field"><span>or commit number; empty is now</span><Typed value={/^\d+$/.test(to) ? to : ""} placeholder="now" inputMode="numeric" onSet={(value) => address.set({ to: value })} /></label>
+        <label class="field">
+          <span>From the day</span>
+          <input
+            type="date"
+            value={/^\d{4}-/.test(from) ? localDay(new Date(from)) : ""}
+            onChange={(event) => address.set({ from: dayBegins(event.currentTarget.value) })}
+          />
+        </label>
+        <label class="field">
+          <span>or after commit number</span>
+          <Typed
+            value={/^\d+$/.test(from) ? from : ""}
+            inputMode="numeric"
+            onSet={(value) => address.set({ from: value })}
+          />
+        </label>
+        <label class="field">
+          <span>Up to the day</span>
+          <input
+            type="date"
+            value={/^\d{4}-/.test(to) ? localDay(new Date(Date.parse(to) - 1)) : ""}
+            onChange={(event) => address.set({ to: dayBegins(event.currentTarget.value, 1) })}
+          />
+        </label>
+        <label class="field">
+          <span>or commit number; empty is now</span>
+          <Typed
+            value={/^\d+$/.test(to) ? to : ""}
+            placeholder="now"
+            inputMode="numeric"
+            onSet={(value) => address.set({ to: value })}
+          />
+        </label>
       </form>
       <div class="card pad stack">
         <Shown of={found} rows={6}>
           {(data) =>
             data.count ? (
               <>
-                <p><b>{data.count.toLocaleString()} {data.count === 1 ? "memory differs" : "memories differ"}</b></p>
+                <p>
+                  <b>
+                    {data.count.toLocaleString()} {data.count === 1 ? "memory differs" : "memories differ"}
+                  </b>
+                </p>
                 <Compared items={data.items} />
               </>
             ) : (

@@ -37,18 +37,38 @@ export function ContextLab() {
   const view = address.get("view");
   useKeys("Context lab", {
     "/": { does: "Go to the question", run: () => document.getElementById("objective")?.focus() },
-    v: { does: "Next view", run: () => address.set({ view: VIEWS[(VIEWS.findIndex((each) => each.name === view) + 1) % VIEWS.length]?.name }) },
+    v: {
+      does: "Next view",
+      run: () => address.set({ view: VIEWS[(VIEWS.findIndex((each) => each.name === view) + 1) % VIEWS.length]?.name }),
+    },
   });
   return (
-    <Page title="Context lab" lede="what the model would see, and why" json={addressOf("/memory/receipts", { params: { query: { kind: "compile" } } })}>
+    <Page
+      title="Context lab"
+      lede="what the model would see, and why"
+      json={addressOf("/memory/receipts", { params: { query: { kind: "compile" } } })}
+    >
       <div class="lab-views" role="tablist" aria-label="Views">
         {VIEWS.map((each) => (
-          <button key={each.name} type="button" role="tab" aria-selected={view === each.name} class="lab-view" onClick={() => address.set({ view: each.name })}>
+          <button
+            key={each.name}
+            type="button"
+            role="tab"
+            aria-selected={view === each.name}
+            class="lab-view"
+            onClick={() => address.set({ view: each.name })}
+          >
             {each.title}
           </button>
         ))}
       </div>
-      {view === "receipts" ? <Receipts address={address} /> : view === "compare" ? <Compare address={address} /> : <Compile address={address} />}
+      {view === "receipts" ? (
+        <Receipts address={address} />
+      ) : view === "compare" ? (
+        <Compare address={address} />
+      ) : (
+        <Compile address={address} />
+      )}
     </Page>
   );
 }
@@ -88,14 +108,24 @@ function Compile({ address }: { address: Address }) {
     const second = address.get("b");
     const next = first && !second ? { b: kept.data.receipt } : { a: kept.data.receipt, b: "" };
     address.set({ ...next, view: first && !second ? "compare" : "" }, { push: true });
-    say(first && !second ? "Kept as the second context." : "Kept as the first context. Change something and keep another.");
+    say(
+      first && !second
+        ? "Kept as the second context."
+        : "Kept as the first context. Change something and keep another.",
+    );
   };
   return (
     <>
       <form class="card pad lab-asked" onSubmit={(event) => event.preventDefault()}>
         <label class="field lab-objective">
           <span>What the model is about to do</span>
-          <input id="objective" type="search" value={asked.objective} placeholder="Is there sesame in the walnut bread?" onInput={(event) => address.set({ q: event.currentTarget.value })} />
+          <input
+            id="objective"
+            type="search"
+            value={asked.objective}
+            placeholder="Is there sesame in the walnut bread?"
+            onInput={(event) => address.set({ q: event.currentTarget.value })}
+          />
         </label>
         <label class="field">
           <span title="answer takes any origin, act takes agents and people, core takes people alone">Purpose</span>
@@ -107,31 +137,63 @@ function Compile({ address }: { address: Address }) {
         </label>
         <label class="field">
           <span>Scope</span>
-          <input value={asked.scope} placeholder="/" onInput={(event) => address.set({ scope: event.currentTarget.value })} />
+          <input
+            value={asked.scope}
+            placeholder="/"
+            onInput={(event) => address.set({ scope: event.currentTarget.value })}
+          />
         </label>
         <label class="field">
-          <span>Budget <b class="num">{asked.budget.toLocaleString()}</b> tokens</span>
-          <input type="range" min={0} max={STEPS} step={0.05} aria-valuetext={`${asked.budget} tokens`} value={Math.log2(asked.budget) - LEAST} onInput={(event) => address.set({ budget: tidy(2 ** (Number(event.currentTarget.value) + LEAST)) })} />
+          <span>
+            Budget <b class="num">{asked.budget.toLocaleString()}</b> tokens
+          </span>
+          <input
+            type="range"
+            min={0}
+            max={STEPS}
+            step={0.05}
+            aria-valuetext={`${asked.budget} tokens`}
+            value={Math.log2(asked.budget) - LEAST}
+            onInput={(event) => address.set({ budget: tidy(2 ** (Number(event.currentTarget.value) + LEAST)) })}
+          />
         </label>
         <label class="field">
           <span>As of {asked.at && asked.at !== String(head) ? <b class="num">commit {asked.at}</b> : <b>now</b>}</span>
-          <input type="range" min={1} max={Math.max(1, head)} aria-valuetext={asked.at ? `commit ${asked.at}` : "now"} value={Number(asked.at) || head} disabled={head < 2} onInput={(event) => address.set({ at: Number(event.currentTarget.value) >= head ? "" : event.currentTarget.value })} />
+          <input
+            type="range"
+            min={1}
+            max={Math.max(1, head)}
+            aria-valuetext={asked.at ? `commit ${asked.at}` : "now"}
+            value={Number(asked.at) || head}
+            disabled={head < 2}
+            onInput={(event) =>
+              address.set({ at: Number(event.currentTarget.value) >= head ? "" : event.currentTarget.value })
+            }
+          />
         </label>
       </form>
       {told.problem && !told.data ? <Failed problem={told.problem} retry={told.reload} /> : null}
-      {told.problem && told.data ? <div class="banner" role="alert">{seen(told.problem.detail)}</div> : null}
+      {told.problem && told.data ? (
+        <div class="banner" role="alert">
+          {seen(told.problem.detail)}
+        </div>
+      ) : null}
       {told.data ? (
         <Explained
           told={told.data}
           address={address}
           actions={
             <>
-              <Button small onClick={() => void keep()}>{address.get("a") && !address.get("b") ? "Keep and compare" : "Keep for comparison"}</Button>
+              <Button small onClick={() => void keep()}>
+                {address.get("a") && !address.get("b") ? "Keep and compare" : "Keep for comparison"}
+              </Button>
               <CallForms of={spoken} />
             </>
           }
         />
-      ) : told.loading ? <Loading rows={8} /> : null}
+      ) : told.loading ? (
+        <Loading rows={8} />
+      ) : null}
     </>
   );
 }
@@ -149,9 +211,15 @@ export function ReceiptShown({ id, address }: { id: string; address: Address }) 
     const done = await ask(api.POST("/memory/receipts/{id}/replay", { params: { path: { id } } }));
     if (!done.ok) return say(done.problem.detail, { tone: "bad" });
     const missing = done.data.missing.length;
-    say(done.data.same ? "Replayed: the same bytes as then." : `Replayed: not the bytes of then; ${missing} of its memories ${missing === 1 ? "is" : "are"} gone.`, { tone: done.data.same ? "good" : "bad" });
+    say(
+      done.data.same
+        ? "Replayed: the same bytes as then."
+        : `Replayed: not the bytes of then; ${missing} of its memories ${missing === 1 ? "is" : "are"} gone.`,
+      { tone: done.data.same ? "good" : "bad" },
+    );
   };
-  if (!found.data) return found.problem ? <Failed problem={found.problem} retry={found.reload} /> : <Loading rows={8} />;
+  if (!found.data)
+    return found.problem ? <Failed problem={found.problem} retry={found.reload} /> : <Loading rows={8} />;
   const told = recorded(found.data);
   const { objective, budget_tokens, purpose, scope, head } = told;
   return (
@@ -160,11 +228,36 @@ export function ReceiptShown({ id, address }: { id: string; address: Address }) 
       address={address}
       actions={
         <>
-          <Button small onClick={() => void replay()}>Replay</Button>
-          <Button small onClick={() => address.set({ view: "", q: objective, budget: budget_tokens ?? "", purpose, at: "", scope: scope === "/" ? "" : scope }, { push: true })}>Compile it now</Button>
-          <Button small onClick={() => address.set({ view: "compare", a: id, b: "" }, { push: true })}>Compare…</Button>
-          <a class="small" href={`/memory/receipts/${id}`} target="_blank" rel="noreferrer">JSON</a>
-          <span class="small">state after <CommitLink of={head} /></span>
+          <Button small onClick={() => void replay()}>
+            Replay
+          </Button>
+          <Button
+            small
+            onClick={() =>
+              address.set(
+                {
+                  view: "",
+                  q: objective,
+                  budget: budget_tokens ?? "",
+                  purpose,
+                  at: "",
+                  scope: scope === "/" ? "" : scope,
+                },
+                { push: true },
+              )
+            }
+          >
+            Compile it now
+          </Button>
+          <Button small onClick={() => address.set({ view: "compare", a: id, b: "" }, { push: true })}>
+            Compare…
+          </Button>
+          <a class="small" href={`/memory/receipts/${id}`} target="_blank" rel="noreferrer">
+            JSON
+          </a>
+          <span class="small">
+            state after <CommitLink of={head} />
+          </span>
         </>
       }
     />
@@ -180,19 +273,37 @@ function Explained({ told, address, actions }: { told: Context; address: Address
       <section class="card pad stack" aria-label="Budget">
         <div class="line">
           <b class="num">{told.tokens.toLocaleString()}</b>
-          <span class="soft">{told.budget_tokens === null ? "tokens" : `of ${told.budget_tokens.toLocaleString()} tokens`}</span>
-          {told.at ? <span class="soft">“{seen(told.objective)}”, <Time at={told.at} /></span> : null}
+          <span class="soft">
+            {told.budget_tokens === null ? "tokens" : `of ${told.budget_tokens.toLocaleString()} tokens`}
+          </span>
+          {told.at ? (
+            <span class="soft">
+              “{seen(told.objective)}”, <Time at={told.at} />
+            </span>
+          ) : null}
           <span class="spread" />
           {actions}
         </div>
         <BudgetBar of={told} />
-        {told.notes.map((each) => <p key={each} class="small soft">{seen(each)}</p>)}
+        {told.notes.map((each) => (
+          <p key={each} class="small soft">
+            {seen(each)}
+          </p>
+        ))}
       </section>
       <div class="lab-split">
-        <section aria-label="Prompt"><Prompt of={told} chosen={chosen} onChoose={choose} /></section>
+        <section aria-label="Prompt">
+          <Prompt of={told} chosen={chosen} onChoose={choose} />
+        </section>
         <div class="stack">
-          {candidate ? <Chosen key={candidate.id} candidate={candidate} told={told} onClose={() => choose("")} /> : null}
-          {told.candidates.length ? <Candidates told={told} chosen={chosen} onChoose={choose} /> : <Empty title="No candidates">Nothing is remembered yet.</Empty>}
+          {candidate ? (
+            <Chosen key={candidate.id} candidate={candidate} told={told} onClose={() => choose("")} />
+          ) : null}
+          {told.candidates.length ? (
+            <Candidates told={told} chosen={chosen} onChoose={choose} />
+          ) : (
+            <Empty title="No candidates">Nothing is remembered yet.</Empty>
+          )}
         </div>
       </div>
     </div>

@@ -26,7 +26,13 @@ import { seen } from "../parts/seen";
 
 type Block = Schemas["CoreBlock"];
 
-const TITLES: Record<string, string> = { persona: "Persona", human: "People", operating_rules: "Rules", mission: "Mission", workspace_state: "Where things stand" };
+const TITLES: Record<string, string> = {
+  persona: "Persona",
+  human: "People",
+  operating_rules: "Rules",
+  mission: "Mission",
+  workspace_state: "Where things stand",
+};
 
 const MEANS: Record<string, string> = {
   persona: "who the agent is; written in the identity document",
@@ -62,7 +68,11 @@ export function Core() {
       <Shown of={core} rows={6}>
         {(data) => (
           <div class="core-blocks">
-            {data.notes.map((each) => <div key={each} class="banner">{seen(each)}</div>)}
+            {data.notes.map((each) => (
+              <div key={each} class="banner">
+                {seen(each)}
+              </div>
+            ))}
             {data.blocks.map((each) => (
               <BlockCard
                 key={each.key}
@@ -79,7 +89,11 @@ export function Core() {
   );
 }
 
-interface Draft { text: string; reason: string; base: number | null }
+interface Draft {
+  text: string;
+  reason: string;
+  base: number | null;
+}
 
 /** What was written and not saved, by block: it waits until it is saved or given up, wherever one goes meanwhile. */
 const drafts = new Map<string, Draft>();
@@ -88,7 +102,17 @@ function mayEdit(block: Block): boolean {
   return mayChange() && block.key !== "persona";
 }
 
-function BlockCard({ block, on, open, onOpen }: { block: Block; on: boolean; open: string; onOpen: (open: string) => void }) {
+function BlockCard({
+  block,
+  on,
+  open,
+  onOpen,
+}: {
+  block: Block;
+  on: boolean;
+  open: string;
+  onOpen: (open: string) => void;
+}) {
   const memory = block.memory;
   return (
     <section id={`block-${block.key}`} class={`card pad core-block ${on ? "on" : ""}`} aria-label={block.key}>
@@ -96,24 +120,57 @@ function BlockCard({ block, on, open, onOpen }: { block: Block; on: boolean; ope
         <h2>{seen(TITLES[block.key] ?? block.key)}</h2>
         <span class="soft small">{MEANS[block.key] ?? "a block of your own"}</span>
         <span class="spread" />
-        {memory && memory.trust !== "owner" ? <Tag tone="warn" title="Least trusted of who wrote it">{memory.trust}</Tag> : null}
-        <span class="small soft num">{block.tokens} of {block.budget} tokens</span>
+        {memory && memory.trust !== "owner" ? (
+          <Tag tone="warn" title="Least trusted of who wrote it">
+            {memory.trust}
+          </Tag>
+        ) : null}
+        <span class="small soft num">
+          {block.tokens} of {block.budget} tokens
+        </span>
       </div>
       <Meter value={block.tokens} max={block.budget} label={`Budget of ${block.key}`} />
       {open === "edit" && mayEdit(block) ? (
         <Editor block={block} onDone={() => onOpen("")} />
       ) : (
         <>
-          {block.key === "persona" && mayChange() ? <Command does="Show the file and its editions; after an edit by hand, keepward identity adopt takes it over" text="keepward identity" /> : null}
-          {block.text ? <p class="core-text"><MemoryText text={block.text} /></p> : <p class="faint">{block.key === "persona" && block.tokens ? "From the identity document." : "Empty"}</p>}
+          {block.key === "persona" && mayChange() ? (
+            <Command
+              does="Show the file and its editions; after an edit by hand, keepward identity adopt takes it over"
+              text="keepward identity"
+            />
+          ) : null}
+          {block.text ? (
+            <p class="core-text">
+              <MemoryText text={block.text} />
+            </p>
+          ) : (
+            <p class="faint">{block.key === "persona" && block.tokens ? "From the identity document." : "Empty"}</p>
+          )}
           <div class="line small soft">
-            {memory ? <span>version {memory.version}, <Who name={memory.author} />, <Time at={memory.updated_at ?? memory.created_at} short /></span> : null}
+            {memory ? (
+              <span>
+                version {memory.version}, <Who name={memory.author} />,{" "}
+                <Time at={memory.updated_at ?? memory.created_at} short />
+              </span>
+            ) : null}
             <span class="spread" />
             {block.id ? <Link href={`/memories/${block.id}`}>Open</Link> : null}
             {block.id ? (
-              <Button small tone="quiet" aria-expanded={open === "history"} onClick={() => onOpen(open === "history" ? "" : "history")}>History</Button>
+              <Button
+                small
+                tone="quiet"
+                aria-expanded={open === "history"}
+                onClick={() => onOpen(open === "history" ? "" : "history")}
+              >
+                History
+              </Button>
             ) : null}
-            {mayEdit(block) ? <Button small onClick={() => onOpen("edit")} hint={on ? "e" : undefined}>{block.text ? "Edit" : "Write"}</Button> : null}
+            {mayEdit(block) ? (
+              <Button small onClick={() => onOpen("edit")} hint={on ? "e" : undefined}>
+                {block.text ? "Edit" : "Write"}
+              </Button>
+            ) : null}
           </div>
           {open === "history" && block.id ? <History id={block.id} /> : null}
         </>
@@ -155,7 +212,9 @@ function Editor({ block, onDone }: { block: Block; onDone: () => void }) {
     if (!done.ok) return say(done.problem.detail, { tone: "bad" });
     const { commit } = done.data;
     changed();
-    say(`${block.key} was changed; it stands in every prompt from now on.`, { undo: commit ? () => rollBack(commit) : undefined });
+    say(`${block.key} was changed; it stands in every prompt from now on.`, {
+      undo: commit ? () => rollBack(commit) : undefined,
+    });
     giveUp();
   };
   return (
@@ -166,8 +225,16 @@ function Editor({ block, onDone }: { block: Block; onDone: () => void }) {
         if (!same && !busy) void save();
       }}
     >
-      {draft ? <p class="soft small" role="status">This is what you wrote before and did not save. Cancel gives it up.</p> : null}
-      {moved ? <div class="banner" role="alert">Somebody changed this block meanwhile. Cancel to see what it says now.</div> : null}
+      {draft ? (
+        <p class="soft small" role="status">
+          This is what you wrote before and did not save. Cancel gives it up.
+        </p>
+      ) : null}
+      {moved ? (
+        <div class="banner" role="alert">
+          Somebody changed this block meanwhile. Cancel to see what it says now.
+        </div>
+      ) : null}
       <label class="field">
         <span>Text of {block.key}</span>
         <textarea
@@ -188,24 +255,37 @@ function Editor({ block, onDone }: { block: Block; onDone: () => void }) {
       </label>
       <Meter value={tokens} max={block.budget} label={`Tokens of the edit of ${block.key}`} />
       <p class={`small num ${over ? "bad" : "soft"}`} role="status">
-        about {tokens} of {block.budget} tokens{over ? `: ${tokens - block.budget} too many` : `, ${block.budget - tokens} left`}
+        about {tokens} of {block.budget} tokens
+        {over ? `: ${tokens - block.budget} too many` : `, ${block.budget - tokens} left`}
         {same ? "" : ` (${tokens - block.tokens >= 0 ? "+" : "−"}${Math.abs(tokens - block.tokens)})`}
       </p>
       {same ? null : <Diff before={block.text} after={text} />}
       <label class="field">
         <span>Why, for the journal</span>
-        <input value={reason} maxLength={1000} placeholder="edited in the console" onInput={(event) => setReason(event.currentTarget.value)} />
+        <input
+          value={reason}
+          maxLength={1000}
+          placeholder="edited in the console"
+          onInput={(event) => setReason(event.currentTarget.value)}
+        />
       </label>
       <div class="line">
         <span class="spread" />
         <Button onClick={giveUp}>Cancel</Button>
-        <Button type="submit" tone="go" busy={busy} disabled={same || moved || !text.trim()}>Save</Button>
+        <Button type="submit" tone="go" busy={busy} disabled={same || moved || !text.trim()}>
+          Save
+        </Button>
       </div>
     </form>
   );
 }
 
-async function saved(block: Block, text: string, reason: string, base: number | null): Promise<Answer<Schemas["Written"]>> {
+async function saved(
+  block: Block,
+  text: string,
+  reason: string,
+  base: number | null,
+): Promise<Answer<Schemas["Written"]>> {
   if (block.id === null) {
     return ask(api.POST("/memory/items", { body: { text, tier: "core", key: block.key, reason } as never }));
   }
@@ -227,7 +307,14 @@ function History({ id }: { id: string }) {
             <li key={each.version} class="stack">
               <div class="line small soft">
                 <b>version {each.version}</b>
-                <span><Who name={each.actor} />{each.approved_by ? <>, approved by <Who name={each.approved_by} /></> : null}</span>
+                <span>
+                  <Who name={each.actor} />
+                  {each.approved_by ? (
+                    <>
+                      , approved by <Who name={each.approved_by} />
+                    </>
+                  ) : null}
+                </span>
                 <Time at={each.at} />
                 <span class="spread" />
                 <CommitLink of={each.seq} />

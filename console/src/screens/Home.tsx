@@ -37,17 +37,41 @@ export function Home() {
   const checks = useGet(now ? "/memory/doctor" : null);
   const jobs = useGet(now ? "/memory/jobs" : null);
   const zone = -new Date().getTimezoneOffset();
-  const activity = useGet(now ? "/memory/activity" : null, { params: { query: { days: DAYS, by: "author", zone, include_ended: true, below: true } } });
+  const activity = useGet(now ? "/memory/activity" : null, {
+    params: { query: { days: DAYS, by: "author", zone, include_ended: true, below: true } },
+  });
   const settings = useGet(now && mayChange() ? "/memory/settings" : null);
   const audited = jobs.data?.items.find((each) => each.name === "integrity_audit");
-  const receipt = useGet(audited?.last_receipt ? "/memory/receipts/{id}" : null, { params: { path: { id: audited?.last_receipt ?? "" } } }, reviews);
+  const receipt = useGet(
+    audited?.last_receipt ? "/memory/receipts/{id}" : null,
+    { params: { path: { id: audited?.last_receipt ?? "" } } },
+    reviews,
+  );
   const audit: Audit = receipt.data ? { at: receipt.data.at, faults: faultsOf(receipt.data) } : null;
   if (!now) {
-    return <Page title="Home">{statusProblem.value ? <Failed problem={statusProblem.value} /> : <Loading rows={6} />}</Page>;
+    return (
+      <Page title="Home">{statusProblem.value ? <Failed problem={statusProblem.value} /> : <Loading rows={6} />}</Page>
+    );
   }
   const ready = checks.data && jobs.data;
-  const warnings = ready ? warningsOf({ checks: ready && checks.data!.items, jobs: jobs.data!.items, activity: activity.data, file: settings.data?.file ?? null, now: present.value }) : [];
-  if (audit?.faults) warnings.unshift({ id: "audit", tone: "bad", text: `The last verification found ${audit.faults} faults`, help: "verify again to see which, then decide what to bring back", to: { path: "/integrity", title: "See them" }, act: { title: "Verify again", run: verify, done: "Verified" } });
+  const warnings = ready
+    ? warningsOf({
+        checks: ready && checks.data!.items,
+        jobs: jobs.data!.items,
+        activity: activity.data,
+        file: settings.data?.file ?? null,
+        now: present.value,
+      })
+    : [];
+  if (audit?.faults)
+    warnings.unshift({
+      id: "audit",
+      tone: "bad",
+      text: `The last verification found ${audit.faults} faults`,
+      help: "verify again to see which, then decide what to bring back",
+      to: { path: "/integrity", title: "See them" },
+      act: { title: "Verify again", run: verify, done: "Verified" },
+    });
   const empty = now.commits === 0 || (now.total === 0 && !now.quarantine.depth);
   return (
     <Page title="Home" lede={ready ? verdict(warnings, now.quarantine.depth) : "looking…"} json="/memory/status">
@@ -85,7 +109,8 @@ function verdict(warnings: readonly Warning[], waiting: number): string {
   const parts = [];
   if (bad) parts.push(bad === 1 ? "one thing is wrong" : `${bad} things are wrong`);
   if (waiting) parts.push(`${counted(waiting, "proposal")} ${waiting === 1 ? "waits" : "wait"} for you`);
-  if (!bad && warnings.length) parts.push(warnings.length === 1 ? "one thing to look at" : `${warnings.length} things to look at`);
+  if (!bad && warnings.length)
+    parts.push(warnings.length === 1 ? "one thing to look at" : `${warnings.length} things to look at`);
   return parts.join(", ") || "all is well";
 }
 
@@ -114,7 +139,13 @@ function Memories({ now, counts }: { now: Status; counts: readonly number[] | un
       {counts ? <Spark values={counts} label={`${written} written in ${DAYS} days`} /> : <span class="spark-room" />}
     </>
   );
-  return exists("/memories") ? <Link href="/memories" class="card tile">{inside}</Link> : <div class="card tile">{inside}</div>;
+  return exists("/memories") ? (
+    <Link href="/memories" class="card tile">
+      {inside}
+    </Link>
+  ) : (
+    <div class="card tile">{inside}</div>
+  );
 }
 
 function Blocks({ now }: { now: Status }) {
@@ -124,14 +155,32 @@ function Blocks({ now }: { now: Status }) {
   const inside = (
     <>
       <span class="soft">Core blocks</span>
-      <strong>{tokens.toLocaleString()} <small class="soft">of {budget.toLocaleString()} tokens</small></strong>
+      <strong>
+        {tokens.toLocaleString()} <small class="soft">of {budget.toLocaleString()} tokens</small>
+      </strong>
       <Meter value={tokens} max={budget} label="Tokens of all core blocks" />
     </>
   );
-  return exists("/core") ? <Link href="/core" class="card tile">{inside}</Link> : <div class="card tile">{inside}</div>;
+  return exists("/core") ? (
+    <Link href="/core" class="card tile">
+      {inside}
+    </Link>
+  ) : (
+    <div class="card tile">{inside}</div>
+  );
 }
 
-function Integrity({ now, audit, jobs, checks }: { now: Status; audit: Audit; jobs: Loaded<Schemas["Jobs"]>; checks: Loaded<{ items: Schemas["Check"][] }> }) {
+function Integrity({
+  now,
+  audit,
+  jobs,
+  checks,
+}: {
+  now: Status;
+  audit: Audit;
+  jobs: Loaded<Schemas["Jobs"]>;
+  checks: Loaded<{ items: Schemas["Check"][] }>;
+}) {
   const [busy, setBusy] = useState(false);
   const sealed = checks.data?.items.find((each) => each.name === "seal")?.ok;
   const records = checks.data?.items.find((each) => each.name === "records")?.ok;
@@ -144,15 +193,32 @@ function Integrity({ now, audit, jobs, checks }: { now: Status; audit: Audit; jo
     if (!found.ok) return say(found.problem.detail, { tone: "bad" });
     const { ok, faults, checked } = found.data;
     const sum = Object.values(checked).reduce((total, each) => total + each, 0);
-    say(ok ? `Intact: ${sum.toLocaleString()} things checked` : `${faults.length} faults: ${faults[0]?.detail ?? ""}`, { tone: ok ? "good" : "bad" });
+    say(ok ? `Intact: ${sum.toLocaleString()} things checked` : `${faults.length} faults: ${faults[0]?.detail ?? ""}`, {
+      tone: ok ? "good" : "bad",
+    });
   };
   return (
     <div class="card tile">
       <span class="soft">Integrity</span>
-      <strong class={known ? (whole ? "good" : "bad") : "faint"}>{known ? (whole ? "intact" : sealed ? "damaged" : "not sealed") : "…"} <small class="soft">{now.commits.toLocaleString()} commits</small></strong>
+      <strong class={known ? (whole ? "good" : "bad") : "faint"}>
+        {known ? (whole ? "intact" : sealed ? "damaged" : "not sealed") : "…"}{" "}
+        <small class="soft">{now.commits.toLocaleString()} commits</small>
+      </strong>
       <span class="soft small line">
-        <span>{audit ? <>verified <Time at={audit.at} short /></> : "not verified yet"}</span>
-        {mayChange() ? <Button small tone="quiet" busy={busy} onClick={() => void look()}>Verify now</Button> : null}
+        <span>
+          {audit ? (
+            <>
+              verified <Time at={audit.at} short />
+            </>
+          ) : (
+            "not verified yet"
+          )}
+        </span>
+        {mayChange() ? (
+          <Button small tone="quiet" busy={busy} onClick={() => void look()}>
+            Verify now
+          </Button>
+        ) : null}
       </span>
     </div>
   );
@@ -161,7 +227,9 @@ function Integrity({ now, audit, jobs, checks }: { now: Status; audit: Audit; jo
 function LookAt({ warnings }: { warnings: readonly Warning[] }) {
   return (
     <section class="card" aria-label="To look at">
-      {warnings.map((each) => <Look key={each.id} warning={each} />)}
+      {warnings.map((each) => (
+        <Look key={each.id} warning={each} />
+      ))}
     </section>
   );
 }
@@ -186,9 +254,21 @@ function Look({ warning }: { warning: Warning }) {
         <p class="soft small">{said(warning.help)}</p>
       </div>
       <div class="look-acts">
-        {act && mayChange() ? <Button small busy={busy} onClick={() => void run()}>{act.title}</Button> : null}
-        {to && exists(to.path) ? <Link href={to.path} class="btn sm">{to.title}</Link> : null}
-        {command && !act ? <Copy framed text={command}>Copy the command</Copy> : null}
+        {act && mayChange() ? (
+          <Button small busy={busy} onClick={() => void run()}>
+            {act.title}
+          </Button>
+        ) : null}
+        {to && exists(to.path) ? (
+          <Link href={to.path} class="btn sm">
+            {to.title}
+          </Link>
+        ) : null}
+        {command && !act ? (
+          <Copy framed text={command}>
+            Copy the command
+          </Copy>
+        ) : null}
       </div>
     </div>
   );
@@ -202,14 +282,23 @@ function Queue() {
   const found = useGet("/memory/quarantine", { params: { query: { limit: FIRST } } }, reviews);
   return (
     <section class="card" aria-label="What waits">
-      <header class="card-head"><h2>What waits</h2><Link class="small" href="/review">All of it</Link></header>
+      <header class="card-head">
+        <h2>What waits</h2>
+        <Link class="small" href="/review">
+          All of it
+        </Link>
+      </header>
       <Shown of={found}>
         {(data) => (
           <ul class="news">
             {data.items.map((each) => (
               <li key={each.id}>
-                <Link href={`/review?at=${each.id}`}><MemoryText text={gist(each) || headline(each)} one /></Link>
-                <span class="soft small"><Who name={each.proposer} />, <Time at={each.created_at} short /></span>
+                <Link href={`/review?at=${each.id}`}>
+                  <MemoryText text={gist(each) || headline(each)} one />
+                </Link>
+                <span class="soft small">
+                  <Who name={each.proposer} />, <Time at={each.created_at} short />
+                </span>
               </li>
             ))}
           </ul>
@@ -242,7 +331,12 @@ function News() {
   const found = useGet("/memory/commits", { params: { query: { limit: 100 } } });
   return (
     <section class="card" aria-label="News">
-      <header class="card-head"><h2>{lastVisit ? "Since your last visit" : "Lately"}</h2><Link class="small" href="/commits?compare=yes">What changed this week</Link></header>
+      <header class="card-head">
+        <h2>{lastVisit ? "Since your last visit" : "Lately"}</h2>
+        <Link class="small" href="/commits?compare=yes">
+          What changed this week
+        </Link>
+      </header>
       <Shown of={found}>
         {(data) => {
           const made = data.items.filter((each) => each.kind !== "job" && Date.parse(each.at) > lastVisit);
@@ -250,13 +344,30 @@ function News() {
             <ul class="news">
               {made.slice(0, FIRST).map((each) => (
                 <li key={each.id}>
-                  <Link href={`/commits?at=${each.seq}`}><MemoryText text={each.reason} one /></Link>
-                  <span class="soft small"><Who name={each.actor} />{each.approved_by && each.approved_by !== each.actor ? <>, approved by <Who name={each.approved_by} /></> : null}, <Time at={each.at} short /></span>
+                  <Link href={`/commits?at=${each.seq}`}>
+                    <MemoryText text={each.reason} one />
+                  </Link>
+                  <span class="soft small">
+                    <Who name={each.actor} />
+                    {each.approved_by && each.approved_by !== each.actor ? (
+                      <>
+                        , approved by <Who name={each.approved_by} />
+                      </>
+                    ) : null}
+                    , <Time at={each.at} short />
+                  </span>
                 </li>
               ))}
-              {made.length > FIRST ? <li class="soft small">and {made.length - FIRST}{data.next_before ? " or" : ""} more</li> : null}
+              {made.length > FIRST ? (
+                <li class="soft small">
+                  and {made.length - FIRST}
+                  {data.next_before ? " or" : ""} more
+                </li>
+              ) : null}
             </ul>
-          ) : <p class="soft none">Nothing was written or decided.</p>;
+          ) : (
+            <p class="soft none">Nothing was written or decided.</p>
+          );
         }}
       </Shown>
     </section>
@@ -266,26 +377,38 @@ function News() {
 function Agents({ activity }: { activity: Loaded<Schemas["Activity"]> }) {
   return (
     <section class="card" aria-label="What each wrote">
-      <header class="card-head"><h2>Who wrote</h2><span class="soft small">the last {DAYS} days</span></header>
+      <header class="card-head">
+        <h2>Who wrote</h2>
+        <span class="soft small">the last {DAYS} days</span>
+      </header>
       <Shown of={activity}>
         {(data) => {
           const shown = data.series.slice(0, AGENTS);
           const most = Math.max(...shown.flatMap((each) => each.counts));
           return shown.length ? (
-          <ul class="agents">
-            {shown.map((each) => {
-              const today = each.counts.at(-1) ?? 0;
-              return (
-                <li key={each.name}>
-                  <span class="cut"><Who name={each.name} /></span>
-                  <Spark values={each.counts} most={most} height={22} label={`${each.name}: ${each.counts.join(", ")}`} />
-                  <span class="num soft">{today ? `${today} today` : ""}</span>
-                  <b class="num">{each.total.toLocaleString()}</b>
-                </li>
-              );
-            })}
-          </ul>
-          ) : <p class="soft none">Nobody wrote anything in these days.</p>;
+            <ul class="agents">
+              {shown.map((each) => {
+                const today = each.counts.at(-1) ?? 0;
+                return (
+                  <li key={each.name}>
+                    <span class="cut">
+                      <Who name={each.name} />
+                    </span>
+                    <Spark
+                      values={each.counts}
+                      most={most}
+                      height={22}
+                      label={`${each.name}: ${each.counts.join(", ")}`}
+                    />
+                    <span class="num soft">{today ? `${today} today` : ""}</span>
+                    <b class="num">{each.total.toLocaleString()}</b>
+                  </li>
+                );
+              })}
+            </ul>
+          ) : (
+            <p class="soft none">Nobody wrote anything in these days.</p>
+          );
         }}
       </Shown>
     </section>
@@ -306,7 +429,10 @@ function Tiers({ now }: { now: Status }) {
         return (
           <div key={tier} class="bar-row">
             <span>{tier}</span>
-            <span class="num">{live.toLocaleString()}{max ? <span class="faint"> of {max.toLocaleString()}</span> : null}</span>
+            <span class="num">
+              {live.toLocaleString()}
+              {max ? <span class="faint"> of {max.toLocaleString()}</span> : null}
+            </span>
             {live > max * VISIBLE && max ? <Meter value={live} max={max} label={`Memories in ${tier}`} /> : null}
           </div>
         );
@@ -322,7 +448,10 @@ function BlockList({ now }: { now: Status }) {
       {Object.entries(now.blocks).map(([name, block]) => (
         <div key={name} class="bar-row">
           <span class="cut">{seen(name.replaceAll("_", " "))}</span>
-          <span class="num">{block.tokens}<span class="faint"> of {block.budget}</span></span>
+          <span class="num">
+            {block.tokens}
+            <span class="faint"> of {block.budget}</span>
+          </span>
           <Meter value={block.tokens} max={block.budget} label={`Tokens of ${name}`} />
         </div>
       ))}
@@ -337,13 +466,31 @@ function Jobs({ jobs }: { jobs: Loaded<Schemas["Jobs"]> }) {
       <Shown of={jobs}>
         {(data) => {
           const last = [...data.items].sort((one, other) => (other.last_at ?? "").localeCompare(one.last_at ?? ""))[0];
-          const next = [...data.items].filter((each) => each.due_at).sort((one, other) => (one.due_at ?? "").localeCompare(other.due_at ?? ""))[0];
+          const next = [...data.items]
+            .filter((each) => each.due_at)
+            .sort((one, other) => (one.due_at ?? "").localeCompare(other.due_at ?? ""))[0];
           return (
             <dl class="facts small">
               <dt>Last</dt>
-              <dd>{last?.last_at ? <>{last.name.replaceAll("_", " ")}, <Time at={last.last_at} short /></> : "none ran yet"}</dd>
+              <dd>
+                {last?.last_at ? (
+                  <>
+                    {last.name.replaceAll("_", " ")}, <Time at={last.last_at} short />
+                  </>
+                ) : (
+                  "none ran yet"
+                )}
+              </dd>
               <dt>Next</dt>
-              <dd>{next ? <>{next.name.replaceAll("_", " ")}, {next.due ? "due now" : <Time at={next.due_at} short />}</> : "none"}</dd>
+              <dd>
+                {next ? (
+                  <>
+                    {next.name.replaceAll("_", " ")}, {next.due ? "due now" : <Time at={next.due_at} short />}
+                  </>
+                ) : (
+                  "none"
+                )}
+              </dd>
               <dt>Embedder</dt>
               <dd>{seen(status.value?.embedder ?? "none: recall by words")}</dd>
             </dl>

@@ -35,21 +35,44 @@ export function Integrity() {
         <div class="stack">
           <section class="card pad stack" aria-label="Verify">
             <h2>Verify</h2>
-            <p class="soft">Recomputes every hash, seal and projection of every tenant, and compares the head with the anchor that this machine keeps elsewhere.</p>
+            <p class="soft">
+              Recomputes every hash, seal and projection of every tenant, and compares the head with the anchor that
+              this machine keeps elsewhere.
+            </p>
             <LastAudit />
-            {mayChange() ? <div class="line"><Button tone="go" hint="v" busy={running} onClick={begin}>Verify now</Button></div> : null}
-            {answer && !running ? answer.ok ? <Verified found={answer.data} /> : <Failed problem={answer.problem} retry={begin} /> : null}
+            {mayChange() ? (
+              <div class="line">
+                <Button tone="go" hint="v" busy={running} onClick={begin}>
+                  Verify now
+                </Button>
+              </div>
+            ) : null}
+            {answer && !running ? (
+              answer.ok ? (
+                <Verified found={answer.data} />
+              ) : (
+                <Failed problem={answer.problem} retry={begin} />
+              )
+            ) : null}
           </section>
           <section class="card pad stack" aria-label="Drill">
             <h2>Drill</h2>
-            <p class="soft">Attacks a copy of this store, poisoned pages and edited rows among them, and shows which defence stood in the way. The store itself is not touched.</p>
+            <p class="soft">
+              Attacks a copy of this store, poisoned pages and edited rows among them, and shows which defence stood in
+              the way. The store itself is not touched.
+            </p>
             <Command does="Run it where the store lies" text="keepward drill" />
           </section>
           <section class="card pad stack" aria-label="Rescue">
             <h2>When something is broken</h2>
-            <p class="soft">These read or replace the store's file, so they are run where it lies, while no server has it open.</p>
+            <p class="soft">
+              These read or replace the store's file, so they are run where it lies, while no server has it open.
+            </p>
             <Command does="Make the records anew from the journal, where that holds" text="keepward rebuild" />
-            <Command does="Make a new store of all that still holds in a damaged one" text="keepward store recover BROKEN.db NEW.db" />
+            <Command
+              does="Make a new store of all that still holds in a damaged one"
+              text="keepward store recover BROKEN.db NEW.db"
+            />
             <Command does="Take a copy that can be brought back" text="keepward backup COPY.db" />
             <Command does="Carry the sealing key to another machine" text="keepward key export HOME.key" />
           </section>
@@ -67,14 +90,33 @@ function Verified({ found }: { found: Schemas["Verification"] }) {
   const rows = Object.entries(found.checked).filter(([, count]) => count);
   return (
     <div class="stack" role="status">
-      <p class={found.ok ? "good" : "bad"}><b>{found.ok ? "Everything holds." : `${found.faults.length} ${found.faults.length === 1 ? "thing does" : "things do"} not hold.`}</b></p>
+      <p class={found.ok ? "good" : "bad"}>
+        <b>
+          {found.ok
+            ? "Everything holds."
+            : `${found.faults.length} ${found.faults.length === 1 ? "thing does" : "things do"} not hold.`}
+        </b>
+      </p>
       {found.faults.length ? (
         <ul class="checks" aria-label="What does not hold">
-          {found.faults.slice(0, 200).map((each) => <li key={each.row + each.detail}><Tag tone="bad">{each.check}</Tag><span><span class="mono">{seen(each.row)}</span> {seen(each.detail)}</span></li>)}
+          {found.faults.slice(0, 200).map((each) => (
+            <li key={each.row + each.detail}>
+              <Tag tone="bad">{each.check}</Tag>
+              <span>
+                <span class="mono">{seen(each.row)}</span> {seen(each.detail)}
+              </span>
+            </li>
+          ))}
         </ul>
       ) : null}
-      {found.notes.map((each) => <p key={each} class="warn">{seen(each)}</p>)}
-      <p class="soft small num">{rows.map(([name, count]) => `${count.toLocaleString()} ${name.replaceAll("_", " ")}`).join(" · ")}</p>
+      {found.notes.map((each) => (
+        <p key={each} class="warn">
+          {seen(each)}
+        </p>
+      ))}
+      <p class="soft small num">
+        {rows.map(([name, count]) => `${count.toLocaleString()} ${name.replaceAll("_", " ")}`).join(" · ")}
+      </p>
     </div>
   );
 }
@@ -85,30 +127,72 @@ function LastAudit() {
   if (!audit) return null;
   return (
     <p class="line small">
-      <span class="soft">By itself last <Time at={audit.last_at} short /></span>
+      <span class="soft">
+        By itself last <Time at={audit.last_at} short />
+      </span>
       {audit.last_receipt ? <ReceiptLink id={audit.last_receipt} /> : null}
-      {audit.due ? <Tag tone="accent">due</Tag> : audit.due_at ? <span class="soft">· next <Time at={audit.due_at} short /></span> : null}
+      {audit.due ? (
+        <Tag tone="accent">due</Tag>
+      ) : audit.due_at ? (
+        <span class="soft">
+          · next <Time at={audit.due_at} short />
+        </span>
+      ) : null}
     </p>
   );
 }
 
 function Seal() {
-  const now = status.value as (Schemas["Status"] & { sealed?: boolean; anchor?: string; schema?: number; notes?: string[]; read_only?: boolean }) | null;
+  const now = status.value as
+    | (Schemas["Status"] & {
+        sealed?: boolean;
+        anchor?: string;
+        schema?: number;
+        notes?: string[];
+        read_only?: boolean;
+      })
+    | null;
   if (!now) return <Loading />;
   const kept = now.anchor === "kept" || now.anchor === "memory";
   return (
     <section class="card pad stack" aria-label="Seal">
       <h2>Seal and anchor</h2>
       <dl class="facts">
-        <dt>rows</dt><dd><Tag tone={now.sealed ? "good" : "bad"}>{now.sealed ? "sealed" : "not sealed"}</Tag> <span class="soft">{now.sealed ? "with a key that is not in the store" : "anybody who can write the file can change them unseen"}</span></dd>
-        <dt>anchor</dt><dd><Tag tone={kept ? "good" : "bad"}>{now.anchor ?? "none"}</Tag> <span class="soft">{kept ? "an older copy of the store would be noticed" : "an older copy could stand in its place unnoticed"}</span></dd>
-        <dt>head</dt><dd class="mono">{now.head}</dd>
-        <dt>commits</dt><dd class="num">{now.commits.toLocaleString()}</dd>
-        <dt>schema</dt><dd class="num">{now.schema ?? "?"}</dd>
-        {now.path ? <><dt>store</dt><dd class="mono">{seen(now.path)}</dd></> : null}
+        <dt>rows</dt>
+        <dd>
+          <Tag tone={now.sealed ? "good" : "bad"}>{now.sealed ? "sealed" : "not sealed"}</Tag>{" "}
+          <span class="soft">
+            {now.sealed
+              ? "with a key that is not in the store"
+              : "anybody who can write the file can change them unseen"}
+          </span>
+        </dd>
+        <dt>anchor</dt>
+        <dd>
+          <Tag tone={kept ? "good" : "bad"}>{now.anchor ?? "none"}</Tag>{" "}
+          <span class="soft">
+            {kept ? "an older copy of the store would be noticed" : "an older copy could stand in its place unnoticed"}
+          </span>
+        </dd>
+        <dt>head</dt>
+        <dd class="mono">{now.head}</dd>
+        <dt>commits</dt>
+        <dd class="num">{now.commits.toLocaleString()}</dd>
+        <dt>schema</dt>
+        <dd class="num">{now.schema ?? "?"}</dd>
+        {now.path ? (
+          <>
+            <dt>store</dt>
+            <dd class="mono">{seen(now.path)}</dd>
+          </>
+        ) : null}
       </dl>
       {now.read_only ? <p class="warn">It can only be read.</p> : null}
-      {(now.notes ?? []).map((each) => <p key={each} class="warn">{seen(each)}</p>)}
+      {(now.notes ?? []).map((each) => (
+        <p key={each} class="warn">
+          {seen(each)}
+        </p>
+      ))}
     </section>
   );
 }
@@ -125,16 +209,25 @@ function Doctor() {
       <Shown of={found} rows={6}>
         {(data) => (
           <ul class="checks">
-            {[...data.items].sort((one, other) => Number(well(one)) - Number(well(other))).map((each) => (
-              <li key={each.name}>
-                <Tag tone={well(each) ? "good" : "warn"}>{well(each) ? "OK" : "look"}</Tag>
-                <span><b>{each.name}</b> <span class="soft">{seen(each.detail)}</span>{well(each) || !each.remedy ? null : <><br />To do: {seen(each.remedy)}</>}</span>
-              </li>
-            ))}
+            {[...data.items]
+              .sort((one, other) => Number(well(one)) - Number(well(other)))
+              .map((each) => (
+                <li key={each.name}>
+                  <Tag tone={well(each) ? "good" : "warn"}>{well(each) ? "OK" : "look"}</Tag>
+                  <span>
+                    <b>{each.name}</b> <span class="soft">{seen(each.detail)}</span>
+                    {well(each) || !each.remedy ? null : (
+                      <>
+                        <br />
+                        To do: {seen(each.remedy)}
+                      </>
+                    )}
+                  </span>
+                </li>
+              ))}
           </ul>
         )}
       </Shown>
     </section>
   );
 }
-

@@ -46,7 +46,8 @@ export function Jobs() {
     setBusy("");
     if (!done.ok) return say(done.problem.detail, { tone: "bad" });
     note(done.data.items);
-    for (const each of done.data.items) say(`${name}: ${each.why}`, { tone: each.outcome === "failed" ? "bad" : "good" });
+    for (const each of done.data.items)
+      say(`${name}: ${each.why}`, { tone: each.outcome === "failed" ? "bad" : "good" });
   };
   useKeys("Jobs", { r: mayChange() ? { does: "Run what is due", run: () => void runDue() } : null });
   return (
@@ -54,13 +55,27 @@ export function Jobs() {
       title="Jobs"
       lede="what the store does by itself; a commit of a job is undone like any other"
       json={jobs.url}
-      actions={mayChange() ? <Button small hint="r" busy={busy === "*"} onClick={() => void runDue()}>Run what is due</Button> : null}
+      actions={
+        mayChange() ? (
+          <Button small hint="r" busy={busy === "*"} onClick={() => void runDue()}>
+            Run what is due
+          </Button>
+        ) : null
+      }
     >
       <div class="card">
         <Shown of={jobs} rows={8}>
-          {(data) => data.items.map((each) => (
-            <Row key={each.name} job={each} run={runs.get(each.name)} busy={busy === each.name} onRun={() => void run(each.name)} />
-          ))}
+          {(data) =>
+            data.items.map((each) => (
+              <Row
+                key={each.name}
+                job={each}
+                run={runs.get(each.name)}
+                busy={busy === each.name}
+                onRun={() => void run(each.name)}
+              />
+            ))
+          }
         </Shown>
       </div>
     </Page>
@@ -76,22 +91,40 @@ function Row({ job, run, busy, onRun }: { job: Job; run: Run | undefined; busy: 
       </div>
       {mayChange() ? (
         <div class="acts-inline">
-          <Button small busy={busy} onClick={onRun} aria-label={`Run now: ${job.name}`}>Run now</Button>
+          <Button small busy={busy} onClick={onRun} aria-label={`Run now: ${job.name}`}>
+            Run now
+          </Button>
         </div>
-      ) : <span />}
+      ) : (
+        <span />
+      )}
       <p class="soft">{job.does}</p>
       <div class="line small soft">
         <span>{job.schedule}</span>
-        {job.due_at && !job.due ? <span>· next <Time at={job.due_at} short /></span> : null}
-        <span>· last <Time at={job.last_at} short /></span>
-        {job.last_outcome ? <Tag tone={TONES[job.last_outcome] ?? "plain"}>{job.last_outcome === "run" ? "done" : job.last_outcome}</Tag> : null}
+        {job.due_at && !job.due ? (
+          <span>
+            · next <Time at={job.due_at} short />
+          </span>
+        ) : null}
+        <span>
+          · last <Time at={job.last_at} short />
+        </span>
+        {job.last_outcome ? (
+          <Tag tone={TONES[job.last_outcome] ?? "plain"}>{job.last_outcome === "run" ? "done" : job.last_outcome}</Tag>
+        ) : null}
         {job.last_receipt ? <ReceiptLink id={job.last_receipt} /> : null}
       </div>
       {run ? (
         <div class="line small" role="status">
           <Tag tone={TONES[run.outcome] ?? "plain"}>{run.outcome === "run" ? "done" : run.outcome}</Tag> {seen(run.why)}
-          {run.commits.map((each) => <a key={each} href={`${BASE}/commits?at=${each}`}>commit</a>)}
-          {run.proposals.length ? <a href={`${BASE}/review?at=${run.proposals[0]}`}>{counted(run.proposals.length, "proposal")} for you</a> : null}
+          {run.commits.map((each) => (
+            <a key={each} href={`${BASE}/commits?at=${each}`}>
+              commit
+            </a>
+          ))}
+          {run.proposals.length ? (
+            <a href={`${BASE}/review?at=${run.proposals[0]}`}>{counted(run.proposals.length, "proposal")} for you</a>
+          ) : null}
         </div>
       ) : null}
     </section>

@@ -51,13 +51,27 @@ export function Memories() {
   }, []);
   const count = filterCount(address);
   const total = facets.data?.total;
-  const json = asked ? addressOf("/memory/search", { params: { query: searched(query, asked) } }) : addressOf("/memory/items", { params: { query: { ...query, offset: 0 } } });
+  const json = asked
+    ? addressOf("/memory/search", { params: { query: searched(query, asked) } })
+    : addressOf("/memory/items", { params: { query: { ...query, offset: 0 } } });
   return (
     <Page
       title="Memories"
-      lede={asked ? "by words and meaning, best first" : total === undefined ? "" : `${total.toLocaleString()}${count ? " found" : query.include_ended ? " in all" : " active"}${query.as_of ? ", as it was" : ""}`}
+      lede={
+        asked
+          ? "by words and meaning, best first"
+          : total === undefined
+            ? ""
+            : `${total.toLocaleString()}${count ? " found" : query.include_ended ? " in all" : " active"}${query.as_of ? ", as it was" : ""}`
+      }
       json={json}
-      actions={asked ? <Link class="btn sm quiet" href={`/recall?${new URLSearchParams({ q: asked })}`}>Why in this order?</Link> : null}
+      actions={
+        asked ? (
+          <Link class="btn sm quiet" href={`/recall?${new URLSearchParams({ q: asked })}`}>
+            Why in this order?
+          </Link>
+        ) : null
+      }
     >
       <div class="memories-top">
         <Search address={address} />
@@ -71,13 +85,31 @@ export function Memories() {
           <div class="memory-filters">
             <Filters address={address} count={count} searching={asked !== ""} />
             {query.as_of ? <p class="soft small">Counts are of the present: choose “Now” to filter by them.</p> : null}
-            <Shown of={facets}>{(data) => <Facets found={data} address={address} without={asked ? NOT_IN_SEARCH : []} />}</Shown>
+            <Shown of={facets}>
+              {(data) => <Facets found={data} address={address} without={asked ? NOT_IN_SEARCH : []} />}
+            </Shown>
           </div>
         </aside>
         <div class="memories-main">
-          {facets.data?.notes.map((note) => <p key={note} class="soft small">{seen(note)}</p>)}
-          {asked ? <Results query={query} asked={asked} selected={selected} turn={turn} /> : <Browser address={address} query={query} selected={selected} turn={turn} />}
-          {selected.size ? <Selection selected={selected} clear={() => setSelected(new Map())} query={query} choose={setSelected} total={asked ? undefined : total} /> : null}
+          {facets.data?.notes.map((note) => (
+            <p key={note} class="soft small">
+              {seen(note)}
+            </p>
+          ))}
+          {asked ? (
+            <Results query={query} asked={asked} selected={selected} turn={turn} />
+          ) : (
+            <Browser address={address} query={query} selected={selected} turn={turn} />
+          )}
+          {selected.size ? (
+            <Selection
+              selected={selected}
+              clear={() => setSelected(new Map())}
+              query={query}
+              choose={setSelected}
+              total={asked ? undefined : total}
+            />
+          ) : null}
         </div>
       </div>
     </Page>
@@ -98,9 +130,22 @@ function Search({ address }: { address: Address }) {
         address.set({ q: field.current?.value.trim() ?? "" }, { push: true });
       }}
     >
-      <input ref={field} type="search" aria-label="Search by words and meaning" placeholder="A name, words, or a question" defaultValue={asked} maxLength={20_000} />
-      <Button type="submit" hint="/">Search</Button>
-      {asked ? <Button tone="quiet" onClick={() => address.set({ q: null }, { push: true })}>Browse all</Button> : null}
+      <input
+        ref={field}
+        type="search"
+        aria-label="Search by words and meaning"
+        placeholder="A name, words, or a question"
+        defaultValue={asked}
+        maxLength={20_000}
+      />
+      <Button type="submit" hint="/">
+        Search
+      </Button>
+      {asked ? (
+        <Button tone="quiet" onClick={() => address.set({ q: null }, { push: true })}>
+          Browse all
+        </Button>
+      ) : null}
     </form>
   );
 }
@@ -112,7 +157,11 @@ function AsOf({ address }: { address: Address }) {
   const [value, setValue] = useState(at);
   const due = useRef<ReturnType<typeof setTimeout>>();
   useEffect(() => setValue(at), [at]);
-  const commit = useGet(named && at ? "/memory/commits" : null, { params: { query: { before: at + 1, limit: 1 } } }, null);
+  const commit = useGet(
+    named && at ? "/memory/commits" : null,
+    { params: { query: { before: at + 1, limit: 1 } } },
+    null,
+  );
   const move = (to: number) => {
     setValue(to);
     clearTimeout(due.current);
@@ -122,9 +171,23 @@ function AsOf({ address }: { address: Address }) {
   return (
     <div class="as-of">
       <label for="as-of">{value >= newest ? "As of now" : `As of commit ${value.toLocaleString()}`}</label>
-      <input id="as-of" type="range" min={0} max={newest} value={value} onInput={(event) => move(Number(event.currentTarget.value))} aria-valuetext={value >= newest ? "now" : `commit ${value}`} />
-      <span class="soft small as-of-when">{value < newest && value === at ? shown ? <Time at={shown.at} /> : at ? "" : "before the first commit" : null}</span>
-      {value < newest ? <Button small tone="quiet" onClick={() => address.set({ at: null })}>Now</Button> : null}
+      <input
+        id="as-of"
+        type="range"
+        min={0}
+        max={newest}
+        value={value}
+        onInput={(event) => move(Number(event.currentTarget.value))}
+        aria-valuetext={value >= newest ? "now" : `commit ${value}`}
+      />
+      <span class="soft small as-of-when">
+        {value < newest && value === at ? shown ? <Time at={shown.at} /> : at ? "" : "before the first commit" : null}
+      </span>
+      {value < newest ? (
+        <Button small tone="quiet" onClick={() => address.set({ at: null })}>
+          Now
+        </Button>
+      ) : null}
     </div>
   );
 }
@@ -149,26 +212,74 @@ function Filters({ address, count, searching }: { address: Address; count: numbe
       {searching ? null : (
         <label class="field">
           <span>Text or key contains</span>
-          <input type="search" ref={field} defaultValue={address.get("text")} onInput={(event) => later({ text: event.currentTarget.value })} maxLength={1000} />
+          <input
+            type="search"
+            ref={field}
+            defaultValue={address.get("text")}
+            onInput={(event) => later({ text: event.currentTarget.value })}
+            maxLength={1000}
+          />
         </label>
       )}
-      <label class="field"><span>Written from</span><input type="date" value={address.get("since")} onChange={(event) => address.set({ since: event.currentTarget.value })} /></label>
-      <label class="field"><span>Written to</span><input type="date" value={address.get("until")} onChange={(event) => address.set({ until: event.currentTarget.value })} /></label>
+      <label class="field">
+        <span>Written from</span>
+        <input
+          type="date"
+          value={address.get("since")}
+          onChange={(event) => address.set({ since: event.currentTarget.value })}
+        />
+      </label>
+      <label class="field">
+        <span>Written to</span>
+        <input
+          type="date"
+          value={address.get("until")}
+          onChange={(event) => address.set({ until: event.currentTarget.value })}
+        />
+      </label>
       <details open={["within", "importance", "where"].some((name) => address.get(name) !== "")}>
         <summary class="small">More filters</summary>
         <div class="stack">
-          <label class="field"><span>In a scope and below it</span><input value={address.get("within")} placeholder="/agents" maxLength={512} onChange={(event) => address.set({ within: event.currentTarget.value.trim() })} /></label>
-          <label class="field"><span>Importance, at least</span><input type="number" min={0} max={1} step={0.05} value={address.get("importance")} onChange={(event) => address.set({ importance: event.currentTarget.value })} /></label>
+          <label class="field">
+            <span>In a scope and below it</span>
+            <input
+              value={address.get("within")}
+              placeholder="/agents"
+              maxLength={512}
+              onChange={(event) => address.set({ within: event.currentTarget.value.trim() })}
+            />
+          </label>
+          <label class="field">
+            <span>Importance, at least</span>
+            <input
+              type="number"
+              min={0}
+              max={1}
+              step={0.05}
+              value={address.get("importance")}
+              onChange={(event) => address.set({ importance: event.currentTarget.value })}
+            />
+          </label>
           <Where address={address} />
         </div>
       </details>
       {searching ? null : (
         <label class="line small">
-          <input type="checkbox" checked={address.get("ended") === "1"} onChange={(event) => address.set({ ended: event.currentTarget.checked ? "1" : null })} />
+          <input
+            type="checkbox"
+            checked={address.get("ended") === "1"}
+            onChange={(event) => address.set({ ended: event.currentTarget.checked ? "1" : null })}
+          />
           Show ended ones
         </label>
       )}
-      {count ? <div><Button small tone="quiet" onClick={() => address.set(NO_FILTERS, { push: true })}>Take {counted(count, "filter")} off</Button></div> : null}
+      {count ? (
+        <div>
+          <Button small tone="quiet" onClick={() => address.set(NO_FILTERS, { push: true })}>
+            Take {counted(count, "filter")} off
+          </Button>
+        </div>
+      ) : null}
     </div>
   );
 }
@@ -184,8 +295,19 @@ function Where({ address }: { address: Address }) {
   return (
     <label class="field">
       <span>Fields of its own, as JSON</span>
-      <input class="mono" value={address.get("where")} placeholder={'{"stars": {"$gte": 4}}'} maxLength={1000} aria-invalid={wrong} onChange={(event) => take(event.currentTarget.value.trim())} />
-      {wrong ? <span class="bad small" role="alert">This is no JSON object: {'{"name": "value"}'}</span> : null}
+      <input
+        class="mono"
+        value={address.get("where")}
+        placeholder={'{"stars": {"$gte": 4}}'}
+        maxLength={1000}
+        aria-invalid={wrong}
+        onChange={(event) => take(event.currentTarget.value.trim())}
+      />
+      {wrong ? (
+        <span class="bad small" role="alert">
+          This is no JSON object: {'{"name": "value"}'}
+        </span>
+      ) : null}
     </label>
   );
 }
@@ -208,7 +330,17 @@ const COLUMNS = [
 ] as const;
 type Sort = NonNullable<(typeof COLUMNS)[number]["sort"]>;
 
-function Browser({ address, query, selected, turn }: { address: Address; query: Query; selected: ReadonlyMap<string, Memory>; turn: (each: Memory) => void }) {
+function Browser({
+  address,
+  query,
+  selected,
+  turn,
+}: {
+  address: Address;
+  query: Query;
+  selected: ReadonlyMap<string, Memory>;
+  turn: (each: Memory) => void;
+}) {
   const sort = (address.get("sort") || "created") as NonNullable<Query["sort"]>;
   const ascending = address.get("asc") === "1";
   const reading = address.get("view") !== "table";
@@ -217,7 +349,9 @@ function Browser({ address, query, selected, turn }: { address: Address; query: 
   const list = useWindow<Memory>(
     name,
     async (offset, limit) => {
-      const found = await ask(api.GET("/memory/items", { params: { query: { ...query, sort, ascending, offset, limit } } }));
+      const found = await ask(
+        api.GET("/memory/items", { params: { query: { ...query, sort, ascending, offset, limit } } }),
+      );
       return found.ok ? { ...found, data: { items: found.data.items, total: found.data.total ?? 0 } } : found;
     },
     query.as_of ? null : commits,
@@ -233,29 +367,64 @@ function Browser({ address, query, selected, turn }: { address: Address; query: 
     Enter: { does: "Open", run: () => here && go(placeOf(here, query.as_of)) },
     v: { does: "Table or reading view", run: () => address.set({ view: reading ? "table" : null }) },
   });
-  const by = (each: Sort) => address.set(each === sort ? { asc: ascending ? null : "1" } : { sort: each === "created" ? null : each, asc: null });
+  const by = (each: Sort) =>
+    address.set(
+      each === sort ? { asc: ascending ? null : "1" } : { sort: each === "created" ? null : each, asc: null },
+    );
   return (
     <section class="card memory-list" aria-label="Memories">
       <div class="memory-head">
         <div class="line small">
           {reading ? (
-            <label class="line">Order
+            <label class="line">
+              Order
               <select value={sort} onChange={(event) => address.set({ sort: event.currentTarget.value, asc: null })}>
-                {["created", "changed", "importance", "confidence", "trust", "tier", "kind", "scope", "source", "author"].map((each) => <option key={each}>{each}</option>)}
+                {[
+                  "created",
+                  "changed",
+                  "importance",
+                  "confidence",
+                  "trust",
+                  "tier",
+                  "kind",
+                  "scope",
+                  "source",
+                  "author",
+                ].map((each) => (
+                  <option key={each}>{each}</option>
+                ))}
               </select>
             </label>
           ) : null}
           <span class="spread" />
           <Link href={`/activity${location.search}`}>Day by day</Link>
-          <Button small tone="quiet" aria-pressed={reading} hint="v" onClick={() => address.set({ view: reading ? "table" : null })}>{reading ? "Table" : "Reading view"}</Button>
+          <Button
+            small
+            tone="quiet"
+            aria-pressed={reading}
+            hint="v"
+            onClick={() => address.set({ view: reading ? "table" : null })}
+          >
+            {reading ? "Table" : "Reading view"}
+          </Button>
         </div>
         {reading ? null : (
           <div class="memory-row head">
             <span />
             {COLUMNS.map((each) => {
               const own = each.sort;
-              return own === null ? <span key={each.title} class={`sort ${each.name}`}>{each.title}</span> : (
-                <button key={each.title} type="button" class={`sort ${each.name}`} aria-pressed={sort === own} onClick={() => by(own)}>
+              return own === null ? (
+                <span key={each.title} class={`sort ${each.name}`}>
+                  {each.title}
+                </span>
+              ) : (
+                <button
+                  key={each.title}
+                  type="button"
+                  class={`sort ${each.name}`}
+                  aria-pressed={sort === own}
+                  onClick={() => by(own)}
+                >
                   {each.title}
                   <span aria-hidden="true">{sort === own ? (ascending ? " ↑" : " ↓") : ""}</span>
                 </button>
@@ -292,8 +461,22 @@ function Body({ list, reading, cursor, selected, turn, asOf }: BodyProps) {
       onRange={list.need}
       row={(index) => {
         const each = list.at(index);
-        if (!each) return <div class="memory-row" role="listitem">{list.read(index) ? <Damaged /> : <span class="bone" />}</div>;
-        return <Row each={each} reading={reading} on={index === cursor} chosen={selected.has(each.id)} turn={turn} asOf={asOf} />;
+        if (!each)
+          return (
+            <div class="memory-row" role="listitem">
+              {list.read(index) ? <Damaged /> : <span class="bone" />}
+            </div>
+          );
+        return (
+          <Row
+            each={each}
+            reading={reading}
+            on={index === cursor}
+            chosen={selected.has(each.id)}
+            turn={turn}
+            asOf={asOf}
+          />
+        );
       }}
     />
   );
@@ -301,7 +484,11 @@ function Body({ list, reading, cursor, selected, turn, asOf }: BodyProps) {
 
 /** A memory that is left out of its page; which one it is, the note above the list says. */
 function Damaged() {
-  return <span class="memory-damaged bad">One memory cannot be shown: it does not match its seal. <Link href="/integrity">Integrity</Link></span>;
+  return (
+    <span class="memory-damaged bad">
+      One memory cannot be shown: it does not match its seal. <Link href="/integrity">Integrity</Link>
+    </span>
+  );
 }
 
 interface RowProps {
@@ -314,16 +501,30 @@ interface RowProps {
 }
 
 function Row({ each, reading, on, chosen, turn, asOf }: RowProps) {
-  const box = <input type="checkbox" checked={chosen} onChange={() => turn(each)} aria-label={`Select ${each.text.slice(0, 60)}`} />;
+  const box = (
+    <input
+      type="checkbox"
+      checked={chosen}
+      onChange={() => turn(each)}
+      aria-label={`Select ${each.text.slice(0, 60)}`}
+    />
+  );
   const name = `memory-row ${on ? "on" : ""} ${chosen ? "picked" : ""} ${each.status === "active" ? "" : "ended"}`;
-  const title = <Link href={placeOf(each, asOf)} class="memory-link"><MemoryText one={!reading} limit={900} text={each.text} /></Link>;
+  const title = (
+    <Link href={placeOf(each, asOf)} class="memory-link">
+      <MemoryText one={!reading} limit={900} text={each.text} />
+    </Link>
+  );
   if (reading) {
     return (
       <div class={`${name} reading`} role="listitem">
         {box}
         <div class="stack">
           {title}
-          <div class="line small soft"><Facts each={each} /> {each.subject ? <span>about {seen(each.subject)}</span> : null}<span>said by {seen(each.speaker ?? each.author)}</span> <Time at={each.created_at} /></div>
+          <div class="line small soft">
+            <Facts each={each} /> {each.subject ? <span>about {seen(each.subject)}</span> : null}
+            <span>said by {seen(each.speaker ?? each.author)}</span> <Time at={each.created_at} />
+          </div>
         </div>
       </div>
     );
@@ -334,8 +535,12 @@ function Row({ each, reading, on, chosen, turn, asOf }: RowProps) {
       <span class="memory-cell">{title}</span>
       <span class="about cut soft">{each.subject ? seen(each.subject) : "–"}</span>
       <span class="author cut soft">{seen(each.speaker ?? each.author)}</span>
-      <span class="trust"><Tag tone={each.trust === "web" || each.trust === "unknown" ? "warn" : "plain"}>{each.trust}</Tag></span>
-      <span class="created soft"><Time at={each.created_at} short /></span>
+      <span class="trust">
+        <Tag tone={each.trust === "web" || each.trust === "unknown" ? "warn" : "plain"}>{each.trust}</Tag>
+      </span>
+      <span class="created soft">
+        <Time at={each.created_at} short />
+      </span>
     </div>
   );
 }
@@ -351,13 +556,21 @@ const CONTAINING = 50;
 const LONGEST = 1_000;
 
 /** A memory that was found, and by what. */
-interface Finding { memory: Memory; why: string; weak: boolean }
+interface Finding {
+  memory: Memory;
+  why: string;
+  weak: boolean;
+}
 
 /** Return what contains the words first, in the order of the search, and then what the search found beside it. */
 function merged(hits: readonly Schemas["Hit"][], containing: readonly Memory[]): Finding[] {
   const says = new Set(containing.map((each) => each.id));
   const found = new Set(hits.map((each) => each.id));
-  const byHit = (hit: Schemas["Hit"]): Finding => ({ memory: hit.memory, why: `found by ${hit.why.join(" and ") || "its place"}`, weak: hit.weak });
+  const byHit = (hit: Schemas["Hit"]): Finding => ({
+    memory: hit.memory,
+    why: `found by ${hit.why.join(" and ") || "its place"}`,
+    weak: hit.weak,
+  });
   return [
     ...hits.filter((hit) => says.has(hit.id)).map(byHit),
     ...containing.filter((each) => !found.has(each.id)).map((memory) => ({ memory, why: "says it", weak: false })),
@@ -371,11 +584,25 @@ function marksOf(asked: string): RegExp | null {
   return words.length ? new RegExp(`(${words.join("|")})`, "giu") : null;
 }
 
-function Results({ query, asked, selected, turn }: { query: Query; asked: string; selected: ReadonlyMap<string, Memory>; turn: (each: Memory) => void }) {
+function Results({
+  query,
+  asked,
+  selected,
+  turn,
+}: {
+  query: Query;
+  asked: string;
+  selected: ReadonlyMap<string, Memory>;
+  turn: (each: Memory) => void;
+}) {
   const { query: _, limit: __, ...narrowed } = searched(query, asked);
   const follow = query.as_of ? null : commits;
   const found = useGet("/memory/search", { params: { query: searched(query, asked) as never } }, follow);
-  const containing = useGet(asked.length > LONGEST ? null : "/memory/items", { params: { query: { ...narrowed, text: asked, limit: CONTAINING, below: true } as never } }, follow);
+  const containing = useGet(
+    asked.length > LONGEST ? null : "/memory/items",
+    { params: { query: { ...narrowed, text: asked, limit: CONTAINING, below: true } as never } },
+    follow,
+  );
   const [cursor, setCursor] = useState(-1);
   const ready = found.data && (containing.data || containing.problem || asked.length > LONGEST);
   const findings = ready ? merged(found.data?.hits ?? [], containing.data?.items ?? []) : [];
@@ -390,18 +617,42 @@ function Results({ query, asked, selected, turn }: { query: Query; asked: string
   return (
     <Shown of={{ ...found, data: ready ? found.data : undefined, loading: !ready && !found.problem }}>
       {(data) => {
-        if (!findings.length) return <div class="card"><Empty title="Nothing is found">{data.notes.map((note) => <p key={note}>{seen(note)}</p>)}</Empty></div>;
+        if (!findings.length)
+          return (
+            <div class="card">
+              <Empty title="Nothing is found">
+                {data.notes.map((note) => (
+                  <p key={note}>{seen(note)}</p>
+                ))}
+              </Empty>
+            </div>
+          );
         return (
           <section class="card" aria-label="Found">
             <p class="memory-head small soft line">
-              <span>{counted(findings.length, "memory", "memories")} found.{data.notes.map((note) => <> {seen(note)}.</>)}</span>
+              <span>
+                {counted(findings.length, "memory", "memories")} found.
+                {data.notes.map((note) => (
+                  <> {seen(note)}.</>
+                ))}
+              </span>
             </p>
             <ol class="found-hits">
               {findings.map(({ memory, why, weak }, at) => (
-                <li key={memory.id} class={`found-hit ${at === cursor ? "on" : ""} ${selected.has(memory.id) ? "picked" : ""}`}>
-                  <input type="checkbox" checked={selected.has(memory.id)} onChange={() => turn(memory)} aria-label={`Select ${memory.text.slice(0, 60)}`} />
+                <li
+                  key={memory.id}
+                  class={`found-hit ${at === cursor ? "on" : ""} ${selected.has(memory.id) ? "picked" : ""}`}
+                >
+                  <input
+                    type="checkbox"
+                    checked={selected.has(memory.id)}
+                    onChange={() => turn(memory)}
+                    aria-label={`Select ${memory.text.slice(0, 60)}`}
+                  />
                   <div class="stack">
-                    <Link href={placeOf(memory, query.as_of)} class="memory-link"><MemoryText text={memory.text} limit={600} marks={marks} /></Link>
+                    <Link href={placeOf(memory, query.as_of)} class="memory-link">
+                      <MemoryText text={memory.text} limit={600} marks={marks} />
+                    </Link>
                     <div class="line small soft">
                       <Facts each={memory} />
                       {memory.subject ? <span>about {seen(memory.subject)}</span> : null}
@@ -448,15 +699,44 @@ function Selection({ selected, clear, choose, query, total }: SelectionProps) {
   return (
     <div class="memory-selection" role="region" aria-label="Selected memories">
       <b>{counted(items.length, "memory", "memories")} selected</b>
-      {total !== undefined && total > items.length ? <Button small tone="quiet" onClick={() => void all()}>Select {total > MOST ? `the first ${MOST}` : `all ${total.toLocaleString()}`}</Button> : null}
+      {total !== undefined && total > items.length ? (
+        <Button small tone="quiet" onClick={() => void all()}>
+          Select {total > MOST ? `the first ${MOST}` : `all ${total.toLocaleString()}`}
+        </Button>
+      ) : null}
       <span class="spread" />
-      <Button small onClick={() => download(items)}>Export</Button>
-      {may ? <Button small hint="c" onClick={() => setOpen("contain")}>Take out of use…</Button> : null}
-      {may ? <Button small tone="no" hint="d" onClick={() => setOpen("forget")}>Forget…</Button> : null}
-      {may && items.length <= ERASED_AT_ONCE ? <Link class="btn sm no" href={`/erase?${new URLSearchParams({ ids: items.map((each) => each.id).join(" ") })}`}>Erase for good…</Link> : null}
-      <Button small tone="quiet" onClick={clear}>Clear</Button>
+      <Button small onClick={() => download(items)}>
+        Export
+      </Button>
+      {may ? (
+        <Button small hint="c" onClick={() => setOpen("contain")}>
+          Take out of use…
+        </Button>
+      ) : null}
+      {may ? (
+        <Button small tone="no" hint="d" onClick={() => setOpen("forget")}>
+          Forget…
+        </Button>
+      ) : null}
+      {may && items.length <= ERASED_AT_ONCE ? (
+        <Link class="btn sm no" href={`/erase?${new URLSearchParams({ ids: items.map((each) => each.id).join(" ") })}`}>
+          Erase for good…
+        </Link>
+      ) : null}
+      <Button small tone="quiet" onClick={clear}>
+        Clear
+      </Button>
       {open === "forget" ? <ForgetDialog items={items} onClose={() => setOpen(null)} done={clear} /> : null}
-      {open === "contain" ? <ContainDialog ways={items.map((each) => ({ memory: each.id }))} of={counted(items.length, "memory", "memories")} onClose={() => { setOpen(null); clear(); }} /> : null}
+      {open === "contain" ? (
+        <ContainDialog
+          ways={items.map((each) => ({ memory: each.id }))}
+          of={counted(items.length, "memory", "memories")}
+          onClose={() => {
+            setOpen(null);
+            clear();
+          }}
+        />
+      ) : null}
     </div>
   );
 }
@@ -473,7 +753,8 @@ function ForgetDialog({ items, onClose, done }: { items: readonly Memory[]; onCl
     changed();
     onClose();
     done();
-    if (outcome?.outcome === "refused") return say(outcome.reasons.map((each) => each.detail).join(" "), { tone: "bad" });
+    if (outcome?.outcome === "refused")
+      return say(outcome.reasons.map((each) => each.detail).join(" "), { tone: "bad" });
     if (outcome?.outcome === "quarantined") return say("It waits for review.", { tone: "plain" });
     const commit = outcome?.commit;
     say(`Forgot ${counted(items.length, "memory", "memories")}.`, commit ? { undo: () => rollBack(commit) } : {});
@@ -483,13 +764,29 @@ function ForgetDialog({ items, onClose, done }: { items: readonly Memory[]; onCl
       title={`Forget ${counted(items.length, "memory", "memories")}`}
       onClose={onClose}
       onSubmit={() => void run()}
-      foot={<><Button onClick={onClose}>Cancel</Button><Button tone="go" type="submit" busy={busy} disabled={!reason.trim()}>Forget {counted(items.length, "memory", "memories")}</Button></>}
+      foot={
+        <>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button tone="go" type="submit" busy={busy} disabled={!reason.trim()}>
+            Forget {counted(items.length, "memory", "memories")}
+          </Button>
+        </>
+      }
     >
       <ol class="plain-list boxed" aria-label="What would be forgotten">
-        {items.map((each) => <li key={each.id}><MemoryText one text={each.text} /></li>)}
+        {items.map((each) => (
+          <li key={each.id}>
+            <MemoryText one text={each.text} />
+          </li>
+        ))}
       </ol>
-      <label class="field"><span>Why; it stands in the journal</span><input value={reason} maxLength={1000} onInput={(event) => setReason(event.currentTarget.value)} /></label>
-      <p class="soft small">No agent sees them any more, in one commit. Nothing is deleted; restoring or a rollback brings them back.</p>
+      <label class="field">
+        <span>Why; it stands in the journal</span>
+        <input value={reason} maxLength={1000} onInput={(event) => setReason(event.currentTarget.value)} />
+      </label>
+      <p class="soft small">
+        No agent sees them any more, in one commit. Nothing is deleted; restoring or a rollback brings them back.
+      </p>
     </Dialog>
   );
 }
@@ -503,4 +800,3 @@ function download(items: readonly Memory[]): void {
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
-

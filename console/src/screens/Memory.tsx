@@ -57,13 +57,29 @@ function Whole({ item, asOf }: { item: Item; asOf: string | undefined }) {
   const history = useGet("/memory/items/{id}/history", { params: { path } });
   return (
     <div class="memory-page">
-      {asOf ? <p class="banner">As it was at {seen(asOf)}. <Link href={`/memories/${encodeURIComponent(item.id)}`}>Look at it now</Link></p> : null}
+      {asOf ? (
+        <p class="banner">
+          As it was at {seen(asOf)}. <Link href={`/memories/${encodeURIComponent(item.id)}`}>Look at it now</Link>
+        </p>
+      ) : null}
       <div class="stack memory-page-main">
         <section class="card pad stack" aria-label="What it says">
-          {mayChange() && !asOf ? <><Acts item={item} /><Ways /></> : null}
+          {mayChange() && !asOf ? (
+            <>
+              <Acts item={item} />
+              <Ways />
+            </>
+          ) : null}
           <MemoryText text={item.text} limit={1_200} class="memory-page-text" />
           {item.blob ? <Media reference={item.blob} text={item.text} /> : null}
-          <div class="line small"><Facts each={item} />{item.tags.map((tag) => <Link key={tag} href={`/memories?tag=${encodeURIComponent(tag)}`}><Tag tone="accent">{tag}</Tag></Link>)}</div>
+          <div class="line small">
+            <Facts each={item} />
+            {item.tags.map((tag) => (
+              <Link key={tag} href={`/memories?tag=${encodeURIComponent(tag)}`}>
+                <Tag tone="accent">{tag}</Tag>
+              </Link>
+            ))}
+          </div>
         </section>
         <section class="card pad stack" aria-labelledby="versions">
           <h2 id="versions">Versions</h2>
@@ -81,7 +97,13 @@ function Whole({ item, asOf }: { item: Item; asOf: string | undefined }) {
         </section>
         <section class="card pad stack" aria-labelledby="use">
           <h2 id="use">Use</h2>
-          {item.uses ? <p>Used by agents {counted(item.uses, "time")}, last <Time at={item.last_used} short />.</p> : <p class="soft">No agent used it yet.</p>}
+          {item.uses ? (
+            <p>
+              Used by agents {counted(item.uses, "time")}, last <Time at={item.last_used} short />.
+            </p>
+          ) : (
+            <p class="soft">No agent used it yet.</p>
+          )}
           <Contexts id={item.id} />
         </section>
       </div>
@@ -96,18 +118,35 @@ function Acts({ item }: { item: Item }) {
   const acts = ACTS.filter((each) => each.fits(item));
   useKeys(
     "This memory",
-    Object.fromEntries([...acts.flatMap((each) => (each.key ? [[each.key, { does: each.title, run: () => setOpen(each) }] as const] : [])), ["c", { does: "Take out of use", run: () => setOpen("contain") }] as const]),
+    Object.fromEntries([
+      ...acts.flatMap((each) =>
+        each.key ? [[each.key, { does: each.title, run: () => setOpen(each) }] as const] : [],
+      ),
+      ["c", { does: "Take out of use", run: () => setOpen("contain") }] as const,
+    ]),
   );
   return (
     <div class="line memory-page-acts">
       {acts.map((each) => (
-        <Button key={each.name} small tone={each.name === "revise" ? "go" : each.name === "forget" ? "no" : undefined} hint={each.key} onClick={() => setOpen(each)}>
+        <Button
+          key={each.name}
+          small
+          tone={each.name === "revise" ? "go" : each.name === "forget" ? "no" : undefined}
+          hint={each.key}
+          onClick={() => setOpen(each)}
+        >
           {each.title}
         </Button>
       ))}
-      <Button small hint="c" onClick={() => setOpen("contain")}>Take out of use</Button>
-      <Link class="btn sm quiet" href={`/erase?ids=${encodeURIComponent(item.id)}`}>Erase for good…</Link>
-      {open === "contain" ? <ContainDialog ways={[{ memory: item.id }]} of="this memory" onClose={() => setOpen(null)} /> : null}
+      <Button small hint="c" onClick={() => setOpen("contain")}>
+        Take out of use
+      </Button>
+      <Link class="btn sm quiet" href={`/erase?ids=${encodeURIComponent(item.id)}`}>
+        Erase for good…
+      </Link>
+      {open === "contain" ? (
+        <ContainDialog ways={[{ memory: item.id }]} of="this memory" onClose={() => setOpen(null)} />
+      ) : null}
       {open && open !== "contain" ? <ActDialog act={open} item={item} onClose={() => setOpen(null)} /> : null}
     </div>
   );
@@ -119,10 +158,16 @@ function Ways() {
     <details class="small">
       <summary class="soft">Forget, archive, take out of use, or erase?</summary>
       <dl class="facts">
-        <dt>Forget</dt><dd>It is no longer true or wanted. It stays in the history.</dd>
-        <dt>Archive</dt><dd>It is true and not needed now.</dd>
-        <dt>Take out of use</dt><dd>It is not to be trusted: it goes with all that was made from it, in one step that is undone in one step.</dd>
-        <dt>Erase for good</dt><dd>Nobody is to have it: the words are destroyed, and nothing brings them back.</dd>
+        <dt>Forget</dt>
+        <dd>It is no longer true or wanted. It stays in the history.</dd>
+        <dt>Archive</dt>
+        <dd>It is true and not needed now.</dd>
+        <dt>Take out of use</dt>
+        <dd>
+          It is not to be trusted: it goes with all that was made from it, in one step that is undone in one step.
+        </dd>
+        <dt>Erase for good</dt>
+        <dd>Nobody is to have it: the words are destroyed, and nothing brings them back.</dd>
       </dl>
     </details>
   );
@@ -130,7 +175,13 @@ function Ways() {
 
 // --- what it is
 
-const NAMES: Record<string, string> = { content_type: "content", derived_from: "made from", superseded_by: "replaced by", occurred_at: "happened", expires_at: "holds until" };
+const NAMES: Record<string, string> = {
+  content_type: "content",
+  derived_from: "made from",
+  superseded_by: "replaced by",
+  occurred_at: "happened",
+  expires_at: "holds until",
+};
 // What the card above shows already, or another part of the screen.
 const ELSEWHERE = new Set(["tags", "derived_from", "superseded_by"]);
 
@@ -143,14 +194,35 @@ function Fields({ item }: { item: Item }) {
           {byCommit(data.origins).map((origins) => (
             <section key={origins[0].made.commit} class="stack memory-blame">
               <p class="small soft">
-                <Who name={origins[0].actor} />{origins[0].approved_by ? <>, approved by <Who name={origins[0].approved_by} /></> : null} in{" "}
-                <CommitLink of={origins[0].made.seq} />, <Time at={origins[0].made.at} short />
+                <Who name={origins[0].actor} />
+                {origins[0].approved_by ? (
+                  <>
+                    , approved by <Who name={origins[0].approved_by} />
+                  </>
+                ) : null}{" "}
+                in <CommitLink of={origins[0].made.seq} />, <Time at={origins[0].made.at} short />
               </p>
               <dl class="facts">
                 {origins.map((each) => (
                   <>
                     <dt>{NAMES[each.field] ?? each.field.replaceAll("_", " ")}</dt>
-                    <dd>{each.field === "text" ? <span class="soft">the words above</span> : <Value field={each.field} value={each.value} now={each.field === "confidence" ? item.confidence : each.field === "importance" ? item.importance : undefined} />}</dd>
+                    <dd>
+                      {each.field === "text" ? (
+                        <span class="soft">the words above</span>
+                      ) : (
+                        <Value
+                          field={each.field}
+                          value={each.value}
+                          now={
+                            each.field === "confidence"
+                              ? item.confidence
+                              : each.field === "importance"
+                                ? item.importance
+                                : undefined
+                          }
+                        />
+                      )}
+                    </dd>
                   </>
                 ))}
               </dl>
@@ -159,12 +231,33 @@ function Fields({ item }: { item: Item }) {
           <details>
             <summary class="soft small">When, and its id</summary>
             <dl class="facts">
-              <dt>written</dt><dd><Time at={item.created_at} /> <span class="soft small"><Who name={item.author} /></span></dd>
-              <dt>changed</dt><dd><Time at={item.updated_at} /></dd>
-              <dt>confirmed</dt><dd><Time at={item.reinforced_at} /></dd>
-              <dt>version</dt><dd>{item.version}</dd>
-              <dt>id</dt><dd><span class="mono">{item.id}</span> <Copy text={item.id} /></dd>
-              {item.heard ? <><dt>heard</dt><dd>{item.heard}</dd></> : null}
+              <dt>written</dt>
+              <dd>
+                <Time at={item.created_at} />{" "}
+                <span class="soft small">
+                  <Who name={item.author} />
+                </span>
+              </dd>
+              <dt>changed</dt>
+              <dd>
+                <Time at={item.updated_at} />
+              </dd>
+              <dt>confirmed</dt>
+              <dd>
+                <Time at={item.reinforced_at} />
+              </dd>
+              <dt>version</dt>
+              <dd>{item.version}</dd>
+              <dt>id</dt>
+              <dd>
+                <span class="mono">{item.id}</span> <Copy text={item.id} />
+              </dd>
+              {item.heard ? (
+                <>
+                  <dt>heard</dt>
+                  <dd>{item.heard}</dd>
+                </>
+              ) : null}
             </dl>
           </details>
         </>
@@ -188,15 +281,35 @@ function byCommit(origins: readonly Schemas["Origin"][]): Some<Schemas["Origin"]
 }
 
 function Value({ field, value, now }: { field: string; value: unknown; now: number | undefined }) {
-  if (now !== undefined && typeof value === "number" && now.toFixed(2) !== value.toFixed(2)) return <>{now.toFixed(2)} <span class="soft small">now; {value.toFixed(2)} when it was set</span></>;
+  if (now !== undefined && typeof value === "number" && now.toFixed(2) !== value.toFixed(2))
+    return (
+      <>
+        {now.toFixed(2)} <span class="soft small">now; {value.toFixed(2)} when it was set</span>
+      </>
+    );
   if (field === "source" || field === "session" || field === "scope" || field === "subject" || field === "category") {
     return <Link href={`/memories?${field}=${encodeURIComponent(String(value))}`}>{seen(String(value))}</Link>;
   }
   if (field === "evidence" && Array.isArray(value)) {
-    return <>{value.map((each) => <Link key={String(each)} href={`/sources?${new URLSearchParams({ list: "references", name: String(each) })}`}><Tag tone="accent">{String(each)}</Tag></Link>)}</>;
+    return (
+      <>
+        {value.map((each) => (
+          <Link key={String(each)} href={`/sources?${new URLSearchParams({ list: "references", name: String(each) })}`}>
+            <Tag tone="accent">{String(each)}</Tag>
+          </Link>
+        ))}
+      </>
+    );
   }
   if (typeof value === "string" && /_at$/.test(field)) return <Time at={value} />;
-  if (Array.isArray(value)) return <>{value.map((each) => <Tag key={String(each)}>{String(each)}</Tag>)}</>;
+  if (Array.isArray(value))
+    return (
+      <>
+        {value.map((each) => (
+          <Tag key={String(each)}>{String(each)}</Tag>
+        ))}
+      </>
+    );
   if (value !== null && typeof value === "object") return <code>{seen(JSON.stringify(value))}</code>;
   return <>{seen(String(value))}</>;
 }
@@ -213,38 +326,73 @@ function Versions({ items }: { items: readonly Schemas["MemoryVersion"][] }) {
           <li key={each.version} class="stack">
             <div class="line small">
               <b class="num">{each.version}</b> <Tag>{OPS[each.op] ?? each.op}</Tag> <Who name={each.actor} />
-              {each.approved_by ? <span class="soft">approved by <Who name={each.approved_by} /></span> : null}
+              {each.approved_by ? (
+                <span class="soft">
+                  approved by <Who name={each.approved_by} />
+                </span>
+              ) : null}
               <span class="spread" />
               <CommitLink of={each.seq} /> <Time at={each.at} />
             </div>
             {each.reason ? <p class="soft small">{seen(each.reason)}</p> : null}
-            {each.before === null || each.before.text !== each.record.text ? <Diff before={each.before?.text} after={each.record.text} /> : null}
+            {each.before === null || each.before.text !== each.record.text ? (
+              <Diff before={each.before?.text} after={each.record.text} />
+            ) : null}
             <Changed items={each.before === null ? [] : each.changed.filter((one) => one.field !== "text")} />
           </li>
         ))}
       </ol>
-      {newest.length > shown.length ? <div><Button small onClick={() => setAll(true)}>All {newest.length} versions{said.length < newest.length ? `, ${counted(newest.length - said.length, "one", "ones")} by maintenance` : ""}</Button></div> : null}
+      {newest.length > shown.length ? (
+        <div>
+          <Button small onClick={() => setAll(true)}>
+            All {newest.length} versions
+            {said.length < newest.length
+              ? `, ${counted(newest.length - said.length, "one", "ones")} by maintenance`
+              : ""}
+          </Button>
+        </div>
+      ) : null}
     </>
   );
 }
 
 // What the store itself changes while a memory is used.
-const UPKEEP = new Set(["importance", "base_importance", "base_confidence", "reinforced_at", "uses", "last_used", "updated_at"]);
+const UPKEEP = new Set([
+  "importance",
+  "base_importance",
+  "base_confidence",
+  "reinforced_at",
+  "uses",
+  "last_used",
+  "updated_at",
+]);
 
 function isUpkeep(each: Schemas["MemoryVersion"]): boolean {
-  return each.before !== null && each.actor.startsWith("job:") && each.changed.every((change) => UPKEEP.has(change.field));
+  return (
+    each.before !== null && each.actor.startsWith("job:") && each.changed.every((change) => UPKEEP.has(change.field))
+  );
 }
 
 function Changed({ items }: { items: readonly Schemas["FieldChange"][] }) {
   if (!items.length) return null;
   const said = (field: string, value: unknown) =>
-    value === null || value === undefined ? "nothing" : typeof value !== "string" ? seen(JSON.stringify(value)) : /_at$/.test(field) ? <Time at={value} /> : seen(value);
+    value === null || value === undefined ? (
+      "nothing"
+    ) : typeof value !== "string" ? (
+      seen(JSON.stringify(value))
+    ) : /_at$/.test(field) ? (
+      <Time at={value} />
+    ) : (
+      seen(value)
+    );
   return (
     <dl class="facts small">
       {items.map((each) => (
         <>
           <dt>{each.field.replaceAll("_", " ")}</dt>
-          <dd>{said(each.field, each.before)} <span class="soft">became</span> {said(each.field, each.after)}</dd>
+          <dd>
+            {said(each.field, each.before)} <span class="soft">became</span> {said(each.field, each.after)}
+          </dd>
         </>
       ))}
     </dl>
@@ -270,14 +418,22 @@ function Held({ contexts }: { contexts: readonly Schemas["Delivery"][] }) {
       <ol class="plain-list boxed memory-contexts">
         {contexts.slice(0, LISTED).map((each) => (
           <li key={each.receipt} class="line small">
-            <Link href={`/context?receipt=${each.receipt}`}><Time at={each.at} /></Link>
-            <span class="soft"><Who name={each.actor} /> to {each.purpose}</span>
+            <Link href={`/context?receipt=${each.receipt}`}>
+              <Time at={each.at} />
+            </Link>
+            <span class="soft">
+              <Who name={each.actor} /> to {each.purpose}
+            </span>
             <span class="spread" />
-            <span class="soft">version {each.items.map((item) => String((item as readonly unknown[])[1])).join(", ")}</span>
+            <span class="soft">
+              version {each.items.map((item) => String((item as readonly unknown[])[1])).join(", ")}
+            </span>
           </li>
         ))}
       </ol>
-      {contexts.length > LISTED ? <p class="soft small">{counted(contexts.length - LISTED, "older context")} not listed.</p> : null}
+      {contexts.length > LISTED ? (
+        <p class="soft small">{counted(contexts.length - LISTED, "older context")} not listed.</p>
+      ) : null}
     </>
   );
 }

@@ -54,7 +54,11 @@ export function RecallLab() {
   const found = useGet(query.trim() ? "/memory/search" : null, { params: { query: { query, order, limit } } });
   useKeys("Recall lab", {
     "/": { does: "Go to the question", run: () => document.getElementById("query")?.focus() },
-    o: { does: "Next order", run: () => address.set({ order: ORDERS[(ORDERS.findIndex((each) => each.name === order) + 1) % ORDERS.length]?.name }) },
+    o: {
+      does: "Next order",
+      run: () =>
+        address.set({ order: ORDERS[(ORDERS.findIndex((each) => each.name === order) + 1) % ORDERS.length]?.name }),
+    },
   });
   const spoken: Spoken = {
     method: "GET",
@@ -64,27 +68,53 @@ export function RecallLab() {
     named: { order, limit },
   };
   return (
-    <Page title="Recall lab" lede="why each hit is where it is" json={found.url || "/memory/status"} actions={query.trim() ? <CallForms of={spoken} /> : null}>
+    <Page
+      title="Recall lab"
+      lede="why each hit is where it is"
+      json={found.url || "/memory/status"}
+      actions={query.trim() ? <CallForms of={spoken} /> : null}
+    >
       <form class="card pad recall-asked" onSubmit={(event) => event.preventDefault()}>
-        <label class="field"><span>Question</span><input id="query" type="search" value={asked} placeholder="What is left over on Tuesdays?" onInput={(event) => address.set({ q: event.currentTarget.value })} /></label>
+        <label class="field">
+          <span>Question</span>
+          <input
+            id="query"
+            type="search"
+            value={asked}
+            placeholder="What is left over on Tuesdays?"
+            onInput={(event) => address.set({ q: event.currentTarget.value })}
+          />
+        </label>
         <label class="field">
           <span>Order</span>
           <select value={order} onChange={(event) => address.set({ order: event.currentTarget.value })}>
-            {ORDERS.map((each) => <option key={each.name} value={each.name}>{each.title}</option>)}
+            {ORDERS.map((each) => (
+              <option key={each.name} value={each.name}>
+                {each.title}
+              </option>
+            ))}
           </select>
         </label>
         <label class="field">
           <span>Hits</span>
           <select value={String(limit)} onChange={(event) => address.set({ limit: event.currentTarget.value })}>
-            {[5, 10, 20, 50].map((each) => <option key={each} value={each}>{each}</option>)}
+            {[5, 10, 20, 50].map((each) => (
+              <option key={each} value={each}>
+                {each}
+              </option>
+            ))}
           </select>
         </label>
       </form>
       <div class="recall-split">
         {query.trim() ? (
-          <Shown of={found} rows={8}>{(data) => <Hits key={query} of={data} query={query} order={order} limit={limit} />}</Shown>
+          <Shown of={found} rows={8}>
+            {(data) => <Hits key={query} of={data} query={query} order={order} limit={limit} />}
+          </Shown>
         ) : (
-          <Empty title="Ask something">Each hit is then taken apart: words, meaning, session, and what feedback has taught.</Empty>
+          <Empty title="Ask something">
+            Each hit is then taken apart: words, meaning, session, and what feedback has taught.
+          </Empty>
         )}
         <Learning />
       </div>
@@ -114,27 +144,38 @@ function Hits({ of, query, order, limit }: HitsProps) {
     if (name === null) {
       const kept = await ask(api.GET("/memory/search", { params: { query: { query, order, limit, receipt: true } } }));
       name = kept.ok ? kept.data.receipt : null;
-      if (!kept.ok || name === null) return say(kept.ok ? "No receipt was kept." : kept.problem.detail, { tone: "bad" });
+      if (!kept.ok || name === null)
+        return say(kept.ok ? "No receipt was kept." : kept.problem.detail, { tone: "bad" });
       setReceipt(name);
     }
     const side = (wanted: boolean) => Object.keys(next).filter((each) => next[each] === wanted);
-    const done = await ask(api.POST("/memory/feedback", { body: { receipt: name, used: side(true), ignored: side(false) } }));
+    const done = await ask(
+      api.POST("/memory/feedback", { body: { receipt: name, used: side(true), ignored: side(false) } }),
+    );
     if (done.ok) say("Noted. It counts at the next training.", { tone: "plain" });
     else say(done.problem.detail, { tone: "bad" });
   };
   return (
     <section class="stack" aria-label="Hits">
-      {of.notes.map((each) => <p key={each} class="small soft">{seen(each)}</p>)}
+      {of.notes.map((each) => (
+        <p key={each} class="small soft">
+          {seen(each)}
+        </p>
+      ))}
       {of.hits.length ? (
         <ol class="card recall-hits">
           {of.hits.map((hit) => (
             <li key={hit.id}>
               <span class="recall-rank num soft">{hit.rank}</span>
               <div class="stack tight">
-                <Link href={`/memories/${hit.id}`} class="recall-text"><MemoryText text={hit.text} limit={300} /></Link>
+                <Link href={`/memories/${hit.id}`} class="recall-text">
+                  <MemoryText text={hit.text} limit={300} />
+                </Link>
                 <span class="line small soft">
                   <b class="num">{hit.score.toFixed(2)}</b>
-                  {hit.weak ? <Tag title="It shares no rare word with the question and is far from it in meaning">weak</Tag> : null}
+                  {hit.weak ? (
+                    <Tag title="It shares no rare word with the question and is far from it in meaning">weak</Tag>
+                  ) : null}
                   <span>{hit.why.join(" and ")}</span>
                   <span class="faint">{hit.source}</span>
                 </span>
@@ -142,8 +183,12 @@ function Hits({ of, query, order, limit }: HitsProps) {
               </div>
               {mayChange() ? (
                 <span class="recall-judge" role="group" aria-label={`Feedback on hit ${hit.rank}`}>
-                  <Chip on={said[hit.id] === true} onClick={() => void judge(hit.id, true)}>used</Chip>
-                  <Chip on={said[hit.id] === false} onClick={() => void judge(hit.id, false)}>not</Chip>
+                  <Chip on={said[hit.id] === true} onClick={() => void judge(hit.id, true)}>
+                    used
+                  </Chip>
+                  <Chip on={said[hit.id] === false} onClick={() => void judge(hit.id, false)}>
+                    not
+                  </Chip>
                 </span>
               ) : null}
             </li>
@@ -166,21 +211,52 @@ function Learning() {
     setBusy(false);
     if (!done.ok) return say(done.problem.detail, { tone: "bad" });
     changed();
-    say(`${done.data.serving ? "It serves" : "It does not serve"}: ${done.data.why}.`, { tone: done.data.serving ? "good" : "plain" });
+    say(`${done.data.serving ? "It serves" : "It does not serve"}: ${done.data.why}.`, {
+      tone: done.data.serving ? "good" : "plain",
+    });
   };
   if (!facts) return null;
   return (
     <section class="card pad stack recall-learning" aria-label="Learned ranking">
-      <div class="line"><h2>Learned ranking</h2><span class="spread" /><Tag tone={facts.serving ? "good" : "plain"}>{facts.serving ? "serves" : "does not serve"}</Tag></div>
+      <div class="line">
+        <h2>Learned ranking</h2>
+        <span class="spread" />
+        <Tag tone={facts.serving ? "good" : "plain"}>{facts.serving ? "serves" : "does not serve"}</Tag>
+      </div>
       <p class="small soft">{seen(facts.why)}.</p>
       <dl class="facts small">
-        <dt>Feedback</dt><dd class="num">{facts.feedback.toLocaleString()}{facts.unseen ? `, ${facts.unseen} since the training` : ""}</dd>
-        <dt>Held out</dt><dd class="num">{facts.held_out} feedbacks, {facts.pairs} pairs</dd>
-        <dt>Gain</dt><dd class="num">{facts.gain >= 0 ? "+" : "−"}{Math.abs(facts.gain * 100).toFixed(0)} points of pairs in the right order</dd>
-        <dt>From agents</dt><dd class="num">{(facts.from_agents * 100).toFixed(0)} %, at most {(facts.agents_at_most * 100).toFixed(0)} %</dd>
-        {facts.version ? <><dt>Weights</dt><dd class="mono">{facts.version}</dd></> : null}
+        <dt>Feedback</dt>
+        <dd class="num">
+          {facts.feedback.toLocaleString()}
+          {facts.unseen ? `, ${facts.unseen} since the training` : ""}
+        </dd>
+        <dt>Held out</dt>
+        <dd class="num">
+          {facts.held_out} feedbacks, {facts.pairs} pairs
+        </dd>
+        <dt>Gain</dt>
+        <dd class="num">
+          {facts.gain >= 0 ? "+" : "−"}
+          {Math.abs(facts.gain * 100).toFixed(0)} points of pairs in the right order
+        </dd>
+        <dt>From agents</dt>
+        <dd class="num">
+          {(facts.from_agents * 100).toFixed(0)} %, at most {(facts.agents_at_most * 100).toFixed(0)} %
+        </dd>
+        {facts.version ? (
+          <>
+            <dt>Weights</dt>
+            <dd class="mono">{facts.version}</dd>
+          </>
+        ) : null}
       </dl>
-      {mayChange() ? <div><Button small busy={busy} onClick={() => void train()}>Train now</Button></div> : null}
+      {mayChange() ? (
+        <div>
+          <Button small busy={busy} onClick={() => void train()}>
+            Train now
+          </Button>
+        </div>
+      ) : null}
     </section>
   );
 }

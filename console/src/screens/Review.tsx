@@ -21,7 +21,18 @@ import { approve } from "./review/decide";
 import { Detail } from "./review/Detail";
 import { BatchDialog, EditDialog, RejectDialog } from "./review/Dialogs";
 import { watched } from "./review/watched";
-import { approvable, codeName, currentOf, editable, gist, headline, OTHERS, proposer, toneOf, type Proposal } from "./review/words";
+import {
+  approvable,
+  codeName,
+  currentOf,
+  editable,
+  gist,
+  headline,
+  OTHERS,
+  proposer,
+  toneOf,
+  type Proposal,
+} from "./review/words";
 
 // Most that one call decides, and so most that are selected at once.
 const MOST = 200;
@@ -32,7 +43,12 @@ type Counts = Record<string, Record<string, number>>;
 export function Review() {
   const address = useAddress();
   const state = STATES.find(([name]) => name === address.get("state"))?.[0];
-  const filters = { state, proposer: address.get("proposer") || undefined, gate: address.get("gate") || undefined, tier: tierOf(address.get("tier")) };
+  const filters = {
+    state,
+    proposer: address.get("proposer") || undefined,
+    gate: address.get("gate") || undefined,
+    tier: tierOf(address.get("tier")),
+  };
   const name = JSON.stringify(filters);
   const facts = useRef<{ counts: Counts; oldest: string | null }>({ counts: {}, oldest: null });
   const list = useWindow<Proposal>(
@@ -87,7 +103,9 @@ export function Review() {
     setChosen(next);
   };
   const all = async () => {
-    const found = await ask(api.GET("/memory/quarantine", { params: { query: { ...filters, offset: 0, limit: MOST } } }));
+    const found = await ask(
+      api.GET("/memory/quarantine", { params: { query: { ...filters, offset: 0, limit: MOST } } }),
+    );
     if (!found.ok) return say(found.problem.detail, { tone: "bad" });
     setChosen(new Map(found.data.items.map((each) => [each.id, each])));
   };
@@ -115,7 +133,8 @@ export function Review() {
       else if (item) void approveOne(item);
     },
     edit: () => {
-      if (item?.may_approve && editable(item) && (!item.stale || currentOf(item))) setOpen({ what: "edit", items: [item] });
+      if (item?.may_approve && editable(item) && (!item.stale || currentOf(item)))
+        setOpen({ what: "edit", items: [item] });
     },
     reject: () => {
       if (meant.length) setOpen({ what: "reject", items: meant });
@@ -143,15 +162,41 @@ export function Review() {
     setOpen(null);
   };
   const ended = STATES.find(([name]) => name === state)?.[1];
-  const lede = total !== undefined && ended ? `${total.toLocaleString()} ${ended.toLowerCase()}` : total === undefined ? null : total ? <>{total.toLocaleString()} {total === 1 ? "waits" : "wait"}, the oldest since <Time at={facts.current.oldest} /></> : "nothing waits";
+  const lede =
+    total !== undefined && ended ? (
+      `${total.toLocaleString()} ${ended.toLowerCase()}`
+    ) : total === undefined ? null : total ? (
+      <>
+        {total.toLocaleString()} {total === 1 ? "waits" : "wait"}, the oldest since <Time at={facts.current.oldest} />
+      </>
+    ) : (
+      "nothing waits"
+    );
   return (
-    <Page title="Review" lede={lede} json="/memory/quarantine" actions={<span class="soft small wide-only"><kbd>j</kbd> <kbd>k</kbd> move · <kbd>a</kbd> approve · <kbd>r</kbd> reject · <kbd>e</kbd> edit · <kbd>x</kbd> select · <kbd>?</kbd></span>}>
+    <Page
+      title="Review"
+      lede={lede}
+      json="/memory/quarantine"
+      actions={
+        <span class="soft small wide-only">
+          <kbd>j</kbd> <kbd>k</kbd> move · <kbd>a</kbd> approve · <kbd>r</kbd> reject · <kbd>e</kbd> edit · <kbd>x</kbd>{" "}
+          select · <kbd>?</kbd>
+        </span>
+      }
+    >
       {total === undefined ? (
-        list.problem ? <Failed problem={list.problem} retry={list.reload} /> : <Loading rows={6} />
+        list.problem ? (
+          <Failed problem={list.problem} retry={list.reload} />
+        ) : (
+          <Loading rows={6} />
+        )
       ) : total === 0 && !at && !Object.values(filters).some(Boolean) ? (
         <div class="card">
           <States address={address} />
-          <Empty title="Nothing waits for you">What an agent may not decide alone comes here: a change of a core block, words from the web that give orders, less trust than there was.</Empty>
+          <Empty title="Nothing waits for you">
+            What an agent may not decide alone comes here: a change of a core block, words from the web that give
+            orders, less trust than there was.
+          </Empty>
         </div>
       ) : (
         <div class={at ? "review at" : "review"}>
@@ -161,14 +206,26 @@ export function Review() {
             {chosen.size ? (
               <div class="chosen">
                 <b class="num">{chosen.size} selected</b>
-                {total > chosen.size && chosen.size < MOST ? <Button small tone="quiet" onClick={() => void all()}>Select {total > MOST ? `the first ${MOST}` : `all ${total}`}</Button> : null}
+                {total > chosen.size && chosen.size < MOST ? (
+                  <Button small tone="quiet" onClick={() => void all()}>
+                    Select {total > MOST ? `the first ${MOST}` : `all ${total}`}
+                  </Button>
+                ) : null}
                 <span class="spread" />
-                <Button small tone="go" onClick={act.approve}>Approve…</Button>
-                <Button small tone="no" onClick={act.reject}>Reject…</Button>
-                <Button small tone="quiet" onClick={() => setChosen(new Map())}>Clear</Button>
+                <Button small tone="go" onClick={act.approve}>
+                  Approve…
+                </Button>
+                <Button small tone="no" onClick={act.reject}>
+                  Reject…
+                </Button>
+                <Button small tone="quiet" onClick={() => setChosen(new Map())}>
+                  Clear
+                </Button>
               </div>
             ) : null}
-            {total === 0 ? <Empty title={ended ? "There is none" : "Nothing like that waits"} /> : (
+            {total === 0 ? (
+              <Empty title={ended ? "There is none" : "Nothing like that waits"} />
+            ) : (
               <VirtualList
                 label={ended ? `Proposals: ${ended.toLowerCase()}` : "Proposals that wait"}
                 role="listbox"
@@ -205,7 +262,9 @@ export function Review() {
           ) : null}
         </div>
       )}
-      {open?.what === "reject" ? <RejectDialog items={open.items} onClose={() => setOpen(null)} onDone={finish} /> : null}
+      {open?.what === "reject" ? (
+        <RejectDialog items={open.items} onClose={() => setOpen(null)} onDone={finish} />
+      ) : null}
       {open?.what === "batch" ? <BatchDialog items={open.items} onClose={() => setOpen(null)} onDone={finish} /> : null}
       {open?.what === "edit" ? <EditDialog item={open.items[0]} onClose={() => setOpen(null)} onDone={finish} /> : null}
     </Page>
@@ -221,7 +280,12 @@ interface RowProps {
 }
 
 function Row({ item, on, chosen, onOpen, onToggle }: RowProps) {
-  if (!item) return <div class="row" role="option" aria-selected={false}><span class="bone" /></div>;
+  if (!item)
+    return (
+      <div class="row" role="option" aria-selected={false}>
+        <span class="bone" />
+      </div>
+    );
   const [reason] = item.reasons;
   return (
     <div
@@ -238,15 +302,33 @@ function Row({ item, on, chosen, onOpen, onToggle }: RowProps) {
           event.stopPropagation();
           onToggle(item);
         }}
-      >{chosen ? "✓" : ""}</span>
+      >
+        {chosen ? "✓" : ""}
+      </span>
       <div class="row-text">
         <MemoryText text={gist(item) || headline(item)} one />
         <div class="row-sub small soft">
-          <span class="cut">{seen(proposer(item))} · {item.diff[0]?.after.tier}{item.diff[0]?.after.key ? <> <b>{seen(item.diff[0].after.key)}</b></> : null}</span>
-          {item.stale ? <Tag tone="warn" title="what it would change has changed since">stale</Tag> : null}
+          <span class="cut">
+            {seen(proposer(item))} · {item.diff[0]?.after.tier}
+            {item.diff[0]?.after.key ? (
+              <>
+                {" "}
+                <b>{seen(item.diff[0].after.key)}</b>
+              </>
+            ) : null}
+          </span>
+          {item.stale ? (
+            <Tag tone="warn" title="what it would change has changed since">
+              stale
+            </Tag>
+          ) : null}
           {item.state === "pending" ? null : <Tag>{item.state}</Tag>}
           {item.diff.length > 1 ? <Tag>{`${item.diff.length} changes`}</Tag> : null}
-          {reason ? <Tag tone={toneOf(reason)} title={reason.detail}>{codeName(reason.code)}</Tag> : null}
+          {reason ? (
+            <Tag tone={toneOf(reason)} title={reason.detail}>
+              {codeName(reason.code)}
+            </Tag>
+          ) : null}
           {chosen ? <span class="unheard">, selected</span> : null}
         </div>
       </div>
@@ -255,20 +337,37 @@ function Row({ item, on, chosen, onOpen, onToggle }: RowProps) {
 }
 
 /** What became of proposals, as the API calls it and as it is shown; without one they wait. */
-const STATES = [["approved", "Approved"], ["rejected", "Rejected"], ["stale", "Outdated"], ["expired", "Expired"]] as const;
+const STATES = [
+  ["approved", "Approved"],
+  ["rejected", "Rejected"],
+  ["stale", "Outdated"],
+  ["expired", "Expired"],
+] as const;
 
 function States({ address }: { address: ReturnType<typeof useAddress> }) {
   return (
     <div class="filters">
-      <select aria-label="State" value={address.get("state")} onChange={(event) => address.set({ state: event.currentTarget.value || null, at: null })}>
+      <select
+        aria-label="State"
+        value={address.get("state")}
+        onChange={(event) => address.set({ state: event.currentTarget.value || null, at: null })}
+      >
         <option value="">Waiting</option>
-        {STATES.map(([name, title]) => <option key={name} value={name}>{title}</option>)}
+        {STATES.map(([name, title]) => (
+          <option key={name} value={name}>
+            {title}
+          </option>
+        ))}
       </select>
     </div>
   );
 }
 
-const FACETS = [["proposer", "Proposed by", "By anyone"], ["gate", "Held by", "Any gate"], ["tier", "Tier", "Any tier"]] as const;
+const FACETS = [
+  ["proposer", "Proposed by", "By anyone"],
+  ["gate", "Held by", "Any gate"],
+  ["tier", "Tier", "Any tier"],
+] as const;
 const TIERS = ["core", "working", "episodic", "archival"] as const;
 
 function tierOf(text: string): (typeof TIERS)[number] | undefined {
@@ -281,9 +380,18 @@ function Filters({ counts, address }: { counts: Counts; address: ReturnType<type
   return (
     <div class="filters">
       {shown.map(([facet, title, any]) => (
-        <select key={facet} aria-label={title} value={address.get(facet)} onChange={(event) => address.set({ [facet]: event.currentTarget.value, at: null })}>
+        <select
+          key={facet}
+          aria-label={title}
+          value={address.get(facet)}
+          onChange={(event) => address.set({ [facet]: event.currentTarget.value, at: null })}
+        >
           <option value="">{any}</option>
-          {Object.entries(counts[facet] ?? {}).map(([value, count]) => <option key={value} value={value}>{value} ({count})</option>)}
+          {Object.entries(counts[facet] ?? {}).map(([value, count]) => (
+            <option key={value} value={value}>
+              {value} ({count})
+            </option>
+          ))}
         </select>
       ))}
     </div>

@@ -17,7 +17,12 @@ type Setting = Schemas["SettingInForce"];
 declare const SETTING_MEANINGS: Record<string, string>;
 
 const TONES: Record<string, Tone> = { default: "plain", file: "accent", environment: "accent", program: "accent" };
-const ORIGINS: Record<string, string> = { default: "default", file: "file", environment: "environment", program: "command line" };
+const ORIGINS: Record<string, string> = {
+  default: "default",
+  file: "file",
+  environment: "environment",
+  program: "command line",
+};
 const TITLES: Record<string, string> = { "": "Where and who", policy: "Policy", server: "Server" };
 
 export function Settings() {
@@ -29,22 +34,50 @@ export function Settings() {
     <Page title="Settings" lede="in force now, and where each comes from" json={found.url}>
       <Shown of={found} rows={8}>
         {(data) => {
-          const shown = data.items.filter((each) => (!own || each.origin !== "default" || each.waiting) && (each.name.includes(sought) || (SETTING_MEANINGS[each.name] ?? "").toLowerCase().includes(sought)));
-          const tables = ["", "policy", "server"].map((table) => ({ table, rows: shown.filter((each) => tableOf(each) === table) }));
+          const shown = data.items.filter(
+            (each) =>
+              (!own || each.origin !== "default" || each.waiting) &&
+              (each.name.includes(sought) || (SETTING_MEANINGS[each.name] ?? "").toLowerCase().includes(sought)),
+          );
+          const tables = ["", "policy", "server"].map((table) => ({
+            table,
+            rows: shown.filter((each) => tableOf(each) === table),
+          }));
           return (
             <div class="stack settings">
               <File file={data.file ?? null} />
               <form class="bar" role="search" onSubmit={(event) => event.preventDefault()}>
-                <label class="field long"><span>Find a setting</span><input type="search" value={address.get("q")} placeholder="a name or a word of its meaning" onInput={(event) => address.set({ q: event.currentTarget.value })} /></label>
-                <label class="tick"><input type="checkbox" checked={own} onChange={(event) => address.set({ own: event.currentTarget.checked ? "yes" : null })} />Only what somebody has set</label>
+                <label class="field long">
+                  <span>Find a setting</span>
+                  <input
+                    type="search"
+                    value={address.get("q")}
+                    placeholder="a name or a word of its meaning"
+                    onInput={(event) => address.set({ q: event.currentTarget.value })}
+                  />
+                </label>
+                <label class="tick">
+                  <input
+                    type="checkbox"
+                    checked={own}
+                    onChange={(event) => address.set({ own: event.currentTarget.checked ? "yes" : null })}
+                  />
+                  Only what somebody has set
+                </label>
               </form>
-              {shown.length ? null : <div class="card"><Empty title={own && !sought ? "Everything is as it comes" : "There is no such setting"} /></div>}
-              {tables.filter((each) => each.rows.length).map(({ table, rows }) => (
-                <section key={table} class="card" aria-label={TITLES[table]}>
-                  <h2 class="pad">{TITLES[table]}</h2>
-                  <Folded rows={rows} label={TITLES[table] ?? table} open={sought !== ""} />
-                </section>
-              ))}
+              {shown.length ? null : (
+                <div class="card">
+                  <Empty title={own && !sought ? "Everything is as it comes" : "There is no such setting"} />
+                </div>
+              )}
+              {tables
+                .filter((each) => each.rows.length)
+                .map(({ table, rows }) => (
+                  <section key={table} class="card" aria-label={TITLES[table]}>
+                    <h2 class="pad">{TITLES[table]}</h2>
+                    <Folded rows={rows} label={TITLES[table] ?? table} open={sought !== ""} />
+                  </section>
+                ))}
             </div>
           );
         }}
@@ -71,18 +104,46 @@ function Folded({ rows, label, open }: { rows: readonly Setting[]; label: string
 }
 
 const COLUMNS: Column<Setting>[] = [
-  { title: "Setting", cell: (each) => <><span class="mono">{each.name.slice(each.name.indexOf(".") + 1)}</span>{SETTING_MEANINGS[each.name] ? <span class="soft small setting-meaning">{said(SETTING_MEANINGS[each.name] ?? "")}</span> : null}</> },
+  {
+    title: "Setting",
+    cell: (each) => (
+      <>
+        <span class="mono">{each.name.slice(each.name.indexOf(".") + 1)}</span>
+        {SETTING_MEANINGS[each.name] ? (
+          <span class="soft small setting-meaning">{said(SETTING_MEANINGS[each.name] ?? "")}</span>
+        ) : null}
+      </>
+    ),
+  },
   {
     title: "Value",
     cell: (each) => (
       <>
         <span class="mono setting-value">{seen(valued(each.value))}</span>
-        {each.waiting ? <span class="warn small">the file says {seen(each.waiting)}, which waits for acceptance</span> : null}
+        {each.waiting ? (
+          <span class="warn small">the file says {seen(each.waiting)}, which waits for acceptance</span>
+        ) : null}
       </>
     ),
   },
-  { title: "Default", wide: true, cell: (each) => (valued(each.default) === valued(each.value) ? <span class="faint">the same</span> : <span class="mono soft setting-value">{seen(valued(each.default))}</span>) },
-  { title: "From", cell: (each) => <Tag tone={each.waiting ? "warn" : (TONES[each.origin] ?? "plain")}>{each.waiting ? "waits" : (ORIGINS[each.origin] ?? each.origin)}</Tag> },
+  {
+    title: "Default",
+    wide: true,
+    cell: (each) =>
+      valued(each.default) === valued(each.value) ? (
+        <span class="faint">the same</span>
+      ) : (
+        <span class="mono soft setting-value">{seen(valued(each.default))}</span>
+      ),
+  },
+  {
+    title: "From",
+    cell: (each) => (
+      <Tag tone={each.waiting ? "warn" : (TONES[each.origin] ?? "plain")}>
+        {each.waiting ? "waits" : (ORIGINS[each.origin] ?? each.origin)}
+      </Tag>
+    ),
+  },
 ];
 
 function tableOf(each: Setting): string {
@@ -101,21 +162,42 @@ function valued(value: unknown): string {
 }
 
 function File({ file }: { file: Schemas["SettingsFile"] | null }) {
-  if (!file) return <p class="soft">There is no settings file: what holds is the default, the environment and the command line. One is <code>keepward.toml</code> beside the store.</p>;
+  if (!file)
+    return (
+      <p class="soft">
+        There is no settings file: what holds is the default, the environment and the command line. One is{" "}
+        <code>keepward.toml</code> beside the store.
+      </p>
+    );
   const loosens = Object.entries(file.loosens);
   return (
     <section class="card pad stack" aria-label="The settings file">
       <div class="line">
         <h2>The settings file</h2>
-        <Tag tone={file.accepted ? "good" : "warn"}>{file.accepted ? (file.named ? "named, so in force" : "in force") : "waits for acceptance"}</Tag>
+        <Tag tone={file.accepted ? "good" : "warn"}>
+          {file.accepted ? (file.named ? "named, so in force" : "in force") : "waits for acceptance"}
+        </Tag>
         {file.changed ? <Tag tone="warn">changed since the server started</Tag> : null}
       </div>
       <p class="mono">{seen(file.path)}</p>
       {file.changed ? <p class="soft">What it says by now holds after a restart.</p> : null}
       {loosens.length ? (
         <>
-          <p class="soft">{file.accepted ? "It sets these:" : "It was found next to the store and not named, so it applies after you accept it:"}</p>
-          <ul class="checks">{loosens.map(([name, value]) => <li key={name}><Tag tone={file.accepted ? "plain" : "warn"}>{file.accepted ? "in force" : "waits"}</Tag><span class="mono">{seen(name)} = {seen(value)}</span></li>)}</ul>
+          <p class="soft">
+            {file.accepted
+              ? "It sets these:"
+              : "It was found next to the store and not named, so it applies after you accept it:"}
+          </p>
+          <ul class="checks">
+            {loosens.map(([name, value]) => (
+              <li key={name}>
+                <Tag tone={file.accepted ? "plain" : "warn"}>{file.accepted ? "in force" : "waits"}</Tag>
+                <span class="mono">
+                  {seen(name)} = {seen(value)}
+                </span>
+              </li>
+            ))}
+          </ul>
         </>
       ) : null}
       {file.accept_with ? (

@@ -40,7 +40,9 @@ export function Sources() {
   const list: List = named in LISTS ? (named as List) : "actors";
   const found = useGet("/memory/sources", { params: { query: QUERY as never } });
   const { by } = LISTS[list];
-  const activity = useGet(by ? "/memory/activity" : null, { params: { query: { ...QUERY, by: by ?? "author", days: 30, zone: zone() } as never } });
+  const activity = useGet(by ? "/memory/activity" : null, {
+    params: { query: { ...QUERY, by: by ?? "author", days: 30, zone: zone() } as never },
+  });
   const chosen = address.get("name");
   const rows = found.data?.[list] ?? [];
   const here = rows.findIndex((each) => each.name === chosen);
@@ -54,11 +56,23 @@ export function Sources() {
   });
   const row = rows[here];
   return (
-    <Page title="Sources" lede="what each wrote, at what trust, and where it went" json={addressOf("/memory/sources", { params: { query: QUERY } })}>
+    <Page
+      title="Sources"
+      lede="what each wrote, at what trust, and where it went"
+      json={addressOf("/memory/sources", { params: { query: QUERY } })}
+    >
       <div class="source-tabs" role="group" aria-label="What to list">
         {(Object.keys(LISTS) as List[]).map((each) => (
-          <button key={each} type="button" aria-pressed={each === list} onClick={() => address.set({ list: each === "actors" ? null : each, name: null }, { push: true })}>
-            {LISTS[each].title} <span class="num">{found.data ? (found.data[each].length + (found.data.more[each] ?? 0)).toLocaleString() : ""}</span>
+          <button
+            key={each}
+            type="button"
+            aria-pressed={each === list}
+            onClick={() => address.set({ list: each === "actors" ? null : each, name: null }, { push: true })}
+          >
+            {LISTS[each].title}{" "}
+            <span class="num">
+              {found.data ? (found.data[each].length + (found.data.more[each] ?? 0)).toLocaleString() : ""}
+            </span>
           </button>
         ))}
       </div>
@@ -69,13 +83,25 @@ export function Sources() {
               <section class="card" aria-label={LISTS[list].title}>
                 <ul class="plain-list">
                   {rows.map((each) => (
-                    <Row key={each.name} each={each} on={each.name === chosen} days={activity.data?.series.find((one) => one.name === each.name)?.counts} choose={() => address.set({ name: each.name === chosen ? null : each.name })} />
+                    <Row
+                      key={each.name}
+                      each={each}
+                      on={each.name === chosen}
+                      days={activity.data?.series.find((one) => one.name === each.name)?.counts}
+                      choose={() => address.set({ name: each.name === chosen ? null : each.name })}
+                    />
                   ))}
                 </ul>
-                {data.more[list] ? <p class="pad soft small">and {data.more[list]?.toLocaleString()} more that wrote less</p> : null}
+                {data.more[list] ? (
+                  <p class="pad soft small">and {data.more[list]?.toLocaleString()} more that wrote less</p>
+                ) : null}
               </section>
             ) : (
-              <div class="card"><Empty title="Nothing of the sort">Once something is remembered, it is said here where that came from.</Empty></div>
+              <div class="card">
+                <Empty title="Nothing of the sort">
+                  Once something is remembered, it is said here where that came from.
+                </Empty>
+              </div>
             )
           }
         </Shown>
@@ -86,18 +112,40 @@ export function Sources() {
   );
 }
 
-function Row({ each, on, days, choose }: { each: Origins; on: boolean; days: readonly number[] | undefined; choose: () => void }) {
+function Row({
+  each,
+  on,
+  days,
+  choose,
+}: {
+  each: Origins;
+  on: boolean;
+  days: readonly number[] | undefined;
+  choose: () => void;
+}) {
   const low = ["web", "unknown"].reduce((sum, name) => sum + (each.trust[name] ?? 0), 0);
   return (
     <li class={on ? "source-row on" : "source-row"}>
       <button type="button" onClick={choose} aria-pressed={on}>
-        <b class="cut" dir="auto" title={written(each.name)}>{seen(each.name)}</b>
+        <b class="cut" dir="auto" title={written(each.name)}>
+          {seen(each.name)}
+        </b>
         <span class="soft small">
-          {counted(each.memories, "memory", "memories")}{each.live < each.memories ? `, ${each.live.toLocaleString()} active` : ""}, last <Time at={each.last} short />
+          {counted(each.memories, "memory", "memories")}
+          {each.live < each.memories ? `, ${each.live.toLocaleString()} active` : ""}, last{" "}
+          <Time at={each.last} short />
         </span>
       </button>
       <span class="source-trust">{low ? <Tag tone="warn">{`${low.toLocaleString()} of low trust`}</Tag> : null}</span>
-      <span class="source-days">{days ? <Spark values={days} label={`Written a day in the last 30 days: ${days.reduce((a, b) => a + b, 0)} in all`} height={24} /> : null}</span>
+      <span class="source-days">
+        {days ? (
+          <Spark
+            values={days}
+            label={`Written a day in the last 30 days: ${days.reduce((a, b) => a + b, 0)} in all`}
+            height={24}
+          />
+        ) : null}
+      </span>
     </li>
   );
 }
@@ -107,12 +155,16 @@ function Unknown({ list, name }: { list: List; name: string }) {
   const { filter } = LISTS[list];
   return (
     <section class="card pad stack source-detail" aria-label="Impact">
-      <h2 class="cut" dir="auto">{seen(name)}</h2>
+      <h2 class="cut" dir="auto">
+        {seen(name)}
+      </h2>
       <p class="soft">It is not among those that are listed here: it wrote little, or nothing that is kept.</p>
       <div class="line">
         {filter ? <Link href={listOf({ [filter]: name, ended: "1" })}>Its memories</Link> : null}
         {list === "actors" ? <Link href={`/commits?${new URLSearchParams({ actor: name })}`}>Its commits</Link> : null}
-        {list === "actors" ? <Link href={`/review?${new URLSearchParams({ proposer: name })}`}>Its proposals</Link> : null}
+        {list === "actors" ? (
+          <Link href={`/review?${new URLSearchParams({ proposer: name })}`}>Its proposals</Link>
+        ) : null}
       </div>
     </section>
   );
@@ -127,24 +179,67 @@ function Detail({ list, row }: { list: List; row: Origins }) {
   return (
     <section class="card pad stack source-detail" aria-label="Impact">
       <div class="line">
-        <h2 class="cut" dir="auto">{seen(row.name)}</h2>
+        <h2 class="cut" dir="auto">
+          {seen(row.name)}
+        </h2>
         <span class="spread" />
         {filter ? <Link href={listOf({ [filter]: row.name, ended: "1" })}>Its memories</Link> : null}
-        {list === "actors" ? <Link href={`/commits?${new URLSearchParams({ actor: row.name })}`}>Its commits</Link> : null}
-        {list === "actors" ? <Link href={`/review?${new URLSearchParams({ proposer: row.name })}`}>Its proposals</Link> : null}
+        {list === "actors" ? (
+          <Link href={`/commits?${new URLSearchParams({ actor: row.name })}`}>Its commits</Link>
+        ) : null}
+        {list === "actors" ? (
+          <Link href={`/review?${new URLSearchParams({ proposer: row.name })}`}>Its proposals</Link>
+        ) : null}
       </div>
       <dl class="facts">
-        <dt>wrote</dt><dd>{counted(row.writes, "version")} of {counted(row.memories, "memory", "memories")}; {row.live.toLocaleString()} active</dd>
-        <dt>trust</dt><dd class="line">{Object.entries(row.trust).map(([name, count]) => <Tag key={name} tone={name === "web" || name === "unknown" ? "warn" : "plain"}>{`${name} ${count.toLocaleString()}`}</Tag>)}</dd>
-        <dt>from</dt><dd><Time at={row.first} /></dd>
-        <dt>to</dt><dd><Time at={row.last} /></dd>
+        <dt>wrote</dt>
+        <dd>
+          {counted(row.writes, "version")} of {counted(row.memories, "memory", "memories")}; {row.live.toLocaleString()}{" "}
+          active
+        </dd>
+        <dt>trust</dt>
+        <dd class="line">
+          {Object.entries(row.trust).map(([name, count]) => (
+            <Tag
+              key={name}
+              tone={name === "web" || name === "unknown" ? "warn" : "plain"}
+            >{`${name} ${count.toLocaleString()}`}</Tag>
+          ))}
+        </dd>
+        <dt>from</dt>
+        <dd>
+          <Time at={row.first} />
+        </dd>
+        <dt>to</dt>
+        <dd>
+          <Time at={row.last} />
+        </dd>
       </dl>
-      {asked ? <Shown of={impact}>{(data) => <Touched impact={data} />}</Shown> : <div><Button onClick={() => setAsked(true)}>Look at what it touched</Button></div>}
+      {asked ? (
+        <Shown of={impact}>{(data) => <Touched impact={data} />}</Shown>
+      ) : (
+        <div>
+          <Button onClick={() => setAsked(true)}>Look at what it touched</Button>
+        </div>
+      )}
       {mayChange() ? (
         <div class="line source-acts">
-          <Button tone="no" disabled={!row.live} onClick={() => setOpen(true)}>Take out of use…</Button>
-          <Link class="btn no" href={way === "source" ? `/erase?${new URLSearchParams({ source: row.name })}` : `/erase?${new URLSearchParams({ who: row.name })}`}>Erase for good…</Link>
-          <span class="soft small">{row.live ? "The plan is shown first, and changes nothing." : "Nothing of it is in use."}</span>
+          <Button tone="no" disabled={!row.live} onClick={() => setOpen(true)}>
+            Take out of use…
+          </Button>
+          <Link
+            class="btn no"
+            href={
+              way === "source"
+                ? `/erase?${new URLSearchParams({ source: row.name })}`
+                : `/erase?${new URLSearchParams({ who: row.name })}`
+            }
+          >
+            Erase for good…
+          </Link>
+          <span class="soft small">
+            {row.live ? "The plan is shown first, and changes nothing." : "Nothing of it is in use."}
+          </span>
         </div>
       ) : null}
       {open ? <ContainDialog ways={[selector]} of={`what ${row.name} wrote`} onClose={() => setOpen(false)} /> : null}
@@ -153,22 +248,38 @@ function Detail({ list, row }: { list: List; row: Origins }) {
 }
 
 function Touched({ impact }: { impact: Schemas["Impact"] }) {
-  const memories = [...impact.direct.map((each) => ({ each, direct: true })), ...impact.derived.map((each) => ({ each, direct: false }))];
+  const memories = [
+    ...impact.direct.map((each) => ({ each, direct: true })),
+    ...impact.derived.map((each) => ({ each, direct: false })),
+  ];
   return (
     <>
       <div class="impact-numbers">
         <Number value={impact.direct.length} word="touched directly" />
         <Number value={impact.derived.length} word="made from these" />
-        <Number value={impact.contexts.length} word={impact.contexts.length === 1 ? "context held any" : "contexts held any"} />
+        <Number
+          value={impact.contexts.length}
+          word={impact.contexts.length === 1 ? "context held any" : "contexts held any"}
+        />
         <Number value={impact.waiting.length} word="wait for review" />
       </div>
-      {impact.damaged.length ? <p class="bad">{counted(impact.damaged.length, "memory or receipt", "memories or receipts")} could not be looked at: verify the store.</p> : null}
+      {impact.damaged.length ? (
+        <p class="bad">
+          {counted(impact.damaged.length, "memory or receipt", "memories or receipts")} could not be looked at: verify
+          the store.
+        </p>
+      ) : null}
       <h3>Memories</h3>
       <ul class="plain-list boxed">
         {memories.slice(0, 200).map(({ each, direct }) => (
           <li key={each.id} class="stack impact-memory">
-            <Link href={`/memories/${encodeURIComponent(each.id)}`} class="memory-link"><MemoryText one text={each.text} /></Link>
-            <span class="line small soft"><Facts each={each} />{direct ? null : <span>made from it</span>}</span>
+            <Link href={`/memories/${encodeURIComponent(each.id)}`} class="memory-link">
+              <MemoryText one text={each.text} />
+            </Link>
+            <span class="line small soft">
+              <Facts each={each} />
+              {direct ? null : <span>made from it</span>}
+            </span>
           </li>
         ))}
         {memories.length > 200 ? <li class="soft small">and {(memories.length - 200).toLocaleString()} more</li> : null}
@@ -177,12 +288,19 @@ function Touched({ impact }: { impact: Schemas["Impact"] }) {
         <>
           <h3>Contexts</h3>
           <ul class="plain-list boxed">
-            {[...impact.contexts].reverse().slice(0, 100).map((each) => (
-              <li key={each.receipt} class="line small">
-                <Link href={`/context?receipt=${each.receipt}`}><Time at={each.at} /></Link>
-                <span class="soft">{seen(each.actor)} to {each.purpose}, {counted(each.items.length, "memory", "memories")} of it</span>
-              </li>
-            ))}
+            {[...impact.contexts]
+              .reverse()
+              .slice(0, 100)
+              .map((each) => (
+                <li key={each.receipt} class="line small">
+                  <Link href={`/context?receipt=${each.receipt}`}>
+                    <Time at={each.at} />
+                  </Link>
+                  <span class="soft">
+                    {seen(each.actor)} to {each.purpose}, {counted(each.items.length, "memory", "memories")} of it
+                  </span>
+                </li>
+              ))}
           </ul>
         </>
       ) : null}
@@ -191,5 +309,10 @@ function Touched({ impact }: { impact: Schemas["Impact"] }) {
 }
 
 function Number({ value, word }: { value: number; word: string }) {
-  return <div><b class="num">{value.toLocaleString()}</b><span class="soft small">{word}</span></div>;
+  return (
+    <div>
+      <b class="num">{value.toLocaleString()}</b>
+      <span class="soft small">{word}</span>
+    </div>
+  );
 }

@@ -26,11 +26,25 @@ type Can = NonNullable<Schemas["CreateTokenRequest"]["can"]>;
 const STATES: Record<string, Tone> = { valid: "good", expired: "warn", revoked: "bad" };
 /** What each class can do by itself, and what it can be given beside that. */
 const CLASSES: Record<"agent" | "reviewer" | "owner", { does: string; can: Can; more: Can }> = {
-  agent: { does: "reads and proposes; what needs a person waits", can: ["read", "propose"], more: ["sensitive", "consent"] },
+  agent: {
+    does: "reads and proposes; what needs a person waits",
+    can: ["read", "propose"],
+    more: ["sensitive", "consent"],
+  },
   reviewer: { does: "reads, approves and rejects; writes nothing", can: ["read", "approve"], more: ["sensitive"] },
-  owner: { does: "does everything, as you do", can: ["read", "propose", "approve", "erase", "admin", "sensitive", "consent"], more: [] },
+  owner: {
+    does: "does everything, as you do",
+    can: ["read", "propose", "approve", "erase", "admin", "sensitive", "consent"],
+    more: [],
+  },
 };
-const MEANS: Record<string, string> = { read: "read", propose: "propose", approve: "approve and reject", sensitive: "read what is sensitive", consent: "say that a person consented" };
+const MEANS: Record<string, string> = {
+  read: "read",
+  propose: "propose",
+  approve: "approve and reject",
+  sensitive: "read what is sensitive",
+  consent: "say that a person consented",
+};
 
 export function Tokens() {
   const found = useGet("/memory/tokens");
@@ -43,24 +57,67 @@ export function Tokens() {
       title: "Name",
       cell: (each) => (
         <>
-          <b class="token-name" dir="auto">{seen(each.name)}</b>
+          <b class="token-name" dir="auto">
+            {seen(each.name)}
+          </b>
           <br />
-          <span class="soft small">{each.rights} at <span class="mono">{seen(each.scope)}</span></span>
+          <span class="soft small">
+            {each.rights} at <span class="mono">{seen(each.scope)}</span>
+          </span>
         </>
       ),
     },
     { title: "May", cell: (each) => <span class="soft">{each.can.join(", ")}</span> },
-    { title: "Status", cell: (each) => <><Tag tone={STATES[each.state] ?? "plain"}>{each.state}</Tag>{each.state === "valid" && each.expires_at ? <span class="soft small"> ends <Time at={each.expires_at} short /></span> : null}</> },
-    { title: "Last used", wide: true, cell: (each) => (each.used_at ? <Time at={each.used_at} short /> : <span class="faint" title="since this server was started">not yet</span>) },
+    {
+      title: "Status",
+      cell: (each) => (
+        <>
+          <Tag tone={STATES[each.state] ?? "plain"}>{each.state}</Tag>
+          {each.state === "valid" && each.expires_at ? (
+            <span class="soft small">
+              {" "}
+              ends <Time at={each.expires_at} short />
+            </span>
+          ) : null}
+        </>
+      ),
+    },
+    {
+      title: "Last used",
+      wide: true,
+      cell: (each) =>
+        each.used_at ? (
+          <Time at={each.used_at} short />
+        ) : (
+          <span class="faint" title="since this server was started">
+            not yet
+          </span>
+        ),
+    },
     { title: "Made", wide: true, cell: (each) => <Time at={each.created_at} /> },
-    { title: "Revoke", num: true, cell: (each) => (each.state === "valid" && mayChange() ? <Button small tone="no" onClick={() => setEnding(each)} aria-label={`Revoke… ${each.name}`}>Revoke…</Button> : null) },
+    {
+      title: "Revoke",
+      num: true,
+      cell: (each) =>
+        each.state === "valid" && mayChange() ? (
+          <Button small tone="no" onClick={() => setEnding(each)} aria-label={`Revoke… ${each.name}`}>
+            Revoke…
+          </Button>
+        ) : null,
+    },
   ];
   return (
     <Page
       title="Tokens"
       lede="who may come in, and how far"
       json={found.url}
-      actions={mayChange() ? <Button small tone="go" hint="n" onClick={() => setMaking(true)}>Make a token</Button> : null}
+      actions={
+        mayChange() ? (
+          <Button small tone="go" hint="n" onClick={() => setMaking(true)}>
+            Make a token
+          </Button>
+        ) : null
+      }
     >
       <div class="card">
         <Shown of={found} rows={4}>
@@ -69,17 +126,43 @@ export function Tokens() {
             const ended = data.items.length - data.items.filter((each) => each.state === "valid").length;
             return (
               <>
-                {shown.length ? <Table label="Tokens" columns={columns} rows={shown} keyOf={(each) => each.id} /> : (
-                  <Empty title="Nobody has a token">Make one for each agent, as narrow as it can be: what it does then stands under its name, and ends when you revoke it.</Empty>
+                {shown.length ? (
+                  <Table label="Tokens" columns={columns} rows={shown} keyOf={(each) => each.id} />
+                ) : (
+                  <Empty title="Nobody has a token">
+                    Make one for each agent, as narrow as it can be: what it does then stands under its name, and ends
+                    when you revoke it.
+                  </Empty>
                 )}
-                {ended ? <div class="pages"><Button small tone="quiet" onClick={() => setAll(!all)}>{all ? "Hide what has ended" : `Show ${ended} that ended`}</Button></div> : null}
+                {ended ? (
+                  <div class="pages">
+                    <Button small tone="quiet" onClick={() => setAll(!all)}>
+                      {all ? "Hide what has ended" : `Show ${ended} that ended`}
+                    </Button>
+                  </div>
+                ) : null}
               </>
             );
           }}
         </Shown>
       </div>
-      {making ? <Make onClose={() => { setMaking(false); found.reload(); }} /> : null}
-      {ending ? <End token={ending} onClose={() => { setEnding(null); found.reload(); }} /> : null}
+      {making ? (
+        <Make
+          onClose={() => {
+            setMaking(false);
+            found.reload();
+          }}
+        />
+      ) : null}
+      {ending ? (
+        <End
+          token={ending}
+          onClose={() => {
+            setEnding(null);
+            found.reload();
+          }}
+        />
+      ) : null}
     </Page>
   );
 }
@@ -91,14 +174,24 @@ function Make({ onClose }: { onClose: () => void }) {
   const [scope, setScope] = useState("");
   const [expires, setExpires] = useState("90d");
   const [made, setMade] = useState<Schemas["IssuedToken"] | null>(null);
-  const facets = useGet("/memory/facets", { params: { query: { below: true, of: ["scope"], most: 200 } as never } }, null);
+  const facets = useGet(
+    "/memory/facets",
+    { params: { query: { below: true, of: ["scope"], most: 200 } as never } },
+    null,
+  );
   const [problem, setProblem] = useState<Problem | null>(null);
   const [busy, setBusy] = useState(false);
   const { does, can: whole, more } = CLASSES[rights];
   const send = async () => {
     if (!name.trim() || busy || made) return;
     setBusy(true);
-    const body = { name: name.trim(), rights: rights as Rights, can: rights === "owner" ? undefined : can, scope: scope.trim() || undefined, expires: expires || undefined };
+    const body = {
+      name: name.trim(),
+      rights: rights as Rights,
+      can: rights === "owner" ? undefined : can,
+      scope: scope.trim() || undefined,
+      expires: expires || undefined,
+    };
     const done = await ask(api.POST("/memory/tokens", { body: body as Schemas["CreateTokenRequest"] }));
     setBusy(false);
     if (done.ok) setMade(done.data);
@@ -106,26 +199,86 @@ function Make({ onClose }: { onClose: () => void }) {
   };
   if (made) {
     return (
-      <Dialog title={`The token of ${made.token.name}`} onClose={onClose} holds="The token is shown this once." foot={<><Copy text={made.secret}>Copy the token</Copy><Button tone="go" onClick={onClose}>I have it</Button></>}>
-        <p>It is shown now and never again. Give it to {seen(made.token.name)} alone, as <code>KEEPWARD_TOKEN</code> or in the header <code>Authorization: Bearer</code>.</p>
-        <p class="secret" aria-label="The token">{made.secret}</p>
+      <Dialog
+        title={`The token of ${made.token.name}`}
+        onClose={onClose}
+        holds="The token is shown this once."
+        foot={
+          <>
+            <Copy text={made.secret}>Copy the token</Copy>
+            <Button tone="go" onClick={onClose}>
+              I have it
+            </Button>
+          </>
+        }
+      >
+        <p>
+          It is shown now and never again. Give it to {seen(made.token.name)} alone, as <code>KEEPWARD_TOKEN</code> or
+          in the header <code>Authorization: Bearer</code>.
+        </p>
+        <p class="secret" aria-label="The token">
+          {made.secret}
+        </p>
         <Lines secret={made.secret} name={made.token.name} />
-        <p class="soft small">It sees {seen(made.token.scope)}{made.token.scope === "/" ? "" : " and what is shared above it"}, and may {made.token.can.join(", ")}{made.token.expires_at ? <>, until <Time at={made.token.expires_at} /></> : null}.</p>
+        <p class="soft small">
+          It sees {seen(made.token.scope)}
+          {made.token.scope === "/" ? "" : " and what is shared above it"}, and may {made.token.can.join(", ")}
+          {made.token.expires_at ? (
+            <>
+              , until <Time at={made.token.expires_at} />
+            </>
+          ) : null}
+          .
+        </p>
       </Dialog>
     );
   }
   const known = facets.data?.facets["scope"] ?? [];
   const at = scopeOf(scope, status.value?.scope ?? "/");
-  const here = known.filter((each) => each.value === at || each.value.startsWith(`${at}/`)).reduce((sum, each) => sum + each.count, 0);
+  const here = known
+    .filter((each) => each.value === at || each.value.startsWith(`${at}/`))
+    .reduce((sum, each) => sum + each.count, 0);
   const strange = at !== "/" && facets.data !== undefined && here === 0;
   const turn = (word: Can[number]) => setCan(can.includes(word) ? can.filter((each) => each !== word) : [...can, word]);
   return (
-    <Dialog title="Make a token" onClose={onClose} onSubmit={() => void send()} foot={<><Button onClick={onClose}>Cancel</Button><Button type="submit" tone="go" busy={busy} disabled={!name.trim()}>Make it</Button></>}>
-      <label class="field"><span>Name, as receipts give it</span><input autofocus value={name} maxLength={64} placeholder="claude" onInput={(event) => setName(event.currentTarget.value)} /></label>
+    <Dialog
+      title="Make a token"
+      onClose={onClose}
+      onSubmit={() => void send()}
+      foot={
+        <>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button type="submit" tone="go" busy={busy} disabled={!name.trim()}>
+            Make it
+          </Button>
+        </>
+      }
+    >
+      <label class="field">
+        <span>Name, as receipts give it</span>
+        <input
+          autofocus
+          value={name}
+          maxLength={64}
+          placeholder="claude"
+          onInput={(event) => setName(event.currentTarget.value)}
+        />
+      </label>
       <fieldset class="choices">
         <legend>Class</legend>
         {(Object.keys(CLASSES) as (keyof typeof CLASSES)[]).map((each) => (
-          <label key={each}><input type="radio" name="rights" checked={rights === each} onChange={() => { setRights(each); setCan(CLASSES[each].can); }} />{each}</label>
+          <label key={each}>
+            <input
+              type="radio"
+              name="rights"
+              checked={rights === each}
+              onChange={() => {
+                setRights(each);
+                setCan(CLASSES[each].can);
+              }}
+            />
+            {each}
+          </label>
         ))}
       </fieldset>
       <p class="soft small">It {does}.</p>
@@ -133,22 +286,55 @@ function Make({ onClose }: { onClose: () => void }) {
         <fieldset class="choices">
           <legend>It may</legend>
           {[...whole, ...more].map((each) => (
-            <label key={each}><input type="checkbox" checked={can.includes(each)} disabled={each === "read"} onChange={() => turn(each)} />{MEANS[each] ?? each}</label>
+            <label key={each}>
+              <input
+                type="checkbox"
+                checked={can.includes(each)}
+                disabled={each === "read"}
+                onChange={() => turn(each)}
+              />
+              {MEANS[each] ?? each}
+            </label>
           ))}
         </fieldset>
       )}
-      <label class="field"><span>Scope: what it may see; empty is all</span><input value={scope} placeholder="/agents/claude" list="scopes" autocomplete="off" onInput={(event) => setScope(event.currentTarget.value)} /></label>
-      <datalist id="scopes">{known.map((each) => <option key={each.value} value={each.value}>{`${each.count} memories`}</option>)}</datalist>
+      <label class="field">
+        <span>Scope: what it may see; empty is all</span>
+        <input
+          value={scope}
+          placeholder="/agents/claude"
+          list="scopes"
+          autocomplete="off"
+          onInput={(event) => setScope(event.currentTarget.value)}
+        />
+      </label>
+      <datalist id="scopes">
+        {known.map((each) => (
+          <option key={each.value} value={each.value}>{`${each.count} memories`}</option>
+        ))}
+      </datalist>
       <p class={strange ? "warn small" : "soft small"} role="status">
-        {at === "/" ? "It sees everything." : strange ? `Nothing is stored at ${at} so far: look whether that is what you mean. It would see that scope and what is shared above it.` : `It sees ${counted(here, "memory", "memories")} at ${at} and below, and what is shared above it.`}
+        {at === "/"
+          ? "It sees everything."
+          : strange
+            ? `Nothing is stored at ${at} so far: look whether that is what you mean. It would see that scope and what is shared above it.`
+            : `It sees ${counted(here, "memory", "memories")} at ${at} and below, and what is shared above it.`}
       </p>
       <label class="field">
         <span>It ends after</span>
         <select value={expires} onChange={(event) => setExpires(event.currentTarget.value)}>
-          <option value="1d">a day</option><option value="30d">30 days</option><option value="90d">90 days</option><option value="365d">a year</option><option value="">never</option>
+          <option value="1d">a day</option>
+          <option value="30d">30 days</option>
+          <option value="90d">90 days</option>
+          <option value="365d">a year</option>
+          <option value="">never</option>
         </select>
       </label>
-      {problem ? <p class="bad" role="alert">{seen(problem.detail)}</p> : null}
+      {problem ? (
+        <p class="bad" role="alert">
+          {seen(problem.detail)}
+        </p>
+      ) : null}
     </Dialog>
   );
 }
@@ -162,22 +348,38 @@ function scopeOf(text: string, own: string): string {
 /** What each kind of client takes, with the token in it. */
 function Lines({ secret, name }: { secret: string; name: string }) {
   const address = `${location.origin}/mcp`;
-  const config = { mcpServers: { keepward: { type: "http", url: address, headers: { Authorization: `Bearer ${secret}` } } } };
+  const config = {
+    mcpServers: { keepward: { type: "http", url: address, headers: { Authorization: `Bearer ${secret}` } } },
+  };
   const clients: [string, string][] = [
     ["Claude Code", `claude mcp add --transport http keepward ${address} --header "Authorization: Bearer ${secret}"`],
-    ["Codex: the variable, then the server", `export KEEPWARD_TOKEN=${secret}
-codex mcp add keepward --url ${address} --bearer-token-env-var KEEPWARD_TOKEN`],
+    [
+      "Codex: the variable, then the server",
+      `export KEEPWARD_TOKEN=${secret}
+codex mcp add keepward --url ${address} --bearer-token-env-var KEEPWARD_TOKEN`,
+    ],
     ["Another MCP client, in its settings", JSON.stringify(config, null, 2)],
-    ["Python", `from keepward import Client
+    [
+      "Python",
+      `from keepward import Client
 
 with Client("${location.origin}", "${secret}") as memory:
-    print(memory.context("What do I know?").text)`],
+    print(memory.context("What do I know?").text)`,
+    ],
   ];
   return (
     <details>
       <summary>The lines to paste for {seen(name)}</summary>
       <div class="stack">
-        {clients.map(([client, text]) => <div key={client} class="field"><span>{client}</span><div class="command"><code class="pasted">{text}</code><Copy text={text} /></div></div>)}
+        {clients.map(([client, text]) => (
+          <div key={client} class="field">
+            <span>{client}</span>
+            <div class="command">
+              <code class="pasted">{text}</code>
+              <Copy text={text} />
+            </div>
+          </div>
+        ))}
       </div>
     </details>
   );
@@ -193,8 +395,23 @@ function End({ token, onClose }: { token: Token; onClose: () => void }) {
     onClose();
   };
   return (
-    <Dialog title={`Revoke the token of ${token.name}`} onClose={onClose} onSubmit={() => void run()} foot={<><Button onClick={onClose}>Cancel</Button><Button type="submit" tone="no" busy={busy}>Revoke</Button></>}>
-      <p>Whoever holds it is refused from now on, also by a copy of this store. What it wrote stays. This cannot be undone: make another one instead.</p>
+    <Dialog
+      title={`Revoke the token of ${token.name}`}
+      onClose={onClose}
+      onSubmit={() => void run()}
+      foot={
+        <>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button type="submit" tone="no" busy={busy}>
+            Revoke
+          </Button>
+        </>
+      }
+    >
+      <p>
+        Whoever holds it is refused from now on, also by a copy of this store. What it wrote stays. This cannot be
+        undone: make another one instead.
+      </p>
     </Dialog>
   );
 }

@@ -41,7 +41,11 @@ const TIERS = ["core", "working", "episodic", "archival"] as const;
 
 const holds = (item: Item) => item.status === "active";
 const at = (item: Item, tag: string) => ({ path: { id: item.id }, header: { "If-Match": tag } });
-const words = (text: string | undefined) => (text ?? "").split(",").map((each) => each.trim()).filter(Boolean);
+const words = (text: string | undefined) =>
+  (text ?? "")
+    .split(",")
+    .map((each) => each.trim())
+    .filter(Boolean);
 const orNull = (text: string | undefined) => text?.trim() || null;
 
 /** The acts in the order of their buttons. */
@@ -58,7 +62,12 @@ export const ACTS: readonly Act[] = [
       { name: "tags", title: "Tags, with commas between", kind: "text", of: (item) => item.tags.join(", ") },
       { name: "subject", title: "Subject", kind: "text", of: (item) => item.subject ?? "" },
       { name: "category", title: "Category", kind: "text", of: (item) => item.category ?? "" },
-      { name: "importance", title: "Importance, 0 to 1", kind: "number", of: (item) => String(item.base_importance ?? item.importance) },
+      {
+        name: "importance",
+        title: "Importance, 0 to 1",
+        kind: "number",
+        of: (item) => String(item.base_importance ?? item.importance),
+      },
       { name: "sensitivity", title: "Sensitivity", kind: ["normal", "sensitive"], of: (item) => item.sensitivity },
       { name: "consent", title: "Personal identifiers in it were given with consent", kind: "switch" },
       WHY,
@@ -70,10 +79,13 @@ export const ACTS: readonly Act[] = [
       if (values.tags !== item.tags.join(", ")) body.tags = words(values.tags);
       if (values.subject !== (item.subject ?? "")) body.subject = orNull(values.subject);
       if (values.category !== (item.category ?? "")) body.category = orNull(values.category);
-      if (Number(values.importance) !== (item.base_importance ?? item.importance)) body.importance = Number(values.importance);
+      if (Number(values.importance) !== (item.base_importance ?? item.importance))
+        body.importance = Number(values.importance);
       if (values.sensitivity !== item.sensitivity) body.sensitivity = values.sensitivity;
       if (values.consent) body.consent = true;
-      return ask(api.PATCH("/memory/items/{id}", { params: at(item, tag), body: body as never })) as Promise<Answer<Written>>;
+      return ask(api.PATCH("/memory/items/{id}", { params: at(item, tag), body: body as never })) as Promise<
+        Answer<Written>
+      >;
     },
   },
   {
@@ -84,7 +96,13 @@ export const ACTS: readonly Act[] = [
     key: "y",
     fits: holds,
     fields: [{ ...WHY, of: () => "confirmed" }],
-    send: (item, values) => ask(api.POST("/memory/items/{id}/reinforce", { params: { path: { id: item.id } }, body: { reason: values.reason ?? "", gain: 0 } })) as Promise<Answer<Written>>,
+    send: (item, values) =>
+      ask(
+        api.POST("/memory/items/{id}/reinforce", {
+          params: { path: { id: item.id } },
+          body: { reason: values.reason ?? "", gain: 0 },
+        }),
+      ) as Promise<Answer<Written>>,
   },
   {
     name: "move",
@@ -104,7 +122,9 @@ export const ACTS: readonly Act[] = [
       if (values.tier !== item.tier) body.tier = values.tier;
       if (values.scope !== item.scope) body.scope = values.scope;
       if (values.key !== (item.key ?? "")) body.key = orNull(values.key);
-      return ask(api.POST("/memory/items/{id}/move", { params: at(item, tag), body: body as never })) as Promise<Answer<Written>>;
+      return ask(api.POST("/memory/items/{id}/move", { params: at(item, tag), body: body as never })) as Promise<
+        Answer<Written>
+      >;
     },
   },
   {
@@ -115,7 +135,13 @@ export const ACTS: readonly Act[] = [
     key: "p",
     fits: (item) => holds(item) && item.tier !== "core" && item.tier !== "archival",
     fields: [TEXT, WHY],
-    send: (item, values) => ask(api.POST("/memory/items/{id}/promote", { params: { path: { id: item.id } }, body: { text: values.text ?? "", reason: values.reason ?? "" } })) as Promise<Answer<Written>>,
+    send: (item, values) =>
+      ask(
+        api.POST("/memory/items/{id}/promote", {
+          params: { path: { id: item.id } },
+          body: { text: values.text ?? "", reason: values.reason ?? "" },
+        }),
+      ) as Promise<Answer<Written>>,
   },
   {
     name: "archive",
@@ -124,7 +150,10 @@ export const ACTS: readonly Act[] = [
     done: "Archived.",
     fits: holds,
     fields: [WHY],
-    send: (item, values, tag) => ask(api.POST("/memory/items/{id}/archive", { params: at(item, tag), body: { reason: values.reason ?? "" } })) as Promise<Answer<Written>>,
+    send: (item, values, tag) =>
+      ask(
+        api.POST("/memory/items/{id}/archive", { params: at(item, tag), body: { reason: values.reason ?? "" } }),
+      ) as Promise<Answer<Written>>,
   },
   {
     name: "restore",
@@ -134,7 +163,10 @@ export const ACTS: readonly Act[] = [
     key: "r",
     fits: (item) => !holds(item) && item.status !== "erased",
     fields: [WHY],
-    send: (item, values, tag) => ask(api.POST("/memory/items/{id}/restore", { params: at(item, tag), body: { reason: values.reason ?? "" } })) as Promise<Answer<Written>>,
+    send: (item, values, tag) =>
+      ask(
+        api.POST("/memory/items/{id}/restore", { params: at(item, tag), body: { reason: values.reason ?? "" } }),
+      ) as Promise<Answer<Written>>,
   },
   {
     name: "forget",
@@ -144,14 +176,21 @@ export const ACTS: readonly Act[] = [
     key: "d",
     fits: holds,
     fields: [WHY],
-    send: (item, values, tag) => ask(api.DELETE("/memory/items/{id}", { params: { path: { id: item.id }, query: { reason: values.reason ?? "" }, header: { "If-Match": tag } } })) as Promise<Answer<Written>>,
+    send: (item, values, tag) =>
+      ask(
+        api.DELETE("/memory/items/{id}", {
+          params: { path: { id: item.id }, query: { reason: values.reason ?? "" }, header: { "If-Match": tag } },
+        }),
+      ) as Promise<Answer<Written>>,
   },
 ];
 
 export function ActDialog({ act, item: newest, onClose }: { act: Act; item: Item; onClose: () => void }) {
   // As it was when this was opened: what somebody else writes meanwhile must not be written over.
   const [item] = useState(newest);
-  const [values, setValues] = useState<Values>(() => Object.fromEntries(act.fields.map((each) => [each.name, each.of?.(item) ?? ""])));
+  const [values, setValues] = useState<Values>(() =>
+    Object.fromEntries(act.fields.map((each) => [each.name, each.of?.(item) ?? ""])),
+  );
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState<Problem | null>(null);
   const set = (name: string, value: string) => setValues((before) => ({ ...before, [name]: value }));
@@ -175,12 +214,25 @@ export function ActDialog({ act, item: newest, onClose }: { act: Act; item: Item
       wide={act.fields.length > 3}
       onClose={onClose}
       onSubmit={() => void run()}
-      foot={<><Button onClick={onClose}>Cancel</Button><Button tone="go" type="submit" busy={busy} disabled={lacking}>{act.title}</Button></>}
+      foot={
+        <>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button tone="go" type="submit" busy={busy} disabled={lacking}>
+            {act.title}
+          </Button>
+        </>
+      }
     >
       <p class="soft">{act.does}</p>
-      {act.fields.map((each) => <Input key={each.name} field={each} value={values[each.name] ?? ""} set={(value) => set(each.name, value)} />)}
+      {act.fields.map((each) => (
+        <Input key={each.name} field={each} value={values[each.name] ?? ""} set={(value) => set(each.name, value)} />
+      ))}
       {act.name === "revise" && values.text !== item.text ? <Diff before={item.text} after={values.text} /> : null}
-      {problem ? <p class="bad" role="alert">{seen(problem.detail)}</p> : null}
+      {problem ? (
+        <p class="bad" role="alert">
+          {seen(problem.detail)}
+        </p>
+      ) : null}
     </Dialog>
   );
 }
@@ -188,7 +240,16 @@ export function ActDialog({ act, item: newest, onClose }: { act: Act; item: Item
 function Input({ field, value, set }: { field: Field; value: string; set: (value: string) => void }) {
   const { kind, title } = field;
   if (kind === "switch") {
-    return <label class="line"><input type="checkbox" checked={value !== ""} onChange={(event) => set(event.currentTarget.checked ? "1" : "")} />{title}</label>;
+    return (
+      <label class="line">
+        <input
+          type="checkbox"
+          checked={value !== ""}
+          onChange={(event) => set(event.currentTarget.checked ? "1" : "")}
+        />
+        {title}
+      </label>
+    );
   }
   const onInput = (event: { currentTarget: { value: string } }) => set(event.currentTarget.value);
   return (
@@ -197,7 +258,13 @@ function Input({ field, value, set }: { field: Field; value: string; set: (value
       {kind === "long" ? <textarea value={value} onInput={onInput} dir="auto" /> : null}
       {kind === "text" ? <input value={value} maxLength={1000} onInput={onInput} dir="auto" /> : null}
       {kind === "number" ? <input type="number" min={0} max={1} step={0.01} value={value} onInput={onInput} /> : null}
-      {typeof kind === "object" ? <select value={value} onChange={onInput}>{kind.map((each) => <option key={each}>{each}</option>)}</select> : null}
+      {typeof kind === "object" ? (
+        <select value={value} onChange={onInput}>
+          {kind.map((each) => (
+            <option key={each}>{each}</option>
+          ))}
+        </select>
+      ) : null}
     </label>
   );
 }

@@ -24,7 +24,8 @@ export function RollBackDialog({ commit, onClose }: { commit: Schemas["Commit"];
   const path = { commit_id: commit.id };
   const plan = useLoad<Plan>(
     `rollback ${commit.id} ${later}`,
-    () => ask(api.POST("/memory/rollback/{commit_id}", { params: { path }, body: { dry_run: true, with_later: later } })),
+    () =>
+      ask(api.POST("/memory/rollback/{commit_id}", { params: { path }, body: { dry_run: true, with_later: later } })),
     null,
   );
   const ready = plan.data && !plan.data.already && !plan.data.conflicts.length && plan.data.targets.length > 0;
@@ -33,7 +34,12 @@ export function RollBackDialog({ commit, onClose }: { commit: Schemas["Commit"];
     setBusy(true);
     // Bound to the state that the preview was made of.
     const header = { "If-Match": plan.data.etag };
-    const done = await ask(api.POST("/memory/rollback/{commit_id}", { params: { path, header }, body: { dry_run: false, with_later: later, reason: reason.trim() || `rollback of commit ${commit.seq}` } }));
+    const done = await ask(
+      api.POST("/memory/rollback/{commit_id}", {
+        params: { path, header },
+        body: { dry_run: false, with_later: later, reason: reason.trim() || `rollback of commit ${commit.seq}` },
+      }),
+    );
     setBusy(false);
     if (!done.ok) {
       setProblem(done.problem);
@@ -42,7 +48,10 @@ export function RollBackDialog({ commit, onClose }: { commit: Schemas["Commit"];
     }
     const made = done.data.commit;
     changed();
-    say(`Rolled back commit ${commit.seq}. What was before it holds again.`, made ? { undo: () => rollBack(made) } : {});
+    say(
+      `Rolled back commit ${commit.seq}. What was before it holds again.`,
+      made ? { undo: () => rollBack(made) } : {},
+    );
     onClose();
   };
   return (
@@ -51,7 +60,14 @@ export function RollBackDialog({ commit, onClose }: { commit: Schemas["Commit"];
       title={`Roll back commit ${commit.seq}`}
       onClose={onClose}
       onSubmit={() => void run()}
-      foot={<><Button onClick={onClose}>Cancel</Button><Button type="submit" tone="go" busy={busy} disabled={!ready}>Roll back</Button></>}
+      foot={
+        <>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button type="submit" tone="go" busy={busy} disabled={!ready}>
+            Roll back
+          </Button>
+        </>
+      }
     >
       <Shown of={plan}>
         {(data) => (
@@ -65,11 +81,22 @@ export function RollBackDialog({ commit, onClose }: { commit: Schemas["Commit"];
             ) : null}
             {data.dependents.length ? (
               <p class="soft">
-                Look at {data.dependents.slice(0, 8).map((each) => <><Link key={each} class="mono" href={`/memories/${each}`}>{each.slice(0, 8)}</Link> </>)}
+                Look at{" "}
+                {data.dependents.slice(0, 8).map((each) => (
+                  <>
+                    <Link key={each} class="mono" href={`/memories/${each}`}>
+                      {each.slice(0, 8)}
+                    </Link>{" "}
+                  </>
+                ))}
                 afterwards: made from what changes back, and left as it is.
               </p>
             ) : null}
-            {data.reasons.map((each) => <p key={each.detail} class="soft">{seen(each.detail)}</p>)}
+            {data.reasons.map((each) => (
+              <p key={each.detail} class="soft">
+                {seen(each.detail)}
+              </p>
+            ))}
           </>
         )}
       </Shown>
@@ -79,8 +106,22 @@ export function RollBackDialog({ commit, onClose }: { commit: Schemas["Commit"];
           Undo the later commits on the same memories as well
         </label>
       ) : null}
-      {ready ? <label class="field"><span>Why; it stands in the journal</span><input value={reason} maxLength={900} placeholder={`rollback of commit ${commit.seq}`} onInput={(event) => setReason(event.currentTarget.value)} /></label> : null}
-      {problem ? <p class="bad" role="alert">{seen(problem.detail)}</p> : null}
+      {ready ? (
+        <label class="field">
+          <span>Why; it stands in the journal</span>
+          <input
+            value={reason}
+            maxLength={900}
+            placeholder={`rollback of commit ${commit.seq}`}
+            onInput={(event) => setReason(event.currentTarget.value)}
+          />
+        </label>
+      ) : null}
+      {problem ? (
+        <p class="bad" role="alert">
+          {seen(problem.detail)}
+        </p>
+      ) : null}
     </Dialog>
   );
 }
@@ -95,7 +136,10 @@ function Standing({ plan, later }: { plan: Plan; later: boolean }) {
         <ul>
           {plan.conflicts.map((each) => (
             <li key={`${each.seq}/${each.memory_id}`}>
-              <Link href={`/commits?at=${each.seq}`}>commit {each.seq}</Link> on <Link class="mono" href={`/memories/${each.memory_id}`}>{each.memory_id.slice(0, 8)}</Link>
+              <Link href={`/commits?at=${each.seq}`}>commit {each.seq}</Link> on{" "}
+              <Link class="mono" href={`/memories/${each.memory_id}`}>
+                {each.memory_id.slice(0, 8)}
+              </Link>
             </li>
           ))}
         </ul>
@@ -103,7 +147,9 @@ function Standing({ plan, later }: { plan: Plan; later: boolean }) {
     );
   }
   if (!plan.targets.length) return <p>There is nothing to change back.</p>;
-  const gone = plan.targets.filter((each) => !each.after || (each.after.status !== "active" && each.before?.status === "active")).length;
+  const gone = plan.targets.filter(
+    (each) => !each.after || (each.after.status !== "active" && each.before?.status === "active"),
+  ).length;
   const back = plan.targets.length - gone;
   const parts = [
     gone ? `${counted(gone, "memory", "memories")} ${gone === 1 ? "goes" : "go"} out of use` : "",
@@ -112,7 +158,8 @@ function Standing({ plan, later }: { plan: Plan; later: boolean }) {
   return (
     <p>
       Nothing stands in the way. {parts.filter(Boolean).join(", ")}
-      {later && plan.undone.length > 1 ? `, and ${plan.undone.length} commits are undone together` : ""}. It is a commit of its own and can itself be rolled back.
+      {later && plan.undone.length > 1 ? `, and ${plan.undone.length} commits are undone together` : ""}. It is a commit
+      of its own and can itself be rolled back.
     </p>
   );
 }

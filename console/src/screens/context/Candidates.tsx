@@ -13,10 +13,20 @@ type Candidate = Schemas["Considered"];
 const BAD = new Set(["trust", "injection", "secret", "damaged", "quarantine"]);
 /** What a code means, in the words of a table. */
 const WORDS: Record<string, string> = {
-  budget: "no room", cap: "enough of its kind", repeat: "said already",
-  expired: "its time is over", superseded: "replaced", retired: "retired", archived: "archived",
-  sensitive: "sensitive", trust: "not trusted enough", weak: "hardly relevant", unkeyed: "state without a key",
-  quarantine: "waits for review", injection: "reads like an order", secret: "holds a secret",
+  budget: "no room",
+  cap: "enough of its kind",
+  repeat: "said already",
+  expired: "its time is over",
+  superseded: "replaced",
+  retired: "retired",
+  archived: "archived",
+  sensitive: "sensitive",
+  trust: "not trusted enough",
+  weak: "hardly relevant",
+  unkeyed: "state without a key",
+  quarantine: "waits for review",
+  injection: "reads like an order",
+  secret: "holds a secret",
 };
 
 export function wordOf(candidate: Candidate): string {
@@ -69,11 +79,22 @@ export function Candidates({ told, chosen, onChoose }: Props) {
 function Row({ candidate, on, onChoose }: { candidate: Candidate; on: boolean; onChoose: (id: string) => void }) {
   return (
     <div role="listitem">
-      <button type="button" class={`lab-candidate ${on ? "on" : ""}`} aria-pressed={on} onClick={() => onChoose(on ? "" : candidate.id)}>
+      <button
+        type="button"
+        class={`lab-candidate ${on ? "on" : ""}`}
+        aria-pressed={on}
+        onClick={() => onChoose(on ? "" : candidate.id)}
+      >
         <MemoryText text={candidate.text || "[erased]"} one />
-        {candidate.now === null ? null : <span class="small soft">now: <MemoryText text={candidate.now || "[erased]"} one /></span>}
+        {candidate.now === null ? null : (
+          <span class="small soft">
+            now: <MemoryText text={candidate.now || "[erased]"} one />
+          </span>
+        )}
         <span class="line small soft">
-          <Tag tone={toneOf(candidate)} title={candidate.why}>{candidate.section === null ? "out" : "in"}</Tag>
+          <Tag tone={toneOf(candidate)} title={candidate.why}>
+            {candidate.section === null ? "out" : "in"}
+          </Tag>
           <span class={`of-${candidate.section ?? ""}`}>{wordOf(candidate)}</span>
           <span class="spread" />
           {candidate.source ? <span class="faint">{candidate.source}</span> : null}

@@ -28,13 +28,19 @@ interface Props {
 
 export function Chosen({ candidate, told, onClose }: Props) {
   const waits = candidate.code === "quarantine";
-  const blame = useGet(waits || !candidate.text ? null : "/memory/blame/{name}", { params: { path: { name: candidate.id } } });
+  const blame = useGet(waits || !candidate.text ? null : "/memory/blame/{name}", {
+    params: { path: { name: candidate.id } },
+  });
   const [open, setOpen] = useState<"" | "correct" | "forget">("");
   const origin = blame.data?.origins.find((each) => each.field === "text");
   const memory = blame.data?.record;
   const [found, setFound] = useState<Schemas["Bisection"] | null>(null);
   const since = async () => {
-    const body = { query: told.objective, contains: candidate.text.split("\n")[0]?.slice(0, 200) ?? "", purpose: told.purpose };
+    const body = {
+      query: told.objective,
+      contains: candidate.text.split("\n")[0]?.slice(0, 200) ?? "",
+      purpose: told.purpose,
+    };
     const done = await ask(api.POST("/memory/bisect", { body: body as never }));
     if (done.ok) setFound(done.data);
     else say(done.problem.detail, { tone: "bad" });
@@ -48,34 +54,110 @@ export function Chosen({ candidate, told, onClose }: Props) {
         <Tag tone={toneOf(candidate)}>{candidate.section === null ? "out" : "in"}</Tag>
         <b>{wordOf(candidate)}</b>
         <span class="spread" />
-        <Button small tone="quiet" aria-label="Close" onClick={onClose}>×</Button>
+        <Button small tone="quiet" aria-label="Close" onClick={onClose}>
+          ×
+        </Button>
       </div>
-      <p class="lab-chosen-text"><MemoryText text={candidate.text || "[erased]"} /></p>
+      <p class="lab-chosen-text">
+        <MemoryText text={candidate.text || "[erased]"} />
+      </p>
       <p class="small soft">{seen(candidate.why)}.</p>
       <dl class="facts small">
-        {candidate.source ? <><dt>Source</dt><dd><Tag tone={candidate.trust === "web" || candidate.trust === "unknown" ? "warn" : "plain"}>{candidate.source}</Tag> trusted as {candidate.trust}</dd></> : null}
-        {origin ? <><dt>Said by</dt><dd><Who name={origin.actor} />, <Time at={origin.made.at} /> in <CommitLink of={origin.made.seq} />{origin.approved_by ? <>, approved by <Who name={origin.approved_by} /></> : null}</dd></> : null}
-        {memory?.evidence.length ? <><dt>Evidence</dt><dd class="stack tight">{memory.evidence.map((each) => <Link key={each} href={`/sources?${new URLSearchParams({ list: "references", name: each })}`}>{seen(each)}</Link>)}</dd></> : null}
-        {memory?.derived_from.length ? <><dt>Made from</dt><dd class="stack tight">{memory.derived_from.map((each) => <MadeFrom key={each} id={each} />)}</dd></> : null}
-        {candidate.tokens === null ? null : <><dt>Tokens</dt><dd class="num">{candidate.tokens}</dd></>}
-        {candidate.score === null ? null : <><dt>Score</dt><dd class="num">{candidate.score.toFixed(3)}</dd></>}
-        {memory && !live ? <><dt>By now</dt><dd><Tag tone="warn">{memory.status}</Tag></dd></> : null}
+        {candidate.source ? (
+          <>
+            <dt>Source</dt>
+            <dd>
+              <Tag tone={candidate.trust === "web" || candidate.trust === "unknown" ? "warn" : "plain"}>
+                {candidate.source}
+              </Tag>{" "}
+              trusted as {candidate.trust}
+            </dd>
+          </>
+        ) : null}
+        {origin ? (
+          <>
+            <dt>Said by</dt>
+            <dd>
+              <Who name={origin.actor} />, <Time at={origin.made.at} /> in <CommitLink of={origin.made.seq} />
+              {origin.approved_by ? (
+                <>
+                  , approved by <Who name={origin.approved_by} />
+                </>
+              ) : null}
+            </dd>
+          </>
+        ) : null}
+        {memory?.evidence.length ? (
+          <>
+            <dt>Evidence</dt>
+            <dd class="stack tight">
+              {memory.evidence.map((each) => (
+                <Link key={each} href={`/sources?${new URLSearchParams({ list: "references", name: each })}`}>
+                  {seen(each)}
+                </Link>
+              ))}
+            </dd>
+          </>
+        ) : null}
+        {memory?.derived_from.length ? (
+          <>
+            <dt>Made from</dt>
+            <dd class="stack tight">
+              {memory.derived_from.map((each) => (
+                <MadeFrom key={each} id={each} />
+              ))}
+            </dd>
+          </>
+        ) : null}
+        {candidate.tokens === null ? null : (
+          <>
+            <dt>Tokens</dt>
+            <dd class="num">{candidate.tokens}</dd>
+          </>
+        )}
+        {candidate.score === null ? null : (
+          <>
+            <dt>Score</dt>
+            <dd class="num">{candidate.score.toFixed(3)}</dd>
+          </>
+        )}
+        {memory && !live ? (
+          <>
+            <dt>By now</dt>
+            <dd>
+              <Tag tone="warn">{memory.status}</Tag>
+            </dd>
+          </>
+        ) : null}
       </dl>
       {found ? (
         <p class="small">
-          It came in with <CommitLink of={found.commit.seq} />, <Time at={found.commit.at} />, by {seen(found.commit.actor)}: {seen(found.commit.reason)}
+          It came in with <CommitLink of={found.commit.seq} />, <Time at={found.commit.at} />, by{" "}
+          {seen(found.commit.actor)}: {seen(found.commit.reason)}
         </p>
       ) : null}
       <div class="line">
         {mayChange() && memory && live ? (
           <>
-            <Button small onClick={() => setOpen("correct")}>Correct…</Button>
-            <Button small tone="no" onClick={() => setOpen("forget")}>Forget…</Button>
+            <Button small onClick={() => setOpen("correct")}>
+              Correct…
+            </Button>
+            <Button small tone="no" onClick={() => setOpen("forget")}>
+              Forget…
+            </Button>
           </>
         ) : null}
-        {candidate.section !== null && told.receipt === null && told.objective ? <Button small onClick={() => void since()}>When did it come in?</Button> : null}
+        {candidate.section !== null && told.receipt === null && told.objective ? (
+          <Button small onClick={() => void since()}>
+            When did it come in?
+          </Button>
+        ) : null}
         <span class="spread" />
-        {waits ? <Link href={`/review?at=${candidate.id}`}>Review it</Link> : <Link href={`/memories/${candidate.id}`}>Open</Link>}
+        {waits ? (
+          <Link href={`/review?at=${candidate.id}`}>Review it</Link>
+        ) : (
+          <Link href={`/memories/${candidate.id}`}>Open</Link>
+        )}
       </div>
       {open && memory ? <Change memory={memory} what={open} onClose={() => setOpen("")} /> : null}
     </section>
@@ -85,10 +167,20 @@ export function Chosen({ candidate, told, onClose }: Props) {
 /** A memory that this one was made from, by its first words. */
 function MadeFrom({ id }: { id: string }) {
   const found = useGet("/memory/items/{id}", { params: { path: { id } } });
-  return <Link href={`/memories/${id}`}>{found.data ? <MemoryText text={found.data.text} one /> : "another memory"}</Link>;
+  return (
+    <Link href={`/memories/${id}`}>{found.data ? <MemoryText text={found.data.text} one /> : "another memory"}</Link>
+  );
 }
 
-function Change({ memory, what, onClose }: { memory: Schemas["Memory"]; what: "correct" | "forget"; onClose: () => void }) {
+function Change({
+  memory,
+  what,
+  onClose,
+}: {
+  memory: Schemas["Memory"];
+  what: "correct" | "forget";
+  onClose: () => void;
+}) {
   const [text, setText] = useState(memory.text);
   const [reason, setReason] = useState("");
   const [busy, setBusy] = useState(false);
@@ -106,13 +198,20 @@ function Change({ memory, what, onClose }: { memory: Schemas["Memory"]; what: "c
     const header = { "If-Match": now.etag ?? "*" };
     // What the owner says rests on the owner's word, not on where the text was from.
     const done = correct
-      ? await ask(api.PATCH("/memory/items/{id}", { params: { path, header }, body: { text, reason, source: "operator", evidence: [] } as never }))
+      ? await ask(
+          api.PATCH("/memory/items/{id}", {
+            params: { path, header },
+            body: { text, reason, source: "operator", evidence: [] } as never,
+          }),
+        )
       : await ask(api.DELETE("/memory/items/{id}", { params: { path, header, query: { reason } } }));
     setBusy(false);
     if (!done.ok) return say(done.problem.detail, { tone: "bad" });
     const { commit } = done.data;
     changed();
-    say(correct ? "Corrected. The prompt is compiled again." : "Forgotten. The prompt is compiled again.", { undo: commit ? () => rollBack(commit) : undefined });
+    say(correct ? "Corrected. The prompt is compiled again." : "Forgotten. The prompt is compiled again.", {
+      undo: commit ? () => rollBack(commit) : undefined,
+    });
     onClose();
   };
   return (
@@ -124,19 +223,29 @@ function Change({ memory, what, onClose }: { memory: Schemas["Memory"]; what: "c
       foot={
         <>
           <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" tone={correct ? "go" : "no"} busy={busy} disabled={!ready}>{correct ? "Correct" : "Forget"}</Button>
+          <Button type="submit" tone={correct ? "go" : "no"} busy={busy} disabled={!ready}>
+            {correct ? "Correct" : "Forget"}
+          </Button>
         </>
       }
     >
       {correct ? (
         <>
-          <label class="field"><span>What is true</span><textarea rows={4} value={text} onInput={(event) => setText(event.currentTarget.value)} /></label>
+          <label class="field">
+            <span>What is true</span>
+            <textarea rows={4} value={text} onInput={(event) => setText(event.currentTarget.value)} />
+          </label>
           {text === memory.text ? null : <Diff before={memory.text} after={text} />}
         </>
       ) : (
-        <p><MemoryText text={memory.text} /></p>
+        <p>
+          <MemoryText text={memory.text} />
+        </p>
       )}
-      <label class="field"><span>Why, for the journal</span><input value={reason} maxLength={1000} required onInput={(event) => setReason(event.currentTarget.value)} /></label>
+      <label class="field">
+        <span>Why, for the journal</span>
+        <input value={reason} maxLength={1000} required onInput={(event) => setReason(event.currentTarget.value)} />
+      </label>
       <p class="small soft">It stays in the history, and one click takes this back.</p>
     </Dialog>
   );

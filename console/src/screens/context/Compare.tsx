@@ -24,7 +24,14 @@ export function Compare({ address }: { address: Address }) {
     const side = first ? "b" : "a";
     return (
       <div class="stack">
-        <p>{first ? "Choose the second context, or compile another one and keep it." : "Choose the first context."} {first ? <Button small tone="quiet" onClick={() => address.set({ a: "" })}>Choose another first one</Button> : null}</p>
+        <p>
+          {first ? "Choose the second context, or compile another one and keep it." : "Choose the first context."}{" "}
+          {first ? (
+            <Button small tone="quiet" onClick={() => address.set({ a: "" })}>
+              Choose another first one
+            </Button>
+          ) : null}
+        </p>
         <ReceiptList address={address} verb="Choose" onOpen={(id) => address.set({ [side]: id }, { push: true })} />
       </div>
     );
@@ -38,25 +45,47 @@ function Compared({ first, second, address }: { first: string; second: string; a
   const b = useGet("/memory/receipts/{id}", { params: { path: { id: second } } });
   const chosen = address.get("memory");
   const choose = (id: string) => address.set({ memory: id });
-  const texts = new Map([a, b].flatMap((side) => side.data?.explanation?.candidates ?? []).map((each) => [each.id, each.text]));
+  const texts = new Map(
+    [a, b].flatMap((side) => side.data?.explanation?.candidates ?? []).map((each) => [each.id, each.text]),
+  );
   return (
     <div class="stack">
       <div class="line">
-        <Button small onClick={() => address.set({ a: second, b: first })}>Swap</Button>
-        <Button small onClick={() => address.set({ a: "", b: "" })}>Choose two others</Button>
+        <Button small onClick={() => address.set({ a: second, b: first })}>
+          Swap
+        </Button>
+        <Button small onClick={() => address.set({ a: "", b: "" })}>
+          Choose two others
+        </Button>
       </div>
       <Shown of={difference}>
         {(found) => (
           <>
-            {found.same ? <Empty title="The same bytes">Both contexts are the same text.</Empty> : <Differences found={found} texts={texts} chosen={chosen} onChoose={choose} />}
+            {found.same ? (
+              <Empty title="The same bytes">Both contexts are the same text.</Empty>
+            ) : (
+              <Differences found={found} texts={texts} chosen={chosen} onChoose={choose} />
+            )}
             <div class="lab-sides">
               {([a, b] as const).map((side, at) => {
                 const gone = at === 0 ? "removed" : "added";
-                const marks = new Map(found.items.filter((each) => each.change === gone || (each.change === "changed" && !isNoted(each))).map((each) => [each.id, each.change]));
+                const marks = new Map(
+                  found.items
+                    .filter((each) => each.change === gone || (each.change === "changed" && !isNoted(each)))
+                    .map((each) => [each.id, each.change]),
+                );
                 return (
                   <section key={at} class="stack" aria-label={at === 0 ? "First context" : "Second context"}>
                     <Shown of={side}>
-                      {(receipt) => <Side receipt={receipt} name={at === 0 ? "First" : "Second"} chosen={chosen} onChoose={choose} marks={marks} />}
+                      {(receipt) => (
+                        <Side
+                          receipt={receipt}
+                          name={at === 0 ? "First" : "Second"}
+                          chosen={chosen}
+                          onChoose={choose}
+                          marks={marks}
+                        />
+                      )}
                     </Shown>
                   </section>
                 );
@@ -81,7 +110,10 @@ function Side({ receipt, name, ...rest }: SideProps) {
   const told = recorded(receipt);
   return (
     <>
-      <p class="small soft"><b>{name}</b> <Time at={receipt.at} />, “{seen(told.objective)}”, {told.tokens.toLocaleString()} tokens, after <CommitLink of={told.head} /></p>
+      <p class="small soft">
+        <b>{name}</b> <Time at={receipt.at} />, “{seen(told.objective)}”, {told.tokens.toLocaleString()} tokens, after{" "}
+        <CommitLink of={told.head} />
+      </p>
       <Prompt of={told} label={`${name} prompt`} {...rest} />
     </>
   );
@@ -102,21 +134,39 @@ function Differences({ found, texts, chosen, onChoose }: Props) {
     <section class="card" aria-label="Differences">
       <ol class="lab-differences">
         {inputs.map(([name, before, after]) => (
-          <li key={name} class="small soft">asked otherwise: <b>{name}</b> {seen(before)} → {seen(after)}</li>
+          <li key={name} class="small soft">
+            asked otherwise: <b>{name}</b> {seen(before)} → {seen(after)}
+          </li>
         ))}
         {told.map((each) => (
           <li key={each.id} class={each.id === chosen ? "on" : ""}>
             <Tag tone={TONES[each.change]}>{each.change}</Tag>
             <div class="stack tight">
-              <button type="button" class="lab-link" onClick={() => onChoose(each.id === chosen ? "" : each.id)}><MemoryText text={texts.get(each.id) || "[erased]"} one /></button>
+              <button type="button" class="lab-link" onClick={() => onChoose(each.id === chosen ? "" : each.id)}>
+                <MemoryText text={texts.get(each.id) || "[erased]"} one />
+              </button>
               <span class="small soft">
-                {each.commit ? <><CommitLink of={each.commit.seq} />, <Time at={each.commit.at} />, {seen(each.commit.actor)}: {seen(each.commit.reason)}</> : seen(each.why)}
+                {each.commit ? (
+                  <>
+                    <CommitLink of={each.commit.seq} />, <Time at={each.commit.at} />, {seen(each.commit.actor)}:{" "}
+                    {seen(each.commit.reason)}
+                  </>
+                ) : (
+                  seen(each.why)
+                )}
               </span>
             </div>
           </li>
         ))}
-        {noted.length ? <li class="small soft">{noted.length === 1 ? "One memory was" : `${noted.length} memories were`} confirmed or used in between; what they say is the same.</li> : null}
-        {found.items.length === 0 ? <li class="small soft">The same memories, in another order or under other headings.</li> : null}
+        {noted.length ? (
+          <li class="small soft">
+            {noted.length === 1 ? "One memory was" : `${noted.length} memories were`} confirmed or used in between; what
+            they say is the same.
+          </li>
+        ) : null}
+        {found.items.length === 0 ? (
+          <li class="small soft">The same memories, in another order or under other headings.</li>
+        ) : null}
       </ol>
     </section>
   );
@@ -124,14 +174,19 @@ function Differences({ found, texts, chosen, onChoose }: Props) {
 
 /** Whether nothing but bookkeeping made another version of a memory: it says what it said. */
 function isNoted(item: Item): boolean {
-  return item.change === "changed" && (item.commit?.changes ?? []).some((each) => each.id === item.id && each.op === "reinforce");
+  return (
+    item.change === "changed" &&
+    (item.commit?.changes ?? []).some((each) => each.id === item.id && each.op === "reinforce")
+  );
 }
 
 /** Return what was asked otherwise: name, first, second; what is made of parts by its parts. */
 function changes(name: string, first: unknown, second: unknown): [string, string, string][] {
   if (name === "now" || name === "head" || said(first) === said(second)) return [];
   if (!isParts(first) || !isParts(second)) return [[name.replaceAll("_", " "), said(first), said(second)]];
-  return [...new Set([...Object.keys(first), ...Object.keys(second)])].flatMap((each) => changes(each, first[each], second[each]));
+  return [...new Set([...Object.keys(first), ...Object.keys(second)])].flatMap((each) =>
+    changes(each, first[each], second[each]),
+  );
 }
 
 function isParts(value: unknown): value is Record<string, unknown> {

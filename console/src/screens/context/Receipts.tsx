@@ -21,7 +21,11 @@ export function Receipts({ address }: { address: Address }) {
   if (receipt) {
     return (
       <div class="stack">
-        <div><Button small onClick={() => address.set({ receipt: "", memory: "" })}>← All receipts</Button></div>
+        <div>
+          <Button small onClick={() => address.set({ receipt: "", memory: "" })}>
+            ← All receipts
+          </Button>
+        </div>
         <ReceiptShown id={receipt} address={address} />
       </div>
     );
@@ -42,18 +46,39 @@ export function ReceiptList({ address, onOpen, verb = "Open" }: Props) {
   const query = { kind: ["compile" as const], objective: objective || undefined, actor: actor || undefined, limit: 50 };
   const first = useGet("/memory/receipts", { params: { query } });
   const name = `${objective} ${actor} ${first.data?.items[0]?.id ?? ""}`;
-  const [more, setMore] = useState<{ name: string; items: Line[]; before: string | null }>({ name: "", items: [], before: null });
+  const [more, setMore] = useState<{ name: string; items: Line[]; before: string | null }>({
+    name: "",
+    items: [],
+    before: null,
+  });
   const own = more.name === name ? more : { name, items: [], before: first.data?.before ?? null };
   const next = async () => {
-    const page = await ask(api.GET("/memory/receipts", { params: { query: { ...query, before: own.before ?? undefined } } }));
+    const page = await ask(
+      api.GET("/memory/receipts", { params: { query: { ...query, before: own.before ?? undefined } } }),
+    );
     if (page.ok) setMore({ name, items: [...own.items, ...page.data.items], before: page.data.before });
     else say(page.problem.detail, { tone: "bad" });
   };
   return (
     <div class="stack">
       <div class="lab-filters">
-        <label class="field"><span>Asked about</span><input type="search" value={address.get("asked")} onInput={(event) => address.set({ asked: event.currentTarget.value })} /></label>
-        <label class="field"><span>Asked by</span><input type="search" value={address.get("by")} placeholder="support-bot" onInput={(event) => address.set({ by: event.currentTarget.value })} /></label>
+        <label class="field">
+          <span>Asked about</span>
+          <input
+            type="search"
+            value={address.get("asked")}
+            onInput={(event) => address.set({ asked: event.currentTarget.value })}
+          />
+        </label>
+        <label class="field">
+          <span>Asked by</span>
+          <input
+            type="search"
+            value={address.get("by")}
+            placeholder="support-bot"
+            onInput={(event) => address.set({ by: event.currentTarget.value })}
+          />
+        </label>
       </div>
       <Shown of={first}>
         {(page) => {
@@ -66,7 +91,19 @@ export function ReceiptList({ address, onOpen, verb = "Open" }: Props) {
                 keyOf={(row) => row.id}
                 columns={[
                   { title: "When", cell: (row) => <Time at={row.at} /> },
-                  { title: "Asked", cell: (row) => <button type="button" class="lab-link" aria-label={`${verb}: ${row.objective ?? row.compiled}`} onClick={() => onOpen(row.id)}>{row.objective ? seen(row.objective) : row.compiled}</button> },
+                  {
+                    title: "Asked",
+                    cell: (row) => (
+                      <button
+                        type="button"
+                        class="lab-link"
+                        aria-label={`${verb}: ${row.objective ?? row.compiled}`}
+                        onClick={() => onOpen(row.id)}
+                      >
+                        {row.objective ? seen(row.objective) : row.compiled}
+                      </button>
+                    ),
+                  },
                   { title: "By", cell: (row) => <Who name={row.actor} /> },
                   { title: "Purpose", wide: true, cell: (row) => row.purpose },
                   { title: "Memories", num: true, wide: true, cell: (row) => row.shown },
@@ -76,11 +113,19 @@ export function ReceiptList({ address, onOpen, verb = "Open" }: Props) {
               />
             </section>
           ) : (
-            <Empty title="No context was compiled yet">An agent's next call of `get_context` leaves a receipt here.</Empty>
+            <Empty title="No context was compiled yet">
+              An agent's next call of `get_context` leaves a receipt here.
+            </Empty>
           );
         }}
       </Shown>
-      {own.before ? <div><Button small onClick={() => void next()}>Older ones</Button></div> : null}
+      {own.before ? (
+        <div>
+          <Button small onClick={() => void next()}>
+            Older ones
+          </Button>
+        </div>
+      ) : null}
     </div>
   );
 }

@@ -40,7 +40,12 @@ export function warningsOf({ checks, jobs, activity, file, now }: Facts): Warnin
   const without = checks.some((each) => each.name === "embedder" && !each.ok);
   // Without an embedder nothing can give them vectors.
   const wrong = checks.filter((each) => (!each.ok || each.warning) && !(without && each.name === "vectors"));
-  const found = [...wrong.map(ofCheck), ...jobs.flatMap((each) => ofJob(each, now)), ...(activity ? unusual(activity) : []), ...(file && !file.accepted ? [notInForce(file)] : [])];
+  const found = [
+    ...wrong.map(ofCheck),
+    ...jobs.flatMap((each) => ofJob(each, now)),
+    ...(activity ? unusual(activity) : []),
+    ...(file && !file.accepted ? [notInForce(file)] : []),
+  ];
   for (const each of found) if (each.command) each.command = onThisStore(each.command);
   return found.sort((one, other) => Number(other.tone === "bad") - Number(one.tone === "bad"));
 }
@@ -57,14 +62,31 @@ function notInForce(file: Schemas["SettingsFile"]): Warning {
 }
 
 function ofCheck(check: Schemas["Check"]): Warning {
-  const plain: Warning = { id: check.name, tone: GRAVE.has(check.name) ? "bad" : "warn", text: check.detail, help: check.remedy };
+  const plain: Warning = {
+    id: check.name,
+    tone: GRAVE.has(check.name) ? "bad" : "warn",
+    text: check.detail,
+    help: check.remedy,
+  };
   switch (check.name) {
     case "review":
       return { ...plain, to: { path: "/review", title: "Review them" } };
     case "vectors":
-      return { ...plain, help: "recall finds them by words until then", act: { title: "Embed them now", run: () => ask(api.POST("/memory/reindex")), done: "Every memory has a vector" } };
+      return {
+        ...plain,
+        help: "recall finds them by words until then",
+        act: {
+          title: "Embed them now",
+          run: () => ask(api.POST("/memory/reindex")),
+          done: "Every memory has a vector",
+        },
+      };
     case "embedder":
-      return { ...plain, text: "There is no embedder: recall finds memories by their words alone", command: "keepward model install" };
+      return {
+        ...plain,
+        text: "There is no embedder: recall finds memories by their words alone",
+        command: "keepward model install",
+      };
     case "blocks":
       return { ...plain, to: { path: "/core", title: "Edit the blocks" } };
     case "records":
@@ -77,11 +99,28 @@ function ofCheck(check: Schemas["Check"]): Warning {
 function ofJob(job: Schemas["JobState"], now: number): Warning[] {
   const run = { title: "Run it now", run: () => runJob(job.name), done: `Ran ${job.name}` };
   if (job.last_outcome === "failed") {
-    return [{ id: `job-${job.name}`, tone: "bad", text: `The job \`${job.name}\` failed`, help: job.does, act: run, to: { path: "/jobs", title: "See its receipt" } }];
+    return [
+      {
+        id: `job-${job.name}`,
+        tone: "bad",
+        text: `The job \`${job.name}\` failed`,
+        help: job.does,
+        act: run,
+        to: { path: "/jobs", title: "See its receipt" },
+      },
+    ];
   }
   const late = job.due_at ? now - Date.parse(job.due_at) : 0;
   if (late > LATE * 3_600_000) {
-    return [{ id: `job-${job.name}`, tone: "warn", text: `The job \`${job.name}\` is ${span(late)} late`, help: job.does, act: run }];
+    return [
+      {
+        id: `job-${job.name}`,
+        tone: "warn",
+        text: `The job \`${job.name}\` is ${span(late)} late`,
+        help: job.does,
+        act: run,
+      },
+    ];
   }
   return [];
 }
@@ -93,7 +132,15 @@ function unusual(activity: Schemas["Activity"]): Warning[] {
     const usual = before.reduce((sum, count) => sum + count, 0) / Math.max(1, before.length);
     if (today < MANY || today < usual * TIMES) return [];
     const times = usual >= 1 ? `${Math.round(today / usual)} times its usual` : "and hardly anything before";
-    return [{ id: `much-${each.name}`, tone: "warn", text: `\`${each.name}\` wrote ${today} memories today, ${times}`, help: "see what it wrote and whom that reached; it can be contained as one", to: { path: "/sources", title: "See its impact" } }];
+    return [
+      {
+        id: `much-${each.name}`,
+        tone: "warn",
+        text: `\`${each.name}\` wrote ${today} memories today, ${times}`,
+        help: "see what it wrote and whom that reached; it can be contained as one",
+        to: { path: "/sources", title: "See its impact" },
+      },
+    ];
   });
 }
 
@@ -106,5 +153,10 @@ async function runJob(name: string): Promise<Answer<unknown>> {
   const done = await ask(api.POST("/memory/jobs/{name}/run", { params: { path: { name } }, body: { force: true } }));
   if (!done.ok) return done;
   const failed = done.data.items.find((each) => each.outcome === "failed");
-  return failed ? { ok: false, problem: { status: done.status, code: "failed", title: `The job ${name} failed`, detail: failed.why } } : done;
+  return failed
+    ? {
+        ok: false,
+        problem: { status: done.status, code: "failed", title: `The job ${name} failed`, detail: failed.why },
+      }
+    : done;
 }

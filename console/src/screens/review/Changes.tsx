@@ -32,7 +32,12 @@ function StepHead({ step }: { step: Step }) {
       <Tag>{OPS[step.op] ?? step.op}</Tag>
       <span class="soft">
         {step.after.tier} {step.after.kind}
-        {step.after.key ? <> <b>{seen(step.after.key)}</b></> : null}
+        {step.after.key ? (
+          <>
+            {" "}
+            <b>{seen(step.after.key)}</b>
+          </>
+        ) : null}
       </span>
     </div>
   );
@@ -42,7 +47,16 @@ function Words({ step }: { step: Step }) {
   const text = step.changed.find((each) => each.field === "text");
   if (text) return <Diff before={shown(text.before)} after={shown(text.after)} />;
   const words = step.after.text ?? step.before?.text;
-  return <div class="proposal-words" tabIndex={(words ?? "").length > LONG ? 0 : undefined} role="group" aria-label="What it says"><MemoryText text={words} /></div>;
+  return (
+    <div
+      class="proposal-words"
+      tabIndex={(words ?? "").length > LONG ? 0 : undefined}
+      role="group"
+      aria-label="What it says"
+    >
+      <MemoryText text={words} />
+    </div>
+  );
 }
 
 function Fields({ step }: { step: Step }) {
@@ -54,7 +68,11 @@ function Fields({ step }: { step: Step }) {
         <>
           <dt>{each.field.replaceAll("_", " ")}</dt>
           <dd>
-            {shown(each.before) ? <><span class="soft">{told(each.field, each.before)}</span> <span aria-label="becomes">→</span> </> : null}
+            {shown(each.before) ? (
+              <>
+                <span class="soft">{told(each.field, each.before)}</span> <span aria-label="becomes">→</span>{" "}
+              </>
+            ) : null}
             {shown(each.after) ? told(each.field, each.after) : <span class="faint">nothing</span>}
           </dd>
         </>
@@ -64,7 +82,24 @@ function Fields({ step }: { step: Step }) {
 }
 
 // Of what is new, only what is not said elsewhere.
-const SAID = new Set(["tier", "kind", "scope", "status", "author", "created_at", "content_type", "source", "trust", "confidence", "importance", "stability", "sensitivity", "key", "evidence", "session"]);
+const SAID = new Set([
+  "tier",
+  "kind",
+  "scope",
+  "status",
+  "author",
+  "created_at",
+  "content_type",
+  "source",
+  "trust",
+  "confidence",
+  "importance",
+  "stability",
+  "sensitivity",
+  "key",
+  "evidence",
+  "session",
+]);
 
 function meant(change: Schemas["FieldChange"], step: Step): boolean {
   return step.before !== null || !SAID.has(change.field);

@@ -30,11 +30,39 @@ interface Props {
 export function Detail({ id, listed, ...acts }: Props) {
   const found = useGet("/memory/quarantine/{id}", { params: { path: { id } } }, queueMoves);
   const item = found.data ?? listed;
-  if (!item) return <article class="card proposal"><Shown of={found} rows={6}>{() => null}</Shown></article>;
-  return <One key={item.digest} item={item} stored={found.data?.shown} back={found.data?.review_context ?? undefined} {...acts} />;
+  if (!item)
+    return (
+      <article class="card proposal">
+        <Shown of={found} rows={6}>
+          {() => null}
+        </Shown>
+      </article>
+    );
+  return (
+    <One
+      key={item.digest}
+      item={item}
+      stored={found.data?.shown}
+      back={found.data?.review_context ?? undefined}
+      {...acts}
+    />
+  );
 }
 
-function One({ item, stored, back, busy, onApprove, onEdit, onReject, onBack }: Omit<Props, "id" | "listed"> & { item: Proposal; stored: Schemas["Shown"][] | undefined; back: Schemas["ReviewContext"] | undefined }) {
+function One({
+  item,
+  stored,
+  back,
+  busy,
+  onApprove,
+  onEdit,
+  onReject,
+  onBack,
+}: Omit<Props, "id" | "listed"> & {
+  item: Proposal;
+  stored: Schemas["Shown"][] | undefined;
+  back: Schemas["ReviewContext"] | undefined;
+}) {
   const what = useWatched<HTMLDivElement>(item.digest);
   const after = item.diff[0]?.after;
   const open = item.state === "pending";
@@ -42,12 +70,24 @@ function One({ item, stored, back, busy, onApprove, onEdit, onReject, onBack }: 
   return (
     <article class="card proposal" aria-label={`Proposal: ${headline(item)}`}>
       <div class="proposal-body">
-        <Button small tone="quiet" class="back" onClick={onBack}>← Queue</Button>
+        <Button small tone="quiet" class="back" onClick={onBack}>
+          ← Queue
+        </Button>
         <header>
           <h2>{seen(headline(item))}</h2>
           <p class="soft small">
             <Who name={item.proposer} />, <Time at={item.created_at} />
-            {after?.session ? <> · session <Link href={`/memories?${new URLSearchParams({ session: after.session })}`}>{seen(after.session)}</Link></> : null} · <a href={`/memory/quarantine/${item.id}`} target="_blank" rel="noreferrer">JSON</a>
+            {after?.session ? (
+              <>
+                {" "}
+                · session{" "}
+                <Link href={`/memories?${new URLSearchParams({ session: after.session })}`}>{seen(after.session)}</Link>
+              </>
+            ) : null}{" "}
+            ·{" "}
+            <a href={`/memory/quarantine/${item.id}`} target="_blank" rel="noreferrer">
+              JSON
+            </a>
           </p>
         </header>
         {open ? null : <Settled item={item} />}
@@ -64,39 +104,96 @@ function One({ item, stored, back, busy, onApprove, onEdit, onReject, onBack }: 
           </ul>
           <p class="small soft">
             {[...new Set(item.reasons.map((each) => each.gate))].map((gate) => (
-              <span key={gate}><Tag>{gate}</Tag> {back?.meaning[gate] ?? ""} </span>
+              <span key={gate}>
+                <Tag>{gate}</Tag> {back?.meaning[gate] ?? ""}{" "}
+              </span>
             ))}
           </p>
         </section>
         {item.stale ? <Stale item={item} /> : null}
-        <div ref={what} class="stack">{item.stale ? null : <Changes steps={item.diff} />}</div>
+        <div ref={what} class="stack">
+          {item.stale ? null : <Changes steps={item.diff} />}
+        </div>
         <dl class="facts">
-          {item.diff.some((step) => step.before) ? <><dt>{item.diff.length === 1 ? "Memory" : "Memories"}</dt><dd><Touched steps={item.diff} /></dd></> : null}
+          {item.diff.some((step) => step.before) ? (
+            <>
+              <dt>{item.diff.length === 1 ? "Memory" : "Memories"}</dt>
+              <dd>
+                <Touched steps={item.diff} />
+              </dd>
+            </>
+          ) : null}
           <dt>Reason given</dt>
           <dd>{seen(item.reason)}</dd>
           <dt>Comes from</dt>
-          <dd>{after ? <>{seen(after.source)}; once approved it counts as said by: {after.trust}</> : null}</dd>
+          <dd>
+            {after ? (
+              <>
+                {seen(after.source)}; once approved it counts as said by: {after.trust}
+              </>
+            ) : null}
+          </dd>
           <dt>Evidence</dt>
-          <dd><Evidence of={back?.evidence} named={after?.evidence ?? []} /></dd>
+          <dd>
+            <Evidence of={back?.evidence} named={after?.evidence ?? []} />
+          </dd>
           <dt>Similar</dt>
-          <dd><Similar of={back?.similar} /></dd>
-          {back?.reached ? <><dt>Seen by</dt><dd><Reached of={back.reached} /></dd></> : null}
+          <dd>
+            <Similar of={back?.similar} />
+          </dd>
+          {back?.reached ? (
+            <>
+              <dt>Seen by</dt>
+              <dd>
+                <Reached of={back.reached} />
+              </dd>
+            </>
+          ) : null}
           <dt>If approved</dt>
-          <dd>{after ? <>{after.kind} · {after.tier} · {seen(after.scope)} · confidence {after.confidence}{after.sensitivity === "sensitive" ? " · sensitive" : ""}</> : null}</dd>
+          <dd>
+            {after ? (
+              <>
+                {after.kind} · {after.tier} · {seen(after.scope)} · confidence {after.confidence}
+                {after.sensitivity === "sensitive" ? " · sensitive" : ""}
+              </>
+            ) : null}
+          </dd>
         </dl>
         <details class="small">
           <summary>All that would be stored</summary>
           <p class="soft mono">digest {item.digest}</p>
-          {(stored ?? []).map((each) => <div key={each.id} class="proposal-words mono"><MemoryText text={each.payload} limit={8_000} /></div>)}
+          {(stored ?? []).map((each) => (
+            <div key={each.id} class="proposal-words mono">
+              <MemoryText text={each.payload} limit={8_000} />
+            </div>
+          ))}
         </details>
       </div>
       {open && mayDecide() ? (
         <div class="proposal-acts">
-          {approvable(item) ? <Button tone="go" hint="a" busy={busy} aria-disabled={!read} onClick={() => onApprove(item)}>Approve</Button> : item.may_approve ? null : <span class="soft small">{OTHERS}</span>}
-          {item.may_approve && editable(item) && (!item.stale || currentOf(item)) ? <Button hint="e" busy={busy} onClick={() => onEdit(item)}>{item.stale ? "Edit against what holds now" : "Edit and approve"}</Button> : null}
-          {item.may_approve && !editable(item) ? <span class="soft small">{item.diff.length > 1 ? "Several changes are approved or rejected as one." : "There are no words in it to edit."}</span> : null}
+          {approvable(item) ? (
+            <Button tone="go" hint="a" busy={busy} aria-disabled={!read} onClick={() => onApprove(item)}>
+              Approve
+            </Button>
+          ) : item.may_approve ? null : (
+            <span class="soft small">{OTHERS}</span>
+          )}
+          {item.may_approve && editable(item) && (!item.stale || currentOf(item)) ? (
+            <Button hint="e" busy={busy} onClick={() => onEdit(item)}>
+              {item.stale ? "Edit against what holds now" : "Edit and approve"}
+            </Button>
+          ) : null}
+          {item.may_approve && !editable(item) ? (
+            <span class="soft small">
+              {item.diff.length > 1
+                ? "Several changes are approved or rejected as one."
+                : "There are no words in it to edit."}
+            </span>
+          ) : null}
           <span class="spread" />
-          <Button tone="no" hint="r" busy={busy} onClick={() => onReject(item)}>{item.stale ? "Reject as outdated…" : "Reject…"}</Button>
+          <Button tone="no" hint="r" busy={busy} onClick={() => onReject(item)}>
+            {item.stale ? "Reject as outdated…" : "Reject…"}
+          </Button>
         </div>
       ) : null}
     </article>
@@ -107,17 +204,35 @@ function One({ item, stored, back, busy, onApprove, onEdit, onReject, onBack }: 
 function Stale({ item }: { item: Proposal }) {
   return (
     <section class="stale" aria-label="Changed since">
-      <p><Tag tone="warn">stale</Tag> What it would change has changed since it was proposed.</p>
+      <p>
+        <Tag tone="warn">stale</Tag> What it would change has changed since it was proposed.
+      </p>
       {item.diff.map((step) => {
         const now = item.current.find((each) => each.id === step.id);
         return (
           <dl key={step.id} class="facts">
-            <dt>Then</dt><dd><MemoryText text={step.before?.text ?? ""} /></dd>
+            <dt>Then</dt>
+            <dd>
+              <MemoryText text={step.before?.text ?? ""} />
+            </dd>
             <dt>Now</dt>
             <dd>
-              {now ? <><MemoryText text={now.text} /> <span class="soft small">version {now.version}, <Time at={now.updated_at ?? now.created_at} />{now.status === "active" ? "" : `, ${now.status}`}</span></> : <span class="faint">{item.current.length ? "as it was" : "it cannot be shown"}</span>}
+              {now ? (
+                <>
+                  <MemoryText text={now.text} />{" "}
+                  <span class="soft small">
+                    version {now.version}, <Time at={now.updated_at ?? now.created_at} />
+                    {now.status === "active" ? "" : `, ${now.status}`}
+                  </span>
+                </>
+              ) : (
+                <span class="faint">{item.current.length ? "as it was" : "it cannot be shown"}</span>
+              )}
             </dd>
-            <dt>Proposed</dt><dd><MemoryText text={step.after.text ?? ""} /></dd>
+            <dt>Proposed</dt>
+            <dd>
+              <MemoryText text={step.after.text ?? ""} />
+            </dd>
           </dl>
         );
       })}
@@ -134,7 +249,11 @@ function Touched({ steps }: { steps: Proposal["diff"] }) {
   return (
     <ul class="bare">
       {known.slice(0, LINKED).map((step) => (
-        <li key={step.id}><Link href={`/memories/${step.id}`}><MemoryText text={step.before?.text || step.before?.key} one /></Link></li>
+        <li key={step.id}>
+          <Link href={`/memories/${step.id}`}>
+            <MemoryText text={step.before?.text || step.before?.key} one />
+          </Link>
+        </li>
       ))}
       {known.length > LINKED ? <li class="soft small">and {known.length - LINKED} more</li> : null}
     </ul>
@@ -145,7 +264,12 @@ function Settled({ item }: { item: Proposal }) {
   const tone = item.state === "approved" ? "good" : "plain";
   return (
     <p class="settled" role="status">
-      <Tag tone={tone}>{item.state}</Tag> {item.decided_by ? <>by <Who name={item.decided_by} /> </> : null}
+      <Tag tone={tone}>{item.state}</Tag>{" "}
+      {item.decided_by ? (
+        <>
+          by <Who name={item.decided_by} />{" "}
+        </>
+      ) : null}
       <Time at={item.decided_at ?? item.expires_at} />
       {item.decision ? <>: {seen(item.decision)}</> : null}
     </p>
@@ -153,7 +277,16 @@ function Settled({ item }: { item: Proposal }) {
 }
 
 function Evidence({ of, named }: { of: Schemas["Evidence"][] | undefined; named: readonly string[] }) {
-  if (!of) return named.length ? <>{named.map((each) => <Reference key={each} name={each} />)}</> : <span class="faint">none</span>;
+  if (!of)
+    return named.length ? (
+      <>
+        {named.map((each) => (
+          <Reference key={each} name={each} />
+        ))}
+      </>
+    ) : (
+      <span class="faint">none</span>
+    );
   if (!of.length) return <span class="faint">none</span>;
   return (
     <ul class="bare">
@@ -162,11 +295,18 @@ function Evidence({ of, named }: { of: Schemas["Evidence"][] | undefined; named:
           {each.memory ? (
             <details>
               <summary>{seen(each.reference)}</summary>
-              <div class="proposal-words"><MemoryText text={each.memory.text} /></div>
-              <span class="soft small"><Who name={each.memory.author} />, <Time at={each.memory.created_at} /> · {seen(each.memory.source)} · <Link href={`/memories/${each.memory.id}`}>Open</Link></span>
+              <div class="proposal-words">
+                <MemoryText text={each.memory.text} />
+              </div>
+              <span class="soft small">
+                <Who name={each.memory.author} />, <Time at={each.memory.created_at} /> · {seen(each.memory.source)} ·{" "}
+                <Link href={`/memories/${each.memory.id}`}>Open</Link>
+              </span>
             </details>
           ) : (
-            <><Reference name={each.reference} /> <span class="faint small">not stored here, cannot be opened</span></>
+            <>
+              <Reference name={each.reference} /> <span class="faint small">not stored here, cannot be opened</span>
+            </>
           )}
         </li>
       ))}
@@ -186,9 +326,13 @@ function Similar({ of }: { of: Schemas["Similar"][] | undefined }) {
     <ul class="bare">
       {of.map((each) => (
         <li key={each.memory.id} class="similar">
-          <Link href={`/memories/${each.memory.id}`}><MemoryText text={each.memory.text} one /></Link>
+          <Link href={`/memories/${each.memory.id}`}>
+            <MemoryText text={each.memory.text} one />
+          </Link>
           <Tag>{each.memory.tier}</Tag>
-          <span class="num soft small" title={each.why.join(", ")}>{each.score.toFixed(2)}</span>
+          <span class="num soft small" title={each.why.join(", ")}>
+            {each.score.toFixed(2)}
+          </span>
         </li>
       ))}
     </ul>
@@ -197,5 +341,17 @@ function Similar({ of }: { of: Schemas["Similar"][] | undefined }) {
 
 function Reached({ of }: { of: Schemas["Reached"] }) {
   if (!of.contexts) return <span class="faint">what it would change stood in no context yet</span>;
-  return <>what it would change stood in <b class="num">{of.contexts.toLocaleString()}</b> contexts{of.last ? <>, last <Link href={`/context?receipt=${of.last.receipt}`}><Time at={of.last.at} short /></Link></> : null}</>;
+  return (
+    <>
+      what it would change stood in <b class="num">{of.contexts.toLocaleString()}</b> contexts
+      {of.last ? (
+        <>
+          , last{" "}
+          <Link href={`/context?receipt=${of.last.receipt}`}>
+            <Time at={of.last.at} short />
+          </Link>
+        </>
+      ) : null}
+    </>
+  );
 }

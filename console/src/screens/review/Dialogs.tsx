@@ -30,7 +30,9 @@ async function reasonsGiven(): Promise<Answer<string[]>> {
   const offset = Math.max(0, count.data.total - LOOKED_AT);
   const found = await ask(api.GET("/memory/quarantine", { params: { query: { ...query, offset, limit: LOOKED_AT } } }));
   if (!found.ok) return found;
-  const newest = [...found.data.items].sort((one, other) => (other.decided_at ?? "").localeCompare(one.decided_at ?? ""));
+  const newest = [...found.data.items].sort((one, other) =>
+    (other.decided_at ?? "").localeCompare(one.decided_at ?? ""),
+  );
   return { ...found, data: [...new Set(newest.flatMap((each) => each.decision ?? []))].slice(0, OFFERED) };
 }
 
@@ -51,7 +53,14 @@ export function RejectDialog({ items, onClose, onDone }: Props & { items: readon
       title={items.length === 1 && only ? `Reject: ${headline(only)}` : `Reject ${items.length} proposals`}
       onClose={onClose}
       onSubmit={() => void send()}
-      foot={<><Button onClick={onClose}>Cancel</Button><Button type="submit" tone="no" busy={busy} disabled={!reason.trim()}>Reject</Button></>}
+      foot={
+        <>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button type="submit" tone="no" busy={busy} disabled={!reason.trim()}>
+            Reject
+          </Button>
+        </>
+      }
     >
       <label class="field">
         <span>Why; the proposer is told</span>
@@ -59,7 +68,11 @@ export function RejectDialog({ items, onClose, onDone }: Props & { items: readon
       </label>
       {given.data?.length ? (
         <div class="line" role="group" aria-label="Reasons given lately">
-          {given.data.map((each) => <Button key={each} small onClick={() => setReason(each)}>{seen(each)}</Button>)}
+          {given.data.map((each) => (
+            <Button key={each} small onClick={() => setReason(each)}>
+              {seen(each)}
+            </Button>
+          ))}
         </div>
       ) : null}
     </Dialog>
@@ -89,21 +102,36 @@ export function EditDialog({ item, onClose, onDone }: Props & { item: Proposal }
       title={`Edit and approve: ${headline(item)}`}
       onClose={onClose}
       onSubmit={() => void send()}
-      foot={<><Button onClick={onClose}>Cancel</Button><Button type="submit" tone="go" busy={busy} disabled={!text.trim() || same}>Approve as yours</Button></>}
+      foot={
+        <>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button type="submit" tone="go" busy={busy} disabled={!text.trim() || same}>
+            Approve as yours
+          </Button>
+        </>
+      }
     >
       <label class="field">
         <span>What is stored, as your own words</span>
-        <textarea
-          autofocus
-          rows={5}
-          value={text}
-          dir="auto"
-          onInput={(event) => setText(event.currentTarget.value)}
-        />
+        <textarea autofocus rows={5} value={text} dir="auto" onInput={(event) => setText(event.currentTarget.value)} />
       </label>
-      {before ? <><h3>What holds now, and yours</h3><Diff before={before} after={text} /></> : null}
-      {text === proposed || now ? null : <><h3>Proposed, and yours</h3><Diff before={proposed} after={text} /></>}
-      {problem ? <p class="bad" role="alert">{seen(problem.detail)}</p> : null}
+      {before ? (
+        <>
+          <h3>What holds now, and yours</h3>
+          <Diff before={before} after={text} />
+        </>
+      ) : null}
+      {text === proposed || now ? null : (
+        <>
+          <h3>Proposed, and yours</h3>
+          <Diff before={proposed} after={text} />
+        </>
+      )}
+      {problem ? (
+        <p class="bad" role="alert">
+          {seen(problem.detail)}
+        </p>
+      ) : null}
     </Dialog>
   );
 }
@@ -127,14 +155,20 @@ export function BatchDialog({ items, onClose, onDone }: Props & { items: readonl
       onSubmit={() => void send()}
       foot={
         <>
-          <span class="soft small spread" role="status">{all ? "All of them were on screen." : `${read} of ${items.length} were on screen; scroll to see the rest.`}</span>
+          <span class="soft small spread" role="status">
+            {all ? "All of them were on screen." : `${read} of ${items.length} were on screen; scroll to see the rest.`}
+          </span>
           <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" tone="go" busy={busy} disabled={!all}>Approve all {items.length}</Button>
+          <Button type="submit" tone="go" busy={busy} disabled={!all}>
+            Approve all {items.length}
+          </Button>
         </>
       }
     >
       <ol class="batch" tabIndex={0} aria-label="What is in the batch">
-        {items.map((each) => <Item key={each.digest} item={each} />)}
+        {items.map((each) => (
+          <Item key={each.digest} item={each} />
+        ))}
       </ol>
     </Dialog>
   );
@@ -148,7 +182,11 @@ function Item({ item }: { item: Proposal }) {
         <b>{seen(headline(item))}</b>
         {watched.value.has(item.digest) ? <Tag tone="good">seen</Tag> : null}
         <span class="soft">{seen(proposer(item))}</span>
-        {item.reasons.map((each) => <Tag key={each.code} tone={toneOf(each)} title={each.detail}>{codeName(each.code)}</Tag>)}
+        {item.reasons.map((each) => (
+          <Tag key={each.code} tone={toneOf(each)} title={each.detail}>
+            {codeName(each.code)}
+          </Tag>
+        ))}
       </div>
       <Changes steps={item.diff} />
     </li>

@@ -16,7 +16,9 @@ function named(item: Proposal): string {
 /** Approve exactly what was seen; returns whether that worked, and says what happened. */
 export async function approve(item: Proposal): Promise<boolean> {
   const done = await ask(
-    api.POST("/memory/quarantine/{id}/approve", { params: { path: { id: item.id }, header: { "If-Match": tag(item) } } }),
+    api.POST("/memory/quarantine/{id}/approve", {
+      params: { path: { id: item.id }, header: { "If-Match": tag(item) } },
+    }),
   );
   return done.ok ? stored(`Approved ${named(item)}`, done.data) : failed(done.problem);
 }
@@ -38,11 +40,15 @@ export async function amend(item: Proposal, text: string, over?: number): Promis
 export async function reject(items: readonly Proposal[], reason: string): Promise<boolean> {
   const [only] = items;
   if (items.length === 1 && only) {
-    const done = await ask(api.POST("/memory/quarantine/{id}/reject", { params: { path: { id: only.id } }, body: { reason } }));
+    const done = await ask(
+      api.POST("/memory/quarantine/{id}/reject", { params: { path: { id: only.id } }, body: { reason } }),
+    );
     if (!done.ok) return failed(done.problem);
     say(`Rejected ${named(only)}; the proposer is told why`, { undo: () => reopen([only.id]) });
   } else {
-    const done = await ask(api.POST("/memory/quarantine/reject", { body: { ids: items.map((each) => each.id), reason } }));
+    const done = await ask(
+      api.POST("/memory/quarantine/reject", { body: { ids: items.map((each) => each.id), reason } }),
+    );
     if (!done.ok) return failed(done.problem);
     const rejected = done.data.results.filter((each) => each.ok).map((each) => each.id);
     summed(`Rejected ${done.data.rejected}`, done.data.results, () => reopen(rejected));
@@ -112,5 +118,7 @@ async function undo(commits: readonly string[]): Promise<string> {
     changed();
     if (!done.ok) return count ? `Undid ${count} of ${commits.length}: ${done.problem.detail}` : done.problem.detail;
   }
-  return commits.length === 1 ? "Undone by a rollback; what held before holds again" : `Undid all ${commits.length} by rollbacks`;
+  return commits.length === 1
+    ? "Undone by a rollback; what held before holds again"
+    : `Undid all ${commits.length} by rollbacks`;
 }

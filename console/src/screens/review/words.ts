@@ -25,9 +25,20 @@ const DOES: Record<string, [one: string, many: string]> = {
 
 /** What became of a memory, in a word. */
 export const OPS: Record<string, string> = {
-  insert: "new", replace: "changed", append: "added to", reinforce: "confirmed", revert: "undone", retire: "forgotten",
-  archive: "archived", restore: "restored", move: "moved", promote: "promoted", supersede: "replaced", expire: "expired",
-  contain: "out of use", erase: "erased",
+  insert: "new",
+  replace: "changed",
+  append: "added to",
+  reinforce: "confirmed",
+  revert: "undone",
+  retire: "forgotten",
+  archive: "archived",
+  restore: "restored",
+  move: "moved",
+  promote: "promoted",
+  supersede: "replaced",
+  expire: "expired",
+  contain: "out of use",
+  erase: "erased",
 };
 
 /** Return what would happen, as a heading: `Change the mission`, `Merge 3 memories into one`. */
@@ -114,6 +125,8 @@ export function toneOf(reason: Schemas["Reason"]): Tone {
 
 /** Return the step whose text a reviewer may edit; undefined where there is none, or more than one, and for the identity. */
 export function editable(item: Proposal): Step | undefined {
-  const texts = item.diff.filter((each) => ["insert", "replace", "append"].includes(each.op) && each.after.text && each.after.kind !== "identity");
+  const texts = item.diff.filter(
+    (each) => ["insert", "replace", "append"].includes(each.op) && each.after.text && each.after.kind !== "identity",
+  );
   return texts.length === 1 ? texts[0] : undefined;
 }
