@@ -20,17 +20,17 @@ from pathlib import Path
 
 import numpy as np
 
-from keepward.ports.store import Profile
+from keepward.ports.store import RankingRow
 from keepward.retrieval import tokenizer, vector_index
-from keepward.retrieval.index import Allowed, Index, Query
-from keepward.retrieval.ranking import LEAST
+from keepward.retrieval.index import Index, Query, RowFilter
+from keepward.retrieval.ranking import MIN_CANDIDATES
 
 DIM = 384
 CHUNK = 1_000
 _TOPICS = 2_000
 #: What no measure here looks at.
-BLANK = Profile(
-    **dict.fromkeys(Profile._fields)
+BLANK = RankingRow(
+    **dict.fromkeys(RankingRow._fields)
     | {"content_type": "text", "tags": (), "trust": 0, "sensitive": False, "importance": 0.5, "confidence": 0.5}
 )
 _WORDS = [f"w{n}" for n in range(30_000)]
@@ -53,7 +53,7 @@ def near_centres(rng: np.random.Generator, count: int, topics: int) -> np.ndarra
     return (found / np.linalg.norm(found, axis=1, keepdims=True)).astype(np.float32)
 
 
-def memories(size: int, units: int, *, per_topic: int = 50) -> Iterator[tuple[list[Profile], np.ndarray]]:
+def memories(size: int, units: int, *, per_topic: int = 50) -> Iterator[tuple[list[RankingRow], np.ndarray]]:
     """Yield chunks of entries and their vectors."""
     for start in range(0, size, CHUNK):
         rng = np.random.default_rng(start)
@@ -111,21 +111,21 @@ def measure(size: int, units: int, per_topic: int) -> dict[str, float]:
     rng = np.random.default_rng(5)
     seeds = near_centres(rng, 60, max(size // per_topic, 1))
     asked = [tuple(_WORDS[w] for w in words(rng, 6)) for _ in range(60)]
-    everything = Allowed(scopes=None, now=0)
-    mine = Allowed(scopes=frozenset(("/",)), now=0)
+    everything = RowFilter(scopes=None, now=0)
+    mine = RowFilter(scopes=frozenset(("/",)), now=0)
     both = [Query(text="", terms=t, vector=v, vector_model="bench") for t, v in zip(asked, seeds, strict=True)]
     texts = [Query(text="", terms=t) for t in asked]
     index.search(both[0], everything, 10)
     index.search(both[0], mine, 10)
     used = resident()
-    store = vector_index.UnitStore(DIM)
+    store = vector_index.VectorIndex(DIM)
     for made, _ in memories(size, units, per_topic=per_topic):
         for entry in made:
             _, _, codes, steps = next(vector_index.unpack_many([entry.units]))
             store.extend(np.full(len(codes), entry.position, dtype=np.int32), codes, steps)
 
     def nearest(vector: np.ndarray, k: int = 10) -> list[int]:
-        found = vector_index.nearest(store.hamming(vector), LEAST, DIM)
+        found = vector_index.nearest(store.hamming(vector), MIN_CANDIDATES, DIM)
         cosines = store.cosines(vector, found)
         return store.owners[found[np.argsort(-cosines, kind="stable")[:k]]].tolist()
 
@@ -144,7 +144,7 @@ def measure(size: int, units: int, per_topic: int) -> dict[str, float]:
     row["add_one"] = p50(lambda e: index.apply((e,)), fresh)
     more = [e._replace(id=f"later{n}", position=size + 50 + n) for n, e in enumerate(late)]
 
-    def add_and_search(entry: Profile) -> None:
+    def add_and_search(entry: RankingRow) -> None:
         index.apply((entry,))
         index.search(both[0], everything, 10)
 

@@ -15,7 +15,7 @@ import keepward
 from benchmarks.measure import table
 from benchmarks.texts import notes
 from keepward import Memory
-from keepward.storage.driver import SqliteSession
+from keepward.storage.driver import SqliteConnection
 
 #: Memories held for calls, and for `verify`.
 HELD, VERIFIED = 300, 3_000
@@ -43,7 +43,7 @@ def _counted(action: Callable[[], object]) -> tuple[int, int]:
 def _statements(action: Callable[[], object]) -> int:
     """Return the SQL statements that an action executes, BEGIN and COMMIT included."""
     count = 0
-    single, many = SqliteSession.execute, SqliteSession.executemany
+    single, many = SqliteConnection.execute, SqliteConnection.executemany
 
     def counting(real: Callable[..., Any]) -> Callable[..., Any]:
         def execute(self: sqlite3.Connection, *given: Any) -> Any:
@@ -53,12 +53,12 @@ def _statements(action: Callable[[], object]) -> int:
 
         return execute
 
-    SqliteSession.execute = counting(single)  # type: ignore[method-assign]
-    SqliteSession.executemany = counting(many)  # type: ignore[method-assign]
+    SqliteConnection.execute = counting(single)  # type: ignore[method-assign]
+    SqliteConnection.executemany = counting(many)  # type: ignore[method-assign]
     try:
         action()
     finally:
-        SqliteSession.execute, SqliteSession.executemany = single, many  # type: ignore[method-assign]
+        SqliteConnection.execute, SqliteConnection.executemany = single, many  # type: ignore[method-assign]
     return count
 
 

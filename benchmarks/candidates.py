@@ -24,11 +24,11 @@ from keepward import Actor, Memory, Policy, Tier
 from keepward.adapters.world import RandomIds
 from keepward.core.commit import CommitDetails, Step
 from keepward.core.memory import Kind, Record
-from keepward.core.trust import Trust
-from keepward.ports.store import Features, Stage
+from keepward.core.principals import Trust
+from keepward.ports.store import Features, PendingCommit
 from keepward.retrieval import tokenizer, vector_index
-from keepward.storage.candidates import NAMES
-from keepward.storage.store import Store
+from keepward.storage.candidates import CANDIDATE_TABLES
+from keepward.storage.store import EventStore
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 QUERIES = 100
@@ -48,7 +48,7 @@ class Given:
         return np.stack([self.vectors[text] for text in texts])
 
 
-def fill(store: Store, size: int, per_topic: int, wanted: np.ndarray) -> np.ndarray:
+def fill(store: EventStore, size: int, per_topic: int, wanted: np.ndarray) -> np.ndarray:
     """Write memories as commits; return for each wanted vector the texts' numbers that are nearest."""
     ids, best = RandomIds(), np.zeros((len(wanted), 0), dtype=np.float32)
     near = np.zeros((len(wanted), 0), dtype=np.int64)
@@ -61,7 +61,7 @@ def fill(store: Store, size: int, per_topic: int, wanted: np.ndarray) -> np.ndar
             steps.append(Step(op="insert", before=None, after=_record(ids.new_id(NOW), start + n, " ".join(said))))
             terms = tokenizer.pack(said)
             features.append(Features(terms=terms, model="bench", vectors=vector_index.pack(units[n : n + 1]), units=1))
-        stage = Stage(
+        stage = PendingCommit(
             commit_id=ids.new_id(NOW),
             at=NOW,
             kind="write",
@@ -142,13 +142,13 @@ def make(mem: Memory, url: str, size: int, per_topic: int, wanted: np.ndarray) -
     done = False
     while not done:
         with store.write() as writer:
-            done = writer.take_in("default")
+            done = writer.index_next_batch("default")
     instants.append(time.perf_counter())
     store.index_vectors("default")
     instants.append(time.perf_counter())
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("ANALYZE")
-        sizes = [(each, _size(connection, f"{each}%")) for each in (*NAMES, "records")]
+        sizes = [(each, _size(connection, f"{each}%")) for each in (*CANDIDATE_TABLES, "records")]
     steps = ("writing the memories, s", "tables of candidates, s", "index of the vectors, s")
     rows = [(step, f"{b - a:.0f}") for step, (a, b) in zip(steps, pairwise(instants), strict=True)]
     rows += [(f"{each}, MB", f"{taken / 1e6:.0f}") for each, taken in sizes]

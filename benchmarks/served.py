@@ -99,7 +99,7 @@ def run() -> None:
         there.mkdir()
         furnish(there).close()
         with furnish(here) as memory, served(there) as (url, token, pid):
-            owner = memory.holding(memory.owner_token().read_text("ascii").strip())
+            owner = memory.with_token(memory.owner_token().read_text("ascii").strip())
             rows = asyncio.run(_compared(owner, url, token, pid, fresh))
     table(
         f"Served: {HELD} memories, no embedder; the client shares the machine's {os.cpu_count()} cores",

@@ -8,9 +8,9 @@ from typing import Any
 
 from evals.target import Target
 from keepward import Memory, Policy
-from keepward.core.trust import Actor
+from keepward.core.principals import Actor
 from keepward.drill.attacks import Attack, AttackResult, DrillStore
-from keepward.drill.drill import DrillResult, result_of
+from keepward.drill.drill import DrillResult, run_attack
 
 _ATTACKS: list[Attack] = []
 
@@ -38,7 +38,7 @@ class AttackStore(DrillStore):
 
     def bearer(self, name: str, **more: Any) -> Memory:
         """Return the handle of another agent."""
-        return self.owner.acting_as(Actor.agent(f"drill-{name}", **more))
+        return self.owner.as_actor(Actor.agent(f"drill-{name}", **more))
 
     @property
     def core(self) -> dict[str, Any]:
@@ -84,6 +84,6 @@ def attacked(target: Target, chosen: Sequence[Attack], policy: Policy | None = N
     """Make attacks on the store of a target, which is changed by it; return one result for each, in order."""
     store = AttackStore(target, policy)
     try:
-        return [result_of(each, store) for each in chosen]
+        return [run_attack(each, store) for each in chosen]
     finally:
         store.owner.close()

@@ -84,7 +84,7 @@ def words(text: str) -> frozenset[str]:
 def looks(mem: Memory, names: Mapping[str, str], groups: Mapping[str, Sequence[Question]]) -> list[Look]:
     """Ask all questions of a store; return what was found, with names by memory id."""
     counter = choose_counter("estimate")
-    held = {record.id: words(record.text) for record in mem.find(limit=None)}
+    held = {record.id: words(record.text) for record in mem.list_memories(limit=None)}
     counts = Counter(word for each in held.values() for word in each)
     most = max(RARE_COUNT, RARE_SHARE * len(held))
     found = []
@@ -153,7 +153,7 @@ def _talked(data: DataSet, embedder: Embedder | None) -> Iterator[Look]:
         for conversation in data.conversations:
             here = mem.at(tenant=conversation.name)
             tell(here, conversation, None, None, Run())
-            names = {record.id: record.aliases[0] for record in here.find(limit=None) if record.aliases}
+            names = {record.id: record.aliases[0] for record in here.list_memories(limit=None) if record.aliases}
             answerable = [each for each in conversation.asked if each.evidence and each.category != "5"]
             never = [each for each in conversation.asked if each not in answerable]
             groups = {

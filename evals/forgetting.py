@@ -13,8 +13,8 @@ from itertools import product
 from pathlib import Path
 
 from keepward import Memory
-from keepward.embedding import choose
-from keepward.services.forget import LEAST_SCORE, LEAST_SHARE
+from keepward.embedding import choose_embedder
+from keepward.services.forget import MIN_SCORE, MIN_SCORE_SHARE
 
 _SET = Path(__file__).parent / "sets" / "forgetting.txt"
 _SCORES = (0.0, 0.03, 0.06, 0.1, 0.15, 0.2, 0.3)
@@ -27,7 +27,7 @@ def main() -> None:
     wanted = {ask.strip(): set(names.split()) for ask, names in (line.split("|") for line in lines if "|" in line)}
     for name in ("minilm", "hashed", "none"):
         print(f"\n{name}\n  score  share  found  right  empty")
-        with Memory.open(":memory:", embedder=choose(name)) as memory:
+        with Memory.open(":memory:", embedder=choose_embedder(name)) as memory:
             names = {memory.remember(text).id: fact for fact, text in facts.items()}
             strong = {
                 ask: [(names[hit.memory.id], hit.score) for hit in memory.recall(ask, limit=50) if not hit.weak]
@@ -42,7 +42,7 @@ def main() -> None:
             found = right / sum(map(len, wanted.values()))
             precise = right / max(1, sum(map(len, listed.values())))
             nothing = [not listed[ask] for ask, meant in wanted.items() if not meant]
-            mark = " *" if (score, share) == (LEAST_SCORE, LEAST_SHARE) else ""
+            mark = " *" if (score, share) == (MIN_SCORE, MIN_SCORE_SHARE) else ""
             empty = sum(nothing) / len(nothing)
             print(f"  {score:5.2f}  {share:5.1f}  {found:5.0%}  {precise:5.0%}  {empty:5.0%}{mark}")
 

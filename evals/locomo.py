@@ -18,8 +18,8 @@ from typing import Any
 
 from keepward.core.value import parse_instant
 from keepward.errors import InvalidInput
-from keepward.interchange.reading import Row, well_formed
-from keepward.services.parts import Unusable
+from keepward.interchange.parsing import Row, require_well_formed
+from keepward.services.splitter import UnusableItem
 
 # Not from the calendar module, whose names follow the locale.
 _MONTHS = (
@@ -71,8 +71,8 @@ def _turns(conversation: dict[str, Any], notes: list[str]) -> Iterator[Row]:
             number += 1
             try:
                 yield number, _item(turn, session, at)
-            except Unusable as exc:
-                yield number, Unusable(f"{name} {session}: {exc}")
+            except UnusableItem as exc:
+                yield number, UnusableItem(f"{name} {session}: {exc}")
 
 
 def _date_of(text: Any, where: str, notes: list[str]) -> datetime | None:
@@ -85,18 +85,18 @@ def _date_of(text: Any, where: str, notes: list[str]) -> datetime | None:
 
 def _item(turn: Any, session: str, at: datetime | None) -> dict[str, Any]:
     if not isinstance(turn, dict):
-        raise Unusable("a turn is not an object")
-    well_formed(turn)
+        raise UnusableItem("a turn is not an object")
+    require_well_formed(turn)
     text, speaker, name = turn.get("text", ""), turn.get("speaker"), turn.get("dia_id")
     if not isinstance(text, str) or not isinstance(speaker, str) or not speaker.strip():
-        raise Unusable("a turn needs a text and a speaker")
+        raise UnusableItem("a turn needs a text and a speaker")
     if not isinstance(name, str) or not _DIALOGUE.fullmatch(name):
-        raise Unusable("a turn needs a dialogue id such as D1:3")
+        raise UnusableItem("a turn needs a dialogue id such as D1:3")
     shown = next((turn[key] for key in ("blip_caption", "query") if isinstance(turn.get(key), str)), "").strip()
     if shown:
         text = f"{text.strip()} [shares a photo: {shown}]".strip()
     if not text.strip():
-        raise Unusable(f"turn {name} has no text")
+        raise UnusableItem(f"turn {name} has no text")
     return {
         "text": text,
         "tier": "episodic",

@@ -44,7 +44,7 @@ _FOR_APPROVAL = {"authority", "confidence"}
 def decide(mem: Memory, text: str, provenance: str, target: str) -> str:
     """Return the decision on one write."""
     actor, source = CHANNELS[provenance]
-    outcome = mem.acting_as(actor).remember(text, source=source, **TARGETS[target])
+    outcome = mem.as_actor(actor).remember(text, source=source, **TARGETS[target])
     match outcome.outcome:
         case "committed" | "duplicate":
             return "commit"

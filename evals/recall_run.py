@@ -228,7 +228,7 @@ def _names(mem: Memory, conversation: Conversation, done: Run) -> dict[str, str]
     """Return the data set's ids by memory id, and note what is not there and why."""
     names: dict[str, str] = {}
     drawn: dict[str, str] = {}
-    for record in mem.find(limit=None):
+    for record in mem.list_memories(limit=None):
         alias = record.aliases[0] if record.aliases else record.id
         part = record.metadata.get("part")
         names[record.id] = alias.removesuffix(f"/{part}") if part else alias

@@ -80,7 +80,7 @@ class WordlessVectors:
 
 def chosen(name: str, cache: Path | None) -> Embedder | None:
     """Return the embedder of a name that ``Memory.open`` knows, behind a folder of vectors where one is named."""
-    from keepward.embedding import choose
+    from keepward.embedding import choose_embedder
 
-    inner = choose(name)
+    inner = choose_embedder(name)
     return inner if inner is None or cache is None else KeptVectors(inner, cache)

@@ -53,7 +53,7 @@ def run(world: World, folder: Path, *, embedder: str, lessons: int, share: float
         ids = _written(memory, world, clock)
         clock.instant += timedelta(days=30)
         taught = world.lessons[:lessons]
-        agent, each = memory.acting_as(Actor.agent("scout")), len(world.lies) // len(world.lessons)
+        agent, each = memory.as_actor(Actor.agent("scout")), len(world.lies) // len(world.lessons)
         for n, question in enumerate(taught):
             _lesson(memory, question, ids)
             for lie in world.lies[n * each : (n + 1) * each]:

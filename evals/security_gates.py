@@ -19,7 +19,7 @@ def planted(target: Target, long: bool) -> list[Figure]:
     rnd, names = random.Random(3), sorted(FORMATS)
     secrets = {f"{n}": make(FORMATS[names[n % len(names)]], rnd) for n in range(many)}
     with opened(target, embedder="hashed") as owner:
-        agent = owner.acting_as(Actor.agent("scout"))
+        agent = owner.as_actor(Actor.agent("scout"))
         base = kept(owner.remember("The crane is red", tier="archival")).id
         ways = (
             lambda text: agent.remember(f"the key is {text}", tier="archival"),
@@ -74,8 +74,8 @@ def origin(target: Target, long: bool) -> list[Figure]:
 
 def _improved(mem: Memory, text: str) -> bool:
     """Whether an agent gets a web text in by calling it the operator's."""
-    honest = mem.at(tenant=f"{mem.tenant}-a").acting_as(Actor.agent("agent"))
-    forged = mem.at(tenant=f"{mem.tenant}-b").acting_as(Actor.agent("agent"))
+    honest = mem.at(tenant=f"{mem.tenant}-a").as_actor(Actor.agent("agent"))
+    forged = mem.at(tenant=f"{mem.tenant}-b").as_actor(Actor.agent("agent"))
     plain = honest.remember(text, source="inference", **TARGETS["core"]).outcome
     try:
         claimed = forged.remember(text, source="operator", **TARGETS["core"]).outcome
@@ -95,11 +95,11 @@ def crossing(target: Target, long: bool) -> list[Figure]:
             mine = owner.at(tenant=place[0], scope=place[1])
             word = "".join(rnd.choices(string.ascii_lowercase, k=14))
             made = mine.remember(f"The code word here is {word}", tier="archival", aliases=[f"alias-{word}"])
-            mine.acting_as(Actor.agent("own")).remember(f"Propose {word} too", tier="core", key="mission")
+            mine.as_actor(Actor.agent("own")).remember(f"Propose {word} too", tier="core", key="mission")
             _, receipt = recalled(mine, word)
             held[place] = (word, kept(made).id, commit_of(made).id, receipt)
         handles = {
-            place: owner.at(tenant=place[0], scope=place[1]).acting_as(Actor.agent(place[1].rpartition("/")[2]))
+            place: owner.at(tenant=place[0], scope=place[1]).as_actor(Actor.agent(place[1].rpartition("/")[2]))
             for place in places
         }
         before = owner.status()["head"]
@@ -122,7 +122,7 @@ def _asked(mem: Memory, held: tuple[str, str, str, str], n: int) -> str:
         lambda: mem.get(f"alias-{word}"),
         lambda: [hit.memory for hit in mem.recall("code word here")],
         lambda: mem.context("what is the code word here").text,
-        lambda: mem.find(limit=None, include_ended=True, include_sensitive=True),
+        lambda: mem.list_memories(limit=None, include_ended=True, include_sensitive=True),
         lambda: mem.history(name),
         lambda: mem.log(limit=50),
         lambda: mem.show(commit),
@@ -158,7 +158,7 @@ def erasing(target: Target, long: bool) -> list[Figure]:
             shown, receipt = recalled(owner, f"locker {word}")
             owner.feedback(receipt, used=[shown[0].memory.id])
             owner.context(f"which locker is {word}")
-            owner.acting_as(Actor.agent("scout")).remember(text, tier="core", key="mission")
+            owner.as_actor(Actor.agent("scout")).remember(text, tier="core", key="mission")
             backup = target.store / f"{word[::-1]}.db"
             if not isinstance(target, DatabaseTarget):
                 owner.backup(backup)

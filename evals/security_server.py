@@ -14,7 +14,7 @@ from evals.security_figure import Figure, none_of, opened
 from evals.target import DatabaseTarget, words_in
 from evals.workload import acknowledged, survivors, writing
 from keepward import KeepwardError
-from keepward.place import Database
+from keepward.locations import DatabaseUrl
 
 
 class Server:
@@ -28,9 +28,9 @@ class Server:
         self._server = get_server(self.data, cleanup_mode="stop")
 
     @property
-    def database(self) -> Database:
+    def database(self) -> DatabaseUrl:
         """Where it is."""
-        return Database(self._server.get_uri())
+        return DatabaseUrl(self._server.get_uri())
 
     def crash(self) -> None:
         """Stop it at once, without a checkpoint, and start it again: it recovers from its log."""
@@ -144,7 +144,7 @@ def _afterwards(target: ServerTarget, noted: set[str]) -> tuple[int, bool]:
     """Return how many of those are lost, and whether the store holds and takes a write."""
     try:
         with opened(target) as memory:
-            found = {each.id for each in memory.find(limit=None)}
+            found = {each.id for each in memory.list_memories(limit=None)}
             said = memory.remember(f"Day {len(found)} goes on as ever", tier="archival")
             return len(noted - found), memory.verify().ok and said.outcome == "committed"
     except (KeepwardError, subprocess.SubprocessError):

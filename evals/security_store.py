@@ -18,7 +18,7 @@ from evals.security_figure import Figure, all_of, kept, none_of, opened, recalle
 from evals.target import Column, DatabaseTarget, Target
 from keepward import Actor, KeepwardError, Policy
 from keepward.drill.drill import drill
-from keepward.place import place_of
+from keepward.locations import parse_location
 
 
 @contextmanager
@@ -36,7 +36,7 @@ def _quiet() -> Iterator[None]:
 def drilled(target: Target, long: bool) -> list[Figure]:
     """Run the drill on the store, and make every other attack."""
     _filled(target)
-    statuses = [each.status for each in drill(place_of(target.address), tenant="default", policy=Policy())]
+    statuses = [each.status for each in drill(parse_location(target.address), tenant="default", policy=Policy())]
     with _quiet():
         statuses += [each.status for each in attacked(target, attacks())]
     return [
@@ -49,13 +49,13 @@ def _crashed(target: Target, commits: int) -> None:
     """Leave a store of so many commits as a killed writer leaves it: on a file, the newest of them in the log alone."""
     from tests.support.stages import Maker
 
-    from keepward.adapters.home import FileAnchor
+    from keepward.adapters.trust_store import TrustStore
     from keepward.storage.store import open_store
 
     child = os.fork()
     if child == 0:
         make = Maker()
-        store = open_store(target.address, anchor=FileAnchor(target.home))
+        store = open_store(target.address, anchor=TrustStore(target.home))
         done = 0
         while done < commits:
             # Journal and records as they are; of what recall needs, that each has nothing.
@@ -108,7 +108,7 @@ def verify(target: Target, long: bool) -> list[Figure]:
 def _filled(target: Target) -> None:
     """Make a store with something in every table."""
     with opened(target, embedder="hashed") as owner:
-        agent = owner.acting_as(Actor.agent("scout"))
+        agent = owner.as_actor(Actor.agent("scout"))
         first = kept(owner.remember("The crane is red", tier="archival", aliases=["crate:1"], tags=["quay"]))
         owner.revise(first.id, "The crane is green", reason="painted")
         owner.remember("The ferry leaves at six", tier="core", key="mission")
@@ -133,7 +133,7 @@ def _answers(target: Target) -> dict[str, Any]:
     try:
         with opened(target) as memory:
             asks = (
-                lambda: {f"found {each.id}": each for each in memory.find(limit=None, include_ended=True)},
+                lambda: {f"found {each.id}": each for each in memory.list_memories(limit=None, include_ended=True)},
                 lambda: {f"recalled {hit.memory.id}": hit.memory for hit in memory.recall("crane ferry quay")},
                 lambda: {f"commit {view.commit.seq}": view for view in memory.log(limit=99)},
                 lambda: {f"waits {each.id}": each for each in memory.pending(state="all", limit=None)},

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from evals.target import Target, target_of
-from keepward.place import place_of
+from keepward.locations import parse_location
 
 #: Lends an empty target in a folder.
 Targets = Callable[[Path], AbstractContextManager[Any]]
@@ -27,7 +27,7 @@ def targets(store: str) -> Iterator[Targets]:
         with folder as name, closing(Server(Path(name))) as server:
             yield lambda folder: closing(ServerTarget(folder, server))
     else:
-        yield files if store == "file" else lambda folder: closing(target_of(place_of(store), folder))
+        yield files if store == "file" else lambda folder: closing(target_of(parse_location(store), folder))
 
 
 def files(folder: Path) -> AbstractContextManager[Target]:

@@ -20,7 +20,7 @@ def main(arguments: list[str] | None = None) -> int:
     asked = parser.parse_args(arguments)
     try:
         with open_store(asked.store, asked.home) as mem:
-            records = mem.find(tiers=["archival"], limit=None)
+            records = mem.list_memories(tiers=["archival"], limit=None)
             checked = mem.verify()
     except KeepwardError as fault:
         print(f"{fault.code}: {fault}", file=sys.stderr)

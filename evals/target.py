@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import keepward.drill.target as drill
-from keepward.place import Database, Place
+from keepward.locations import DatabaseUrl, Location
 
 
 class Column(NamedTuple):
@@ -145,7 +145,7 @@ class DatabaseTarget(drill.DatabaseTarget, Target):
     longer = "coalesce({0}, CAST('' AS BYTEA)) || CAST('x' AS BYTEA)"
     execute = Target.execute
 
-    def __init__(self, folder: Path, database: Database) -> None:
+    def __init__(self, folder: Path, database: DatabaseUrl) -> None:
         super().__init__(folder, database)
         import psycopg
 
@@ -236,6 +236,6 @@ class DatabaseTarget(drill.DatabaseTarget, Target):
         self._run("; ".join(f"DROP SCHEMA {name} CASCADE" for (name,) in names))
 
 
-def target_of(place: Place, folder: Path) -> Target:
+def target_of(place: Location, folder: Path) -> Target:
     """Return an empty target in a temporary folder: a file, or a schema in the database that ``place`` names."""
-    return DatabaseTarget(folder, place) if isinstance(place, Database) else Target(folder)
+    return DatabaseTarget(folder, place) if isinstance(place, DatabaseUrl) else Target(folder)

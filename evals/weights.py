@@ -31,7 +31,7 @@ Floats = npt.NDArray[np.float64]
 
 _ROOT = Path(__file__).parents[1]
 _FILE = Path(classifier.__file__).with_name("injection.npz")
-FOLDS, SIZE = 5, 1 << classifier.BITS
+FOLDS, SIZE = 5, 1 << classifier.HASH_BITS
 #: How far weights may grow, and steps of learning.
 _LOOSE, _STEPS = 60.0, 40
 #: Documents that speak of attacks are no ordinary text.

@@ -32,7 +32,7 @@ def examples() -> Iterator[tuple[str, str]]:
     """Yield (name, text) of every example of every rule."""
     files = importlib.resources.files("keepward.gates.detectors") / "rules"
     for file in sorted(file.name.removesuffix(".toml") for file in files.iterdir() if file.name.endswith(".toml")):
-        tables = [rows for rows in read(file, whole=True).values() if isinstance(rows, list)]
+        tables = [rows for rows in read(file, include_examples=True).values() if isinstance(rows, list)]
         rows = [row for table in tables for row in table if isinstance(row, dict) and "positive" in row]
         for row in rows:
             for example in ("positive", "negative") if "negative" in row else ("positive",):

@@ -21,12 +21,12 @@ from typing import Any
 import click
 import msgspec
 
-from keepward import config
-from keepward.cli.command import COMMON, EXIT_CODES
-from keepward.cli.main import ABOUT, PROGRAM, command_tree
-from keepward.config import ENVIRONMENT, PLACES, SWITCHES, Settings
+from keepward import settings
+from keepward.cli.command import COMMON_OPTIONS, EXIT_CODES
+from keepward.cli.main import PROGRAM, PROGRAM_DESCRIPTION, command_tree
 from keepward.core import policy as policy_module
 from keepward.core.policy import EthicsRule, Policy
+from keepward.settings import PATH_VARIABLES, SETTING_VARIABLES, SWITCH_VARIABLES, Settings
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference"
 NOTICE = "<!-- Written by tools/generate_reference.py; do not edit. -->"
@@ -89,9 +89,9 @@ def cli_page() -> str:
     """Return the page on the command line."""
     root: Any = command_tree()
     context = click.Context(root, info_name=PROGRAM)
-    lines = ["# The command line", "", NOTICE, "", *_folded(ABOUT), "", "## Options of every command", ""]
+    lines = ["# The command line", "", NOTICE, "", *_folded(PROGRAM_DESCRIPTION), "", "## Options of every command", ""]
     lines += ["They may stand before the command or after it; the nearer one wins.", ""]
-    lines += _table(("option", "meaning"), (_row(each, context) for each in root.params if each.name in COMMON))
+    lines += _table(("option", "meaning"), (_row(each, context) for each in root.params if each.name in COMMON_OPTIONS))
     lines += ["", "## Exit codes", ""]
     lines += _table(("code", "meaning"), ((str(code), meaning) for code, meaning in EXIT_CODES.items()))
     lines += ["", "## `--json`", ""]
@@ -107,7 +107,7 @@ def cli_page() -> str:
 
 def _command(name: str, command: Any, parent: Any) -> Iterator[str]:
     context = click.Context(command, info_name=name, parent=parent)
-    own = [each for each in command.params if each.name not in COMMON]
+    own = [each for each in command.params if each.name not in COMMON_OPTIONS]
     yield f"### {name}"
     yield ""
     usage = " ".join(each.metavar or each.name for each in own if each.param_type_name == "argument")
@@ -131,26 +131,26 @@ def _row(param: Any, context: Any) -> tuple[str, str]:
 
 def settings_page() -> str:
     """Return the page on settings."""
-    said = comments(inspect.getsource(config.Settings))
+    said = comments(inspect.getsource(settings.Settings))
     lines = ["# Settings", "", NOTICE, ""]
-    lines += [f"`{config.FILE_NAME}` beside the store, or the file named by `--config` or `KEEPWARD_CONFIG`. The"]
+    lines += [f"`{settings.FILE_NAME}` beside the store, or the file named by `--config` or `KEEPWARD_CONFIG`. The"]
     lines += ["command line beats the environment, the environment beats the file, the file beats the default. An"]
     lines += ["unknown name or a wrong value is an error that names the key.", "", "## At the top of the file", ""]
     defaults = {each.name: each.default for each in msgspec.structs.fields(Settings)}
     rows = [
         (f"`{name}`", f"`{variable}`", f"`{defaults[name]}`" if defaults[name] else "none", said[name])
-        for name, variable in ENVIRONMENT.items()
+        for name, variable in SETTING_VARIABLES.items()
     ]
     lines += _table(("name", "variable", "default", "meaning"), rows)
     lines += ["", "## Variables alone", ""]
-    lines += _table(("variable", "meaning"), ((f"`{name}`", text) for name, text in PLACES.items()))
+    lines += _table(("variable", "meaning"), ((f"`{name}`", text) for name, text in PATH_VARIABLES.items()))
     lines += ["", "## Under `[policy]`", ""]
     lines += ['Durations are text such as `"24h"` or `"30d"`, or a number of seconds. A table changes only the']
     lines += ["entries it names. Every policy has a version, the hash of its content, which each receipt names.", ""]
     about, plain = comments(inspect.getsource(policy_module.Policy)), Policy().as_dict()
     lines += _table(("name", "default", "meaning"), (_setting(name, value, about) for name, value in plain.items()))
     lines += ["", "Three switches can be turned by the environment as well:"]
-    lines += [f"{', '.join(f'`{variable}`' for variable in SWITCHES.values())}.", ""]
+    lines += [f"{', '.join(f'`{variable}`' for variable in SWITCH_VARIABLES.values())}.", ""]
     lines += ["Each rule of `[[policy.memory_ethics]]` takes:", ""]
     rules = {
         "name": "Its name, as it stands in receipts.",
@@ -159,8 +159,8 @@ def settings_page() -> str:
     }
     lines += _table(("name", "meaning"), ((f"`{name}`", rules[name]) for name in EthicsRule.__struct_fields__))
     lines += ["", "## Under `[server]`", "", "What `keepward serve` takes where its options name nothing else.", ""]
-    about = comments(inspect.getsource(config.ServerSettings))
-    plain = {each.name: each.default for each in msgspec.structs.fields(config.ServerSettings)}
+    about = comments(inspect.getsource(settings.ServerSettings))
+    plain = {each.name: each.default for each in msgspec.structs.fields(settings.ServerSettings)}
     lines += _table(
         ("name", "default", "meaning"), (_server_setting(name, value, about) for name, value in plain.items())
     )
@@ -347,9 +347,9 @@ def _fields_of(api: dict[str, Any], schema: dict[str, Any]) -> str:
 
 def mcp_page() -> str:
     """Return the page on the Model Context Protocol: tools, resources and prompts of every profile."""
-    from keepward.mcp.profiles import CORE, NAMES, PROMPTS, TEMPLATES, profile
+    from keepward.mcp.profiles import CORE, PROFILE_NAMES, PROMPTS, TEMPLATES, tool_set
 
-    profiles = [profile(name) for name in NAMES]
+    profiles = [tool_set(name) for name in PROFILE_NAMES]
     lines = ["# The Model Context Protocol", "", NOTICE, ""]
     lines += [
         "`keepward mcp --profile NAME` on stdio, `/mcp` inside `keepward serve`. How to connect: [mcp](../mcp.md).",

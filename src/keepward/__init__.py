@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from keepward.aio import AsyncMemory as AsyncMemory
+    from keepward.async_memory import AsyncMemory as AsyncMemory
     from keepward.client import Client as Client
     from keepward.core.blob import Blob as Blob
     from keepward.core.browse import Activity as Activity
@@ -48,10 +48,10 @@ if TYPE_CHECKING:
     from keepward.core.compiled import Considered as Considered
     from keepward.core.compiled import Explanation as Explanation
     from keepward.core.compiled import Replayed as Replayed
-    from keepward.core.copies import Adoption as Adoption
+    from keepward.core.copies import AdoptionPlan as AdoptionPlan
     from keepward.core.copies import Backup as Backup
     from keepward.core.copies import ExportPlan as ExportPlan
-    from keepward.core.copies import Rescued as Rescued
+    from keepward.core.copies import RecoveryResult as RecoveryResult
     from keepward.core.copies import Restored as Restored
     from keepward.core.copies import RestoredExport as RestoredExport
     from keepward.core.job import Alike as Alike
@@ -82,16 +82,21 @@ if TYPE_CHECKING:
     from keepward.core.memory import Tier as Tier
     from keepward.core.policy import EthicsRule as EthicsRule
     from keepward.core.policy import Policy as Policy
+    from keepward.core.principals import SOURCES as SOURCES
+    from keepward.core.principals import Actor as Actor
+    from keepward.core.principals import Issued as Issued
+    from keepward.core.principals import Token as Token
+    from keepward.core.principals import Trust as Trust
     from keepward.core.proposal import Committed as Committed
-    from keepward.core.proposal import Decided as Decided
+    from keepward.core.proposal import DecisionResult as DecisionResult
     from keepward.core.proposal import Duplicate as Duplicate
     from keepward.core.proposal import Forgetting as Forgetting
     from keepward.core.proposal import Match as Match
     from keepward.core.proposal import Outcome as Outcome
+    from keepward.core.proposal import Proposal as Proposal
+    from keepward.core.proposal import ProposedStep as ProposedStep
     from keepward.core.proposal import Quarantined as Quarantined
     from keepward.core.proposal import Refused as Refused
-    from keepward.core.proposal import Shown as Shown
-    from keepward.core.proposal import Waiting as Waiting
     from keepward.core.query import Feedback as Feedback
     from keepward.core.query import Filter as Filter
     from keepward.core.query import Filters as Filters
@@ -99,11 +104,6 @@ if TYPE_CHECKING:
     from keepward.core.query import Memories as Memories
     from keepward.core.query import Recall as Recall
     from keepward.core.query import Training as Training
-    from keepward.core.trust import SOURCES as SOURCES
-    from keepward.core.trust import Actor as Actor
-    from keepward.core.trust import Issued as Issued
-    from keepward.core.trust import Token as Token
-    from keepward.core.trust import Trust as Trust
     from keepward.draft import Draft as Draft
     from keepward.errors import Conflict as Conflict
     from keepward.errors import ContextTooSmall as ContextTooSmall
@@ -126,7 +126,7 @@ __version__ = "0.1.0"
 
 #: Exported names by the module that has them.
 _HOMES = {
-    "aio": "AsyncMemory",
+    "async_memory": "AsyncMemory",
     "draft": "Draft",
     "client": "Client",
     "errors": "Conflict ContextTooSmall InvalidInput KeepwardError ModelUnavailable NewerSchema NotAStore "
@@ -137,7 +137,7 @@ _HOMES = {
     "core.change": "Append Archive Insert Move Promote Reinforce Replace Restore Retire Supersede",
     "core.commit": "Commit Event Head Reason Receipt ReceiptLine ReceiptPage Step",
     "core.compiled": "CompiledContext Considered Explanation Replayed",
-    "core.copies": "Adoption Backup ExportPlan Rescued Restored RestoredExport",
+    "core.copies": "AdoptionPlan Backup ExportPlan RecoveryResult Restored RestoredExport",
     "core.job": "Alike JobState Run",
     "core.browse": "Activity Facets Lineage Member Sources",
     "core.journal": "Bisection Blame Check CommitView Containment ContextDifference "
@@ -145,9 +145,10 @@ _HOMES = {
     "Impact Rollback Verification Version",
     "core.memory": "Access ContentType Kind Record Sensitivity Stability Status Tier",
     "core.policy": "EthicsRule Policy",
-    "core.proposal": "Committed Decided Duplicate Forgetting Match Outcome Quarantined Refused Shown Waiting",
+    "core.proposal": "Committed DecisionResult Duplicate Forgetting Match Outcome Proposal ProposedStep Quarantined "
+    "Refused",
     "core.query": "Feedback Filter Filters Hit Memories Recall Training",
-    "core.trust": "SOURCES Actor Issued Token Trust",
+    "core.principals": "SOURCES Actor Issued Token Trust",
 }
 _HOME = {name: f"keepward.{home}" for home, names in _HOMES.items() for name in names.split()}
 __all__ = sorted([*_HOME, "__version__"])  # noqa: PLE0605  each name stands above for checkers

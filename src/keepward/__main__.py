@@ -15,9 +15,9 @@ def main() -> int:
             setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w", encoding="utf-8"))  # noqa: PTH123, SIM115 - no path is wanted yet
     if sys.argv[1:2] == ["hook"]:
         # A client waits for it at each prompt: a running server answers before anything else is loaded.
-        from keepward.hooks.quick import answered
+        from keepward.hooks.socket_client import ask_server
 
-        if answered(sys.argv[2:], os.environ):
+        if ask_server(sys.argv[2:], os.environ):
             return 0
     # One question keeps no more than one thread busy; others wait for it by spinning, which on a machine at work takes
     # five times as long. numpy reads this when it is loaded.

@@ -17,7 +17,7 @@ from keepward.core import change
 from keepward.core.blob import Blob
 from keepward.core.browse import Activity, Facets, Lineage, Member, Sources
 from keepward.core.change import (
-    KEEP,
+    UNSET,
     AccessName,
     Change,
     ContentTypeName,
@@ -29,7 +29,7 @@ from keepward.core.change import (
 )
 from keepward.core.commit import Receipt, ReceiptKind, ReceiptPage
 from keepward.core.compiled import CompiledContext, Replayed
-from keepward.core.copies import Adoption
+from keepward.core.copies import AdoptionPlan
 from keepward.core.identity import Identity
 from keepward.core.job import DUE, Alike, JobState, Run
 from keepward.core.journal import (
@@ -50,7 +50,8 @@ from keepward.core.journal import (
 )
 from keepward.core.memory import Record
 from keepward.core.messages import Added
-from keepward.core.proposal import Decided, Forgetting, Outcome, Proposals, Waiting
+from keepward.core.principals import Issued, Token
+from keepward.core.proposal import DecisionResult, Forgetting, Outcome, Proposal, ProposalPage
 from keepward.core.query import (
     AsOf,
     Feedback,
@@ -61,10 +62,9 @@ from keepward.core.query import (
     Recall,
     Training,
 )
-from keepward.core.trust import Issued, Token
 from keepward.core.value import Duration
 from keepward.operations import OPERATIONS as OPERATIONS  # noqa: PLC0414  for all who use it
-from keepward.operations import Operation, awaited, operation
+from keepward.operations import Operation, async_method, operation
 from keepward.types import ErasureReason, Format, Sort
 
 if TYPE_CHECKING:
@@ -148,11 +148,11 @@ class MemoryAPI(ABC):
         ``order`` is ``learned`` (by the reranker where one serves), ``fused`` or ``cosine``. With ``receipt`` a
         receipt is kept, for ``feedback`` to name.
         ``since`` and ``until`` say when a memory was written, ``occurred_since`` and ``occurred_until`` when what it
-        tells happened; see ``find``. Over HTTP all pages of a query show at most 1,000 hits.
+        tells happened; see ``list_memories``. Over HTTP all pages of a query show at most 1,000 hits.
         """
 
     @operation("GET /memory/items", by="services.search:find", right="read", answer="items")
-    def find(
+    def list_memories(
         self,
         *,
         tiers: Sequence[TierName] = (),
@@ -216,7 +216,7 @@ class MemoryAPI(ABC):
 
     @operation("GET /memory/facets", by="services.search:facets", right="read")
     def facets(self, *, of: Sequence[str] = (), most: int = 50, filters: Filters | None = None) -> Facets:
-        """Return how many memories pass, and how many of each sort; filters are those of ``find``."""
+        """Return how many memories pass, and how many of each sort; filters are those of ``list_memories``."""
 
     @operation("GET /memory/activity", by="services.search:activity", right="read")
     def activity(
@@ -227,7 +227,7 @@ class MemoryAPI(ABC):
         zone: int = 0,
         filters: Filters | None = None,
     ) -> Activity:
-        """Return how many versions were written on each day, and by whom; filters are those of ``find``.
+        """Return how many versions were written on each day, and by whom; filters are those of ``list_memories``.
 
         The days, 1 to 400 of them, end with ``until`` or today, in a zone so many minutes east of UTC. ``by`` is
         ``author``, ``source``, ``session``, ``tier``, ``kind`` or ``scope``.
@@ -235,7 +235,7 @@ class MemoryAPI(ABC):
 
     @operation("GET /memory/sources", by="services.search:sources", right="read")
     def sources(self, *, filters: Filters | None = None) -> Sources:
-        """Return what each actor, source, reference and session wrote; filters are those of ``find``."""
+        """Return what each actor, source, reference and session wrote; filters are those of ``list_memories``."""
 
     @operation("GET /memory/users", by="services.browse:users", right="read", answer="items")
     def users(self) -> list[Member]:
@@ -281,7 +281,7 @@ class MemoryAPI(ABC):
         self,
         *,
         budget_tokens: int | None = None,
-        format: Format = "markdown",  # noqa: A002
+        format: Format = "markdown",  # noqa: A002  the word users know
         without: Sequence[str] = (),
     ) -> CompiledContext:
         """Compile what belongs in every prompt of this scope: core, lasting memories and keyed state, no recall.
@@ -297,7 +297,7 @@ class MemoryAPI(ABC):
         budget_tokens: int | None = None,
         purpose: Purpose = "answer",
         include_weak: bool = False,
-        format: Format = "markdown",  # noqa: A002
+        format: Format = "markdown",  # noqa: A002  the word users know
         seen: Sequence[str] = (),
     ) -> CompiledContext:
         """Compile only what is relevant to a query; the empty text when nothing is.
@@ -429,20 +429,20 @@ class MemoryAPI(ABC):
     def revise(
         self,
         memory_id: str,
-        text: str = KEEP,
+        text: str = UNSET,
         *,
         reason: str = "",
         if_version: int | None = None,
-        category: str | None = KEEP,
-        subject: str | None = KEEP,
-        tags: Sequence[str] = KEEP,
-        metadata: Mapping[str, Any] | None = KEEP,
+        category: str | None = UNSET,
+        subject: str | None = UNSET,
+        tags: Sequence[str] = UNSET,
+        metadata: Mapping[str, Any] | None = UNSET,
         source: SourceName | None = None,
-        evidence: Sequence[str] = KEEP,
+        evidence: Sequence[str] = UNSET,
         confidence: float | None = None,
         importance: float | None = None,
         sensitivity: SensitivityName | None = None,
-        ttl: Duration | None = KEEP,
+        ttl: Duration | None = UNSET,
         consent: bool = False,
     ) -> Outcome:
         """Propose new text or fields for a memory; ``if_version`` makes a stale edit fail.
@@ -503,9 +503,9 @@ class MemoryAPI(ABC):
         memory_id: str,
         *,
         reason: str = "",
-        tier: TierName = KEEP,
-        scope: str = KEEP,
-        key: str | None = KEEP,
+        tier: TierName = UNSET,
+        scope: str = UNSET,
+        key: str | None = UNSET,
         if_version: int | None = None,
     ) -> Outcome:
         """Propose another tier, scope or key."""
@@ -710,7 +710,7 @@ class MemoryAPI(ABC):
 
     # --- deciding
 
-    @operation("GET /memory/quarantine", by="services.waiting:pending", right="read", tool="pending")
+    @operation("GET /memory/quarantine", by="services.review_queue:pending", right="read", tool="pending")
     def pending(
         self,
         *,
@@ -720,15 +720,15 @@ class MemoryAPI(ABC):
         tier: TierName | None = None,
         offset: int = 0,
         limit: int | None = 50,
-    ) -> Proposals:
+    ) -> ProposalPage:
         """Return proposals that this handle may read, oldest first, with how many there are.
 
         ``proposer`` is ``kind:name``, ``gate`` one that held it. ``state`` may be ``all``. ``offset`` counts from 0;
         a limit of None is for all. ``counts`` is of all proposals of the state, whatever else is asked for.
         """
 
-    @operation("GET /memory/quarantine/{id}", by="services.waiting:proposal", right="read")
-    def proposal(self, proposal_id: str) -> Waiting:
+    @operation("GET /memory/quarantine/{id}", by="services.review_queue:proposal", right="read")
+    def proposal(self, proposal_id: str) -> Proposal:
         """Return a proposal, whatever became of it, by its id or the first letters of it.
 
         To a reviewer or the owner ``review_context`` says what bears on a decision: what each gate looks for, evidence
@@ -738,7 +738,7 @@ class MemoryAPI(ABC):
         """
 
     @operation("GET /memory/notices", by="services.review:notices", right="read", answer="items")
-    def notices(self) -> list[Waiting]:
+    def notices(self) -> list[Proposal]:
         """Return, once, the decisions on this actor's own proposals that went against them."""
 
     @operation("POST /memory/quarantine/{id}/approve", by="services.review:approve", right="approve", status=201)
@@ -752,21 +752,21 @@ class MemoryAPI(ABC):
     def amend(
         self,
         proposal_id: str,
-        text: str = KEEP,
+        text: str = UNSET,
         *,
         digest: str | None = None,
         memory: str | None = None,
         if_version: int | None = None,
-        category: str | None = KEEP,
-        subject: str | None = KEEP,
-        tags: Sequence[str] = KEEP,
-        metadata: Mapping[str, Any] | None = KEEP,
+        category: str | None = UNSET,
+        subject: str | None = UNSET,
+        tags: Sequence[str] = UNSET,
+        metadata: Mapping[str, Any] | None = UNSET,
         source: SourceName | None = None,
-        evidence: Sequence[str] = KEEP,
+        evidence: Sequence[str] = UNSET,
         confidence: float | None = None,
         importance: float | None = None,
         sensitivity: SensitivityName | None = None,
-        ttl: Duration | None = KEEP,
+        ttl: Duration | None = UNSET,
         consent: bool = False,
     ) -> Outcome:
         """Approve a proposal with changes of one's own to what it would store, which the gates judge again.
@@ -792,11 +792,11 @@ class MemoryAPI(ABC):
         """Put a rejected or expired proposal back into the queue, where it waits as it did."""
 
     @operation("POST /memory/quarantine/approve", by="services.review:approve_many", right="approve", answer="results")
-    def approve_many(self, items: Sequence[str | Mapping[str, Any]]) -> list[Decided]:
+    def approve_many(self, items: Sequence[str | Mapping[str, Any]]) -> list[DecisionResult]:
         """Approve each by id, or by id with the digest that was seen; each gets its own answer, in the order given."""
 
     @operation("POST /memory/quarantine/reject", by="services.review:reject_many", right="approve", answer="results")
-    def reject_many(self, ids: Sequence[str], *, reason: str) -> list[Decided]:
+    def reject_many(self, ids: Sequence[str], *, reason: str) -> list[DecisionResult]:
         """Reject each for one reason; each gets its own answer, in the order given."""
 
     # --- the journal
@@ -843,11 +843,15 @@ class MemoryAPI(ABC):
         ``on_progress`` is called with (rows looked at, rows there are); over HTTP once, at the end.
         """
 
-    @operation("POST /memory/rebuild", by="services.index:rebuild", right="owner", answer="records", owner="rebuilding")
+    @operation(
+        "POST /memory/rebuild", by="services.index_cache:rebuild", right="owner", answer="records", owner="rebuilding"
+    )
     def rebuild(self) -> int:
         """Compute the tenant's records anew from the journal; return how many there are."""
 
-    @operation("POST /memory/reindex", by="services.index:reindex", right="owner", answer="indexed", owner="reindexing")
+    @operation(
+        "POST /memory/reindex", by="services.index_cache:reindex", right="owner", answer="indexed", owner="reindexing"
+    )
     def reindex(self, *, on_progress: Callable[[int, int], None] | None = None) -> int:
         """Compute terms and vectors anew where they are missing or of another embedder; return how many.
 
@@ -981,7 +985,12 @@ class MemoryAPI(ABC):
             Conflict: what would be erased has changed; nothing was erased.
         """
 
-    @operation("GET /memory/certificates/{name}", by="services.traces:certificate_of", right="erase", owner="erasing")
+    @operation(
+        "GET /memory/certificates/{name}",
+        by="services.erasure_references:certificate_of",
+        right="erase",
+        owner="erasing",
+    )
     def certificate(self, name: str) -> dict[str, Any]:
         """Return the certificate of an erasure, by the id of an erased memory or of the erasing commit.
 
@@ -989,11 +998,11 @@ class MemoryAPI(ABC):
         """
 
     @operation("POST /memory/adopt/plan", by="copies.backup:plan_adopt", right="owner", owner="accepting a store")
-    def plan_adopt(self) -> Adoption:
+    def plan_adopt(self) -> AdoptionPlan:
         """Return what adopting this copy of a store would accept, under a digest; change nothing."""
 
     @operation("POST /memory/adopt", by="copies.backup:adopt", right="owner", owner="accepting a store")
-    def adopt(self, digest: str) -> Adoption:
+    def adopt(self, digest: str) -> AdoptionPlan:
         """Accept the store as it stands, given the digest of what was shown.
 
         What this machine has erased is carried out in it again. The tokens of a foreign store end, and it says for
@@ -1064,7 +1073,7 @@ class MemoryAPI(ABC):
         text such as ``30d``), or None.
         """
 
-    @operation("GET /memory/tokens", by="services.tokens:listed", right="owner", answer="items")
+    @operation("GET /memory/tokens", by="services.tokens:list_tokens", right="owner", answer="items")
     def tokens(self) -> list[Token]:
         """Return every token of the store, oldest first, without its secret; for the owner alone."""
 
@@ -1076,80 +1085,80 @@ class MemoryAPI(ABC):
 class AsyncMemoryAPI:
     """The operations, awaited."""
 
-    recall = awaited(MemoryAPI.recall)
-    find = awaited(MemoryAPI.find)
-    get = awaited(MemoryAPI.get)
-    history = awaited(MemoryAPI.history)
-    facets = awaited(MemoryAPI.facets)
-    activity = awaited(MemoryAPI.activity)
-    sources = awaited(MemoryAPI.sources)
-    users = awaited(MemoryAPI.users)
-    projects = awaited(MemoryAPI.projects)
-    lineage = awaited(MemoryAPI.lineage)
-    context = awaited(MemoryAPI.context)
-    snapshot = awaited(MemoryAPI.snapshot)
-    memory_block = awaited(MemoryAPI.memory_block)
-    replay = awaited(MemoryAPI.replay)
-    receipts = awaited(MemoryAPI.receipts)
-    receipt = awaited(MemoryAPI.receipt)
-    doctor = awaited(MemoryAPI.doctor)
-    status = awaited(MemoryAPI.status)
-    identity = awaited(MemoryAPI.identity)
-    update_identity = awaited(MemoryAPI.update_identity)
-    remember = awaited(MemoryAPI.remember)
-    revise = awaited(MemoryAPI.revise)
-    append = awaited(MemoryAPI.append)
-    forget = awaited(MemoryAPI.forget)
-    archive = awaited(MemoryAPI.archive)
-    restore = awaited(MemoryAPI.restore)
-    reinforce = awaited(MemoryAPI.reinforce)
-    move = awaited(MemoryAPI.move)
-    promote = awaited(MemoryAPI.promote)
-    supersede = awaited(MemoryAPI.supersede)
-    merge = awaited(MemoryAPI.merge)
-    update_by_key = awaited(MemoryAPI.update_by_key)
-    forget_many = awaited(MemoryAPI.forget_many)
-    plan_forget_matching = awaited(MemoryAPI.plan_forget_matching)
-    forget_matching = awaited(MemoryAPI.forget_matching)
-    propose = awaited(MemoryAPI.propose)
-    remember_many = awaited(MemoryAPI.remember_many)
-    add = awaited(MemoryAPI.add)
-    feedback = awaited(MemoryAPI.feedback)
-    put_blob = awaited(MemoryAPI.put_blob)
-    read_blob = awaited(MemoryAPI.read_blob)
-    pending = awaited(MemoryAPI.pending)
-    proposal = awaited(MemoryAPI.proposal)
-    notices = awaited(MemoryAPI.notices)
-    approve = awaited(MemoryAPI.approve)
-    amend = awaited(MemoryAPI.amend)
-    reject = awaited(MemoryAPI.reject)
-    reopen = awaited(MemoryAPI.reopen)
-    approve_many = awaited(MemoryAPI.approve_many)
-    reject_many = awaited(MemoryAPI.reject_many)
-    log = awaited(MemoryAPI.log)
-    show = awaited(MemoryAPI.show)
-    diff = awaited(MemoryAPI.diff)
-    rollback = awaited(MemoryAPI.rollback)
-    verify = awaited(MemoryAPI.verify)
-    rebuild = awaited(MemoryAPI.rebuild)
-    reindex = awaited(MemoryAPI.reindex)
-    impact = awaited(MemoryAPI.impact)
-    plan_contain = awaited(MemoryAPI.plan_contain)
-    contain = awaited(MemoryAPI.contain)
-    blame = awaited(MemoryAPI.blame)
-    contradictions = awaited(MemoryAPI.contradictions)
-    bisect = awaited(MemoryAPI.bisect)
-    context_diff = awaited(MemoryAPI.context_diff)
-    plan_erase = awaited(MemoryAPI.plan_erase)
-    erase = awaited(MemoryAPI.erase)
-    certificate = awaited(MemoryAPI.certificate)
-    plan_adopt = awaited(MemoryAPI.plan_adopt)
-    adopt = awaited(MemoryAPI.adopt)
-    train_reranker = awaited(MemoryAPI.train_reranker)
-    jobs = awaited(MemoryAPI.jobs)
-    run_jobs = awaited(MemoryAPI.run_jobs)
-    run_job = awaited(MemoryAPI.run_job)
-    merge_candidates = awaited(MemoryAPI.merge_candidates)
-    create_token = awaited(MemoryAPI.create_token)
-    tokens = awaited(MemoryAPI.tokens)
-    revoke_token = awaited(MemoryAPI.revoke_token)
+    recall = async_method(MemoryAPI.recall)
+    list_memories = async_method(MemoryAPI.list_memories)
+    get = async_method(MemoryAPI.get)
+    history = async_method(MemoryAPI.history)
+    facets = async_method(MemoryAPI.facets)
+    activity = async_method(MemoryAPI.activity)
+    sources = async_method(MemoryAPI.sources)
+    users = async_method(MemoryAPI.users)
+    projects = async_method(MemoryAPI.projects)
+    lineage = async_method(MemoryAPI.lineage)
+    context = async_method(MemoryAPI.context)
+    snapshot = async_method(MemoryAPI.snapshot)
+    memory_block = async_method(MemoryAPI.memory_block)
+    replay = async_method(MemoryAPI.replay)
+    receipts = async_method(MemoryAPI.receipts)
+    receipt = async_method(MemoryAPI.receipt)
+    doctor = async_method(MemoryAPI.doctor)
+    status = async_method(MemoryAPI.status)
+    identity = async_method(MemoryAPI.identity)
+    update_identity = async_method(MemoryAPI.update_identity)
+    remember = async_method(MemoryAPI.remember)
+    revise = async_method(MemoryAPI.revise)
+    append = async_method(MemoryAPI.append)
+    forget = async_method(MemoryAPI.forget)
+    archive = async_method(MemoryAPI.archive)
+    restore = async_method(MemoryAPI.restore)
+    reinforce = async_method(MemoryAPI.reinforce)
+    move = async_method(MemoryAPI.move)
+    promote = async_method(MemoryAPI.promote)
+    supersede = async_method(MemoryAPI.supersede)
+    merge = async_method(MemoryAPI.merge)
+    update_by_key = async_method(MemoryAPI.update_by_key)
+    forget_many = async_method(MemoryAPI.forget_many)
+    plan_forget_matching = async_method(MemoryAPI.plan_forget_matching)
+    forget_matching = async_method(MemoryAPI.forget_matching)
+    propose = async_method(MemoryAPI.propose)
+    remember_many = async_method(MemoryAPI.remember_many)
+    add = async_method(MemoryAPI.add)
+    feedback = async_method(MemoryAPI.feedback)
+    put_blob = async_method(MemoryAPI.put_blob)
+    read_blob = async_method(MemoryAPI.read_blob)
+    pending = async_method(MemoryAPI.pending)
+    proposal = async_method(MemoryAPI.proposal)
+    notices = async_method(MemoryAPI.notices)
+    approve = async_method(MemoryAPI.approve)
+    amend = async_method(MemoryAPI.amend)
+    reject = async_method(MemoryAPI.reject)
+    reopen = async_method(MemoryAPI.reopen)
+    approve_many = async_method(MemoryAPI.approve_many)
+    reject_many = async_method(MemoryAPI.reject_many)
+    log = async_method(MemoryAPI.log)
+    show = async_method(MemoryAPI.show)
+    diff = async_method(MemoryAPI.diff)
+    rollback = async_method(MemoryAPI.rollback)
+    verify = async_method(MemoryAPI.verify)
+    rebuild = async_method(MemoryAPI.rebuild)
+    reindex = async_method(MemoryAPI.reindex)
+    impact = async_method(MemoryAPI.impact)
+    plan_contain = async_method(MemoryAPI.plan_contain)
+    contain = async_method(MemoryAPI.contain)
+    blame = async_method(MemoryAPI.blame)
+    contradictions = async_method(MemoryAPI.contradictions)
+    bisect = async_method(MemoryAPI.bisect)
+    context_diff = async_method(MemoryAPI.context_diff)
+    plan_erase = async_method(MemoryAPI.plan_erase)
+    erase = async_method(MemoryAPI.erase)
+    certificate = async_method(MemoryAPI.certificate)
+    plan_adopt = async_method(MemoryAPI.plan_adopt)
+    adopt = async_method(MemoryAPI.adopt)
+    train_reranker = async_method(MemoryAPI.train_reranker)
+    jobs = async_method(MemoryAPI.jobs)
+    run_jobs = async_method(MemoryAPI.run_jobs)
+    run_job = async_method(MemoryAPI.run_job)
+    merge_candidates = async_method(MemoryAPI.merge_candidates)
+    create_token = async_method(MemoryAPI.create_token)
+    tokens = async_method(MemoryAPI.tokens)
+    revoke_token = async_method(MemoryAPI.revoke_token)

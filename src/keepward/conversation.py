@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from keepward.core.memory import Tier
 from keepward.core.policy import Policy
-from keepward.core.trust import Trust, user_of
+from keepward.core.principals import Trust, user_of
 
 if TYPE_CHECKING:
     from typing import Self
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from keepward.core.messages import Added
 
 #: Least turns of a summary, and characters of each in it: the most, and the least where there are many.
-FEWEST, QUOTE, LEAST = 3, 160, 60
+MIN_TURNS, MAX_QUOTE_LENGTH, MIN_QUOTE_LENGTH = 3, 160, 60
 
 
 class Conversation:
@@ -40,7 +40,9 @@ class Conversation:
         """Propose a summary of the turns that are in none yet, unless an error ends the block."""
         if kind is None:
             reason = "summed up at the end of the session"
-            sum_up(self._memory, self.name, "What was said:", subject=self.subject, speakers=True, reason=reason)
+            propose_summaries(
+                self._memory, self.name, "What was said:", subject=self.subject, speakers=True, reason=reason
+            )
 
     def user(self, /, text: str, **more: Any) -> Added:
         """Say what the user said; ``more`` is ``id``, ``name`` or ``timestamp`` of the message."""
@@ -66,7 +68,7 @@ class Conversation:
         return self._memory.context(query, **options)
 
 
-def sum_up(
+def propose_summaries(
     memory: MemoryAPI, session: str, heading: str, *, subject: str | None = None, speakers: bool = False, reason: str
 ) -> None:
     """Propose a summary of the turns that no summary covers yet; several where one text is too short.
@@ -76,23 +78,27 @@ def sum_up(
     subject = user_of(memory.scope) if subject is None else subject
     told = [
         each
-        for each in memory.find(session=session, kinds=["event"], include_sensitive=False, limit=500)
+        for each in memory.list_memories(session=session, kinds=["event"], include_sensitive=False, limit=500)
         if each.trust >= Trust.AGENT and each.scope == memory.scope and each.subject == subject
     ]
-    if len(told) < FEWEST:
+    if len(told) < MIN_TURNS:
         return
-    summed = {name for each in memory.find(session=session, kinds=["summary"], limit=500) for name in each.derived_from}
+    summed = {
+        name
+        for each in memory.list_memories(session=session, kinds=["summary"], limit=500)
+        for name in each.derived_from
+    }
     fresh = [each for each in reversed(told) if each.id not in summed][-64:]
-    if len(fresh) < FEWEST:
+    if len(fresh) < MIN_TURNS:
         return
     # A client does not know the policy of its server.
     policy: Policy = getattr(memory, "policy", None) or Policy()
     room = policy.text_limit[Tier.EPISODIC] - len(heading)
-    longest = max(LEAST, min(QUOTE, room // len(fresh) - len("\n- ")))
+    longest = max(MIN_QUOTE_LENGTH, min(MAX_QUOTE_LENGTH, room // len(fresh) - len("\n- ")))
     most = max(1, room // (longest + len("\n- ")))
     for part in (fresh[start : start + most] for start in range(0, len(fresh), most)):
         memory.remember(
-            "\n- ".join([heading, *(_quoted(each, longest, speakers) for each in part)]),
+            "\n- ".join([heading, *(_quote_turn(each, longest, speakers) for each in part)]),
             tier="episodic",
             kind="summary",
             subject=subject,
@@ -104,7 +110,7 @@ def sum_up(
         )
 
 
-def _quoted(record: Record, longest: int, speakers: bool) -> str:
+def _quote_turn(record: Record, max_length: int, speakers: bool) -> str:
     speaker = f"{record.speaker}: " if speakers and record.speaker else ""
     line = " ".join(f"{speaker}{record.text}".split())
-    return line if len(line) <= longest else line[: longest - 1].rstrip() + "…"
+    return line if len(line) <= max_length else line[: max_length - 1].rstrip() + "…"

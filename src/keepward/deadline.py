@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 
-class Passed(Exception):
+class DeadlineExceeded(Exception):
     """A call took longer than its token may use."""
 
     def __init__(self) -> None:
@@ -22,7 +22,7 @@ _until: ContextVar[tuple[float, Callable[[], float]] | None] = ContextVar("until
 
 
 @contextmanager
-def within(seconds: float, clock: Callable[[], float]) -> Iterator[None]:
+def time_limit(seconds: float, clock: Callable[[], float]) -> Iterator[None]:
     """Limit the block to so many seconds.
 
     Raises:
@@ -40,4 +40,4 @@ def check() -> None:
     """Raise ``Passed`` once the time limit of this context has passed."""
     until = _until.get()
     if until is not None and until[1]() > until[0]:
-        raise Passed
+        raise DeadlineExceeded

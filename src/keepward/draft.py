@@ -11,7 +11,7 @@ import msgspec
 
 from keepward.core import change as changes
 from keepward.core.change import (
-    KEEP,
+    UNSET,
     AccessName,
     Append,
     Change,
@@ -91,19 +91,19 @@ class Draft:
     def replace(
         self,
         memory_id: str,
-        text: str = KEEP,
+        text: str = UNSET,
         *,
         if_version: int | None = None,
-        category: str | None = KEEP,
-        subject: str | None = KEEP,
-        tags: Sequence[str] = KEEP,
-        metadata: Mapping[str, Any] | None = KEEP,
+        category: str | None = UNSET,
+        subject: str | None = UNSET,
+        tags: Sequence[str] = UNSET,
+        metadata: Mapping[str, Any] | None = UNSET,
         source: SourceName | None = None,
-        evidence: Sequence[str] = KEEP,
+        evidence: Sequence[str] = UNSET,
         confidence: float | None = None,
         importance: float | None = None,
         sensitivity: SensitivityName | None = None,
-        ttl: Duration | None = KEEP,
+        ttl: Duration | None = UNSET,
         consent: bool = False,
     ) -> None:
         """Stage new text or fields for a memory."""
@@ -131,9 +131,9 @@ class Draft:
         self,
         memory_id: str,
         *,
-        tier: TierName = KEEP,
-        scope: str = KEEP,
-        key: str | None = KEEP,
+        tier: TierName = UNSET,
+        scope: str = UNSET,
+        key: str | None = UNSET,
         if_version: int | None = None,
     ) -> None:
         """Stage a move to another tier, scope or key."""
@@ -161,11 +161,11 @@ class Draft:
         Raises:
             Conflict: the block has ended.
         """
-        self._see_open()
+        self._require_open()
         self._changes.append(change)
 
-    def _edit(self, makes: type[Any], **given: Any) -> None:
-        self.stage(arguments.naming(arguments.change(makes, given)))
+    def _edit(self, change_type: type[Any], **given: Any) -> None:
+        self.stage(arguments.require_content(arguments.build_change(change_type, given)))
 
     def discard(self) -> None:
         """Drop everything that was staged."""
@@ -174,12 +174,12 @@ class Draft:
     def __len__(self) -> int:
         return len(self._changes)
 
-    def _see_open(self) -> None:
+    def _require_open(self) -> None:
         if self._over:
             raise Conflict("the block of this draft has ended: nothing more would be proposed; begin another draft")
 
     def __enter__(self) -> Draft:
-        self._see_open()
+        self._require_open()
         return self
 
     def __exit__(
@@ -190,9 +190,11 @@ class Draft:
             self.outcome = self._handle.propose(self._changes, reason=self._reason, session=self._session)
 
 
-def _changed_fields(named: Mapping[str, Any], kind: type[Data]) -> dict[str, Any]:
+def _changed_fields(arguments: Mapping[str, Any], kind: type[Data]) -> dict[str, Any]:
     """Return the arguments that are fields of a change and differ from its defaults; id and text are given apart."""
     fields = (each for each in msgspec.structs.fields(kind) if each.name not in {"id", "text"})
     return {
-        each.name: value for each in fields if (value := named[each.name]) is not each.default and value != each.default
+        each.name: value
+        for each in fields
+        if (value := arguments[each.name]) is not each.default and value != each.default
     }

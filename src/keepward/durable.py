@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import IO
 
 #: What stands behind the name of a file that is not whole yet, after the final name and a word of its own.
-PART = ".part"
+PART_SUFFIX = ".part"
 #: What a file's owner may do, and nobody else.
-_PRIVATE = 0o600
+_PRIVATE_MODE = 0o600
 
 
 def flush(path: Path) -> None:
@@ -37,7 +37,7 @@ def flush(path: Path) -> None:
 
 
 @contextmanager
-def fresh(path: Path, *, mode: int = _PRIVATE) -> Iterator[IO[bytes]]:
+def new_file(path: Path, *, mode: int = _PRIVATE_MODE) -> Iterator[IO[bytes]]:
     """Lend a new file: on disk when the block ends, gone when it ends in an error. Its folder is not flushed.
 
     ``mode`` holds from the end on; while it is written the file is its owner's alone.
@@ -46,21 +46,21 @@ def fresh(path: Path, *, mode: int = _PRIVATE) -> Iterator[IO[bytes]]:
         FileExistsError: something of that name is there, be it a link.
         OSError: it cannot be written.
     """
-    handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, _PRIVATE)
+    handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, _PRIVATE_MODE)
     try:
         with os.fdopen(handle, "wb") as out:
             yield out
             out.flush()
-            if mode != _PRIVATE:
+            if mode != _PRIVATE_MODE:
                 os.fchmod(out.fileno(), mode)
             os.fsync(out.fileno())
     except BaseException:
-        _drop(path)
+        _unlink_quietly(path)
         raise
 
 
 @contextmanager
-def replacing(path: Path, *, mode: int = _PRIVATE) -> Iterator[IO[bytes]]:
+def atomic_replace(path: Path, *, mode: int = _PRIVATE_MODE) -> Iterator[IO[bytes]]:
     """Lend a file beside ``path`` that takes its place, with ``mode``, when the block ends without an error.
 
     A link at ``path`` is replaced, not followed.
@@ -68,31 +68,31 @@ def replacing(path: Path, *, mode: int = _PRIVATE) -> Iterator[IO[bytes]]:
     Raises:
         OSError: it cannot be written; what was there before is unchanged.
     """
-    aside = _aside(path)
-    with fresh(aside, mode=mode) as out:
+    aside = _temporary_path(path)
+    with new_file(aside, mode=mode) as out:
         yield out
     try:
         aside.replace(path)
     except BaseException:
-        _drop(aside)
+        _unlink_quietly(aside)
         raise
     flush(path.parent)
 
 
-def replace(path: Path, data: bytes, *, mode: int = _PRIVATE) -> None:
+def replace(path: Path, data: bytes, *, mode: int = _PRIVATE_MODE) -> None:
     """Put bytes in the place of a file, or where there is none; see ``replacing``."""
-    with replacing(path, mode=mode) as out:
+    with atomic_replace(path, mode=mode) as out:
         out.write(data)
 
 
-def settle(path: Path, data: bytes) -> bytes:
+def create_exclusive(path: Path, data: bytes) -> bytes:
     """Put bytes where no file is; return what stands there then, theirs where another process was first.
 
     Raises:
         OSError: it cannot be written or read.
     """
-    aside = _aside(path)
-    with fresh(aside) as out:
+    aside = _temporary_path(path)
+    with new_file(aside) as out:
         out.write(data)
     try:
         # Of two that try one wins, and both go on with its bytes.
@@ -100,16 +100,16 @@ def settle(path: Path, data: bytes) -> bytes:
     except FileExistsError:
         pass
     finally:
-        _drop(aside)
+        _unlink_quietly(aside)
     flush(path.parent)
     return path.read_bytes()
 
 
-def _aside(path: Path) -> Path:
+def _temporary_path(path: Path) -> Path:
     # A process's number alone would not do: two machines, or two containers, may share a folder.
-    return path.with_name(f"{path.name}.{os.urandom(8).hex()}{PART}")
+    return path.with_name(f"{path.name}.{os.urandom(8).hex()}{PART_SUFFIX}")
 
 
-def _drop(path: Path) -> None:
+def _unlink_quietly(path: Path) -> None:
     with contextlib.suppress(OSError):
         path.unlink()

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-def home(environ: Mapping[str, str]) -> str:
+def config_folder(environ: Mapping[str, str]) -> str:
     """Return the folder where keys and head anchors live; it need not exist.
 
     `KEEPWARD_HOME`, else `keepward` in an absolute `XDG_CONFIG_HOME`, else in `.config` of the home
@@ -34,7 +34,7 @@ def _login_folder() -> str:
         return "~" if os.environ.get("HOME") == "" else os.path.expanduser("~")
 
 
-def data(environ: Mapping[str, str]) -> str:
+def data_folder(environ: Mapping[str, str]) -> str:
     """Return the folder of the user's own store and models; it need not exist. `KEEPWARD_DATA`, else the platform's."""
     if environ.get("KEEPWARD_DATA"):
         return os.path.abspath(os.path.expanduser(environ["KEEPWARD_DATA"]))
@@ -42,10 +42,10 @@ def data(environ: Mapping[str, str]) -> str:
 
     found = user_data_dir("keepward", appauthor=False)
     # A user without a home folder has no such place.
-    return found if os.path.isabs(found) else home(environ)
+    return found if os.path.isabs(found) else config_folder(environ)
 
 
-def runtime(environ: Mapping[str, str]) -> str:
+def runtime_folder(environ: Mapping[str, str]) -> str:
     """Return the folder of what lives no longer than a login: the system's, or one in `home`."""
     given = environ.get("XDG_RUNTIME_DIR", "")
-    return os.path.join(given, "keepward") if os.path.isabs(given) else os.path.join(home(environ), "run")
+    return os.path.join(given, "keepward") if os.path.isabs(given) else os.path.join(config_folder(environ), "run")

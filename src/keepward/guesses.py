@@ -14,7 +14,7 @@ _counted: ContextVar[list[int] | None] = ContextVar("counted", default=None)
 
 
 @contextmanager
-def counted() -> Iterator[Callable[[], int]]:
+def count_guesses() -> Iterator[Callable[[], int]]:
     """Count the guesses of the block; yield what returns how many there were so far."""
     found: list[int] = []
     token = _counted.set(found)
@@ -24,7 +24,7 @@ def counted() -> Iterator[Callable[[], int]]:
         _counted.reset(token)
 
 
-def add(texts: int) -> None:
+def add_guesses(texts: int) -> None:
     """Count so many guesses, where anybody counts."""
     found = _counted.get()
     if found is not None:

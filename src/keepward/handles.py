@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from keepward.api import MemoryAPI
-from keepward.core.trust import is_scope, project_of, user_of
+from keepward.core.principals import is_scope, project_of, user_of
 from keepward.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -30,31 +30,31 @@ if TYPE_CHECKING:
     from keepward.types import ErasureReason
 
 #: Headers of a request over HTTP that name them; a proxy sets them for whom it has authenticated.
-HEADERS = {"user": "Keepward-User", "agent": "Keepward-Agent", "project": "Keepward-Project"}
+NAMED_HANDLE_HEADERS = {"user": "Keepward-User", "agent": "Keepward-Agent", "project": "Keepward-Project"}
 #: Header with the names of a user, percent-encoded and parted by commas.
 NAMES_HEADER = "Keepward-User-Names"
 #: Most names that a user's handle knows the user by, and characters of each.
-NAMES, LENGTH = 8, 64
+MAX_NAMES, MAX_NAME_LENGTH = 8, 64
 #: Methods of other memory systems, each with the call that does it here.
-METHODS: Mapping[str, str] = {
+FOREIGN_METHOD_HINTS: Mapping[str, str] = {
     "search": 'recall("Where does Ana live?", limit=5)',
-    "get_all": "find(limit=None)",
+    "get_all": "list_memories(limit=None)",
     "delete": 'forget(memory_id, reason="asked to")',
     "delete_all": 'user("ana").erase(), which plans it, and erase(plan.digest)',
 }
 
 
-class Unknown:
+class ForeignMethodHints:
     """A handle that says which call does what another system has a name for."""
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            hint = f"; here it is {METHODS[name]}" if name in METHODS else ""
+            hint = f"; here it is {FOREIGN_METHOD_HINTS[name]}" if name in FOREIGN_METHOD_HINTS else ""
             raise AttributeError(f"{type(self).__name__} has no {name}{hint}", name=name, obj=self)
 
 
-def place_of(scope: str, *, user: str | None = None, agent: str | None = None, project: str | None = None) -> str:
+def scope_for(scope: str, *, user: str | None = None, agent: str | None = None, project: str | None = None) -> str:
     """Return the scope of a user, an agent or a project, asked for by a handle at a scope."""
     project, user = project or project_of(scope), user or user_of(scope)
     if agent is not None:
@@ -62,7 +62,7 @@ def place_of(scope: str, *, user: str | None = None, agent: str | None = None, p
     return (f"/projects/{project}" if project else "") + (f"/users/{user}" if user else "")
 
 
-def name_of(kind: str, name: str) -> str:
+def check_name(kind: str, name: str) -> str:
     """Return the name of a user, an agent or a project."""
     if isinstance(name, str) and "/" not in name and is_scope(f"/{kind}s/{name}"):
         return name
@@ -72,21 +72,23 @@ def name_of(kind: str, name: str) -> str:
     )
 
 
-def names_of(names: Sequence[str]) -> tuple[str, ...]:
+def check_user_names(names: Sequence[str]) -> tuple[str, ...]:
     """Return the further names of a user."""
     found = (names,) if isinstance(names, str) else tuple(names)
-    if len(found) > NAMES or not all(isinstance(each, str) and each.isprintable() and each.strip() for each in found):
-        raise InvalidInput(f"names of a user are at most {NAMES} lines of text, such as names=['Ana Silva']")
-    if any(len(each) > LENGTH for each in found):
-        raise InvalidInput(f"a name of a user has at most {LENGTH} characters")
+    if len(found) > MAX_NAMES or not all(
+        isinstance(each, str) and each.isprintable() and each.strip() for each in found
+    ):
+        raise InvalidInput(f"names of a user are at most {MAX_NAMES} lines of text, such as names=['Ana Silva']")
+    if any(len(each) > MAX_NAME_LENGTH for each in found):
+        raise InvalidInput(f"a name of a user has at most {MAX_NAME_LENGTH} characters")
     return found
 
 
-class Handles(Unknown, MemoryAPI):
+class Handles(ForeignMethodHints, MemoryAPI):
     """A handle that gives those of users, agents and projects."""
 
     @abstractmethod
-    def _step(
+    def _handle_for(
         self,
         *,
         user: str | None = None,
@@ -104,18 +106,18 @@ class Handles(Unknown, MemoryAPI):
             InvalidInput: a name is none.
             Unauthorised: the token does not reach there.
         """
-        return self._step(user=name_of("user", name), names=names_of(names))
+        return self._handle_for(user=check_name("user", name), names=check_user_names(names))
 
     def agent(self, name: str) -> Self:
         """Return a handle of an agent, a program; in a project or at a user it writes there, for others to see.
 
         An owner's handle gives one with an agent's rights. A token's bearer stays who it is.
         """
-        return self._step(agent=name_of("agent", name))
+        return self._handle_for(agent=check_name("agent", name))
 
     def project(self, name: str) -> Self:
         """Return a handle of a project, a place of work that its agents share."""
-        return self._step(project=name_of("project", name))
+        return self._handle_for(project=check_name("project", name))
 
     @overload
     def erase(

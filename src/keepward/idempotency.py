@@ -32,7 +32,7 @@ class IdempotencyReused(InvalidInput):
 
 
 @contextmanager
-def under(key: IdempotencyKey) -> Iterator[None]:
+def with_key(key: IdempotencyKey) -> Iterator[None]:
     """Write the first commit of the block under a key."""
     token = _current.set(key)
     try:
@@ -41,7 +41,7 @@ def under(key: IdempotencyKey) -> Iterator[None]:
         _current.reset(token)
 
 
-def unused() -> IdempotencyKey | None:
+def unused_key() -> IdempotencyKey | None:
     """Return the key for the next commit; None where there is none, or a commit has it."""
     key = _current.get()
     return None if key is None or key.used else key

@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable
 
 
-class Lock:
+class ForkSafeLock:
     """A reentrant lock for the block of a ``with``.
 
     ``forget`` is a method of who has the lock. It is called in a child, where another thread of the parent held it.
@@ -30,7 +30,7 @@ class Lock:
     def __exit__(self, *_: object) -> None:
         self._lock.release()
 
-    def renew(self) -> None:
+    def reset_after_fork(self) -> None:
         """Be free, in a child that has one thread as yet."""
         if self._lock.acquire(blocking=False):
             self._lock.release()
@@ -40,7 +40,7 @@ class Lock:
             forget()
 
 
-class Loan:
+class ReleasableLock:
     """A reentrant lock that any thread may release for the one that has it."""
 
     def __init__(self) -> None:
@@ -75,12 +75,12 @@ class Loan:
                 self._changed.notify()
 
 
-_all: weakref.WeakSet[Lock] = weakref.WeakSet()
+_all: weakref.WeakSet[ForkSafeLock] = weakref.WeakSet()
 
 
 def _in_child() -> None:
     for each in list(_all):
-        each.renew()
+        each.reset_after_fork()
 
 
 os.register_at_fork(after_in_child=_in_child)

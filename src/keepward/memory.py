@@ -24,26 +24,34 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from keepward.core.policy import Policy
-from keepward.core.trust import CAN, EXTRA, SHARED, Actor, ActorKind, lies_in, stands_below
+from keepward.core.principals import (
+    GRANTABLE_RIGHTS,
+    ROLE_RIGHTS,
+    SHARED_SCOPE,
+    Actor,
+    ActorKind,
+    is_within_scope,
+    may_act_as,
+)
 from keepward.errors import InvalidInput, KeepwardError, StoreUnavailable, Unauthorised
-from keepward.handles import Handles, place_of
+from keepward.handles import Handles, scope_for
 from keepward.operations import Operation, split_arguments
-from keepward.services.arguments import DEFAULT, scope_named, tenant_named
+from keepward.services.arguments import DEFAULT, valid_scope, valid_tenant
 from keepward.tools import Tools
 
 if TYPE_CHECKING:
     from typing import Self
 
     from keepward.core.commit import Commit, Event, Head
-    from keepward.core.copies import Backup, Moved, Rescued, Restored
-    from keepward.core.proposal import Outcome, Shown, Waiting
+    from keepward.core.copies import Backup, MigrationResult, RecoveryResult, Restored
+    from keepward.core.proposal import Outcome, Proposal, ProposedStep
     from keepward.draft import Draft
     from keepward.gates.gate_types import Gate
     from keepward.idempotency import IdempotencyKey
-    from keepward.jobs.maintenance import Handover, Maintenance
+    from keepward.jobs.maintenance import DeferredMaintenance, Maintenance
     from keepward.ports.models import Embedder, Extractor, Redactor, Reranker, Summarizer, TokenCounter
     from keepward.ports.world import Clock, IdSource
-    from keepward.services.session import Engine, Session
+    from keepward.services.request_context import Engine, RequestContext
     from keepward.storage.server_state import SharedState
 
 _log = logging.getLogger(__name__)
@@ -51,7 +59,7 @@ _ACTOR = "an actor is such as Actor.user('ana') or Actor.operator('ana')"
 
 
 @dataclass(slots=True)
-class Shared:
+class OpenStore:
     """What all handles on one opened store share."""
 
     engine: Engine
@@ -59,9 +67,9 @@ class Shared:
     config_dir: Path | None = None
     closed: bool = False
     #: Runs jobs that are due; None where that is switched off.
-    maintenance: Maintenance | Handover | None = None
+    maintenance: Maintenance | DeferredMaintenance | None = None
 
-    def usable(self) -> Engine:
+    def require_open(self) -> Engine:
         """Return the engine, unless the store was closed."""
         if self.closed:
             raise InvalidInput("the store is closed; open it again")
@@ -71,7 +79,7 @@ class Shared:
 class Memory(Handles, Tools):
     """A handle on a store of memories."""
 
-    def __init__(self, shared: Shared, session: Session) -> None:
+    def __init__(self, shared: OpenStore, session: RequestContext) -> None:
         self._shared, self._unconfirmed = shared, session
 
     @classmethod
@@ -127,7 +135,7 @@ class Memory(Handles, Tools):
             InvalidInput: an unknown embedder, counter, actor, tenant or scope; a token and one of these beside it.
             Unauthorised: the token is unknown, expired or revoked.
         """
-        from keepward.services.session import Session
+        from keepward.services.request_context import RequestContext
 
         if token is not None and not (actor is None and tenant is None and scope is None):
             raise InvalidInput("a token says who asks and where: leave out actor, tenant and scope")
@@ -138,24 +146,24 @@ class Memory(Handles, Tools):
         if actor is not None and actor.credential is not None:
             raise InvalidInput("an actor with a credential comes from its token: give the token")
         asking: dict[str, Any] = {
-            "tenant": tenant_named(DEFAULT if tenant is None else tenant),
-            "scope": scope_named(SHARED if scope is None else scope),
-            "actor": _consenting(actor or Actor.agent()) if consent else actor or Actor.agent(),
+            "tenant": valid_tenant(DEFAULT if tenant is None else tenant),
+            "scope": valid_scope(SHARED_SCOPE if scope is None else scope),
+            "actor": _with_consent_rights(actor or Actor.agent()) if consent else actor or Actor.agent(),
             "consent": consent,
         }
         create = create and token is None
-        path = (_default(config_dir, create=create) if url is None else str(url)).removeprefix("sqlite:///")
-        keeper = _maintenance(maintenance, own_time=clock is not None or path == ":memory:")
+        path = (_default_url(config_dir, create=create) if url is None else str(url)).removeprefix("sqlite:///")
+        keeper = _create_maintenance(maintenance, own_time=clock is not None or path == ":memory:")
         models: dict[str, Any] = {"embedder": embedder, "counter": counter, "extractor": extractor}
         models |= {"summarizer": summarizer, "redactor": redactor, "reranker": reranker, "gates": gates}
         models |= {"identity": identity, "user_file": user_file}
         world: dict[str, Any] = {"clock": clock, "ids": ids, "config_dir": config_dir}
-        engine = _opened(path, keeper, policy=policy, create=create, **models, **world)
-        memory = cls(Shared(engine, config_dir, maintenance=keeper), Session(engine=engine, **asking))
+        engine = _open_engine(path, keeper, policy=policy, create=create, **models, **world)
+        memory = cls(OpenStore(engine, config_dir, maintenance=keeper), RequestContext(engine=engine, **asking))
         if maintenance is True:
             engine.wake(wrote=False)
         try:
-            handle = memory if token is None else memory.holding(token, consent=consent)
+            handle = memory if token is None else memory.with_token(token, consent=consent)
         except BaseException:
             memory.close()
             raise
@@ -200,7 +208,7 @@ class Memory(Handles, Tools):
         """Name of the tenant's newest commit: its number, a colon, 16 digits of its hash; zeros before the first."""
         return self._engine.store.head(self.tenant).name
 
-    def acting_as(self, actor: Actor) -> Self:
+    def as_actor(self, actor: Actor) -> Self:
         """Return a handle of an actor with fewer rights on the same store; see (1).
 
         An owner's handle stays accountable for what it gives out: what it proposed itself, none of these approve.
@@ -212,7 +220,7 @@ class Memory(Handles, Tools):
             raise InvalidInput(_ACTOR)
         if actor == self._unconfirmed.actor:
             return type(self)(self._shared, self._unconfirmed)
-        if not stands_below(actor, self._unconfirmed.actor) or actor.credential is not None:
+        if not may_act_as(actor, self._unconfirmed.actor) or actor.credential is not None:
             raise Unauthorised(
                 "only an owner's handle acts as another, and only as one with fewer rights; open the store with that "
                 "actor, or with its token"
@@ -237,15 +245,15 @@ class Memory(Handles, Tools):
         """
         session = self._unconfirmed
         if tenant is not None:
-            session = dataclasses.replace(session, tenant=tenant_named(tenant))
+            session = dataclasses.replace(session, tenant=valid_tenant(tenant))
         if scope is not None:
-            session = dataclasses.replace(session, scope=scope_named(scope), names=())
+            session = dataclasses.replace(session, scope=valid_scope(scope), names=())
         bound = session.actor.credential is not None and not session.actor.is_owner
-        if bound and (session.tenant != self.tenant or not lies_in(session.scope, self.scope)):
+        if bound and (session.tenant != self.tenant or not is_within_scope(session.scope, self.scope)):
             raise Unauthorised("this token does not reach that tenant or scope; ask the owner for another")
         return type(self)(self._shared, session)
 
-    def _step(
+    def _handle_for(
         self,
         *,
         user: str | None = None,
@@ -253,17 +261,17 @@ class Memory(Handles, Tools):
         project: str | None = None,
         names: tuple[str, ...] = (),
     ) -> Self:
-        scope = place_of(self.scope, user=user, agent=agent, project=project)
+        scope = scope_for(self.scope, user=user, agent=agent, project=project)
         kept = names if user is not None else self._unconfirmed.names
         session = dataclasses.replace(self.at(scope=scope)._unconfirmed, names=kept)  # noqa: SLF001  of its own class
         actor = session.actor
         if agent is not None and actor.is_owner:
-            return type(self)(self._shared, session).acting_as(Actor.agent(agent))
+            return type(self)(self._shared, session).as_actor(Actor.agent(agent))
         if agent is not None and actor.kind is ActorKind.AGENT and actor.credential is None and actor.name != agent:
             session = dataclasses.replace(session, actor=replace(actor, name=agent), via=(actor, *session.via))
         return type(self)(self._shared, session)
 
-    def holding(self, token: str, *, consent: bool = False) -> Self:
+    def with_token(self, token: str, *, consent: bool = False) -> Self:
         """Return the handle of a token's bearer on the same store; actor, tenant and scope are the token's.
 
         ``consent`` is as for ``open``.
@@ -271,16 +279,16 @@ class Memory(Handles, Tools):
         Raises:
             Unauthorised: the token is unknown, expired or revoked, or gives no consent.
         """
-        from keepward.services.reader import GRANT
-        from keepward.services.session import Session
-        from keepward.services.tokens import recognise
+        from keepward.services.reader import GRANT_HINT
+        from keepward.services.request_context import RequestContext
+        from keepward.services.tokens import authenticate
 
-        engine = self._shared.usable()
-        known = recognise(engine, token)
-        if consent and not known.actor.able("consent"):
-            raise Unauthorised(f"this token gives no consent: {GRANT} --can read,propose,consent,sensitive`")
+        engine = self._shared.require_open()
+        known = authenticate(engine, token)
+        if consent and not known.actor.has_right("consent"):
+            raise Unauthorised(f"this token gives no consent: {GRANT_HINT} --can read,propose,consent,sensitive`")
         asking: dict[str, Any] = {"tenant": known.tenant, "scope": known.scope, "actor": known.actor}
-        return type(self)(self._shared, Session(engine=engine, consent=consent, **asking))
+        return type(self)(self._shared, RequestContext(engine=engine, consent=consent, **asking))
 
     def owner_token(self) -> Path:
         """Return the file with the owner's token, 0600 in the configuration folder; made when missing.
@@ -289,16 +297,16 @@ class Memory(Handles, Tools):
             Unauthorised: this handle is not an owner's.
             StoreUnavailable: this machine has no place for it.
         """
-        from keepward.adapters.home import TokenFile
-        from keepward.services.tokens import recognise
+        from keepward.adapters.trust_store import TokenFile
+        from keepward.services.tokens import authenticate
 
-        session = session_of(self, owners="the owner's token")
+        session = request_context_of(self, owners="the owner's token")
         try:
             file = TokenFile(self._shared.config_dir, session.store.store_id)
             known = file.read()
             if known is not None:
                 try:
-                    if recognise(session.engine, known).actor.is_owner:
+                    if authenticate(session.engine, known).actor.is_owner:
                         return file.path
                 except Unauthorised:
                     # Revoked, or of another copy of this store: make a new one in its place.
@@ -338,25 +346,25 @@ class Memory(Handles, Tools):
 
         return Draft(self, reason, session, lambda text, given: new_memory(self._session, text, given))
 
-    def shown(self, item: Waiting) -> list[Shown]:
+    def shown(self, item: Proposal) -> list[ProposedStep]:
         """Return what an approval would store, byte for byte, with every invisible character written out."""
         from keepward.services import blobs
-        from keepward.services.waiting import for_review
+        from keepward.services.review_queue import review_steps
 
-        return for_review(item, lambda ref: blobs.described(self._engine, item.tenant, ref))
+        return review_steps(item, lambda ref: blobs.describe(self._engine, item.tenant, ref))
 
     def journal(self, *, after: int = 0) -> Iterator[tuple[Commit, list[Event]]]:
         """Yield the tenant's commits with their events as stored, oldest first."""
-        session = session_of(self, owners="reading the whole journal")
+        session = request_context_of(self, owners="reading the whole journal")
         return session.store.events(session.tenant, after=after)
 
     def restore_journal(self, commits: Iterator[tuple[Commit, list[Event]]]) -> Head:
         """Write an exported journal into this empty tenant, byte for byte, and index it."""
-        from keepward.services.index import reindex
-        from keepward.services.traces import unerased
+        from keepward.services.erasure_references import reject_erased
+        from keepward.services.index_cache import reindex
 
-        session = session_of(self, owners="restoring a journal")
-        head = session.store.restore_journal(session.tenant, unerased(session.engine, commits))
+        session = request_context_of(self, owners="restoring a journal")
+        head = session.store.restore_journal(session.tenant, reject_erased(session.engine, commits))
         reindex(session, ended=True)
         return head
 
@@ -368,12 +376,12 @@ class Memory(Handles, Tools):
         """
         from keepward.copies.backup import back_up
 
-        session = session_of(self, owners="a backup")
+        session = request_context_of(self, owners="a backup")
         return back_up(session.engine, self.path, path)
 
     def move_store(
         self, to: str | Path, *, dry_run: bool = False, on_progress: Callable[[int, int], None] | None = None
-    ) -> Moved:
+    ) -> MigrationResult:
         """Carry the whole store over to a new file, or to the address of a database, with the heads of every tenant.
 
         This store stays as it is. A move that was stopped goes on where it was; one that is repeated brings over what
@@ -385,12 +393,12 @@ class Memory(Handles, Tools):
             Conflict: the other store has a history of its own of a tenant.
             StoreUnavailable: the other place cannot be reached or written.
         """
-        from keepward.copies.move import move
+        from keepward.copies.migration import migrate_store
 
-        session = session_of(self, owners="moving a store")
+        session = request_context_of(self, owners="moving a store")
         report = on_progress or (lambda done, steps: None)
         folder = self._shared.config_dir
-        return move(session.engine, self.path, to, config_dir=folder, dry_run=dry_run, report=report)
+        return migrate_store(session.engine, self.path, to, config_dir=folder, dry_run=dry_run, report=report)
 
     @classmethod
     def restore_backup(
@@ -429,7 +437,7 @@ class Memory(Handles, Tools):
         clock: Clock | None = None,
         ids: IdSource | None = None,
         on_progress: Callable[[str], None] | None = None,
-    ) -> Rescued:
+    ) -> RecoveryResult:
         """Make a new store at ``new``, which must not be there, of every commit and memory of a damaged one that holds.
 
         The damaged file is read and never written. Commits come as they are up to the first that does not hold, newer
@@ -441,9 +449,9 @@ class Memory(Handles, Tools):
             NotAStore: nothing of the file can be read as a store.
             InvalidInput, StoreUnavailable: ``new`` is there already, or cannot be made.
         """
-        from keepward.copies.rescue import rescue
+        from keepward.copies.recovery import recover
 
-        return rescue(broken, new, actor=actor, config_dir=config_dir, clock=clock, ids=ids, on_progress=on_progress)
+        return recover(broken, new, actor=actor, config_dir=config_dir, clock=clock, ids=ids, on_progress=on_progress)
 
     # --- how requests are carried out
 
@@ -453,14 +461,14 @@ class Memory(Handles, Tools):
         return about.run(session, about.read(sent), local)
 
     @property
-    def _session(self) -> Session:
-        self._shared.usable()
+    def _session(self) -> RequestContext:
+        self._shared.require_open()
         actors = (self.actor, *self._unconfirmed.via)
         if any(actor.credential is not None for actor in actors):
-            from keepward.services.tokens import confirm
+            from keepward.services.tokens import require_valid
 
             for actor in actors:
-                confirm(self._unconfirmed, actor)
+                require_valid(self._unconfirmed, actor)
         return self._unconfirmed
 
     @property
@@ -468,21 +476,21 @@ class Memory(Handles, Tools):
         return self._session.engine
 
 
-def maintain(path: str, *, halted: Callable[[], bool], **chosen: Any) -> None:
+def run_maintenance(path: str, *, should_stop: Callable[[], bool], **chosen: Any) -> None:
     """Open a store that is there, run the jobs that are due until ``halted`` says to stop, and close it.
 
     ``chosen`` are arguments of ``Memory.open``.
     """
     from keepward.jobs.maintenance import run_pending
 
-    engine = _opened(path, None, create=False, **chosen)
+    engine = _open_engine(path, None, create=False, **chosen)
     try:
-        run_pending(engine, halted=halted)
+        run_pending(engine, should_stop=should_stop)
     finally:
         engine.store.close()
 
 
-def session_of(memory: Memory, *, owners: str = "") -> Session:
+def request_context_of(memory: Memory, *, owners: str = "") -> RequestContext:
     """Return the session of a handle, for what the engine offers and no operation does.
 
     Raises:
@@ -494,58 +502,58 @@ def session_of(memory: Memory, *, owners: str = "") -> Session:
     return session
 
 
-def shared_state(memory: Memory, monotonic: Callable[[], float]) -> SharedState | None:
+def server_state_of(memory: Memory, monotonic: Callable[[], float]) -> SharedState | None:
     """Return what several servers of the memory's store share between requests; None where one stands alone."""
-    return memory._shared.usable().store.shared(monotonic)  # noqa: SLF001  a handle's own
+    return memory._shared.require_open().store.shared(monotonic)  # noqa: SLF001  a handle's own
 
 
-def repeated(memory: Memory, key: IdempotencyKey) -> Outcome | None:
+def outcome_under_key(memory: Memory, key: IdempotencyKey) -> Outcome | None:
     """Return once more what became of the write that a call committed under a key; None where it committed nothing."""
     from keepward.services import write
 
-    return write.repeated(session_of(memory), key)
+    return write.repeated_outcome(request_context_of(memory), key)
 
 
-def queue_mark(memory: Memory) -> tuple[int, ...] | None:
+def queue_version(memory: Memory) -> tuple[int, ...] | None:
     """Return what tells one state of the tenant's review queue from another; None to a handle that may not decide.
 
     It reads an index alone, so that it can be asked for every second.
     """
-    session = session_of(memory)
-    return session.store.queue_mark(session.tenant) if session.actor.may_decide else None
+    session = request_context_of(memory)
+    return session.store.queue_change_counter(session.tenant) if session.actor.may_decide else None
 
 
-def inspecting(memory: Memory) -> Memory:
+def inspection_handle(memory: Memory) -> Memory:
     """Return a handle of the same actor for a person who inspects the store: what it reads counts as no use."""
     session = dataclasses.replace(memory._unconfirmed, inspects=True)  # noqa: SLF001  a handle's own
     return type(memory)(memory._shared, session)  # noqa: SLF001
 
 
-def bearer_of(memory: Memory, credential: str) -> Memory:
+def from_token_id(memory: Memory, credential: str) -> Memory:
     """Return the handle of an owner's token by its id; each use of it asks whether the token holds.
 
     Raises:
         Unauthorised: there is no such token, or the handle is not an owner's.
     """
-    from keepward.services.session import Session
-    from keepward.services.tokens import known
+    from keepward.services.request_context import RequestContext
+    from keepward.services.tokens import get_token
 
-    owner = session_of(memory, owners="a token by its id")
-    token = known(owner, credential)
-    session = Session(engine=owner.engine, tenant=token.tenant, scope=token.scope, actor=token.actor)
-    return type(memory)(memory._shared, session)  # noqa: SLF001  a handle's own
+    owner = request_context_of(memory, owners="a token by its id")
+    token = get_token(owner, credential)
+    session = RequestContext(engine=owner.engine, tenant=token.tenant, scope=token.scope, actor=token.actor)
+    return type(memory)(memory._shared, session)  # noqa: SLF001
 
 
-def _consenting(actor: Actor) -> Actor:
+def _with_consent_rights(actor: Actor) -> Actor:
     """Return an actor who may say that people consented, and may read what was kept with that."""
     if not actor.may_propose:
         raise Unauthorised("consent goes with what is written, and this actor writes nothing")
-    if actor.able("consent") and actor.able("sensitive"):
+    if actor.has_right("consent") and actor.has_right("sensitive"):
         return actor
-    return replace(actor, can=(CAN[actor.rights] if actor.can is None else actor.can) | EXTRA)
+    return replace(actor, can=(ROLE_RIGHTS[actor.rights] if actor.can is None else actor.can) | GRANTABLE_RIGHTS)
 
 
-def _opened(path: str, keeper: Maintenance | Handover | None, **chosen: Any) -> Engine:
+def _open_engine(path: str, keeper: Maintenance | DeferredMaintenance | None, **chosen: Any) -> Engine:
     """Open a store, finish what an interrupted erasure has left, and let maintenance attend to it."""
     from keepward.open import open_engine
 
@@ -553,34 +561,36 @@ def _opened(path: str, keeper: Maintenance | Handover | None, **chosen: Any) -> 
         chosen["wake"] = keeper.wake
     engine = open_engine(path, **chosen)
     if engine.store.foreign is None:
-        if engine.store.unclean():
-            from keepward.copies.erasures import settle_opened
+        if engine.store.scrub_pending():
+            from keepward.copies.erasures import finish_interrupted_erasure
 
-            settle_opened(engine)
+            finish_interrupted_erasure(engine)
         if keeper is not None:
-            keeper.attend(engine)
+            keeper.attach(engine)
     return engine
 
 
-def _maintenance(choice: bool | Callable[[], None] | None, *, own_time: bool) -> Maintenance | Handover | None:
+def _create_maintenance(
+    choice: bool | Callable[[], None] | None, *, own_time: bool
+) -> Maintenance | DeferredMaintenance | None:
     """Return what runs due jobs; ``own_time`` says that nothing begins by itself unless it is asked for."""
     if choice is None:
-        from keepward.config import maintained
+        from keepward.settings import maintenance_enabled
 
-        choice = not own_time and maintained()
+        choice = not own_time and maintenance_enabled()
     if choice is False:
         return None
-    from keepward.jobs.maintenance import Handover, Maintenance
+    from keepward.jobs.maintenance import DeferredMaintenance, Maintenance
 
-    return Maintenance() if choice is True else Handover(choice)
+    return Maintenance() if choice is True else DeferredMaintenance(choice)
 
 
-def _default(config_dir: Path | None, *, create: bool) -> str:
-    from keepward.config import default_store, make_room
+def _default_url(config_dir: Path | None, *, create: bool) -> str:
+    from keepward.settings import default_store, make_data_folder
 
     path, left_alone = default_store(config_dir=config_dir)
     if left_alone:
         _log.warning("%s", left_alone, extra={"action": "left_alone"})
     if create:
-        make_room(path)
+        make_data_folder(path)
     return str(path)

@@ -9,25 +9,25 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from keepward import plugins
-from keepward.accepted import host_of_key
 from keepward.adapters.blobs import FileBlobs, MemoryBlobs, folder_of
-from keepward.adapters.documents import DocumentFile
-from keepward.adapters.home import FileAnchor, FileErasures, default_config_dir
+from keepward.adapters.identity_files import IdentityFile
+from keepward.adapters.trust_store import FileErasures, TrustStore, default_config_dir
 from keepward.adapters.world import RandomIds, SystemClock
 from keepward.core.policy import Policy
-from keepward.embedding import choose, choose_extractor, server_of
+from keepward.embedding import choose_embedder, choose_extractor, parse_server_name
 from keepward.errors import InvalidInput, StoreUnavailable
 from keepward.gates.gate_types import Gate
-from keepward.place import address, place_of
+from keepward.locations import address_of, parse_location
 from keepward.ports.models import Embedder, Extractor, Redactor, Reranker, TokenCounter
 from keepward.ports.world import Anchor, BlobStore, Clock, ErasureList, IdSource
-from keepward.services.index import Indexes
-from keepward.services.session import Engine
-from keepward.storage.store import Store
+from keepward.services.index_cache import IndexCache
+from keepward.services.request_context import Engine
+from keepward.settings_trust import host_of_key
+from keepward.storage.store import EventStore
 
 Model = TypeVar("Model")
 #: What each model is asked by, and which may be given by name.
-_METHODS = {
+_REQUIRED_METHODS = {
     "embedder": "embed",
     "counter": "count",
     "extractor": "extract",
@@ -65,22 +65,22 @@ def open_engine(
     given |= {"redactor": redactor, "reranker": reranker}
     _check_parts(**given, clock=clock, ids=ids, **more)
     # Models are chosen first: a name that means nothing must not leave a new store behind.
-    served = _served(choose, embedder, "embedder", config_dir)
+    served = _served_model(choose_embedder, embedder, "embedder", config_dir)
     parts: dict[str, Any] = {"embedder": served, "counter": _counter(counter)}
-    parts["extractor"] = _served(choose_extractor, extractor, "extractor", config_dir)
-    parts |= {"redactor": _plugged("redactors", redactor), "reranker": _plugged("rerankers", reranker)}
+    parts["extractor"] = _served_model(choose_extractor, extractor, "extractor", config_dir)
+    parts |= {"redactor": _plugin_part("redactors", redactor), "reranker": _plugin_part("rerankers", reranker)}
     _check_parts(**parts)
     named = "" if gates == "none" else gates or ""
-    parts["gates"] = plugins.gates(named) if isinstance(named, str) else tuple(named.items())
-    place = place_of(path)
-    store = open_store(address(place), anchor=anchor_in(config_dir), create=create)
-    parts |= {"identity": DocumentFile(identity), "user_file": DocumentFile(user_file)}
+    parts["gates"] = plugins.load_gates(named) if isinstance(named, str) else tuple(named.items())
+    place = parse_location(path)
+    store = open_store(address_of(place), anchor=trust_store_in(config_dir), create=create)
+    parts |= {"identity": IdentityFile(identity), "user_file": IdentityFile(user_file)}
     parts |= {"path": str(place), "policy": policy or Policy(), "blobs": store.blob_store() or blobs_of(path), **more}
     return bare_engine(store, config_dir=config_dir, clock=clock, ids=ids, **parts)
 
 
 def bare_engine(
-    store: Store,
+    store: EventStore,
     *,
     config_dir: Path | None = None,
     clock: Clock | None = None,
@@ -88,8 +88,8 @@ def bare_engine(
     **more: Any,
 ) -> Engine:
     """Return a store with what an erasure needs around it, and no models but those given."""
-    parts: dict[str, Any] = {"embedder": None, "policy": Policy(), "indexes": Indexes()}
-    parts |= {"identity": DocumentFile(None), "user_file": DocumentFile(None), **more}
+    parts: dict[str, Any] = {"embedder": None, "policy": Policy(), "indexes": IndexCache()}
+    parts |= {"identity": IdentityFile(None), "user_file": IdentityFile(None), **more}
     if "counter" not in parts:
         parts["counter"] = _counter("estimate")
     return Engine(
@@ -115,7 +115,7 @@ def _check_parts(**given: Any) -> None:
     Raises:
         InvalidInput: it has not.
     """
-    for name, method in _METHODS.items():
+    for name, method in _REQUIRED_METHODS.items():
         part = given.get(name)
         if part is None or (isinstance(part, str) and name in _NAMED):
             continue
@@ -123,15 +123,15 @@ def _check_parts(**given: Any) -> None:
             raise InvalidInput(f"{name} is an object with a method `{method}`, as keepward.ports describes it")
 
 
-def _plugged(group: str, choice: str | Model | None) -> Model | None:
+def _plugin_part(group: str, choice: str | Model | None) -> Model | None:
     """Return the part that a plug-in makes for a name; None for "none"."""
     if not isinstance(choice, str):
         return choice
-    found: Model | None = None if choice.strip() in {"none", ""} else plugins.made(group, choice)
+    found: Model | None = None if choice.strip() in {"none", ""} else plugins.load(group, choice)
     return found
 
 
-def _served(
+def _served_model(
     named: Callable[..., Model | None], choice: str | Model | None, part: str, config_dir: Path | None
 ) -> Model | None:
     """Return the model of a name; the key in a variable of the environment goes to its server and no other."""
@@ -142,8 +142,8 @@ def _served(
     try:
         found = named(choice, api_key=key)
     except ValueError as fault:
-        if choice.strip().partition(":")[0] in plugins.names(f"{part}s"):
-            return _plugged(f"{part}s", choice)
+        if choice.strip().partition(":")[0] in plugins.installed_names(f"{part}s"):
+            return _plugin_part(f"{part}s", choice)
         raise InvalidInput(str(fault)) from fault
     if key and choice.strip().startswith("http"):
         _bind_key(variable, key, choice, config_dir)
@@ -156,7 +156,7 @@ def _bind_key(variable: str, key: str, choice: str, config_dir: Path | None) -> 
     Raises:
         InvalidInput: it went to another before.
     """
-    server = server_of(choice)
+    server = parse_server_name(choice)
     host = urlsplit(server[0]).netloc if server else ""
     try:
         bound = host_of_key(config_dir or default_config_dir(), key, host)
@@ -180,10 +180,10 @@ def _counter(choice: str | TokenCounter) -> TokenCounter:
         raise InvalidInput(str(fault)) from fault
 
 
-def anchor_in(config_dir: Path | None) -> Anchor | None:
+def trust_store_in(config_dir: Path | None) -> Anchor | None:
     """Return the anchor of a configuration folder, the user's own by default; None where there is no home."""
     try:
-        return FileAnchor(config_dir or default_config_dir())
+        return TrustStore(config_dir or default_config_dir())
     except OSError:
         # No home at all: the store works unsealed, and status and verify say so.
         return None

@@ -29,13 +29,13 @@ import msgspec
 
 from keepward.core.change import Append, Insert, Move, Replace
 from keepward.core.proposal import Outcome
-from keepward.core.value import Data, no_such
+from keepward.core.value import Data, unknown_field_message
 from keepward.errors import InvalidInput
-from keepward.services.arguments import reader_of
-from keepward.types import FIELDS, PARAMETERS, Limit, Local, Needed, Wire
+from keepward.services.arguments import argument_reader
+from keepward.types import FIELDS, PARAMETERS, Alias, Limit, Local, RequiredInJson
 
 if TYPE_CHECKING:
-    from keepward.services.session import Session
+    from keepward.services.request_context import RequestContext
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -104,12 +104,12 @@ class Operation:
     #: The change that it proposes, whose fields it takes; None for an operation of another sort.
     makes: type[Data] | None
 
-    def run(self, session: Session, given: Mapping[str, Any], local: Mapping[str, Any]) -> Any:
+    def run(self, session: RequestContext, args: Mapping[str, Any], local: Mapping[str, Any]) -> Any:
         """Carry it out in an open store."""
         if self.owner:
             session.owner(self.owner, "erase" if self.right == "erase" else "admin")
         # A change has defaults of its own: what was not given stays as it is.
-        asked = given if self.makes is not None else {**self._defaults, **given}
+        asked = args if self.makes is not None else {**self._defaults, **args}
         return self.function(session, **asked, **local)
 
     @cached_property
@@ -119,7 +119,7 @@ class Operation:
         found: Callable[..., Any] = getattr(import_module(f"keepward.{module}"), name)
         return found
 
-    def read(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def read(self, args: Mapping[str, Any]) -> dict[str, Any]:
         """Return arguments with plain types: texts, numbers, tuples.
 
         Raises:
@@ -128,7 +128,7 @@ class Operation:
         readers, defaults = self._readers, self.signature.parameters
         return {
             name: readers[name](name, value) if name in readers and value is not defaults[name].default else value
-            for name, value in given.items()
+            for name, value in args.items()
         }
 
     @cached_property
@@ -192,7 +192,9 @@ class Operation:
 
     @cached_property
     def _readers(self) -> Mapping[str, Any]:
-        found = {each.name: reader_of(each.name, each.kind) for each in self.arguments.values() if not each.within}
+        found = {
+            each.name: argument_reader(each.name, each.kind) for each in self.arguments.values() if not each.within
+        }
         # The fields of a change are read together.
         fields = self.makes.__struct_fields__ if self.makes in (Insert, Replace, Append, Move) else ()
         return {name: read for name, read in found.items() if read is not None and name not in fields}
@@ -249,7 +251,9 @@ def operation(
             given = dict(zip(places, args, strict=False))
             for each, value in named.items():
                 if each not in known:
-                    raise UnknownParameter(f"{called}: {_HINTS.get(each) or no_such('argument', each, known)}")
+                    raise UnknownParameter(
+                        f"{called}: {_HINTS.get(each) or unknown_field_message('argument', each, known)}"
+                    )
                 if each in given:
                     raise UnknownParameter(f"{called} is given {each} twice")
                 given[each] = value
@@ -262,7 +266,7 @@ def operation(
     return made
 
 
-def awaited(method: Callable[Concatenate[T, P], R]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]:
+def async_method(method: Callable[Concatenate[T, P], R]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]:
     """Return a method of a handle or draft as one of its awaited twin, which calls it in a thread."""
 
     @wraps(method)
@@ -274,23 +278,23 @@ def awaited(method: Callable[Concatenate[T, P], R]) -> Callable[Concatenate[Any,
     return call
 
 
-def split_arguments(about: Operation, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def split_arguments(about: Operation, args: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the arguments that can be sent, and those that stay in this process."""
-    local = {name: value for name, value in given.items() if about.is_local(name)}
-    return {name: value for name, value in given.items() if name not in local}, local
+    local = {name: value for name, value in args.items() if about.is_local(name)}
+    return {name: value for name, value in args.items() if name not in local}, local
 
 
 def _argument(name: str, kind: Any, hint: Any, default: Any, within: str | None = None) -> Argument:
     if default is msgspec.NODEFAULT:
         default = REQUIRED
     notes = list(_notes(kind))
-    if Needed in notes:
+    if RequiredInJson in notes:
         default = REQUIRED
     if kind is None:
         kind = hint
     else:
-        kind = _optional(kind) if _takes_none(hint) and default is not REQUIRED else _present(kind)
-    wire = next((each.name for each in notes if isinstance(each, Wire)), name)
+        kind = _optional(kind) if _takes_none(hint) and default is not REQUIRED else _without_none(kind)
+    wire = next((each.name for each in notes if isinstance(each, Alias)), name)
     doc = next((each.doc for each in notes if isinstance(each, Limit) and each.doc), "")
     return Argument(name, wire, kind, default, doc, within)
 
@@ -303,7 +307,7 @@ def _optional(kind: Any) -> Any:
     return kind if _takes_none(kind) else kind | None
 
 
-def _present(kind: Any) -> Any:
+def _without_none(kind: Any) -> Any:
     """Return a type without None."""
     if not _takes_none(kind):
         return kind

@@ -5,53 +5,57 @@ from __future__ import annotations
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from keepward.core.value import unknown
+from keepward.core.value import unknown_name_message
 from keepward.errors import InvalidInput
 
 #: The groups of entry points are these names after `keepward.`, such as `keepward.embedders`.
 GROUPS = ("embedders", "rerankers", "extractors", "redactors", "gates")
 
 
-def names(group: str) -> list[str]:
+def installed_names(group: str) -> list[str]:
     """Return the names of the installed plug-ins of a group, sorted."""
     return sorted({each.name for each in entry_points(group=f"keepward.{group}")})
 
 
-def made(group: str, choice: str) -> Any:
+def load(group: str, choice: str) -> Any:
     """Return what a plug-in makes: it is called with the text after the first colon of a choice, if there is one.
 
     Raises:
         InvalidInput: no plug-in has this name, or it fails.
     """
     name, _, argument = choice.strip().partition(":")
-    factory = _loaded(group, name)
+    factory = _load_entry_point(group, name)
     try:
         return factory(argument) if argument else factory()
     except Exception as fault:
-        raise _failed(group, name, fault) from fault
+        raise _load_error(group, name, fault) from fault
 
 
-def gates(choice: str) -> tuple[tuple[str, Any], ...]:
+def load_gates(choice: str) -> tuple[tuple[str, Any], ...]:
     """Return the gates of a list of names with commas, each with its name.
 
     Raises:
         InvalidInput: no plug-in has one of the names, or it cannot be imported.
     """
-    return tuple((name, _loaded("gates", name)) for name in map(str.strip, choice.split(",")) if name)
+    return tuple((name, _load_entry_point("gates", name)) for name in map(str.strip, choice.split(",")) if name)
 
 
-def _loaded(group: str, name: str) -> Any:
+def _load_entry_point(group: str, name: str) -> Any:
     found: list[EntryPoint] = list(entry_points(group=f"keepward.{group}", name=name))
     if not found:
-        known = names(group)
-        hint = unknown(f"plug-in of keepward.{group}", name, known) if known else f"no plug-in of keepward.{group}"
+        known = installed_names(group)
+        hint = (
+            unknown_name_message(f"plug-in of keepward.{group}", name, known)
+            if known
+            else f"no plug-in of keepward.{group}"
+        )
         raise InvalidInput(hint if known else f"{hint} is installed here; see docs/plugins.md")
     try:
         return found[0].load()
     except Exception as fault:
-        raise _failed(group, name, fault) from fault
+        raise _load_error(group, name, fault) from fault
 
 
-def _failed(group: str, name: str, fault: Exception) -> InvalidInput:
+def _load_error(group: str, name: str, fault: Exception) -> InvalidInput:
     # Its message may quote what it was given.
     return InvalidInput(f"the plug-in {name} of keepward.{group} fails with {type(fault).__name__}")

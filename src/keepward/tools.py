@@ -12,8 +12,8 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from keepward.core.trust import Actor
-from keepward.core.value import Value, chosen, unknown
+from keepward.core.principals import Actor
+from keepward.core.value import Value, one_of, unknown_name_message
 from keepward.errors import InvalidInput, KeepwardError
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Tools:
         """
         return [
             {"name": each.name, "description": each.about, "input_schema": each.input_schema}
-            for each in _profile(profile)
+            for each in _tools_of_profile(profile)
         ]
 
     def call_tool(
@@ -57,13 +57,13 @@ class Tools:
         ``arguments`` are an object or its JSON text, as chat APIs give them. A tool that there is not, arguments that
         do not fit and a store that cannot be reached are results with ``ok`` False and a sentence for the model.
         """
-        tools = {each.name: each for each in _profile(profile)}
+        tools = {each.name: each for each in _tools_of_profile(profile)}
         # It is a part of ``Memory``, which stands above.
         own: Any = self
-        lent = own.acting_as(Actor.agent()) if own.actor.is_owner else own
+        lent = own.as_actor(Actor.agent()) if own.actor.is_owner else own
         try:
             if name not in tools:
-                raise InvalidInput(unknown("tool", name, list(tools)))
+                raise InvalidInput(unknown_name_message("tool", name, list(tools)))
             answer = tools[name].call(lent, _object(arguments))
         except KeepwardError as fault:
             # See (2).
@@ -71,11 +71,11 @@ class Tools:
         return ToolResult(ok=True, text="\n\n".join((answer.text, *answer.notes)), data=answer.data)
 
 
-def _profile(name: ToolProfile) -> tuple[Tool, ...]:
+def _tools_of_profile(name: ToolProfile) -> tuple[Tool, ...]:
     # Upward, and the one time: the table of tools is kept beside the protocol that they are for.
-    from keepward.mcp.profiles import profile
+    from keepward.mcp.profiles import tool_set
 
-    return profile(chosen("profile", name, PROFILES)).tools
+    return tool_set(one_of("profile", name, PROFILES)).tools
 
 
 def _object(arguments: Any) -> Mapping[str, Any]:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from keepward.core.commit import ReceiptKind
 from keepward.core.memory import Access, ContentType, Kind, Sensitivity, Stability, Tier
-from keepward.core.trust import SOURCES
+from keepward.core.principals import SOURCES
 
 
 class Limit:
@@ -24,11 +24,11 @@ class Limit:
         self.doc, self.schema = doc, MappingProxyType(schema)
 
 
-class Judged(Limit):
+class GateLimit(Limit):
     """Limits that stand in the schema and are checked by a gate, so that a refusal has reasons and a receipt."""
 
 
-class Wire(NamedTuple):
+class Alias(NamedTuple):
     """The name of a parameter in JSON and in a query, where it differs from Python's."""
 
     name: str
@@ -38,16 +38,16 @@ class Local:
     """Marks a parameter that stays in this process, such as a callback."""
 
 
-class Needed:
+class RequiredInJson:
     """Marks a parameter that may be left out in Python alone."""
 
 
 #: Most items, changes or ids in one call; most proposals decided, and most memories named, in one.
-MOST = 500
-MANY = 200
+MAX_ITEMS = 500
+MAX_DECISIONS = 200
 #: Most bytes of a question, and most items of one page.
-LONG = 20_000
-PAGE = 500
+MAX_QUERY_LENGTH = 20_000
+MAX_PAGE_SIZE = 500
 
 _LINE = {"minLength": 1, "maxLength": 256, "pattern": r"^[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$"}
 _SEGMENT = r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}"
@@ -60,7 +60,7 @@ _ID = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 NEW_ID_PATTERN = r"^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$"
 #: A number, the name of a head, the id of a commit, or an instant. More is taken, such as the first letters of an id.
 AS_OF_PATTERN = rf"^(0|[1-9][0-9]{{0,14}}|[0-9]{{1,15}}:[0-9a-f]{{16}}|{_ID}|{_DAY}(T{_TIME})?)$"
-TERM_PATTERN = rf"({TTL_PATTERN}|^{_DAY}(T{_TIME})?$)"
+TTL_OR_DATE_PATTERN = rf"({TTL_PATTERN}|^{_DAY}(T{_TIME})?$)"
 _AS_OF = "A commit's number or id, the name of a head, or an ISO 8601 instant; `0` is the empty store."
 
 
@@ -76,31 +76,33 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def one_of(field: str, doc: str = "") -> Judged:
+def one_of(field: str, doc: str = "") -> GateLimit:
     """Return the limit to the names that a field takes."""
-    return Judged(doc, enum=[str(each) for each in CHOICES[field]])
+    return GateLimit(doc, enum=[str(each) for each in CHOICES[field]])
 
 
 # --- what writes carry: judged
 
-Line = Annotated[str, Judged(**_LINE)]
-Text = Annotated[str, Judged("What is remembered.", minLength=1, pattern=r"\S")]
-Why = Annotated[
-    str, Judged("Why; it stands in the journal and on the receipt.", minLength=1, maxLength=1000, pattern=r"\S")
+ShortText = Annotated[str, GateLimit(**_LINE)]
+Text = Annotated[str, GateLimit("What is remembered.", minLength=1, pattern=r"\S")]
+RequiredReasonText = Annotated[
+    str, GateLimit("Why; it stands in the journal and on the receipt.", minLength=1, maxLength=1000, pattern=r"\S")
 ]
 #: The same where it may be left out.
-Because = Annotated[str, Judged("Why.", maxLength=1000)]
-Scope = Annotated[str, Judged("`/`, an agent's name, or a path.", pattern=SCOPE_PATTERN, examples=["/agents/orion"])]
-Seconds = Annotated[int | float, Limit(allow_inf_nan=False), Judged(exclusiveMinimum=0, maximum=3_155_760_000)]
+ReasonText = Annotated[str, GateLimit("Why.", maxLength=1000)]
+Scope = Annotated[str, GateLimit("`/`, an agent's name, or a path.", pattern=SCOPE_PATTERN, examples=["/agents/orion"])]
+Seconds = Annotated[int | float, Limit(allow_inf_nan=False), GateLimit(exclusiveMinimum=0, maximum=3_155_760_000)]
 Ttl = Annotated[
-    Annotated[str, Judged(pattern=TTL_PATTERN)] | Seconds,
-    Judged("How long it holds: text such as `24h` or `30d`, or a number of seconds."),
+    Annotated[str, GateLimit(pattern=TTL_PATTERN)] | Seconds,
+    GateLimit("How long it holds: text such as `24h` or `30d`, or a number of seconds."),
 ]
-Term = Annotated[str, Limit(maxLength=64), Judged(pattern=TERM_PATTERN)] | Seconds
-Instant = Annotated[str, Judged("ISO 8601; without an offset it is UTC.", format="date-time")]
-Share = Annotated[float, Judged(minimum=0, maximum=1)]
-Tags = Annotated[list[Line], Judged(maxItems=64)]
-References = Annotated[list[Annotated[str, Judged(minLength=1, maxLength=512, pattern=r"\S")]], Judged(maxItems=64)]
+TtlOrDate = Annotated[str, Limit(maxLength=64), GateLimit(pattern=TTL_OR_DATE_PATTERN)] | Seconds
+Instant = Annotated[str, GateLimit("ISO 8601; without an offset it is UTC.", format="date-time")]
+Fraction = Annotated[float, GateLimit(minimum=0, maximum=1)]
+Tags = Annotated[list[ShortText], GateLimit(maxItems=64)]
+References = Annotated[
+    list[Annotated[str, GateLimit(minLength=1, maxLength=512, pattern=r"\S")]], GateLimit(maxItems=64)
+]
 TierName = Annotated[str, one_of("tier")]
 KindName = Annotated[str, one_of("kind")]
 SourceName = Annotated[str, one_of("source", "It can lower trust and never raise it.")]
@@ -109,63 +111,65 @@ SensitivityName = Annotated[str, one_of("sensitivity")]
 # --- what other calls carry: refused at the edge
 
 Id = Annotated[str, Limit("Id or alias of a memory.", minLength=1, maxLength=300)]
-Ids = Annotated[list[Id], Limit(minItems=1, maxItems=MOST)]
+Ids = Annotated[list[Id], Limit(minItems=1, maxItems=MAX_ITEMS)]
 #: A name in a path.
 Name = Annotated[str, Limit(minLength=1, maxLength=300, pattern=r"^[^/\x00-\x1f\x7f]+$")]
 #: The same, called ``id`` on the wire.
-NamedId = Annotated[Name, Wire("id")]
+NamedId = Annotated[Name, Alias("id")]
 Key = Annotated[
     str, Limit(minLength=1, maxLength=256, pattern=r"^[^/\x00-\x1f\x7f]*[^/\s\x00-\x1f\x7f][^/\x00-\x1f\x7f]*$")
 ]
 CommitName = Annotated[
     str, Limit("Number, id or first letters.", minLength=1, maxLength=64, pattern=r"^[0-9A-Za-z-]+$")
 ]
-ReadLine = Annotated[str, Limit(minLength=1, maxLength=256, pattern=_LINE["pattern"])]
-ReadWhy = Annotated[str, Limit("Why.", minLength=1, maxLength=1000, pattern=r"\S")]
+ParsedShortText = Annotated[str, Limit(minLength=1, maxLength=256, pattern=_LINE["pattern"])]
+ParsedReasonText = Annotated[str, Limit("Why.", minLength=1, maxLength=1000, pattern=r"\S")]
 #: A text in a query.
-Word = Annotated[str, Limit(minLength=1, maxLength=256, pattern=r"^[^\x00-\x1f\x7f]+$")]
-Question = Annotated[str, Limit(minLength=1, maxLength=LONG, pattern=r"^[^\x00]*[^\s\x00][^\x00]*$")]
-Asked = Annotated[str, Limit(minLength=1, maxLength=LONG)]
+FilterText = Annotated[str, Limit(minLength=1, maxLength=256, pattern=r"^[^\x00-\x1f\x7f]+$")]
+Question = Annotated[str, Limit(minLength=1, maxLength=MAX_QUERY_LENGTH, pattern=r"^[^\x00]*[^\s\x00][^\x00]*$")]
+QueryText = Annotated[str, Limit(minLength=1, maxLength=MAX_QUERY_LENGTH)]
 Digest = Annotated[str, Limit("64 hex digits.", pattern=r"^[0-9a-f]{64}$")]
 Version = Annotated[int, Limit(minimum=0, maximum=2**53)]
 Tokens = Annotated[int, Limit(minimum=1, maximum=128_000)]
-Floor = Annotated[float, Limit(minimum=0, maximum=1)]
-Most = Annotated[int, Limit("Most items on this page.", minimum=1, maximum=PAGE)]
+Threshold = Annotated[float, Limit(minimum=0, maximum=1)]
+PageSize = Annotated[int, Limit("Most items on this page.", minimum=1, maximum=MAX_PAGE_SIZE)]
 Format = Literal["markdown", "messages"]
 ProposalState = Literal["pending", "approved", "rejected", "expired", "stale", "all"]
 #: A moment of the past: in a body a number or text, in a query text.
 AsOf = Annotated[
     Annotated[int, Limit(minimum=0, maximum=2**53)]
-    | Annotated[str, Limit(minLength=1, maxLength=64), Judged(pattern=AS_OF_PATTERN)],
-    Judged(_AS_OF),
+    | Annotated[str, Limit(minLength=1, maxLength=64), GateLimit(pattern=AS_OF_PATTERN)],
+    GateLimit(_AS_OF),
 ]
 OneTier = Literal["core", "working", "episodic", "archival"]
-ANY, ANY_OF_MANY = (Limit("Any of them.", maxItems=most) for most in (16, 64))
-Words = Annotated[list[Word], ANY_OF_MANY]
-Tiers = Annotated[list[OneTier], ANY, Wire("tier")]
-Kinds = Annotated[list[Literal["identity", "rule", "fact", "state", "event", "summary", "document"]], ANY, Wire("kind")]
+ANY_OF_16, ANY_OF_64 = (Limit("Any of them.", maxItems=most) for most in (16, 64))
+FilterTexts = Annotated[list[FilterText], ANY_OF_64]
+Tiers = Annotated[list[OneTier], ANY_OF_16, Alias("tier")]
+Kinds = Annotated[
+    list[Literal["identity", "rule", "fact", "state", "event", "summary", "document"]], ANY_OF_16, Alias("kind")
+]
 ContentTypes = Annotated[
-    list[Literal["text", "image", "file", "audio", "video", "structured"]], ANY, Wire("content_type")
+    list[Literal["text", "image", "file", "audio", "video", "structured"]], ANY_OF_16, Alias("content_type")
 ]
 
 # --- what browsing takes beside
 
-Scopes = Annotated[list[Word], Limit("Any of them, as exact paths.", maxItems=64), Wire("scope")]
-Sources = Annotated[list[Word], ANY_OF_MANY, Wire("source")]
+Scopes = Annotated[list[FilterText], Limit("Any of them, as exact paths.", maxItems=64), Alias("scope")]
+Sources = Annotated[list[FilterText], ANY_OF_64, Alias("source")]
 Trusts = Annotated[
-    list[Literal["unknown", "web", "import", "document", "tool", "agent", "user", "owner"]], ANY, Wire("trust")
+    list[Literal["unknown", "web", "import", "document", "tool", "agent", "user", "owner"]], ANY_OF_16, Alias("trust")
 ]
 Statuses = Annotated[
     list[Literal["active", "superseded", "expired", "retired", "archived", "erased"]],
     Limit("Any of them, in place of those that hold.", maxItems=16),
-    Wire("status"),
+    Alias("status"),
 ]
-Authors = Annotated[list[Word], Limit("Any of them, as `kind:name`.", maxItems=64), Wire("author")]
-Part = Annotated[str, Limit("A part of the text or key, whatever the case.", minLength=1, maxLength=1000)]
-When = Annotated[
+Authors = Annotated[list[FilterText], Limit("Any of them, as `kind:name`.", maxItems=64), Alias("author")]
+Substring = Annotated[str, Limit("A part of the text or key, whatever the case.", minLength=1, maxLength=1000)]
+Timestamp = Annotated[
     str,
     Limit("ISO 8601; without an offset it is UTC.", minLength=1, maxLength=64),
-    Judged(pattern=rf"^{_DAY}(T{_TIME})?$"),
+    GateLimit(pattern=rf"^{_DAY}(T{_TIME})?$"),
 ]
 Where = Annotated[
     str,
@@ -173,13 +177,13 @@ Where = Annotated[
         'A JSON object of conditions on the metadata, by path: `{"stars": {"$gte": 4}}`; operators are $eq $ne $in '
         "$nin $gt $gte $lt $lte $exists.",
         minLength=2,
-        maxLength=LONG,
+        maxLength=MAX_QUERY_LENGTH,
     ),
 ]
-Within = Annotated[
+ScopeSubtree = Annotated[
     str,
     Limit("Only this scope and those below it, for who may see them.", minLength=1, maxLength=512),
-    Judged(pattern=SCOPE_PATTERN),
+    GateLimit(pattern=SCOPE_PATTERN),
 ]
 Facet = Literal[
     "tier", "kind", "scope", "source", "trust", "status", "author", "session", "subject", "category", "content_type",
@@ -196,29 +200,29 @@ FIELDS: Mapping[str, Any] = {
     "text": Text,
     "tier": TierName | None,
     "kind": KindName | None,
-    "key": Annotated[Line, Judged("A stable name; writing to a taken one updates its holder.", **_LINE)] | None,
+    "key": Annotated[ShortText, GateLimit("A stable name; writing to a taken one updates its holder.", **_LINE)] | None,
     "scope": Scope | None,
-    "subject": Line | None,
-    "category": Line | None,
+    "subject": ShortText | None,
+    "category": ShortText | None,
     "tags": Tags,
     "content_type": Annotated[str, one_of("content_type")],
-    "blob": Annotated[str, Judged("Reference of stored bytes, as `POST /memory/blobs` gave it.")] | None,
+    "blob": Annotated[str, GateLimit("Reference of stored bytes, as `POST /memory/blobs` gave it.")] | None,
     "metadata": dict[str, Any] | None,
     "source": SourceName | None,
     "evidence": References,
     "derived_from": References,
-    "confidence": Share | None,
-    "importance": Share | None,
+    "confidence": Fraction | None,
+    "importance": Fraction | None,
     "ttl": Ttl | None,
     "stability": Annotated[str, one_of("stability")] | None,
     "sensitivity": SensitivityName | None,
     "access": Annotated[str, one_of("access")] | None,
-    "session": Line | None,
-    "speaker": Line | None,
-    "job": Line | None,
+    "session": ShortText | None,
+    "speaker": ShortText | None,
+    "job": ShortText | None,
     "aliases": Tags,
     "occurred_at": Instant | None,
-    "consent": Annotated[bool, Judged("Personal identifiers in the text were given with consent.")],
+    "consent": Annotated[bool, GateLimit("Personal identifiers in the text were given with consent.")],
     "vector": Annotated[
         list[Annotated[float, Limit(allow_inf_nan=False)]],
         Limit("An embedding by this store's model; the owner's to give.", maxItems=8192),
@@ -226,15 +230,15 @@ FIELDS: Mapping[str, Any] = {
     | None,
     "if_version": Version | None,
     "by": Id,
-    "gain": Share,
+    "gain": Fraction,
     "confirms": bool,
 }
 
-_LISTED = Annotated[list[Any], Limit(minItems=1, maxItems=MOST)]
+_LISTED = Annotated[list[Any], Limit(minItems=1, maxItems=MAX_ITEMS)]
 
 
 def _word(doc: str) -> Any:
-    return Annotated[Word, Limit(doc)]
+    return Annotated[FilterText, Limit(doc)]
 
 
 def _line(most: int) -> Any:
@@ -245,29 +249,29 @@ def _line(most: int) -> Any:
 PARAMETERS: Mapping[str, Any] = {
     # What narrows a list and a search.
     "query": Question,
-    "limit": Most,
+    "limit": PageSize,
     "tiers": Tiers,
     "kinds": Kinds,
-    "tags": Words,
+    "tags": FilterTexts,
     "content_types": ContentTypes,
-    "subject": Word,
-    "category": Word,
-    "session": Word,
-    "key": Word,
-    "job": Word,
-    "min_importance": Floor,
+    "subject": FilterText,
+    "category": FilterText,
+    "session": FilterText,
+    "key": FilterText,
+    "job": FilterText,
+    "min_importance": Threshold,
     "as_of": AsOf,
-    "since": Annotated[When, Limit("Written from then on, whenever it happened.")],
-    "until": Annotated[When, Limit("Written before.")],
+    "since": Annotated[Timestamp, Limit("Written from then on, whenever it happened.")],
+    "until": Annotated[Timestamp, Limit("Written before.")],
     "occurred_since": Annotated[
-        When,
+        Timestamp,
         Limit(
             "What it tells happened from then on, by `occurred_at`. An event without it happened when it was written; "
             "another memory without it does not pass."
         ),
     ],
-    "occurred_until": Annotated[When, Limit("What it tells happened before; as `occurred_since`.")],
-    "within": Within,
+    "occurred_until": Annotated[Timestamp, Limit("What it tells happened before; as `occurred_since`.")],
+    "within": ScopeSubtree,
     "where": Where,
     "scopes": Scopes,
     "sources": Sources,
@@ -276,15 +280,15 @@ PARAMETERS: Mapping[str, Any] = {
     "authors": Authors,
     "text": Text,
     "below": Annotated[bool, Limit("Also scopes below, for who may decide.")],
-    "find.text": Part,
-    "facets.text": Part,
-    "activity.text": Part,
-    "sources.text": Part,
+    "find.text": Substring,
+    "facets.text": Substring,
+    "activity.text": Substring,
+    "sources.text": Substring,
     "find.offset": Annotated[int, Limit("How many to pass over.", minimum=0, maximum=2**53)],
     "find.ascending": Annotated[bool, Limit("The least or oldest first; names from z to a.")],
-    "floor": Floor,
+    "floor": Threshold,
     "recall.floor": Annotated[
-        Floor,
+        Threshold,
         Limit("Least score of a hit; without it all are returned, weak ones marked.", minimum=0, maximum=1),
     ],
     "recall.receipt": Annotated[bool, Limit("Keep a receipt that feedback can name.")],
@@ -300,29 +304,29 @@ PARAMETERS: Mapping[str, Any] = {
     "receipt_id": NamedId,
     "token_id": NamedId,
     "name": Name,
-    "commit": Annotated[CommitName, Wire("commit_id")],
+    "commit": Annotated[CommitName, Alias("commit_id")],
     "digest": Digest,
     "if_version": Version,
     # Contexts and receipts.
-    "objective": Annotated[str, Limit("What the model is about to do.", maxLength=LONG)],
+    "objective": Annotated[str, Limit("What the model is about to do.", maxLength=MAX_QUERY_LENGTH)],
     "budget_tokens": Tokens,
     "without": Annotated[
         list[Annotated[str, Limit(minLength=1, maxLength=200)]],
         Limit("Core blocks, by key or id, that may be missing where they do not hold.", maxItems=100),
     ],
     "context.preview": Annotated[bool, Limit("Keep no receipt, and explain every candidate.")],
-    "snapshot.without": Words,
-    "memory_block.query": Asked,
+    "snapshot.without": FilterTexts,
+    "memory_block.query": QueryText,
     "memory_block.seen": Annotated[list[Id], Limit("Memories that the reader has already.", maxItems=2_000)],
     "identity.edition": _word("Version of one of its editions, or the first letters of it."),
-    "receipts.kinds": Annotated[list[ReceiptKind], ANY, Wire("kind")],
+    "receipts.kinds": Annotated[list[ReceiptKind], ANY_OF_16, Alias("kind")],
     "receipts.actor": _word("`kind:name`, or the name alone."),
     "receipts.objective": _word("A text that the objective or query holds, in any case."),
     "receipts.before": _word("Id of a receipt: older ones alone."),
     # Writes.
-    "reason": Because,
-    "reject.reason": Why,
-    "reopen.reason": Why,
+    "reason": ReasonText,
+    "reject.reason": RequiredReasonText,
+    "reopen.reason": RequiredReasonText,
     "rollback.reason": Annotated[str, Limit("Why.", maxLength=900)],
     "plan_forget_matching.text": Question,
     "forget_matching.text": Question,
@@ -331,21 +335,21 @@ PARAMETERS: Mapping[str, Any] = {
     "remember_many.mode": Annotated[
         Literal["each", "atomic"], Limit("`each`: every item by itself; `atomic`: all or none.")
     ],
-    "remember_many.reason": Annotated[str, Judged("Why.")],
+    "remember_many.reason": Annotated[str, GateLimit("Why.")],
     "remember_many.kind": Local,
     "remember_many.batch": Local,
     "on_progress": Local,
-    "add.messages": Annotated[list[Any], Limit("As chat APIs take them.", minItems=1, maxItems=MOST)],
-    "add.session": ReadLine,
-    "add.subject": ReadLine,
+    "add.messages": Annotated[list[Any], Limit("As chat APIs take them.", minItems=1, maxItems=MAX_ITEMS)],
+    "add.session": ParsedShortText,
+    "add.subject": ParsedShortText,
     "add.extract": Annotated[bool, Limit("Whether facts are proposed.")],
     # Refused at the edge: a talk without a word has nothing for a gate to check.
     "add.reason": Annotated[str, Limit("Why.", maxLength=1000)],
-    "update_identity.text": Annotated[Text, Judged("All that the document is to say.")],
-    "merge.memory_ids": Annotated[list[Id], Limit(minItems=1, maxItems=64), Wire("ids")],
-    "forget_many.memory_ids": Annotated[Ids, Wire("ids")],
+    "update_identity.text": Annotated[Text, GateLimit("All that the document is to say.")],
+    "merge.memory_ids": Annotated[list[Id], Limit(minItems=1, maxItems=64), Alias("ids")],
+    "forget_many.memory_ids": Annotated[Ids, Alias("ids")],
     "propose.changes": _LISTED,
-    "propose.session": ReadLine,
+    "propose.session": ParsedShortText,
     "propose.kind": Local,
     # Review.
     "state": ProposalState,
@@ -357,15 +361,17 @@ PARAMETERS: Mapping[str, Any] = {
     "amend.if_version": Annotated[
         int, Limit("Version of the memory that you saw, where it has changed since it was proposed.", minimum=1)
     ],
-    "approve_many.items": Annotated[list[Any], Limit(minItems=1, maxItems=MANY)],
-    "reject_many.ids": Annotated[list[Id], Limit(minItems=1, maxItems=MANY)],
-    "reject_many.reason": ReadWhy,
+    "approve_many.items": Annotated[list[Any], Limit(minItems=1, maxItems=MAX_DECISIONS)],
+    "reject_many.ids": Annotated[list[Id], Limit(minItems=1, maxItems=MAX_DECISIONS)],
+    "reject_many.reason": ParsedReasonText,
     # The journal and inquiries.
     "log.before": Annotated[int, Limit("Older than this number.", minimum=1, maximum=2**53)],
     "log.actor": _word("Who made or approved it: `kind:name`, or a name alone."),
     "log.kind": Annotated[str, Limit("Such as `write`, `approve` or `rollback`.", pattern=r"^[a-z_]{1,32}$")],
     "log.until": AsOf,
-    "diff.earlier": Annotated[str, Limit("As for `as_of`.", minLength=1, maxLength=64), Judged(pattern=AS_OF_PATTERN)],
+    "diff.earlier": Annotated[
+        str, Limit("As for `as_of`.", minLength=1, maxLength=64), GateLimit(pattern=AS_OF_PATTERN)
+    ],
     "diff.later": AsOf,
     "rollback.with_later": Annotated[bool, Limit("Undo later commits on the same memories as well.")],
     "rollback.dry_run": Annotated[bool, Limit("Say what would happen and change nothing.")],
@@ -378,33 +384,33 @@ PARAMETERS: Mapping[str, Any] = {
         for what, kind in {"session": _line(256), "commit": _line(64)}.items()
     },
     "contain.reason": Annotated[str, Limit(maxLength=900)],
-    "bisect.query": Asked,
-    "bisect.contains": Annotated[Asked, Needed],
+    "bisect.query": QueryText,
+    "bisect.contains": Annotated[QueryText, RequiredInJson],
     "bisect.since": Version,
     "bisect.predicate": Local,
     "context_diff.first": NamedId,
-    "context_diff.second": Annotated[Name, Wire("other")],
+    "context_diff.second": Annotated[Name, Alias("other")],
     # Erasing and upkeep.
-    "ids": Annotated[list[Id], Limit(maxItems=MOST)],
-    "plan_erase.subject": ReadLine,
-    "erase.subject": ReadLine,
+    "ids": Annotated[list[Id], Limit(maxItems=MAX_ITEMS)],
+    "plan_erase.subject": ParsedShortText,
+    "erase.subject": ParsedShortText,
     "plan_erase.reason": ErasureReason,
     "erase.reason": ErasureReason,
     "include_citing": Annotated[bool, Limit("Also take what derives from one of these or cites it.")],
-    "feedback.receipt_id": Annotated[str, Limit(minLength=1, maxLength=64), Wire("receipt")],
-    "feedback.used": Annotated[list[Id], Limit(maxItems=MOST)],
-    "feedback.ignored": Annotated[list[Id], Limit(maxItems=MOST)],
-    "run_jobs.name": Annotated[str, Needed, Limit(minLength=1, maxLength=64, pattern=r"^[a-z][a-z_]*$")],
+    "feedback.receipt_id": Annotated[str, Limit(minLength=1, maxLength=64), Alias("receipt")],
+    "feedback.used": Annotated[list[Id], Limit(maxItems=MAX_ITEMS)],
+    "feedback.ignored": Annotated[list[Id], Limit(maxItems=MAX_ITEMS)],
+    "run_jobs.name": Annotated[str, RequiredInJson, Limit(minLength=1, maxLength=64, pattern=r"^[a-z][a-z_]*$")],
     "run_jobs.force": Annotated[bool, Limit("Run it even when it is not due.")],
     "create_token.name": Annotated[
-        str, Judged("Its bearer, as receipts name it.", minLength=1, maxLength=64, pattern=r"^[!-~]([ -~]*[!-~])?$")
+        str, GateLimit("Its bearer, as receipts name it.", minLength=1, maxLength=64, pattern=r"^[!-~]([ -~]*[!-~])?$")
     ],
     "create_token.rights": Literal["agent", "reviewer", "owner"],
     "create_token.can": Annotated[
-        list[Right], Judged("As far as its class goes; an owner's can do everything.", minItems=1)
+        list[Right], GateLimit("As far as its class goes; an owner's can do everything.", minItems=1)
     ],
-    "create_token.tenant": Annotated[str, Judged(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._@:-]{0,127}$")],
+    "create_token.tenant": Annotated[str, GateLimit(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._@:-]{0,127}$")],
     "create_token.scope": Scope,
-    "create_token.expires": Term,
+    "create_token.expires": TtlOrDate,
     "read_blob.ref": str,
 }

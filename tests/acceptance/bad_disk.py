@@ -85,7 +85,7 @@ def play(folder: Path, phase: str, kind: int, nth: int) -> dict[str, Any]:
             if step == "write":
                 story.say("There is room again")
     with opened(folder) as again:
-        found = {each.id for each in again.find(limit=None)}
+        found = {each.id for each in again.list_memories(limit=None)}
         ok = again.verify().ok
         after = again.remember("The next day goes on as ever", tier="archival").outcome
     return {
@@ -130,7 +130,7 @@ def power_cut(folder: Path, synchronous: str, count: int) -> dict[str, Any]:
             shutil.copytree(folder / "config", cut / "config")
             try:
                 with opened(cut) as after:
-                    lost += len(told - {each.id for each in after.find(limit=None)})
+                    lost += len(told - {each.id for each in after.list_memories(limit=None)})
                     faults += not after.verify().ok
             except KeepwardError:
                 faults += 1

@@ -57,7 +57,7 @@ def shared_owner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
 @pytest.fixture
 def mem(owner: Memory) -> Memory:
     """An agent's handle on the same store."""
-    return owner.acting_as(Actor.agent())
+    return owner.as_actor(Actor.agent())
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from keepward import Committed, Outcome, Quarantined, Record, Refused, Waiting
+from keepward import Committed, Outcome, Proposal, Quarantined, Record, Refused
 
 
 def kept(outcome: Outcome | None) -> Record:
@@ -13,7 +13,7 @@ def kept(outcome: Outcome | None) -> Record:
     return outcome.records[-1]
 
 
-def held(outcome: Outcome | None) -> Waiting:
+def held(outcome: Outcome | None) -> Proposal:
     """Return the proposal that waits."""
     assert isinstance(outcome, Quarantined), outcome
     return outcome.item

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from outcomes import kept
 
 from keepward import Access, Actor, Committed, KeepwardError, Memory, Outcome, Policy, Tier, Unauthorised
-from keepward.core.trust import ActorKind, Rights
+from keepward.core.principals import ActorKind, Role
 from keepward.interchange.imports import load
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "guarantees" / "access.md"
@@ -24,7 +24,7 @@ ACTORS = {
     "agent": Actor.agent(),
     "user": Actor.user(),
     "importer": Actor.importer(),
-    "job": Actor(kind=ActorKind.JOB, name="tidy", rights=Rights.AGENT),
+    "job": Actor(kind=ActorKind.JOB, name="tidy", rights=Role.AGENT),
     "reviewer": Actor.reviewer("rita"),
     "owner": Actor.operator("olga"),
 }
@@ -47,13 +47,13 @@ class Cell:
         self.owner, self.tier, self.folder = owner, tier, folder
         #: A commit of the actor's own.
         self.own: str | None = None
-        self.mem = owner if actor == owner.actor else owner.acting_as(actor)
+        self.mem = owner if actor == owner.actor else owner.as_actor(actor)
 
     def made(self, text: str = "The ferry leaves at six") -> str:
         return kept(self.owner.remember(text, **WHERE[self.tier])).id
 
     def other(self) -> str:
-        writer = self.owner if self.tier == "archival" else self.owner.acting_as(Actor.agent())
+        writer = self.owner if self.tier == "archival" else self.owner.as_actor(Actor.agent())
         return kept(writer.remember("The crane is red", **WHERE["archival"] | {"source": WRITTEN[self.tier]})).id
 
     def retired(self) -> str:
@@ -146,7 +146,9 @@ def tried(where: str, access: str, what: str, actor: str, folder: Path) -> tuple
         state = {}
 
         def remembered() -> dict[str, Any]:
-            return {each.id: replace(each, version=0, updated_at=None) for each in owner.find(include_ended=True)}
+            return {
+                each.id: replace(each, version=0, updated_at=None) for each in owner.list_memories(include_ended=True)
+            }
 
         original = {name: getattr(cell, name) for name in ("made", "other", "retired")}
         for name, make in original.items():
@@ -170,7 +172,7 @@ def _own_commit(path: str, tier: Tier, actor: Actor, folder: Path) -> str | None
     """Let an actor write and change a memory while everybody may; return its change, None where it has none."""
     free = Policy(access={**Policy().access, tier: Access.READ_WRITE})
     with Memory.open(path, actor=ACTORS["owner"], embedder=None, policy=free, config_dir=folder / "config") as owner:
-        mem = owner if actor == owner.actor else owner.acting_as(actor)
+        mem = owner if actor == owner.actor else owner.as_actor(actor)
         name = kept(owner.remember("The ferry leaves at six", **WHERE[tier.value])).id
         changed = mem.revise(name, "The ferry leaves at seven", reason="winter")
         return changed.commit.id if isinstance(changed, Committed) else None
@@ -229,7 +231,7 @@ def test_the_identity_is_immune_by_every_route(
     (tmp_path / "identity.md").write_text("I am Lyra, and I keep the lighthouse at the end of the pier.")
     with opened("own", actor=ACTORS["owner"], identity=tmp_path / "identity.md", embedder=None) as owner:
         name = kept(owner.remember("A star", tier="archival")).id
-        mem = owner if actor == "owner" else owner.acting_as(ACTORS[actor])
+        mem = owner if actor == "owner" else owner.as_actor(ACTORS[actor])
         try:
             outcome = IDENTITY[route](mem, name).outcome
         except KeepwardError:

@@ -9,7 +9,7 @@ import pytest
 
 from keepward import Actor, AsyncMemory, InvalidInput, Memory
 from keepward.core.messages import Fact
-from keepward.core.proposal import waiting_from_dict
+from keepward.core.proposal import proposal_from_dict
 from keepward.errors import ModelUnavailable
 
 TALK = [
@@ -58,7 +58,7 @@ class Broken:
 
 def test_messages_become_events_of_the_session_under_who_said_them(memory):
     memory.add(TALK, session="s1", subject="Ana")
-    found = memory.find(session="s1", kinds=["event"])
+    found = memory.list_memories(session="s1", kinds=["event"])
     assert {(each.speaker, each.text) for each in found} == {("Ana", TALK[1]["content"]), ("assistant", "Noted!")}
 
 
@@ -99,13 +99,13 @@ def test_a_key_block_longer_than_a_text_is_masked(memory):
 def test_what_a_user_asks_to_remember_is_in_the_next_prompt(memory):
     memory.add(TALK, session="s1", subject="Ana")
     assert "[fact] Ana: my wife loves sailing" in memory.context("what does the wife love").text
-    assert [each.text for each in memory.find(kinds=["fact"])] == ["my wife loves sailing"]
+    assert [each.text for each in memory.list_memories(kinds=["fact"])] == ["my wife loves sailing"]
 
 
 def test_no_talk_writes_keyed_state(memory):
     for n, said in enumerate(["I live in Leeds.", "I moved to Bristol.", "Remember that I live in York."]):
         memory.add([{"role": "user", "content": said}], session=f"s{n}", subject="Ana")
-    assert [each.text for each in memory.find(limit=None) if each.key] == []
+    assert [each.text for each in memory.list_memories(limit=None) if each.key] == []
     assert "[state]" not in memory.context("where does Ana live").text
 
 
@@ -238,7 +238,7 @@ def test_what_is_added_reads_no_proposal_that_names_none_of_its_messages(memory,
     unpacked = []
     monkeypatch.setattr(
         "keepward.storage.documents.waiting_from_dict",
-        lambda body: unpacked.append(read := waiting_from_dict(body)) or read,
+        lambda body: unpacked.append(read := proposal_from_dict(body)) or read,
     )
     memory.add([held | {"id": "m9"}, {"role": "user", "content": "I live in Leeds.", "id": "m"}], session="s1")
     assert [step.after.aliases for each in unpacked for step in each.steps] == [("m9",)]
@@ -295,7 +295,7 @@ def test_what_was_left_out_is_said(memory):
 def test_what_is_no_message_is_named_by_its_number_and_nothing_is_stored(memory, bad):
     with pytest.raises(InvalidInput, match="message 2:"):
         memory.add([{"role": "user", "content": "I live in Leeds."}, bad], session="s1")
-    assert memory.find() == []
+    assert memory.list_memories() == []
 
 
 def test_a_model_that_is_away_costs_nothing_but_a_note(memory):

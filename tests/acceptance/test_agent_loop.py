@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from keepward import Actor, InvalidInput, Memory
-from keepward.mcp.profiles import profile
+from keepward.mcp.profiles import tool_set
 
 DOCS = Path(__file__).parents[2] / "docs" / "agent-loop.md"
 
@@ -64,7 +64,7 @@ def test_the_tools_are_those_of_the_server_as_schemas(agent: Memory) -> None:
     made = agent.tools()
     assert json.loads(json.dumps(made)) == made
     assert [set(each) for each in made] == [{"name", "description", "input_schema"}] * 8
-    assert [each["name"] for each in made] == [each.name for each in profile("default").tools]
+    assert [each["name"] for each in made] == [each.name for each in tool_set("default").tools]
     assert [each["name"] for each in agent.tools(profile="readonly")] == [
         *("recall", "get_context", "history", "pending", "status")
     ]
@@ -105,7 +105,7 @@ def test_a_call_gives_text_and_the_same_as_data(agent: Memory) -> None:
 def test_what_a_model_gets_wrong_is_an_answer_it_can_read(agent: Memory, name: str, arguments: Any, says: str) -> None:
     done = agent.call_tool(name, arguments)
     assert (done.ok, done.data, says in done.text) == (False, {}, True)
-    assert agent.find() == []
+    assert agent.list_memories() == []
 
 
 @pytest.mark.promise("D25")

@@ -13,7 +13,7 @@ from outcomes import brought_back, kept, refused
 from keepward import Actor, Memory
 from keepward.errors import NotFound
 from keepward.interchange import load, write_vault
-from keepward.memory import session_of
+from keepward.memory import request_context_of
 
 EVIL = "The rent account is EVIL-99"
 GOOD = "The rent account is DE-4711"
@@ -114,8 +114,8 @@ def test_a_key_that_comes_later_wins_everywhere(clashing: Any) -> None:
 
 
 def test_the_beginning_of_an_id_wins_over_an_alias(owner: Memory, mem: Memory) -> None:
-    at = session_of(owner).clock.now()
-    guessed = session_of(owner).ids.new_id(at)[:8]
+    at = request_context_of(owner).clock.now()
+    guessed = request_context_of(owner).ids.new_id(at)[:8]
     kept(mem.remember(EVIL, source="web", aliases=[guessed]))
     one = kept(owner.remember(GOOD, key="rent"))
     if one.id.startswith(guessed):
@@ -126,7 +126,7 @@ def test_the_beginning_of_an_id_wins_over_an_alias(owner: Memory, mem: Memory) -
 
 def test_a_key_out_of_sight_is_not_told(owner: Memory) -> None:
     kept(owner.at(scope="/agents/orion").remember(GOOD, key="rent"))
-    lyra = owner.at(scope="/agents/lyra").acting_as(Actor.agent("lyra"))
+    lyra = owner.at(scope="/agents/lyra").as_actor(Actor.agent("lyra"))
     assert kept(lyra.remember("The ferry leaves at six", aliases=["rent"])).aliases == ("rent",)
     assert owner.at(scope="/agents/orion").get("rent").text == GOOD
 
@@ -151,7 +151,7 @@ def test_an_import_keeps_old_ids_but_those_that_are_taken(
     if not dry_run:
         assert mem.get("page-7").text == "The ferry leaves at six"
         assert (mem.get("rent").text, mem.get("mission").text) == (GOOD, "Sail to Oslo")
-        found = {each.text: each.aliases for each in mem.find(sources=["import"], limit=None)}
+        found = {each.text: each.aliases for each in mem.list_memories(sources=["import"], limit=None)}
         assert (found[EVIL], found["The crane is red"]) == ((), ())
         assert load(mem, file, format="records").committed == 0
 

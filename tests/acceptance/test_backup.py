@@ -55,7 +55,7 @@ def test_a_backup_of_an_open_store_is_the_store_at_that_moment(owner, number, co
     owner.remember("Said after the backup", tier="archival")
     Memory.restore_backup(copy, tmp_path / "back.db", **world)
     with Memory.open(tmp_path / "back.db", embedder="hashed", **world) as back:
-        assert (back.verify().faults, sorted(each.text for each in back.find())) == (
+        assert (back.verify().faults, sorted(each.text for each in back.list_memories())) == (
             (),
             [TEXT, "Deploys happen on Tuesdays"],
         )
@@ -212,7 +212,7 @@ def test_a_backup_takes_the_place_of_a_store_that_was_lost(owner, number, copy, 
             file.unlink()
     made = Memory.restore_backup(copy, path, **world)
     with Memory.open(path, embedder="hashed", **world) as back:
-        assert (made.separate, back.verify().faults, len(back.find())) == (False, (), 2)
+        assert (made.separate, back.verify().faults, len(back.list_memories())) == (False, (), 2)
 
 
 def test_a_backup_is_not_restored_over_a_store(owner, number, copy, world, path):
@@ -256,10 +256,14 @@ def test_an_older_copy_put_in_place_by_hand_is_refused_until_its_owner_accepts_i
     shutil.copy(older, path)
     with Memory.open(path, embedder="hashed", **world) as back:
         with pytest.raises(Tampered):
-            back.find()
+            back.list_memories()
         plan = back.plan_adopt()
         back.adopt(plan.digest)
-        assert ({fault.check for fault in plan.faults}, back.verify().faults, len(back.find())) == ({"anchor"}, (), 2)
+        assert ({fault.check for fault in plan.faults}, back.verify().faults, len(back.list_memories())) == (
+            {"anchor"},
+            (),
+            2,
+        )
 
 
 @pytest.mark.promise("T12")

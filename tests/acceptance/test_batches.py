@@ -10,7 +10,7 @@ import pytest
 
 from keepward import Actor, Memory
 from keepward.core.proposal import Committed, Duplicate, Outcome
-from keepward.services.write import MANY
+from keepward.services.write import EVALUATE_FIRST_FROM
 from support.clock import SteppingClock
 from support.ids import CountingIds
 
@@ -106,9 +106,9 @@ def test_what_another_commit_brought_since_counts_for_the_whole_batch(memory: Me
 
     memory._engine.store.likely = late  # type: ignore[method-assign]
     # Many are judged before the transaction begins; with few of them nobody comes in between.
-    others = [f"Dana sails to harbour {number * 7}" for number in range(MANY)]
+    others = [f"Dana sails to harbour {number * 7}" for number in range(EVALUATE_FIRST_FROM)]
     outcomes = memory.remember_many([{"text": each, "tier": "archival"} for each in (text, *others)])
-    assert [type(each).__name__ for each in outcomes] == ["Duplicate", *["Committed"] * MANY]
+    assert [type(each).__name__ for each in outcomes] == ["Duplicate", *["Committed"] * EVALUATE_FIRST_FROM]
 
 
 def test_what_was_erased_is_refused_in_a_batch_too(memory: Memory) -> None:

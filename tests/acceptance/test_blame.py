@@ -18,7 +18,7 @@ def owner(tmp_path, clock):
 
 @pytest.fixture
 def agent(owner):
-    return owner.acting_as(Actor.agent("claude"))
+    return owner.as_actor(Actor.agent("claude"))
 
 
 def origin(blame, field):

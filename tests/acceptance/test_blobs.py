@@ -115,7 +115,7 @@ def test_no_byte_of_the_content_is_in_the_database(owner: Memory) -> None:
 def test_the_same_bytes_are_kept_once_whoever_puts_them_and_whenever(owner: Memory, clock: Any) -> None:
     first = owner.put_blob(PNG)
     clock.move(days=40)
-    again = owner.acting_as(Actor.agent("other")).put_blob(PNG, media_type="image/png")
+    again = owner.as_actor(Actor.agent("other")).put_blob(PNG, media_type="image/png")
     assert (again, len(files(folder(owner)))) == (first, 1)
 
 
@@ -214,7 +214,7 @@ def test_a_secret_in_the_description_is_refused_as_in_any_text(mem: Memory) -> N
 
 def test_who_has_not_put_a_blob_and_sees_no_memory_of_it_does_not_find_it(mem: Memory, owner: Memory) -> None:
     ref = mem.put_blob(PNG).ref
-    other = owner.acting_as(Actor.agent("other"))
+    other = owner.as_actor(Actor.agent("other"))
     with pytest.raises(NotFound, match=GONE):
         other.read_blob(ref)
 
@@ -223,7 +223,7 @@ def test_a_name_that_is_nobodys_is_answered_in_the_same_words(mem: Memory, owner
     said = []
     for ref in (mem.put_blob(PNG).ref, "sha256:" + "0" * 64):
         with pytest.raises(NotFound) as refusal:
-            owner.acting_as(Actor.agent("other")).read_blob(ref)
+            owner.as_actor(Actor.agent("other")).read_blob(ref)
         said.append(str(refusal.value))
     assert said[0] == said[1]
 
@@ -231,15 +231,15 @@ def test_a_name_that_is_nobodys_is_answered_in_the_same_words(mem: Memory, owner
 def test_a_blob_is_read_by_who_sees_a_memory_of_it(mem: Memory, owner: Memory) -> None:
     ref = mem.put_blob(PNG).ref
     mem.remember("the red house", tier="archival", blob=ref)
-    assert owner.acting_as(Actor.agent("other")).at(scope="/agents/other").read_blob(ref) == PNG
+    assert owner.as_actor(Actor.agent("other")).at(scope="/agents/other").read_blob(ref) == PNG
 
 
 def test_a_memory_of_another_scope_opens_no_blob(owner: Memory) -> None:
-    orion = owner.acting_as(Actor.agent("orion")).at(scope="/agents/orion")
+    orion = owner.as_actor(Actor.agent("orion")).at(scope="/agents/orion")
     ref = orion.put_blob(PNG).ref
     orion.remember("the red house", blob=ref)
     with pytest.raises(NotFound, match=GONE):
-        owner.acting_as(Actor.agent("elysia")).at(scope="/agents/elysia").read_blob(ref)
+        owner.as_actor(Actor.agent("elysia")).at(scope="/agents/elysia").read_blob(ref)
 
 
 def test_a_blob_of_another_tenant_is_not_there_for_its_owner_either(owner: Memory) -> None:
@@ -259,12 +259,12 @@ def test_a_memory_that_no_longer_holds_opens_no_blob(mem: Memory, owner: Memory)
     record = kept(mem.remember("the red house", tier="archival", blob=ref))
     owner.forget(record.id, reason="sold")
     with pytest.raises(NotFound, match=GONE):
-        owner.acting_as(Actor.agent("other")).read_blob(ref)
+        owner.as_actor(Actor.agent("other")).read_blob(ref)
 
 
 def test_nobody_opens_a_blob_by_writing_its_name_into_a_memory(mem: Memory, owner: Memory) -> None:
     ref = mem.put_blob(PNG).ref
-    other = owner.acting_as(Actor.agent("other"))
+    other = owner.as_actor(Actor.agent("other"))
     told = refused(other.remember("mine now", blob=ref))
     with pytest.raises(NotFound, match=GONE):
         other.read_blob(ref)
@@ -300,9 +300,9 @@ def test_an_approval_shows_hash_size_and_type_and_never_the_bytes(mem: Memory, o
 def test_who_decides_may_look_at_the_blob_of_what_waits_and_nobody_else(mem: Memory, owner: Memory) -> None:
     ref = mem.put_blob(PNG).ref
     held(mem.remember("our mission, drawn", tier="core", key="mission", blob=ref))
-    reviewer = owner.acting_as(Actor.reviewer("rita"))
+    reviewer = owner.as_actor(Actor.reviewer("rita"))
     with pytest.raises(NotFound):
-        owner.acting_as(Actor.agent("other")).read_blob(ref)
+        owner.as_actor(Actor.agent("other")).read_blob(ref)
     assert reviewer.read_blob(ref) == PNG
 
 
@@ -310,7 +310,7 @@ def test_what_is_approved_refers_to_its_blob(mem: Memory, owner: Memory) -> None
     ref = mem.put_blob(PNG).ref
     item = held(mem.remember("our mission, drawn", tier="core", key="mission", blob=ref))
     owner.approve(item.id, digest=item.digest)
-    assert owner.acting_as(Actor.agent("other")).read_blob(ref) == PNG
+    assert owner.as_actor(Actor.agent("other")).read_blob(ref) == PNG
 
 
 def test_two_pictures_under_one_description_are_two_memories(mem: Memory) -> None:
@@ -336,7 +336,7 @@ def test_a_memory_comes_back_with_its_blob_however_long_it_was_away(mem: Memory,
     clock.move(days=400)
     swept(owner)
     owner.restore(record.id, reason="bought back")
-    assert owner.acting_as(Actor.agent("other")).read_blob(ref) == PNG
+    assert owner.as_actor(Actor.agent("other")).read_blob(ref) == PNG
 
 
 def test_a_rollback_brings_back_the_blob_of_the_version_before(owner: Memory, clock: Any) -> None:
@@ -346,7 +346,7 @@ def test_a_rollback_brings_back_the_blob_of_the_version_before(owner: Memory, cl
     clock.move(days=3)
     swept(owner)
     owner.rollback(changed.commit.id)  # type: ignore[union-attr]
-    [record] = owner.find(tiers=["archival"])
+    [record] = owner.list_memories(tiers=["archival"])
     assert (record.blob, owner.read_blob(old), owner.verify().ok) == (old, PNG, True)
 
 
@@ -410,9 +410,9 @@ def test_a_memory_is_never_committed_on_a_blob_that_goes_meanwhile(
         def find(self, text: str) -> list[tuple[int, int, str]]:
             return []
 
-    judge = blobs.objection
+    judge = blobs.refusal_reason
     with opened("meanwhile", actor=Actor.operator("olga"), redactor=Redactor()) as owner:
-        mem = owner.acting_as(Actor.agent())
+        mem = owner.as_actor(Actor.agent())
         ref = mem.put_blob(PNG).ref
         clock.move(days=2)
 
@@ -422,7 +422,7 @@ def test_a_memory_is_never_committed_on_a_blob_that_goes_meanwhile(
             swept(owner)
             return answer
 
-        monkeypatch.setattr(blobs, "objection", slow)
+        monkeypatch.setattr(blobs, "refusal_reason", slow)
         assert (refused(mem.remember("just in time", blob=ref)), owner.verify().ok) == ({"unknown_blob"}, True)
 
 
@@ -531,7 +531,7 @@ def test_the_records_of_blobs_are_computed_anew_from_the_journal(owner: Memory) 
     ref = owner.put_blob(PNG).ref
     owner.remember("the red house", tier="archival", blob=ref)
     owner.rebuild()
-    assert (owner.verify().ok, owner.acting_as(Actor.agent("other")).read_blob(ref)) == (True, PNG)
+    assert (owner.verify().ok, owner.as_actor(Actor.agent("other")).read_blob(ref)) == (True, PNG)
 
 
 def test_a_folder_that_cannot_be_written_is_said_in_plain_words(owner: Memory) -> None:
@@ -589,7 +589,7 @@ def test_another_picture_under_the_same_description_is_no_copy(owner: Memory) ->
 def test_erased_content_is_not_put_again(owner: Memory) -> None:
     erased(owner, kept(owner.remember("the red house", tier="archival", blob=owner.put_blob(PNG).ref)).id)
     with pytest.raises(Conflict, match="erased and is not stored again: tombstone"):
-        owner.acting_as(Actor.agent("other")).put_blob(PNG)
+        owner.as_actor(Actor.agent("other")).put_blob(PNG)
 
 
 def test_a_rollback_does_not_bring_erased_content_back(owner: Memory) -> None:
@@ -698,7 +698,7 @@ def test_an_import_into_a_store_in_use_puts_blobs_through_every_check(
     with opened("used", actor=Actor.operator("olga")) as used:
         used.remember("something else", tier="archival")
         done = load(used, tmp_path / "v.jsonl")
-        assert (done.committed, used.acting_as(Actor.agent("other")).read_blob(ref)) == (1, PNG)
+        assert (done.committed, used.as_actor(Actor.agent("other")).read_blob(ref)) == (1, PNG)
 
 
 def test_a_blob_that_was_changed_beside_an_export_is_not_taken(
@@ -741,7 +741,7 @@ def test_an_approval_whose_blob_is_gone_is_stale_and_stores_nothing(
         assert writer.drop_blob("default", ref)
     with pytest.raises(StaleVersion):
         owner.approve(item.id, digest=item.digest)
-    assert owner.find(tiers=["core"]) == []
+    assert owner.list_memories(tiers=["core"]) == []
 
 
 def test_blobs_and_their_folder_are_for_their_owner_alone(owner: Memory) -> None:

@@ -56,7 +56,7 @@ def test_what_was_remembered_is_withdrawn_after_bookkeeping_on_it(owner: Memory,
     assert isinstance(outcome, Committed)
     step(owner, outcome.records[0].id)
     assert owner.rollback(outcome.commit.id).applied
-    assert owner.find() == []
+    assert owner.list_memories() == []
 
 
 def test_taking_later_commits_along_takes_no_bookkeeping_of_other_memories(owner: Memory) -> None:
@@ -89,7 +89,7 @@ def test_a_noted_end_of_a_term_does_not_stand_in_the_way_of_a_rollback(owner: Me
     clock.move(hours=2)
     owner.run_job("expire")
     assert owner.rollback(draft.outcome.commit.id).applied
-    assert owner.find() == []
+    assert owner.list_memories() == []
 
 
 @pytest.mark.parametrize("step", BOOKKEEPING)

@@ -17,7 +17,7 @@ def filled() -> Any:
         mem.revise("drink", "Ana likes coffee", reason="she said so")
         for n in range(40):
             mem.remember(f"Ferry number {n} leaves the harbour at {n % 24}:15", tier="archival")
-        mem.acting_as(Actor.agent("claude")).remember("Ship on Friday", tier="core", key="mission")
+        mem.as_actor(Actor.agent("claude")).remember("Ship on Friday", tier="core", key="mission")
         yield mem
 
 
@@ -37,7 +37,7 @@ RESULTS: dict[str, Callable[[Memory], Any]] = {
     "version": lambda mem: mem.history("drink")[0],
     "rollback": lambda mem: mem.rollback("2", dry_run=True),
     "recall": lambda mem: mem.recall("ferry harbour", limit=40),
-    "find": lambda mem: mem.find(limit=None),
+    "list_memories": lambda mem: mem.list_memories(limit=None),
     "receipts": lambda mem: mem.receipts(),
     "receipt": lambda mem: mem.remember("The crane is high").receipt,
     "context difference": lambda mem: mem.context_diff(mem.context("ferry").receipt.id, mem.context("tea").receipt.id),
@@ -64,7 +64,7 @@ def test_a_result_prints_in_a_few_lines(filled: Memory, name: str) -> None:
 
 
 def test_printed_lists_show_the_texts_and_say_what_is_left_out(filled: Memory) -> None:
-    text = str(filled.find(limit=None))
+    text = str(filled.list_memories(limit=None))
     assert ("leaves the harbour" in text, "more; to_dict() has all of them" in text) == (True, True)
 
 

@@ -23,7 +23,7 @@ def owner(tmp_path, clock):
 
 @pytest.fixture
 def agent(owner):
-    return owner.acting_as(Actor.agent("claude"))
+    return owner.as_actor(Actor.agent("claude"))
 
 
 @pytest.fixture
@@ -58,8 +58,8 @@ def test_a_window_has_what_a_list_has_at_every_commit(owner, story):
     head = int(owner.head.split(":")[0])
     for seq, ended, tags in product([*range(head + 1), None], (False, True), ((), ("t0",))):
         asked = {"as_of": seq, "include_ended": ended, "tags": tags}
-        listed = ids_of(owner.find(limit=None, **asked))
-        assert ids_of(owner.find(offset=0, limit=None, **asked)) == listed
+        listed = ids_of(owner.list_memories(limit=None, **asked))
+        assert ids_of(owner.list_memories(offset=0, limit=None, **asked)) == listed
         if seq is None:
             assert owner.facets(filters=Filters(include_ended=ended, tags=tags)).total == len(listed)
 
@@ -67,25 +67,25 @@ def test_a_window_has_what_a_list_has_at_every_commit(owner, story):
 def test_windows_side_by_side_are_the_whole_order(owner, story):
     for sort, ascending in product(("created", "changed", "confidence", "trust", "source"), (False, True)):
         asked = {"sort": sort, "ascending": ascending, "include_ended": True}
-        whole = ids_of(owner.find(limit=None, **asked))
-        parts = [ids_of(owner.find(limit=1, offset=place, **asked)) for place in range(len(whole))]
+        whole = ids_of(owner.list_memories(limit=None, **asked))
+        parts = [ids_of(owner.list_memories(limit=1, offset=place, **asked)) for place in range(len(whole))]
         assert [each for part in parts for each in part] == whole
         assert sorted(whole) == sorted(story)
 
 
 def test_what_was_computed_for_an_order_is_what_a_memory_shows(owner, story):
-    found = owner.find(sort="confidence", limit=None)
+    found = owner.list_memories(sort="confidence", limit=None)
     shown = [each.confidence for each in found]
     assert shown == sorted(shown, reverse=True)
     least = found[-1].importance
-    assert len(owner.find(offset=0, min_importance=least, limit=None)) == len(found)
-    assert len(owner.find(offset=0, min_importance=round(least + 0.0001, 4), limit=None)) < len(found)
+    assert len(owner.list_memories(offset=0, min_importance=least, limit=None)) == len(found)
+    assert len(owner.list_memories(offset=0, min_importance=round(least + 0.0001, 4), limit=None)) < len(found)
 
 
 def test_a_status_is_that_of_the_clock(owner, story):
     counts = {each.value: each.count for each in owner.facets().facets["status"]}
     assert counts == {"active": 2, "expired": 1, "retired": 1}
-    assert ids_of(owner.find(statuses=["expired"])) == [story[2]]
+    assert ids_of(owner.list_memories(statuses=["expired"])) == [story[2]]
 
 
 def test_what_became_sensitive_counts_in_no_state_for_who_may_not_read_it(owner, agent):
@@ -94,7 +94,7 @@ def test_what_became_sensitive_counts_in_no_state_for_who_may_not_read_it(owner,
     before = owner.head.split(":")[0]
     owner.revise(record.id, "Ana sees a doctor on Friday", sensitivity="sensitive", reason="private")
     for seq in (None, int(before)):
-        assert ids_of(agent.find(offset=0, as_of=seq)) == [plain.id]
+        assert ids_of(agent.list_memories(offset=0, as_of=seq)) == [plain.id]
     assert agent.facets().facets["tag"] == ()
     assert agent.sources().actors[0].memories == 1
     assert "sensitive" in agent.facets().notes[0]
@@ -103,10 +103,10 @@ def test_what_became_sensitive_counts_in_no_state_for_who_may_not_read_it(owner,
 
 def test_what_was_erased_is_found_by_no_part_of_its_text(owner, agent):
     record = kept(agent.remember("Ana lives at 7 Mill Lane", tier="archival", subject="Ana"))
-    assert ids_of(owner.find(text="mill lane")) == [record.id]
+    assert ids_of(owner.list_memories(text="mill lane")) == [record.id]
     owner.erase(owner.plan_erase(ids=[record.id]).digest, ids=[record.id])
     for seq in (None, 1):
-        assert ids_of(owner.find(text="mill lane", include_ended=True, as_of=seq)) == []
+        assert ids_of(owner.list_memories(text="mill lane", include_ended=True, as_of=seq)) == []
 
 
 def test_a_store_that_was_put_back_is_browsed_as_it_is_now(tmp_path, clock):
@@ -121,7 +121,7 @@ def test_a_store_that_was_put_back_is_browsed_as_it_is_now(tmp_path, clock):
 @pytest.mark.parametrize("asked", [{"sort": "colour"}, {"offset": -1}, {"trusts": ["high"]}, {"statuses": ["gone"]}])
 def test_a_window_that_cannot_be_is_an_error(owner, asked):
     with pytest.raises(InvalidInput):
-        owner.find(**asked)
+        owner.list_memories(**asked)
 
 
 def test_days_are_those_of_the_readers_zone(owner, agent, clock):
@@ -137,7 +137,7 @@ def test_days_are_those_of_the_readers_zone(owner, agent, clock):
 def test_a_damaged_memory_is_named_by_every_page_and_count(owner, agent, bend, asked):
     record = kept(agent.remember(TEXTS[0], tier="archival", metadata={"oven": 230}))
     bend(record.id)
-    found = owner.find(offset=0, **asked)
+    found = owner.list_memories(offset=0, **asked)
     assert (list(found), found.withheld, found.total) == ([], (record.id,), 1)
     assert record.id in found.notes[0]
     counted = {name: each for name, each in asked.items() if name != "sort"}
@@ -148,7 +148,7 @@ def test_a_record_whose_row_was_edited_is_named_by_facets(owner, agent):
     record = kept(agent.remember(TEXTS[0], tier="archival"))
     tamper.edit(owner.path, "records", "status = 'retired'", "id = ?", (record.id,))
     assert record.id in owner.facets().notes[0]
-    assert owner.find(offset=0).withheld == (record.id,)
+    assert owner.list_memories(offset=0).withheld == (record.id,)
 
 
 def test_facets_of_an_earlier_state_are_not_offered(owner):

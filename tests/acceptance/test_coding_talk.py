@@ -7,7 +7,7 @@ import json
 import pytest
 
 from keepward import Actor, Memory
-from keepward.hooks.act import Seen, act
+from keepward.hooks.event_handler import DeliveredIds, handle_event
 from keepward.hooks.events import Event
 from keepward.interchange import load
 
@@ -76,15 +76,15 @@ def test_an_imported_message_is_stored_with_its_secret_masked(memory, tmp_path):
     done = load(memory, path)
     assert (done.committed, done.refused, done.quarantined) == (1, 0, 0)
     assert "replaced by a marker: github token in 1" in done.notes
-    assert [each.text for each in memory.find(kinds=["event"])] == ["my token is [GITHUB_TOKEN], it fails"]
+    assert [each.text for each in memory.list_memories(kinds=["event"])] == ["my token is [GITHUB_TOKEN], it fails"]
 
 
 def test_a_prompt_seen_by_a_hook_is_stored_with_its_secret_masked(memory, tmp_path):
     event = Event(
         what="prompt", name="", session="s1", project="shop", prompt=f"my token is {TOKEN}, it fails", adds=True
     )
-    act(memory, event, Seen(tmp_path))
-    assert [each.text for each in memory.find(kinds=["event"])] == ["my token is [GITHUB_TOKEN], it fails"]
+    handle_event(memory, event, DeliveredIds(tmp_path))
+    assert [each.text for each in memory.list_memories(kinds=["event"])] == ["my token is [GITHUB_TOKEN], it fails"]
 
 
 @pytest.mark.parametrize("secret", [TOKEN, "Kestrel$north7"])

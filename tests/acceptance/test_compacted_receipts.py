@@ -38,7 +38,7 @@ def test_a_compacted_receipt_replays_the_same_bytes(owner: Memory, clock: Any) -
     fill(owner)
     seen = owner.context(ASKED, budget_tokens=400)
     whole = owner.receipt(seen.receipt.id)
-    for record in owner.find(limit=None):
+    for record in owner.list_memories(limit=None):
         kept(owner.revise(record.id, f"{record.text}, as of late", reason="later"))
     clock.move(days=91)
     assert compact(owner) == 1

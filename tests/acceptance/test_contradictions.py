@@ -53,7 +53,7 @@ def test_looking_changes_nothing(owner, clock):
     tell(owner, clock, *PORTS)
     before = owner.head
     owner.contradictions()
-    assert (owner.head, [each.status for each in owner.find()]) == (before, ["active", "active"])
+    assert (owner.head, [each.status for each in owner.list_memories()]) == (before, ["active", "active"])
 
 
 def test_the_closest_pair_comes_first_and_the_rest_are_counted(owner, clock):
@@ -70,7 +70,7 @@ def test_what_is_inactive_is_in_no_pair(owner, clock):
 
 
 def test_an_agent_sees_no_pair_that_its_recall_would_not_show(owner, clock):
-    agent = owner.acting_as(Actor.agent("lyra"))
+    agent = owner.as_actor(Actor.agent("lyra"))
     tell(owner, clock, PORTS[0], sensitivity="sensitive")
     tell(owner, clock, PORTS[1], sensitivity="sensitive")
     tell(owner.at(scope="/agents/orion"), clock, "the lift runs on port 7000", "the lift runs on port 7001")

@@ -21,7 +21,7 @@ def memory(tmp_path):
 
 
 def summaries(memory):
-    return memory.find(kinds=["summary"], include_sensitive=True)
+    return memory.list_memories(kinds=["summary"], include_sensitive=True)
 
 
 def said(memory, *turns, session="s1", **named):
@@ -33,7 +33,7 @@ def said(memory, *turns, session="s1", **named):
 @pytest.mark.promise("B80")
 def test_a_session_ends_with_one_summary_for_a_week(memory):
     said(memory, *TURNS, subject="Ana")
-    (summary,) = memory.find(job="s1")
+    (summary,) = memory.list_memories(job="s1")
     assert (summary.kind.value, summary.subject, summary.session) == ("summary", "Ana", "s1")
     assert summary.expires_at - summary.created_at == timedelta(days=7)
     assert summary.text == "\n- ".join(["What was said:", *(f"Ana: {turn}" for turn in TURNS)])
@@ -45,7 +45,7 @@ async def _spoken(path):
         async with memory.session("s1") as talk:
             for turn in TURNS:
                 await talk.user(turn)
-        return await memory.find(job="s1")
+        return await memory.list_memories(job="s1")
 
 
 def test_an_awaited_session_ends_with_a_summary(tmp_path):
@@ -59,7 +59,7 @@ def test_a_session_through_a_client_ends_with_a_summary(tmp_path):
         token = home.create_token("claude")
         with Client("http://127.0.0.1:8321", token.secret, transport=server) as client:
             said(client, *TURNS)
-        (summary,) = home.find(job="s1")
+        (summary,) = home.list_memories(job="s1")
         assert TURNS[2] in summary.text
 
 
@@ -101,7 +101,7 @@ def test_a_summary_holds_turns_about_one_subject_in_one_scope(memory):
     memory.add([{"role": "user", "content": "Ben wants rye."}], session="s1", subject="Ben")
     memory.at(scope="/agents/claude").add([{"role": "user", "content": "Claude wants oats."}], session="s1")
     said(memory, *TURNS, subject="Ana")
-    (summary,) = memory.find(job="s1")
+    (summary,) = memory.list_memories(job="s1")
     assert "wants" not in summary.text
 
 

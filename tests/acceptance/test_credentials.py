@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from outcomes import held, kept, refused
 
 from keepward import Actor, InvalidInput, Memory, Policy, Unauthorised
-from keepward.gates.content import scrub_secret
+from keepward.gates.content import redact_secrets
 from support import tamper
 
 MISSION: dict[str, Any] = {"tier": "core", "key": "mission"}
@@ -58,7 +58,7 @@ def test_no_file_of_the_store_holds_a_token(owner: Memory, path: Path, tmp_path:
 
 def test_a_token_that_is_written_as_a_memory_is_refused(owner: Memory, mem: Memory) -> None:
     issued = owner.create_token("claude")
-    assert issued.secret not in scrub_secret(f"I use {issued.secret} here")
+    assert issued.secret not in redact_secrets(f"I use {issued.secret} here")
     outcome = mem.remember(f"I use {issued.secret} here")
     assert outcome.outcome == "refused" or issued.secret not in kept(outcome).text
 
@@ -112,11 +112,11 @@ def test_an_open_handle_ends_with_its_token(owner: Memory, entering: Enter) -> N
 
 def test_what_an_owners_token_gave_ends_with_it(owner: Memory, entering: Enter) -> None:
     issued = owner.create_token("root", rights="owner")
-    agent = entering(token=issued.secret).acting_as(Actor.agent())
+    agent = entering(token=issued.secret).as_actor(Actor.agent())
     kept(agent.remember("The ferry is blue"))
     owner.revoke_token(issued.token.id)
     with pytest.raises(Unauthorised):
-        agent.find()
+        agent.list_memories()
 
 
 def test_revoking_and_making_leave_receipts_without_the_secret(owner: Memory) -> None:
@@ -132,7 +132,7 @@ def test_revoking_and_making_leave_receipts_without_the_secret(owner: Memory) ->
 @pytest.mark.parametrize("actor", [Actor.agent(), Actor.user(), Actor.importer(), Actor.reviewer("rita")])
 def test_only_an_owner_makes_lists_or_revokes_tokens(owner: Memory, actor: Actor) -> None:
     issued = owner.create_token("claude")
-    handle = owner.acting_as(actor)
+    handle = owner.as_actor(actor)
     for call in (
         lambda: handle.create_token("me", rights="owner"),
         handle.tokens,
@@ -255,7 +255,7 @@ def test_a_store_that_is_not_there_is_not_made_by_a_token(opened: Callable[..., 
     "start", [Actor.agent(), Actor.user(), Actor.importer(), Actor.reviewer("rita")], ids=lambda each: each.label
 )
 def test_no_handle_makes_itself_anybody_else(owner: Memory, entering: Enter, start: Actor) -> None:
-    for handle in (owner.acting_as(start), entering(start)):
+    for handle in (owner.as_actor(start), entering(start)):
         for wanted in (
             Actor.operator("olga"),
             Actor.operator(start.name),
@@ -266,13 +266,13 @@ def test_no_handle_makes_itself_anybody_else(owner: Memory, entering: Enter, sta
             Actor(kind=start.kind, name=start.name, rights=owner.actor.rights),
         ):
             with pytest.raises(Unauthorised):
-                handle.acting_as(wanted)
-        assert handle.acting_as(start).actor == start
+                handle.as_actor(wanted)
+        assert handle.as_actor(start).actor == start
 
 
 def test_an_owner_does_not_take_another_owners_name(owner: Memory) -> None:
     with pytest.raises(Unauthorised):
-        owner.acting_as(Actor.operator("bob"))
+        owner.as_actor(Actor.operator("bob"))
 
 
 OWNERS: dict[str, Callable[[Memory, dict[str, str]], object]] = {
@@ -303,12 +303,12 @@ def test_with_an_agents_token_the_verbs_of_people_are_refused_and_nothing_change
     owner: Memory, entering: Enter, verb: str
 ) -> None:
     commit = owner.log()[0].commit.id if owner.log() else kept_commit(owner)
-    item = held(owner.acting_as(Actor.agent("other")).remember("Ship it", **MISSION))
+    item = held(owner.as_actor(Actor.agent("other")).remember("Ship it", **MISSION))
     bearer = entering(token=owner.create_token("claude").secret)
-    before = (owner.status()["head"], owner.find(include_ended=True), owner.pending())
+    before = (owner.status()["head"], owner.list_memories(include_ended=True), owner.pending())
     with pytest.raises(Unauthorised):
         OWNERS[verb](bearer, {"held": item.id, "commit": commit})
-    assert (owner.status()["head"], owner.find(include_ended=True), owner.pending()) == before
+    assert (owner.status()["head"], owner.list_memories(include_ended=True), owner.pending()) == before
 
 
 def kept_commit(owner: Memory) -> str:

@@ -31,7 +31,7 @@ class Lived:
 
 
 def share_of_noise(memory: Memory) -> float:
-    live = memory.find(limit=None)
+    live = memory.list_memories(limit=None)
     return sum("chatter" in record.tags for record in live) / len(live)
 
 
@@ -46,7 +46,7 @@ def lived(tmp_path_factory):
     with Memory.open(
         folder / "m.db", actor=Actor.operator(), embedder="hashed", clock=clock, config_dir=folder / "c", policy=POLICY
     ) as owner:
-        agent = owner.acting_as(Actor.agent("worker"))
+        agent = owner.as_actor(Actor.agent("worker"))
         for day in range(DAYS):
             if day % LEARNED == 0:
                 n = day // LEARNED
@@ -84,7 +84,7 @@ def test_what_was_asked_for_is_still_found_first(lived):
 @pytest.mark.slow
 @pytest.mark.promise("E56")
 def test_most_noise_is_put_away_by_itself(lived):
-    assert lived.late * len(lived.memory.find(limit=None)) < lived.noise / 2
+    assert lived.late * len(lived.memory.list_memories(limit=None)) < lived.noise / 2
 
 
 @pytest.mark.slow

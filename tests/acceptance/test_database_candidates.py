@@ -14,8 +14,8 @@ from outcomes import kept
 from keepward import Actor, Memory, Policy
 from keepward.embedding.hashed import HashedEmbedder
 from keepward.retrieval import chunking, index
-from keepward.services import candidates as gathering
-from keepward.services import index as engine_index
+from keepward.services import database_candidates as gathering
+from keepward.services import index_cache as engine_index
 from keepward.services import status
 from keepward.storage import candidates
 from support.clock import SteppingClock
@@ -112,7 +112,7 @@ def pair(
     request: pytest.FixtureRequest, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Pair]:
     monkeypatch.setenv("KEEPWARD_DATA", str(tmp_path / "data"))
-    monkeypatch.setattr(gathering, "FEW", 3)
+    monkeypatch.setattr(gathering, "SMALL_SET_SIZE", 3)
     embedder = getattr(request, "param", "hashed")
     with (
         opened(database, tmp_path, policy=Policy(candidates="process"), embedder=embedder) as process,
@@ -128,7 +128,7 @@ def stored_in(database: str) -> dict[str, list[Any]]:
     with psycopg.connect(database) as connection:
         return {
             name: sorted(connection.execute(f"SELECT {name}::text FROM {name} {name}".encode()).fetchall())
-            for name in candidates.NAMES[1:]
+            for name in candidates.CANDIDATE_TABLES[1:]
         }
 
 
@@ -167,7 +167,7 @@ def test_a_part_ranks_as_the_whole_does(pair: Pair, monkeypatch: pytest.MonkeyPa
 def test_the_best_of_many_memories_are_found_among_few_candidates(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("VECTORS", "WORDS"):
         monkeypatch.setattr(gathering, name, 30)
-    monkeypatch.setattr(candidates, "SCANNED", 20)
+    monkeypatch.setattr(candidates, "MAX_SCANNED_VECTORS", 20)
     places, things = ("pier", "mill", "attic", "yard"), ("rope", "oars", "paint", "lamp", "maps", "tools")
     for n in range(120):
         text = f"In the {places[n % 4]} box {n} holds {things[n % 6]} of boat {n // 6}"
@@ -208,7 +208,7 @@ def test_nothing_of_an_erased_memory_is_left(pair: Pair, database: str) -> None:
     assert mem.verify().ok
 
 
-@pytest.mark.parametrize("name", candidates.NAMES[1:])
+@pytest.mark.parametrize("name", candidates.CANDIDATE_TABLES[1:])
 def test_verify_misses_candidates_that_were_deleted_by_hand(pair: Pair, database: str, name: str) -> None:
     assert pair.database.verify().ok
     with psycopg.connect(database) as connection:
@@ -230,8 +230,8 @@ def test_vectors_of_an_earlier_recipe_are_searched_until_there_are_others(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for where in (chunking, index, engine_index, status):
-        monkeypatch.setattr(where, "FRESH", ("next", chunking.GIVEN))
-    monkeypatch.setattr(chunking, "RECIPE", "next")
+        monkeypatch.setattr(where, "FRESH", ("next", chunking.PROVIDED))
+    monkeypatch.setattr(chunking, "EMBEDDING_VERSION", "next")
     assert pair.database.status()["vectors_pending"] == sum(pair.database.status()["by_tier"].values())
     assert_alike(pair)
     assert pair.database.reindex() == sum(pair.database.status()["by_tier"].values())
@@ -240,7 +240,7 @@ def test_vectors_of_an_earlier_recipe_are_searched_until_there_are_others(
 
 
 def test_an_index_leads_to_the_nearest_vectors(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(candidates, "SCANNED", 10)
+    monkeypatch.setattr(candidates, "MAX_SCANNED_VECTORS", 10)
     pair.database.reindex()
     assert pair.database._session.store.missing_indexes("default") == []
     assert_alike(pair)
@@ -280,7 +280,7 @@ def test_a_role_that_is_no_superuser_finds_its_own_tenant(pair: Pair, database: 
     address = database.replace("postgresql://postgres:@", "postgresql://reader@")
     with psycopg.connect(address) as connection:
         connection.execute("SELECT set_config('keepward.tenant', 'other', true)")
-        for name in candidates.NAMES:
+        for name in candidates.CANDIDATE_TABLES:
             tenants = connection.execute(f"SELECT DISTINCT tenant FROM {name}".encode()).fetchall()
             assert tenants == [("other",)], name
     with opened(address, tmp_path, policy=Policy(candidates="database")) as mem:

@@ -135,32 +135,32 @@ def test_a_gate_that_is_taken_out_turns_a_line_red(store, without, gate, attack)
 
 def test_a_prompt_that_nobody_screens_turns_a_line_red(store, without, monkeypatch):
     from keepward.services import contexts
-    from keepward.services.screening import Screened
+    from keepward.services.output_filter import OutputFilterResult
 
     without("injection")
-    monkeypatch.setattr(contexts, "screen", lambda records: [Screened() for _ in records])
+    monkeypatch.setattr(contexts, "filter_output", lambda records: [OutputFilterResult() for _ in records])
     assert status(store, "order_the_model") == "breached"
 
 
 def test_an_erasure_that_nobody_remembers_turns_a_line_red(store, monkeypatch):
-    from keepward.services import traces
+    from keepward.services import erasure_references
 
-    monkeypatch.setattr(traces, "stone_of", lambda *_: None)
+    monkeypatch.setattr(erasure_references, "tombstone_for", lambda *_: None)
     assert status(store, "revive_erased") == "breached"
 
 
 def test_a_reach_that_goes_anywhere_turns_a_line_red(store, monkeypatch):
     from keepward.services.reader import Reader
 
-    monkeypatch.setattr(Reader, "sees", lambda *_: True)
+    monkeypatch.setattr(Reader, "can_see", lambda *_: True)
     assert status(store, "cross_scopes") == "breached"
 
 
 @pytest.mark.promise("F5")
 def test_an_anchor_that_forgets_turns_a_line_red(store, monkeypatch):
-    from keepward.adapters.home import FileAnchor
+    from keepward.adapters.trust_store import TrustStore
 
-    monkeypatch.setattr(FileAnchor, "noted", lambda *_: None)
+    monkeypatch.setattr(TrustStore, "noted", lambda *_: None)
     assert status(store, "restore_older") == "breached"
 
 
@@ -188,7 +188,7 @@ def test_the_drill_touches_neither_the_store_nor_its_noted_heads(store, files, n
 
 def test_a_store_in_use_by_somebody_else_is_drilled_with_its_newest_commit(store, tmp_path):
     seen = []
-    attack = Attack("x", "x", lambda copy: seen.extend(copy.owner.find(limit=None)))
+    attack = Attack("x", "x", lambda copy: seen.extend(copy.owner.list_memories(limit=None)))
     with Memory.open(store, embedder=None, config_dir=tmp_path / "config", actor=Actor.operator("olga")) as memory:
         newest = memory.remember("Bo prefers spaces", tier="archival").records[0]
         with pytest.raises(TypeError):

@@ -137,14 +137,14 @@ def test_a_full_disk_is_told_plainly_loses_nothing_and_goes_on_when_there_is_roo
         with pytest.raises(StoreUnavailable, match="full"):
             for n in range(500):
                 told.append(kept(mem.remember(f"Crate {n} " + "left the harbour " * 20, tier="archival")).id)
-        assert {each.id for each in mem.find(limit=None)} == set(told)
+        assert {each.id for each in mem.list_memories(limit=None)} == set(told)
         assert mem.recall("order packed")
         assert mem.verify().ok
         room(0)
         told.append(kept(mem.remember("There is room again", tier="archival")).id)
-        assert ({each.id for each in mem.find(limit=None)}, mem.verify().ok) == (set(told), True)
+        assert ({each.id for each in mem.list_memories(limit=None)}, mem.verify().ok) == (set(told), True)
     with Memory.open(tmp_path / "m.db", actor=Actor.operator(), embedder=None, config_dir=tmp_path / "config") as mem:
-        assert {each.id for each in mem.find(limit=None)} == set(told)
+        assert {each.id for each in mem.list_memories(limit=None)} == set(told)
 
 
 LIMITED = """
@@ -197,7 +197,7 @@ def test_a_checkpoint_that_stopped_half_way_leaves_a_store_that_opens_whole(tmp_
     store.write_bytes(whole[:4096] + body[4096:])
     Path(f"{store}-wal").write_bytes(log)
     with Memory.open(store, **given) as mem:
-        assert ({each.id for each in mem.find(limit=None)}, mem.verify().ok) == (set(told), True)
+        assert ({each.id for each in mem.list_memories(limit=None)}, mem.verify().ok) == (set(told), True)
 
 
 @pytest.mark.slow
@@ -216,11 +216,11 @@ def test_a_small_disk_that_runs_full_loses_nothing(tmp_path: Path) -> None:
             with pytest.raises(StoreUnavailable, match="disk"):
                 for n in range(20_000):
                     told.append(kept(mem.remember(f"Crate {n} " + "left the harbour " * 30, tier="archival")).id)
-            assert {each.id for each in mem.find(limit=None)} == set(told)
+            assert {each.id for each in mem.list_memories(limit=None)} == set(told)
         subprocess.run(["mount", "-o", "remount,size=8m", str(small)], check=True)
         with Memory.open(small / "m.db", **given) as mem:
             told.append(kept(mem.remember("There is room again", tier="archival")).id)
-            assert ({each.id for each in mem.find(limit=None)}, mem.verify().ok) == (set(told), True)
+            assert ({each.id for each in mem.list_memories(limit=None)}, mem.verify().ok) == (set(told), True)
     finally:
         subprocess.run(["umount", str(small)], check=False)
 
@@ -248,7 +248,7 @@ ACTS: dict[str, Ways] = {
     "approval": lambda mem: mem.approve(mem.pending()[0].id),
     "rejection": lambda mem: mem.reject(mem.pending()[0].id, reason="no"),
     "rollback": lambda mem: mem.rollback(mem.log()[0].commit.id),
-    "draft": lambda mem: mem.merge([each.id for each in mem.find(tiers=["archival"])], reason="tidy"),
+    "draft": lambda mem: mem.merge([each.id for each in mem.list_memories(tiers=["archival"])], reason="tidy"),
     "token": lambda mem: mem.create_token("claude"),
     "rebuild": lambda mem: mem.rebuild(),
 }
@@ -285,7 +285,7 @@ def test_a_crash_at_any_statement_leaves_all_of_it_or_nothing(tmp_path: Path, wh
     first = tmp_path / "first"
     first.mkdir()
     with Memory.open(first / "m.db", actor=Actor.operator("olga"), embedder=None, config_dir=first / "config") as owner:
-        agent = owner.acting_as(Actor.agent())
+        agent = owner.as_actor(Actor.agent())
         for text in ("The crane is red", "The crane is old"):
             kept(agent.remember(text, tier="archival"))
         agent.remember("Sail to Oslo", tier="core", key="mission")
@@ -297,7 +297,7 @@ def test_a_crash_at_any_statement_leaves_all_of_it_or_nothing(tmp_path: Path, wh
             assert mem.verify().ok, mem.verify().faults
             return (
                 mem.status()["head"].split(":")[0],
-                [(each.text, each.status.value) for each in mem.find(limit=None, include_ended=True)],
+                [(each.text, each.status.value) for each in mem.list_memories(limit=None, include_ended=True)],
                 [each.state for each in mem.pending(state="all")],
                 len(mem.tokens()),
             )

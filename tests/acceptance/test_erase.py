@@ -109,7 +109,7 @@ def test_verify_is_whole_after_an_erasure(owner, number, other):
 def test_an_erased_memory_is_in_no_recall_no_context_and_no_list(owner, number, other):
     erased(owner, number)
     found = [hit.memory.id for hit in owner.recall("private number of Ana").hits]
-    listed = [record.id for record in owner.find()]
+    listed = [record.id for record in owner.list_memories()]
     assert (number in found, number in listed, "Ana" in owner.context("private number of Ana").text) == (False,) * 3
 
 
@@ -128,7 +128,7 @@ def test_history_shows_the_versions_as_erased(owner, number):
 
 def test_a_state_of_the_past_no_longer_holds_what_was_erased(owner, number, other):
     erased(owner, number)
-    assert [record.id for record in owner.find(as_of=3)] == [other]
+    assert [record.id for record in owner.list_memories(as_of=3)] == [other]
 
 
 def test_the_log_still_tells_who_made_a_commit_whose_reason_was_erased(owner, number):
@@ -143,7 +143,7 @@ def test_the_log_still_tells_who_made_a_commit_whose_reason_was_erased(owner, nu
 @pytest.mark.parametrize("rights", ["agent", "reviewer"])
 @pytest.mark.promise("F10")
 def test_only_the_owner_plans_and_erases(owner, number, rights):
-    handle = owner.acting_as(Actor.agent() if rights == "agent" else Actor.reviewer("rita"))
+    handle = owner.as_actor(Actor.agent() if rights == "agent" else Actor.reviewer("rita"))
     for ask in (lambda: handle.plan_erase([number]), lambda: handle.erase("0" * 64, [number])):
         with pytest.raises(Unauthorised):
             ask()
@@ -277,7 +277,7 @@ def test_an_earlier_version_elsewhere_that_copied_the_text_loses_that_version_al
 def test_a_whole_subject_can_be_erased(owner, number, other, tmp_path):
     kept(owner.remember("Ana likes wombatred paint", tier="archival", subject="ana", scope="/agents/orion"))
     erased(owner, subject="ana")
-    assert (traces(tmp_path), [record.id for record in owner.find()]) == ([], [other])
+    assert (traces(tmp_path), [record.id for record in owner.list_memories()]) == ([], [other])
 
 
 def test_everything_from_a_reference_can_be_erased_and_the_reference_is_refused_from_then_on(owner):
@@ -449,7 +449,7 @@ def test_an_older_export_is_not_restored_into_a_new_store_and_the_tombstone_is_n
     with opened("fresh", actor=Actor.operator("olga")) as fresh:
         with pytest.raises(Conflict, match=number):
             brought_back(fresh, vault)
-        assert fresh.find() == []
+        assert fresh.list_memories() == []
 
 
 @pytest.mark.promise("T12", "T13")
@@ -602,7 +602,7 @@ def test_an_erasure_whose_cleaning_was_cut_short_is_finished_at_the_next_opening
     reader = sqlite3.connect(owner.path, isolation_level=None)
     reader.execute("BEGIN")
     reader.execute("SELECT count(*) FROM events").fetchone()
-    monkeypatch.setattr("keepward.storage.sqlite.SCRUB_PATIENCE", 1)
+    monkeypatch.setattr("keepward.storage.sqlite.SCRUB_TIMEOUT_MS", 1)
     erased(owner, number)
     unclean = "not yet" in owner.certificate(number)["cleaned"]["file_and_log"]
     reader.close()

@@ -66,7 +66,7 @@ def test_what_was_erased_while_it_waited_is_not_remembered_later(owner, mem):
     erased(owner, held(mem.remember(ORDER, subject="ana")).id)
     assert refused(owner.remember(ORDER))
     with pytest.raises(Conflict, match="erased already"):
-        owner.plan_erase(owner.find(limit=None, include_ended=True)[0].id)
+        owner.plan_erase(owner.list_memories(limit=None, include_ended=True)[0].id)
 
 
 def test_what_waits_and_was_made_from_an_erased_memory_goes_with_it(owner, mem, tmp_path):
@@ -178,7 +178,7 @@ def test_the_body_of_a_proposal_is_dropped_a_term_after_it_was_decided(owner, me
 
 def test_policy_says_how_long_a_decided_body_is_kept(opened, clock):
     with opened("own", policy=Policy(review_keep=timedelta(days=2)), actor=Actor.operator("olga")) as owner:
-        item = held(owner.acting_as(Actor.agent("claude")).remember(ORDER))
+        item = held(owner.as_actor(Actor.agent("claude")).remember(ORDER))
         owner.reject(item.id, reason="no")
         clock.move(days=3)
         owner.run_job("sweep_blobs", force=True)

@@ -84,7 +84,7 @@ def test_a_preview_of_the_past_shows_what_a_commit_changed(filled):
 
 
 def test_words_that_the_caller_may_not_read_are_withheld(filled):
-    reader = filled.holding(filled.create_token("rita", rights="reviewer", can=["read", "approve"]).secret)
+    reader = filled.with_token(filled.create_token("rita", rights="reviewer", can=["read", "approve"]).secret)
     previewed = reader.context(QUESTION, preview=True).explanation
     found = next(each for each in previewed.candidates if each.code == "sensitive")
     assert "bank" not in found.text
@@ -127,7 +127,7 @@ def test_pages_of_receipts_hold_each_once(filled):
 
 def test_a_page_that_finds_nothing_among_many_goes_on(filled, monkeypatch):
     monkeypatch.setattr(explain, "MAX_RECEIPTS_READ", 4)
-    monkeypatch.setattr(explain, "_RECEIPTS_AT_ONCE", 2)
+    monkeypatch.setattr(explain, "_RECEIPT_BATCH", 2)
     page = filled.receipts(kinds=["erase"])
     assert (page.items, page.before is None) == ((), False)
 

@@ -83,7 +83,7 @@ def trained(made: Path, tmp_path: Path, opened: Callable[..., Memory], clock: An
 
 
 def test_feedback_is_kept_with_its_actor_in_the_order_of_arrival(keeper: Memory) -> None:
-    agent = keeper.acting_as(Actor.agent("scout"))
+    agent = keeper.as_actor(Actor.agent("scout"))
     given = []
     for thing in THINGS[:2]:
         shown = agent.recall(asked(thing), receipt=True)
@@ -119,7 +119,7 @@ def test_feedback_on_a_receipt_of_a_write_is_an_error(keeper: Memory) -> None:
 def test_feedback_on_a_receipt_out_of_reach_is_an_error(keeper: Memory) -> None:
     mine = keeper.at(scope="/agents/orion")
     shown = mine.recall(asked("billing"), receipt=True)
-    stranger = keeper.acting_as(Actor.agent("vega")).at(scope="/agents/vega")
+    stranger = keeper.as_actor(Actor.agent("vega")).at(scope="/agents/vega")
     with pytest.raises(NotFound):
         stranger.feedback(shown.receipt or "", used=[shown[0].memory.id])
 
@@ -199,7 +199,7 @@ def test_little_feedback_leaves_the_reranker_off_and_says_how_much_it_takes(keep
 
 def test_an_agent_cannot_train(keeper: Memory) -> None:
     with pytest.raises(Unauthorised):
-        keeper.acting_as(Actor.agent("scout")).train_reranker()
+        keeper.as_actor(Actor.agent("scout")).train_reranker()
 
 
 def test_training_twice_on_the_same_feedback_is_training_once(trained: Memory) -> None:
@@ -311,7 +311,7 @@ def test_the_record_that_names_the_weights_is_in_no_list_recall_context_or_count
     live = 2 * len(THINGS)
     words = "The learned reranker serves structured document"
     assert trained.status()["live"] == live
-    assert len(trained.find(limit=None, include_ended=True)) == live
+    assert len(trained.list_memories(limit=None, include_ended=True)) == live
     assert "reranker" not in trained.context(words).text
     assert all("reranker" not in hit.memory.text for hit in trained.recall(words, limit=100))
 
@@ -385,7 +385,7 @@ def test_importance_rises_with_use_and_stays_at_most_one(keeper: Memory) -> None
 def test_what_is_used_ends_up_more_important_than_what_is_not(keeper: Memory) -> None:
     used = keeper.recall(asked("atlas"), limit=1)[0].memory.id
     learn_importance(keeper)
-    assert [each.id for each in keeper.find(min_importance=0.501)] == [used]
+    assert [each.id for each in keeper.list_memories(min_importance=0.501)] == [used]
 
 
 @pytest.mark.promise("E38")

@@ -76,7 +76,7 @@ def test_vectors_come_with_items_drafts_and_as_arrays(mem: Memory, noting: Notin
 def test_a_vector_that_does_not_fit_is_an_error(mem: Memory, vector: Any, says: str) -> None:
     with pytest.raises(InvalidInput, match=says):
         mem.remember("Six o'clock", tier="archival", vector=vector)
-    assert mem.find() == []
+    assert mem.list_memories() == []
 
 
 def test_a_vector_without_a_model_to_compare_it_with_is_an_error(opened: Callable[..., Memory]) -> None:
@@ -93,7 +93,7 @@ def test_a_vector_of_a_text_that_was_redacted_is_not_kept(mem: Memory, noting: N
 
 def test_the_bearer_of_an_agents_token_gives_no_vector(opened: Callable[..., Memory], noting: Noting) -> None:
     with opened("tokens", actor=Actor.operator("ana"), embedder=noting) as owner:
-        agent = owner.holding(owner.create_token("orion").secret)
+        agent = owner.with_token(owner.create_token("orion").secret)
         with pytest.raises(Unauthorised, match="only the owner gives one"):
             agent.remember("Six o'clock", vector=[1.0] * 384)
         assert owner.remember("Six o'clock", vector=[1.0] * 384).ok

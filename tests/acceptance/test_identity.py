@@ -31,7 +31,7 @@ from keepward import (
 )
 from keepward.http import ServerOptions, create_app
 from keepward.mcp.blocks import update_identity
-from keepward.mcp.profiles import profile
+from keepward.mcp.profiles import tool_set
 
 KEY = "AK" + "IA" + "Q3EGKX7ZT2LM4N5P"
 FIRST = "I am Orion.\nI answer plainly.\n"
@@ -40,7 +40,7 @@ SECOND = "I am Orion.\nI answer plainly and in few words.\n"
 APPROVING = """
 import os, signal, sys
 from keepward import Actor, KeepwardError, Memory
-from keepward.adapters.documents import DocumentFile
+from keepward.adapters.identity_files import DocumentFile
 store, page, home, proposal, step = sys.argv[1:]
 if step:
     setattr(DocumentFile, step, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
@@ -67,7 +67,7 @@ def own(opened: Callable[..., Memory], page: Path) -> Iterator[Memory]:
 
 @pytest.fixture
 def lyra(own: Memory) -> Memory:
-    return own.acting_as(Actor.agent("lyra"))
+    return own.as_actor(Actor.agent("lyra"))
 
 
 def asked(memory: Memory, text: str = SECOND) -> Any:
@@ -104,8 +104,8 @@ def test_a_commit_says_who_put_an_edition_in_force_and_which_it_took_the_place_o
 
 @pytest.mark.promise("B82", "C14")
 def test_neither_its_proposer_nor_a_reviewer_puts_an_edition_in_force(own: Memory, lyra: Memory, page: Path) -> None:
-    item, reviewer = asked(lyra), own.acting_as(Actor.reviewer("rita"))
-    for handle in (lyra, own.acting_as(Actor.agent("other")), reviewer):
+    item, reviewer = asked(lyra), own.as_actor(Actor.reviewer("rita"))
+    for handle in (lyra, own.as_actor(Actor.agent("other")), reviewer):
         with pytest.raises(Unauthorised):
             handle.approve(item.id)
     assert not any(each.ok for each in reviewer.approve_many([item.id]))
@@ -119,7 +119,7 @@ def test_neither_its_proposer_nor_a_reviewer_puts_an_edition_in_force(own: Memor
 def test_the_queue_says_who_may_approve_an_edition(own: Memory, lyra: Memory) -> None:
     fact = held(lyra.remember("Ana guesses", confidence=0.2, tier="archival"))
     edition = asked(lyra)
-    rita = own.acting_as(Actor.reviewer("rita"))
+    rita = own.as_actor(Actor.reviewer("rita"))
     may = [{each.id: each.may_approve for each in memory.pending()} for memory in (own, rita, lyra)]
     assert may == [
         {fact.id: True, edition.id: True},
@@ -301,7 +301,7 @@ def test_the_text_of_an_edition_is_in_no_version_of_a_memory_and_in_no_receipt(o
     receipts = [own.receipt(each.id) for each in own.receipts().items]
     assert line.encode() not in payloads
     assert line not in json.dumps(receipts)
-    assert own.find(include_ended=True) == []
+    assert own.list_memories(include_ended=True) == []
     assert own.verify().ok
 
 
@@ -439,4 +439,4 @@ def test_a_client_and_a_tool_propose_and_the_owner_decides_over_the_network(
         assert (page.read_text(), len(agent.identity().editions)) == (SECOND, 2)
     answer = update_identity.call(lyra, {"text": FIRST, "reason": "as before"})
     assert answer.data["outcome"] == "quarantined"
-    assert not any(each.name == "update_identity" for name in ("default", "readonly") for each in profile(name).tools)
+    assert not any(each.name == "update_identity" for name in ("default", "readonly") for each in tool_set(name).tools)

@@ -24,7 +24,7 @@ def owner(tmp_path, clock):
 
 @pytest.fixture
 def agent(owner):
-    return owner.acting_as(Actor.agent("claude"))
+    return owner.as_actor(Actor.agent("claude"))
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def plan_and_contain(owner, **way):
 
 
 def state(memory):
-    found = memory.find(limit=None, include_ended=True)
+    found = memory.list_memories(limit=None, include_ended=True)
     return sorted((each.id, each.text, each.status, each.tier, each.key, each.trust) for each in found)
 
 
@@ -237,7 +237,7 @@ def test_a_containment_deletes_nothing(owner, poisoned):
 def test_only_the_owner_carries_a_containment_out(owner, poisoned, actor):
     plan = owner.plan_contain(source="web")
     with pytest.raises(Unauthorised):
-        owner.acting_as(actor).contain(plan.digest, source="web")
+        owner.as_actor(actor).contain(plan.digest, source="web")
 
 
 def test_an_owner_who_was_given_less_than_all_does_not_contain(owner, poisoned, tmp_path, clock):
@@ -255,7 +255,7 @@ def test_an_owner_who_was_given_less_than_all_does_not_contain(owner, poisoned, 
 def test_only_the_owner_undoes_a_containment(owner, poisoned, actor):
     done = plan_and_contain(owner, source="web")
     with pytest.raises(Unauthorised):
-        owner.acting_as(actor).rollback(done.commit.id)
+        owner.as_actor(actor).rollback(done.commit.id)
 
 
 @pytest.mark.promise("T16")

@@ -15,14 +15,14 @@ import pytest
 from outcomes import kept
 
 from keepward import Actor, Memory, NotFound, Policy, Unauthorised
-from keepward.core.job import LEASE, JobRow, Run
+from keepward.core.job import LEASE_DURATION, JobRow, Run
 from keepward.interchange import write_vault
-from keepward.jobs import catalogue, runner
-from keepward.jobs.planners import Ask
+from keepward.jobs import registry, runner
+from keepward.jobs.planners import ProposedBatch
 from support import tamper
 
 TOOL = Path(__file__).resolve().parents[2] / "tools" / "verify_export.py"
-NAMES = [job.name for job in catalogue.CATALOGUE]
+NAMES = [job.name for job in registry.JOBS]
 
 
 def told(memory: Memory, run: Run) -> dict[str, Any]:
@@ -32,11 +32,11 @@ def told(memory: Memory, run: Run) -> dict[str, Any]:
 
 def replaced(monkeypatch: pytest.MonkeyPatch, name: str, plan: Callable[..., Any]) -> None:
     """Let a job plan otherwise."""
-    jobs = [replace(job, plan=plan, do=None) if job.name == name else job for job in catalogue.CATALOGUE]
-    monkeypatch.setattr(runner, "CATALOGUE", tuple(jobs))
+    jobs = [replace(job, plan=plan, do=None) if job.name == name else job for job in registry.JOBS]
+    monkeypatch.setattr(runner, "JOBS", tuple(jobs))
 
 
-def crash(desk: Any) -> list[Ask]:
+def crash(desk: Any) -> list[ProposedBatch]:
     raise RuntimeError("a text of somebody's")
 
 
@@ -123,7 +123,7 @@ def test_an_unknown_job_is_not_found_and_the_message_names_what_there_is(owner: 
 
 @pytest.mark.parametrize("actor", [Actor.agent(), Actor.user(), Actor.reviewer("rita")], ids=str)
 def test_only_the_owner_runs_jobs(owner: Memory, actor: Actor) -> None:
-    mem = owner.acting_as(actor)
+    mem = owner.as_actor(actor)
     for call in (mem.run_jobs, lambda: mem.run_job("expire")):
         with pytest.raises(Unauthorised):
             call()
@@ -146,7 +146,7 @@ def test_a_run_leaves_a_receipt_with_its_counts(owner: Memory, name: str) -> Non
         "run",
         f"job:{name}",
     )
-    assert receipt["counts"].keys() == set(next(job.counts for job in catalogue.CATALOGUE if job.name == name))
+    assert receipt["counts"].keys() == set(next(job.counts for job in registry.JOBS if job.name == name))
 
 
 @pytest.mark.promise("C105")
@@ -221,7 +221,7 @@ def test_with_capture_off_the_audit_runs_and_the_others_are_skipped(opened: Call
 
 def holding(owner: Memory, clock: Any, name: str = "expire") -> None:
     """Let another process hold the lease of a job."""
-    row = JobRow(tenant="default", job=name, holder="another", until=clock.now() + LEASE)
+    row = JobRow(tenant="default", job=name, holder="another", until=clock.now() + LEASE_DURATION)
     with owner._engine.store.write() as writer:
         writer.put(row)
 
@@ -234,13 +234,13 @@ def test_while_another_run_holds_the_lease_a_job_is_skipped_even_by_force(owner:
 
 def test_a_lease_ends_by_its_time(owner: Memory, clock: Any) -> None:
     holding(owner, clock)
-    clock.instant += LEASE
+    clock.instant += LEASE_DURATION
     assert owner.run_job("expire").outcome == "run"
 
 
 def test_a_state_tells_that_a_job_is_running(owner: Memory, clock: Any) -> None:
     holding(owner, clock)
-    assert owner.jobs()[0].running_until == clock.now() + LEASE
+    assert owner.jobs()[0].running_until == clock.now() + LEASE_DURATION
 
 
 def test_a_run_that_lost_its_lease_stops_before_its_next_proposal(
@@ -248,23 +248,23 @@ def test_a_run_that_lost_its_lease_stops_before_its_next_proposal(
 ) -> None:
     kept(owner.remember("Gone by tomorrow", tier="archival", ttl="1d"))
     clock.move(days=2)
-    plan = catalogue.CATALOGUE[0].plan
+    plan = registry.JOBS[0].plan
     assert plan is not None
 
-    def slow(desk: Any) -> list[Ask]:
+    def slow(desk: Any) -> list[ProposedBatch]:
         clock.move(hours=1)
         holding(owner, clock)
         return list(plan(desk))
 
     replaced(monkeypatch, "expire", slow)
     run = owner.run_job("expire")
-    assert (run.outcome, run.commits, owner.jobs()[0].running_until) == ("failed", (), clock.now() + LEASE)
+    assert (run.outcome, run.commits, owner.jobs()[0].running_until) == ("failed", (), clock.now() + LEASE_DURATION)
 
 
 def test_of_two_runs_at_once_one_is_skipped(owner: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     began, done = threading.Event(), threading.Event()
 
-    def slow(desk: Any) -> list[Ask]:
+    def slow(desk: Any) -> list[ProposedBatch]:
         began.set()
         assert done.wait(10)
         return []
@@ -281,7 +281,7 @@ def test_of_two_runs_at_once_one_is_skipped(owner: Memory, monkeypatch: pytest.M
 
 
 def test_an_interrupt_gives_the_lease_back(owner: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(desk: Any) -> list[Ask]:
+    def interrupted(desk: Any) -> list[ProposedBatch]:
         raise KeyboardInterrupt
 
     replaced(monkeypatch, "expire", interrupted)
@@ -317,7 +317,7 @@ def test_a_run_that_was_killed_keeps_a_job_from_running_until_its_lease_ends(
     arguments = [owner.path, clock.now().isoformat(), str(tmp_path / "config")]
     done = subprocess.run([sys.executable, "-c", KILLED, *arguments], check=False)
     held = owner.run_job("expire").outcome
-    clock.instant += LEASE
+    clock.instant += LEASE_DURATION
     assert (done.returncode, held, owner.run_job("expire").outcome) == (-9, "skipped", "run")
 
 
@@ -339,7 +339,7 @@ class Killed(BaseException):
 
 
 def holds(memory: Memory) -> list[tuple[str, str]]:
-    return sorted((record.text, record.status.value) for record in memory.find(limit=None))
+    return sorted((record.text, record.status.value) for record in memory.list_memories(limit=None))
 
 
 @pytest.mark.promise("Z19")
@@ -354,7 +354,7 @@ def test_a_crash_before_any_commit_of_a_job_leaves_no_loss_and_no_double(
         whole = holds(owner)
     assert run.commits or name == "prune"
     clock.instant = start
-    from keepward.services.commit import Transaction
+    from keepward.services.transaction import Transaction
 
     commit = Transaction.commit
     with opened("torn", actor=Actor.operator("olga"), embedder=None) as owner:

@@ -12,7 +12,7 @@ from outcomes import codes, held, kept, refused
 from keepward import Actor, Append, InvalidInput, Memory, Policy, Replace, Tier
 from keepward.gates import pipeline
 from keepward.gates.detectors import injection, pii, secrets
-from keepward.services import look
+from keepward.services import gate_context
 
 HUGE = "a" * 1_000_000
 WORDS = "passwort ist geheim " * 50_000
@@ -108,13 +108,13 @@ def test_a_long_text_of_an_import_is_read_in_windows(owner: Memory, tmp_path: An
 
 
 def test_a_secret_at_the_edge_of_a_window_is_found(owner: Memory, tmp_path: Any) -> None:
-    from keepward.services.parts import _WINDOW, Unusable, parts
+    from keepward.services.splitter import _WINDOW, UnusableItem, split_text
 
     key = "AKIA" + "HTLGMXGEDN73U55X"
     for place in range(_WINDOW - 24, _WINDOW + 4, 3):
         text = ("crane " * (place // 6 + 1))[:place] + " " + key + " crane" * 2_000
-        with pytest.raises(Unusable):
-            parts(text, 1200)
+        with pytest.raises(UnusableItem):
+            split_text(text, 1200)
 
 
 class Meter:
@@ -136,16 +136,16 @@ def test_a_gate_that_takes_longer_than_its_budget_holds_the_write(
     meter = Meter()
 
     def slow(case: Any, view: Any, policy: Any) -> None:
-        meter.now += pipeline.BUDGET + 0.1
+        meter.now += pipeline.GATE_BUDGET_S + 0.1
 
-    monkeypatch.setattr(look, "time", meter)
+    monkeypatch.setattr(gate_context, "time", meter)
     monkeypatch.setattr(
         pipeline, "GATES", tuple((each, slow if each == name else gate) for each, gate in pipeline.GATES)
     )
     outcome = owner.remember("The ferry leaves at six", tier="archival")
     assert held(outcome).steps[0].after.text == "The ferry leaves at six"
     assert "over_budget" in codes(outcome)
-    assert owner.find() == []
+    assert owner.list_memories() == []
 
 
 @pytest.mark.parametrize("name", [name for name, _ in pipeline.GATES if name not in {"secrets", "privacy"}])
@@ -157,7 +157,7 @@ def test_a_gate_that_crashes_holds_the_write(owner: Memory, monkeypatch: pytest.
         pipeline, "GATES", tuple((each, broken if each == name else gate) for each, gate in pipeline.GATES)
     )
     assert "gate_failed" in codes(owner.remember("The ferry leaves at six", tier="archival"))
-    assert owner.find() == []
+    assert owner.list_memories() == []
 
 
 def test_an_owner_who_allows_long_texts_has_them(opened: Callable[..., Memory]) -> None:

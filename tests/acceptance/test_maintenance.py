@@ -21,10 +21,10 @@ from keepward import Actor, Memory, Policy
 from keepward.core.job import SCHEDULES, JobRow
 from keepward.embedding.hashed import HashedEmbedder
 from keepward.jobs import maintenance
-from keepward.jobs.maintenance import INTERVAL, due_jobs, run_pending
+from keepward.jobs.maintenance import MIN_INTERVAL, due_jobs, run_pending
 from keepward.retrieval import chunking
-from keepward.retrieval.tokenizer import PREFERENCE, term_hash, unpack_many
-from keepward.services import features, look
+from keepward.retrieval.tokenizer import PREFERENCE_TERM, term_hash, unpack_many
+from keepward.services import gate_context, search_features
 
 
 def never() -> bool:
@@ -42,7 +42,7 @@ def ran(memory: Memory) -> set[str]:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the thread begin as soon as it is woken."""
-    monkeypatch.setattr(maintenance, "QUIET", 0.0)
+    monkeypatch.setattr(maintenance, "IDLE_BEFORE_START_S", 0.0)
 
 
 def over(thread_of: Memory) -> None:
@@ -117,7 +117,7 @@ def test_a_run_that_is_stopped_gives_its_lease_back_and_stays_due(owner: Memory)
     owner._engine.clock.move(minutes=5)
     looks = iter([False, False])
     # It is asked before the tenant, before the job, and before what the job proposes.
-    run_pending(owner._engine, halted=lambda: next(looks, True))
+    run_pending(owner._engine, should_stop=lambda: next(looks, True))
     [expire] = [state for state in owner.jobs() if state.name == "expire"]
     assert (expire.due, expire.running_until, expire.last_at) == (True, None, None)
 
@@ -125,11 +125,11 @@ def test_a_run_that_is_stopped_gives_its_lease_back_and_stays_due(owner: Memory)
 def test_a_tenant_is_looked_after_once_a_minute_whoever_asks(owner: Memory, clock: Any) -> None:
     owner.remember("The ferry leaves at six")
     assert due_jobs(owner._engine, "default") == list(SCHEDULES)
-    run_pending(owner._engine, halted=never)
+    run_pending(owner._engine, should_stop=never)
     with owner._engine.store.write() as writer:
         writer.put(JobRow(tenant="default", job="expire"))
     assert due_jobs(owner._engine, "default") == []
-    clock.move(seconds=INTERVAL.total_seconds())
+    clock.move(seconds=MIN_INTERVAL.total_seconds())
     assert due_jobs(owner._engine, "default") == ["expire"]
 
 
@@ -161,7 +161,7 @@ def test_two_processes_do_nothing_twice(opened: Callable[..., Memory]) -> None:
 def test_every_tenant_is_looked_after(owner: Memory) -> None:
     owner.remember("The ferry leaves at six")
     owner.at(tenant="other").remember("Tea is served at nine")
-    run_pending(owner._engine, halted=never)
+    run_pending(owner._engine, should_stop=never)
     assert ran(owner) == ran(owner.at(tenant="other")) == set(SCHEDULES)
 
 
@@ -169,7 +169,7 @@ def test_where_policy_switched_memory_off_nothing_is_written(opened: Callable[..
     with opened("store", actor=Actor.operator("olga")) as mem:
         mem.remember("The ferry leaves at six")
     with opened("store", actor=Actor.operator("olga"), policy=Policy(enabled=False)) as mem:
-        run_pending(mem._engine, halted=never)
+        run_pending(mem._engine, should_stop=never)
         assert ran(mem) == set()
 
 
@@ -183,7 +183,7 @@ def test_a_store_that_cannot_be_written_is_told_in_the_log_and_tried_again(
 
     owner.remember("The ferry leaves at six")
     monkeypatch.setattr("keepward.jobs.runner.run_job", locked)
-    run_pending(owner._engine, halted=never)
+    run_pending(owner._engine, should_stop=never)
     assert [each.action for each in caplog.records] == ["maintenance"]
 
 
@@ -255,12 +255,14 @@ def test_embedding_that_is_stopped_goes_on_where_it_was(owner: Memory) -> None:
     engine = replace(owner._engine, embedder=Other())
     run_pending(
         engine,
-        halted=lambda: engine.store.facts("default", engine.clock.now())["vectors_by_embedder"].get("other:64", 0) > 16,
+        should_stop=lambda: (
+            engine.store.facts("default", engine.clock.now())["vectors_by_embedder"].get("other:64", 0) > 16
+        ),
     )
     done = engine.store.facts("default", engine.clock.now())["vectors_by_embedder"]["other:64"]
     assert 16 < done < 40
     engine.clock.move(minutes=2)
-    run_pending(engine, halted=never)
+    run_pending(engine, should_stop=never)
     assert engine.store.facts("default", engine.clock.now())["vectors_by_embedder"] == {"other:64": 40}
 
 
@@ -271,8 +273,8 @@ def test_embedding_that_is_stopped_goes_on_where_it_was(owner: Memory) -> None:
 def of_old(opened: Callable[..., Memory], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Memory]:
     """A store whose two vectors an earlier release made, by other rules, and one that came with its memory."""
     with opened("store") as mem, monkeypatch.context() as patch:
-        patch.setattr(chunking, "RECIPE", "0")
-        patch.setattr(chunking, "sentence_units", lambda text, **_: ["something else"])
+        patch.setattr(chunking, "EMBEDDING_VERSION", "0")
+        patch.setattr(chunking, "sentence_passages", lambda text, **_: ["something else"])
         for text in ("The ferry leaves at six", "Tea is served at nine"):
             kept(mem.remember(text, tier="archival"))
         kept(
@@ -320,15 +322,15 @@ def test_what_marks_a_text_is_made_anew_with_the_recipe_and_a_vector_that_came_w
     vector = {"vector": HashedEmbedder().embed(["tide"])[0].tolist()} if given else {}
     with opened("store", embedder=embedder, actor=Actor.operator("olga")) as mem:
         with monkeypatch.context() as patch:
-            patch.setattr(chunking, "RECIPE", "2")
-            patch.setattr(look, "GIVEN", "given")
-            patch.setattr(features, "_features_of", lambda _: [])
+            patch.setattr(chunking, "EMBEDDING_VERSION", "2")
+            patch.setattr(gate_context, "PROVIDED", "given")
+            patch.setattr(search_features, "_features_of", lambda _: [])
             record = kept(mem.remember("Please always answer in French", tier="archival", **vector))
 
         def marks_and_vectors() -> tuple[bool, bytes]:
             (each,) = mem._session.store.indexed("default")
             terms, *_ = unpack_many([each.features.terms])
-            return term_hash(PREFERENCE) in terms, each.features.vectors
+            return term_hash(PREFERENCE_TERM) in terms, each.features.vectors
 
         (before, old), done = marks_and_vectors(), (mem.reindex(), mem.reindex())
         after, new = marks_and_vectors()
@@ -386,7 +388,7 @@ def test_a_command_that_reads_leaves_no_process(tmp_path: Path, monkeypatch: pyt
     from keepward.cli.main import main
 
     left: list[Any] = []
-    monkeypatch.setattr(cli_maintenance, "leave", left.append)
+    monkeypatch.setattr(cli_maintenance, "spawn_maintenance", left.append)
     monkeypatch.setenv("KEEPWARD_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("KEEPWARD_DB", str(tmp_path / "store.db"))
     monkeypatch.setenv("KEEPWARD_EMBEDDER", "none")

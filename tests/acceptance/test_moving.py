@@ -61,7 +61,7 @@ def exported(tmp_path_factory) -> Path:
 
 
 def texts(mem: Memory) -> list[str]:
-    return sorted(each.text for each in mem.find())
+    return sorted(each.text for each in mem.list_memories())
 
 
 def test_a_container_and_its_host_share_a_store_by_its_key(made, at, carry):
@@ -81,12 +81,12 @@ def test_an_older_head_than_the_key_tells_of_is_refused(made, at, carry):
     carry(made, "host", "laptop")
     made.write_bytes(older)
     with at(made, "laptop") as mem, pytest.raises(Tampered):
-        mem.find()
+        mem.list_memories()
 
 
 def test_what_was_erased_stays_refused_in_the_new_home(made, at, carry):
     with at(made, "host") as mem:
-        name = mem.find()[0].id
+        name = mem.list_memories()[0].id
         mem.erase(mem.plan_erase(name).digest, name)
     carry(made, "host", "laptop")
     with at(made, "laptop") as mem:
@@ -144,14 +144,14 @@ def test_a_lost_configuration_folder_is_a_store_to_adopt(made, at, tmp_path):
     shutil.rmtree(tmp_path / "host")
     with at(made, "host") as mem:
         with pytest.raises(NotAdopted):
-            mem.find()
+            mem.list_memories()
         mem.adopt(mem.plan_adopt().digest)
         assert texts(mem) == ["Ana prefers tabs"]
 
 
 def test_a_store_adopted_after_a_loss_says_that_erased_texts_may_come_back(made, at, tmp_path):
     with at(made, "host") as mem:
-        name = mem.find()[0].id
+        name = mem.list_memories()[0].id
         mem.erase(mem.plan_erase(name).digest, name)
     shutil.rmtree(tmp_path / "host")
     with at(made, "host") as mem:

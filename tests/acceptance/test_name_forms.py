@@ -25,8 +25,8 @@ def given(name: str, value: str) -> dict[str, Any]:
 @pytest.mark.parametrize("field", ["subject", "category", "session", "tags", "key"])
 def test_a_filter_finds_either_form_of_a_name(mem: Memory, field: str, written: str, asked: str) -> None:
     one = kept(mem.remember("She sails on Sundays", **given(field, written)))
-    assert [each.id for each in mem.find(**given(field, asked))] == [one.id]
-    assert mem.find(**given(field, asked), sort="importance").total == 1
+    assert [each.id for each in mem.list_memories(**given(field, asked))] == [one.id]
+    assert mem.list_memories(**given(field, asked), sort="importance").total == 1
     if field not in {"key", "session"}:
         assert [hit.memory.id for hit in mem.recall("who sails", **given(field, asked))] == [one.id]
 
@@ -51,7 +51,7 @@ def test_a_turn_has_the_composed_names(mem: Memory, written: str, asked: str) ->
     message = {"role": "user", "content": "I sail on Sundays", "name": written, "id": written}
     mem.add([message], session=written, subject=written)
     mem.add([message | {"id": asked}], session=asked, subject=asked)
-    turns = mem.find(session=asked, subject=asked)
+    turns = mem.list_memories(session=asked, subject=asked)
     assert [(each.speaker, each.subject, each.session, each.aliases) for each in turns] == [
         (COMPOSED, COMPOSED, COMPOSED, (COMPOSED,))
     ]
@@ -76,7 +76,7 @@ def test_names_that_were_kept_decomposed_are_found(mem: Memory, monkeypatch: pyt
         one = kept(mem.remember("She sails on Sundays", **given(field, DECOMPOSED)))
     assert getattr(mem.get(one.id), field) in (DECOMPOSED, (DECOMPOSED,))
     for asked in (COMPOSED, DECOMPOSED):
-        assert [each.id for each in mem.find(**given(field, asked))] == [one.id]
-        assert mem.find(**given(field, asked), sort="importance").total == 1
+        assert [each.id for each in mem.list_memories(**given(field, asked))] == [one.id]
+        assert mem.list_memories(**given(field, asked), sort="importance").total == 1
         if field != "session":
             assert [hit.memory.id for hit in mem.recall("who sails", **given(field, asked))] == [one.id]

@@ -16,7 +16,7 @@ def test_keys_that_read_alike_are_one_key(mem: Memory, other: str) -> None:
     again = kept(mem.update_by_key(other, "The museum opens at ten", tier="archival"))
     assert (again.id, again.key) == (first.id, "opening")
     assert mem.get(other).id == first.id
-    assert [each.id for each in mem.find(key=other)] == [first.id]
+    assert [each.id for each in mem.list_memories(key=other)] == [first.id]
 
 
 @pytest.mark.parametrize("key", ["open\u200bing", "open\u2060ing", "open\u202eing", "open\ufe0fing", "\U000e0061open"])
@@ -66,7 +66,7 @@ def test_an_agents_queue_is_bounded_and_says_so(opened, tmp_path) -> None:
 
 def test_the_bound_of_an_agent_is_its_own_and_reads_no_proposal_of_others(opened, monkeypatch) -> None:
     with opened("own", policy=Policy(pending_limit=2), actor=Actor.operator("ana")) as owner:
-        other, mem = owner.acting_as(Actor.agent("other")), owner.acting_as(Actor.agent("one"))
+        other, mem = owner.as_actor(Actor.agent("other")), owner.as_actor(Actor.agent("one"))
         for number, reason in enumerate(('"proposer":{"kind":"agent"},"reason":', "so")):
             held(other.remember(f"Sail to pier {number}", tier="core", key="mission", confidence=0.9, reason=reason))
         monkeypatch.setattr("keepward.storage.documents.waiting_from_dict", lambda _: pytest.fail("one was read"))

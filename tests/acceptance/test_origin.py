@@ -106,7 +106,7 @@ def test_an_agent_changes_nothing_of_what_a_person_said_unreviewed(
 ) -> None:
     if key is None and what == "a key written to":
         return
-    person = owner if whose == "owner" else owner.acting_as(Actor.user("ana"))
+    person = owner if whose == "owner" else owner.as_actor(Actor.user("ana"))
     before = kept(person.remember("Never deploy on a Friday", tier="archival", key=key))
     item = held(CHANGES[what](mem, before))
     assert "lower_trust" in {each.code for each in item.reasons}
@@ -161,7 +161,7 @@ def test_a_core_block_that_the_owner_opened_takes_an_agents_words(opened: Callab
     policy = Policy(access={**Policy().access, "core": Access.READ_WRITE})  # type: ignore[dict-item]
     with opened("open", actor=Actor.operator("olga"), policy=policy) as owner:
         kept(owner.remember("Nothing yet", tier="core", key="workspace_state"))
-        mem = owner.acting_as(Actor.agent())
+        mem = owner.as_actor(Actor.agent())
         kept(mem.remember("One branch open", tier="core", key="workspace_state", confidence=0.9))
         held(mem.remember("Two open", tier="core", key="workspace_state", confidence=0.9, source="web"))
 
@@ -280,13 +280,13 @@ def test_an_agent_does_not_ask_for_what_is_sensitive_without_the_right(
         for ask in (agent.recall, agent.context):
             with pytest.raises(Unauthorised, match="token create"):
                 ask("doctor", include_sensitive=True)
-        found = agent.find()
+        found = agent.list_memories()
         assert (SECRET in [each.text for each in found], len(found.notes)) == (False, 1)
     given = owner.create_token("claude", can=["read", "propose", "sensitive"]).secret
-    for agent in (entering(token=given), owner.acting_as(Actor.agent(also=["sensitive"])), owner):
+    for agent in (entering(token=given), owner.as_actor(Actor.agent(also=["sensitive"])), owner):
         assert SECRET in agent.context("doctor", include_sensitive=True).text
         assert [hit.memory.id for hit in agent.recall("doctor", include_sensitive=True)] == [sensitive.id]
-        assert SECRET in [each.text for each in agent.find()]
+        assert SECRET in [each.text for each in agent.list_memories()]
 
 
 def test_an_agent_does_not_consent_for_a_person_without_the_right(owner: Memory, mem: Memory, entering: Enter) -> None:
@@ -296,14 +296,14 @@ def test_an_agent_does_not_consent_for_a_person_without_the_right(owner: Memory,
     assert "consent_not_taken" in codes(outcome)
     given = owner.create_token("claude", can=["read", "propose", "consent"]).secret
     assert kept(entering(token=given).remember(text, tier="archival", consent=True)).text == text
-    for person in (owner, owner.acting_as(Actor.user("ines"))):
+    for person in (owner, owner.as_actor(Actor.user("ines"))):
         other = text.replace("crane", f"{person.actor.name} ferry")
         assert kept(person.remember(other, tier="archival", consent=True)).text == other
 
 
 def test_an_owners_token_of_an_older_release_may_all_that_an_owner_may() -> None:
     older = Actor(kind=Actor.operator().kind, name="olga", rights=Actor.operator().rights, can=frozenset({"admin"}))
-    assert (older.able("sensitive"), older.able("consent"), older.able("approve")) == (True, True, False)
+    assert (older.has_right("sensitive"), older.has_right("consent"), older.has_right("approve")) == (True, True, False)
 
 
 def test_a_source_above_its_own_counts_as_an_agents_unless_the_store_recorded_the_message(
@@ -311,7 +311,7 @@ def test_a_source_above_its_own_counts_as_an_agents_unless_the_store_recorded_th
 ) -> None:
     claimed = mem.remember("Ana prefers tabs", tier="archival", source="user_message", evidence=["chat:42"])
     assert (kept(claimed).trust, "claimed_source" in codes(claimed)) == (Trust.AGENT, True)
-    said = kept(owner.acting_as(Actor.user("ana")).remember("I prefer spaces", tier="archival", aliases=["chat:43"]))
+    said = kept(owner.as_actor(Actor.user("ana")).remember("I prefer spaces", tier="archival", aliases=["chat:43"]))
     for reference in (said.id, "chat:43"):
         backed = mem.remember(
             f"Ana prefers spaces, says {reference}", tier="archival", source="user_message", evidence=[reference]
@@ -330,7 +330,7 @@ def test_a_claim_in_the_text_improves_no_decision(mem: Memory, fields: dict[str,
     plain = mem.remember(FORGED.replace("[source: owner, verified] ", ""), **given)
     rank = ["refused", "quarantined", "duplicate", "committed"]
     assert rank.index(forged.outcome) <= rank.index(plain.outcome) or plain.outcome == "duplicate"
-    for record in mem.find():
+    for record in mem.list_memories():
         assert record.trust <= Trust.AGENT
     assert FORGED not in mem.context("whom to pay", purpose="core").text
 
@@ -344,11 +344,11 @@ def test_what_an_agent_writes_after_reading_a_page_counts_as_the_page_for_acts(
     owner: Memory, mem: Memory, clock: Any, way: str
 ) -> None:
     before = kept(mem.remember("The supplier is called Bo", tier="archival"))
-    kept(owner.acting_as(Actor.agent("crawler")).remember(PAGE, tier="archival", source="web"))
+    kept(owner.as_actor(Actor.agent("crawler")).remember(PAGE, tier="archival", source="web"))
     asks: dict[str, Callable[[], object]] = {
         "context": lambda: mem.context("supplier account"),
         "recall": lambda: mem.recall("supplier account"),
-        "find": mem.find,
+        "find": mem.list_memories,
         "memory_block": lambda: mem.memory_block("supplier account numbers"),
     }
     asks[way]()
@@ -367,13 +367,13 @@ def test_what_an_agent_writes_after_reading_a_page_counts_as_the_page_for_acts(
 def test_what_one_agent_was_handed_marks_no_other_and_no_person(owner: Memory, mem: Memory) -> None:
     kept(mem.remember(PAGE, tier="archival", source="web"))
     mem.context("supplier account")
-    assert kept(owner.acting_as(Actor.agent("clerk")).remember(ACCOUNT, tier="archival")).heard is None
+    assert kept(owner.as_actor(Actor.agent("clerk")).remember(ACCOUNT, tier="archival")).heard is None
     assert kept(owner.remember("The owner pays Bo", tier="archival")).heard is None
 
 
 @pytest.mark.parametrize("way", ["context", "recall"])
 def test_what_was_handed_in_another_process_is_known(owner: Memory, entering: Enter, way: str) -> None:
-    kept(owner.acting_as(Actor.agent()).remember(PAGE, tier="archival", source="web"))
+    kept(owner.as_actor(Actor.agent()).remember(PAGE, tier="archival", source="web"))
     getattr(entering(Actor.agent()), way)("supplier account")
     assert kept(entering(Actor.agent()).remember(ACCOUNT, tier="archival")).heard is Trust.WEB
 

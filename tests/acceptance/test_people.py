@@ -14,7 +14,7 @@ from outcomes import kept
 
 from keepward import Actor, AsyncMemory, Insert, KeepwardError, Memory
 from keepward.core.messages import Added
-from keepward.core.trust import Trust
+from keepward.core.principals import Trust
 from keepward.errors import Conflict, InvalidInput, Unauthorised
 
 PAGE = Path(__file__).parents[2] / "docs" / "users.md"
@@ -22,7 +22,7 @@ Enter = Callable[..., Memory]
 
 
 def texts(mem: Memory) -> set[str]:
-    return {each.text for each in mem.find(limit=None)}
+    return {each.text for each in mem.list_memories(limit=None)}
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def told(owner: Memory) -> Memory:
     ],
 )
 def test_a_handle_reads_its_own_scope_and_those_above(told: Memory, at: Callable[[Memory], Memory], seen: set[str]):
-    handle = at(told.acting_as(Actor.agent()))
+    handle = at(told.as_actor(Actor.agent()))
     assert texts(handle) == {f"This is of {name}" for name in seen}
     assert {hit.memory.text for hit in handle.recall("This is of everybody", limit=50)} == texts(handle)
 
@@ -78,7 +78,7 @@ def test_what_a_user_handle_writes_is_about_the_user(mem: Memory) -> None:
     with ana.session("talk") as talk:
         for number in range(3):
             talk.user(f"I have {number + 2} cats in Faro")
-    assert [each.subject for each in ana.find(kinds=["summary"])] == ["ana"]
+    assert [each.subject for each in ana.list_memories(kinds=["summary"])] == ["ana"]
 
 
 def test_a_session_of_a_user_handle_is_about_the_user(mem: Memory) -> None:
@@ -111,7 +111,7 @@ def test_no_handle_raises_rights_or_trust(owner: Memory, mem: Memory) -> None:
             handle.create_token("more")
     assert owner.user("ana").actor == owner.actor
     assert owner.agent("planner").actor == Actor.agent("planner")
-    reviewer = owner.acting_as(Actor.reviewer())
+    reviewer = owner.as_actor(Actor.reviewer())
     assert reviewer.agent("planner").actor == reviewer.actor
 
 
@@ -156,7 +156,7 @@ def test_erasing_a_user_includes_citing_memories(told: Memory) -> None:
     with pytest.raises(InvalidInput, match="say what to erase"):
         told.erase()
     with pytest.raises(Unauthorised):
-        told.acting_as(Actor.agent()).user("bob").erase()
+        told.as_actor(Actor.agent()).user("bob").erase()
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "..", "ana@example.com", "Zoë", "x" * 65, None])
@@ -173,7 +173,8 @@ def test_further_names_are_a_few_short_lines(mem: Memory, names: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "shown"), [("search", "recall"), ("delete", "forget"), ("delete_all", "erase"), ("get_all", "find")]
+    ("name", "shown"),
+    [("search", "recall"), ("delete", "forget"), ("delete_all", "erase"), ("get_all", "list_memories")],
 )
 def test_a_method_of_another_system_shows_the_call_here(mem: Memory, name: str, shown: str) -> None:
     for handle in (mem, mem.user("ana"), AsyncMemory(mem)):
@@ -192,7 +193,7 @@ def test_a_method_of_another_system_shows_the_call_here(mem: Memory, name: str, 
         (lambda mem: mem.add([{"role": "user", "content": "x"}], run_id="r1"), "session="),
         (lambda mem: mem.recall("x", top_k=3), "limit="),
         (lambda mem: mem.recall("x", k=3), "limit="),
-        (lambda mem: mem.find(top_k=3), "limit="),
+        (lambda mem: mem.list_memories(top_k=3), "limit="),
     ],
 )
 def test_an_argument_of_another_system_shows_the_call_here(mem: Memory, call: Callable[[Memory], Any], shown: str):
@@ -223,9 +224,9 @@ TRIES: list[Callable[[Memory, dict[str, str]], Any]] = [
     lambda mem, at: mem.recall("lighthouse", within="/users/bob"),
     lambda mem, at: mem.recall("lighthouse", subject="bob"),
     lambda mem, at: mem.context("lighthouse").text,
-    lambda mem, at: mem.find(limit=None),
-    lambda mem, at: mem.find(scopes=["/users/bob", "/projects/shop"], limit=None),
-    lambda mem, at: mem.find(subject="bob", below=True),
+    lambda mem, at: mem.list_memories(limit=None),
+    lambda mem, at: mem.list_memories(scopes=["/users/bob", "/projects/shop"], limit=None),
+    lambda mem, at: mem.list_memories(subject="bob", below=True),
     lambda mem, at: mem.facets(below=True),
     lambda mem, at: mem.sources(below=True),
     lambda mem, at: mem.users(),
@@ -265,7 +266,7 @@ def test_500_calls_with_tokens_of_users_leak_and_write_nothing(owner: Memory, en
     kept(owner.project("shop").remember(f"The {secret} is on the sign of the shop"))
     kept(owner.project("shop").user("bob").remember(f"The {secret} is a till"))
     kept(owner.project("shop").user("ana").remember(f"The {secret} is Ana's till"))
-    others = {each.id: each for each in owner.find(limit=None, below=True) if each.scope != "/users/ana"}
+    others = {each.id: each for each in owner.list_memories(limit=None, below=True) if each.scope != "/users/ana"}
     rights = (None, ["read"], ["read", "propose", "sensitive", "consent"])
     tokens = [entering(token=owner.user("ana").create_token("ana", can=can).secret) for can in rights]
     tried = answered = 0
@@ -281,7 +282,7 @@ def test_500_calls_with_tokens_of_users_leak_and_write_nothing(owner: Memory, en
         assert "bob" not in said.replace("/users/ana/users/bob", "").casefold()
     assert tried >= 500
     assert answered > 100
-    after = {each.id: each for each in owner.find(limit=None, below=True, include_ended=True)}
+    after = {each.id: each for each in owner.list_memories(limit=None, below=True, include_ended=True)}
     assert {name: after[name] for name in others} == others
     assert all(each.scope.startswith("/users/ana") for name, each in after.items() if name not in others)
     assert not [

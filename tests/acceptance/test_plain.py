@@ -15,7 +15,7 @@ import pytest
 import keepward.core
 import keepward.services
 from keepward import InvalidInput, Memory
-from keepward.core.value import Told
+from keepward.core.value import ResultMixin
 
 METADATA = {
     "n": 1,
@@ -35,7 +35,7 @@ def results(owner: Memory, folder: Path) -> list[Any]:
     kept = owner.remember(
         "Ana prefers tabs", key="indent", kind="state", tier="archival", metadata=METADATA, subject="ana"
     )
-    agent = owner.acting_as(owner.actor.agent())
+    agent = owner.as_actor(owner.actor.agent())
     held = agent.remember("Ship it", tier="core", key="mission", confidence=0.9)
     assert held.item is not None
     assert kept.commit is not None
@@ -50,7 +50,7 @@ def results(owner: Memory, folder: Path) -> list[Any]:
         found,
         *found,
         owner.get("indent"),
-        owner.find(),
+        owner.list_memories(),
         *owner.history(str(kept.id)),
         context,
         owner.replay(context.receipt.id),
@@ -78,7 +78,7 @@ def results(owner: Memory, folder: Path) -> list[Any]:
 
 def test_every_result_is_plain_json(owner: Memory, tmp_path: Path) -> None:
     for each in results(owner, tmp_path):
-        assert isinstance(each, Told), type(each)
+        assert isinstance(each, ResultMixin), type(each)
         told = each.to_dict()
         assert json.loads(json.dumps(told, allow_nan=False)) == told, type(each)
 
@@ -87,7 +87,7 @@ def test_every_verb_gives_what_can_be_made_plain() -> None:
     rooms = (keepward.services, keepward.core)
     for module in (one for room in rooms for one in pkgutil.iter_modules(room.__path__, f"{room.__name__}.")):
         import_module(module.name)
-    known = {kind.__name__ for kind in _below(Told)} | {"Outcome"}
+    known = {kind.__name__ for kind in _below(ResultMixin)} | {"Outcome"}
     for name in dir(Memory):
         verb = getattr(Memory, name)
         if name.startswith("_") or not callable(verb):
@@ -127,7 +127,7 @@ def test_metadata_comes_back_as_it_went_in(owner: Memory) -> None:
 def test_metadata_that_would_come_back_otherwise_is_an_error(owner: Memory, metadata: Any) -> None:
     with pytest.raises(InvalidInput, match="JSON"):
         owner.remember("The crane is red", tier="archival", metadata=metadata)
-    assert owner.find() == []
+    assert owner.list_memories() == []
 
 
 def test_a_memory_that_faded_between_two_reads_is_the_same(owner: Memory, clock: Any) -> None:

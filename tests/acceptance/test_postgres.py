@@ -39,7 +39,7 @@ def test_what_is_remembered_in_a_database_is_found_and_can_be_undone(owner: Memo
 
 
 def test_what_waits_in_a_database_is_approved_by_a_person(owner: Memory) -> None:
-    agent = owner.acting_as(Actor.agent("orion"))
+    agent = owner.as_actor(Actor.agent("orion"))
     held = agent.remember("Ship the release", tier="core", key="mission")
     assert owner.approve(owner.pending()[0].id).ok
     assert owner.context("what now").text.count("Ship the release") == 1

@@ -56,8 +56,8 @@ def test_a_journal_mark_goes_to_the_episodic_tier_and_its_writer_is_told(mem: Me
     stored = kept(outcome)
     assert (stored.tier.value, stored.expires_at is not None) == ("episodic", True)
     assert "kept in the episodic tier for 30 days, not in lasting memory" in outcome.reasons[0].detail
-    assert mem.find(tiers=["episodic"], kinds=["event"]) == [stored]
-    assert mem.find(tiers=["archival", "core"]) == []
+    assert mem.list_memories(tiers=["episodic"], kinds=["event"]) == [stored]
+    assert mem.list_memories(tiers=["archival", "core"]) == []
     assert list(mem.recall(phrase, tiers=["archival", "core"])) == []
 
 
@@ -67,7 +67,7 @@ def test_a_report_of_nothing_is_refused_by_name(mem: Memory, phrase: str) -> Non
     outcome = mem.remember(phrase.capitalize() + ".", tier="archival")
     assert refused(outcome) == {"empty_report"}
     assert phrase in outcome.reasons[0].detail
-    assert mem.find() == []
+    assert mem.list_memories() == []
 
 
 @pytest.mark.promise("A37")
@@ -140,7 +140,7 @@ def test_a_password_is_held_masked_with_or_without_a_colon(mem: Memory, path: Pa
     item = held(mem.remember(text.format(word), tier="archival"))
     assert word not in item.steps[0].after.text
     assert word.encode() not in bytes_on_disk(path.parent)
-    assert mem.find() == []
+    assert mem.list_memories() == []
 
 
 @pytest.mark.promise("A46")
@@ -198,7 +198,7 @@ def test_the_same_in_other_words_is_answered_with_the_memory_that_is_there(mem: 
     assert isinstance(outcome, Duplicate)
     assert (outcome.record.id, codes(outcome)) == (first.id, {"near_duplicate"})
     assert first.id in outcome.reasons[0].detail
-    assert len(mem.find()) == 1
+    assert len(mem.list_memories()) == 1
 
 
 @pytest.mark.promise("A49")
@@ -271,17 +271,17 @@ def test_a_full_tier_makes_room_only_by_archiving_what_can_be_restored(opened: C
         kept(mem.remember("blue ferry", tier="archival", importance=0.9))
         outcome = mem.remember("green buoy", tier="archival", importance=0.5)
         kept(outcome)
-        assert {each.text for each in mem.find()} == {"blue ferry", "green buoy"}
+        assert {each.text for each in mem.list_memories()} == {"blue ferry", "green buoy"}
         assert mem.get(least.id).status.value == "archived"
         kept(mem.propose([Restore(id=least.id)], reason="needed after all"))
-        assert "red crane" in {each.text for each in mem.find()}
+        assert "red crane" in {each.text for each in mem.list_memories()}
 
 
 @pytest.mark.parametrize("when_full", ["refuse", "archive"])
 def test_a_full_tier_never_refuses_people(opened: Callable[..., Memory], when_full: Any) -> None:
     policy = Policy(capacity={"archival": 2}, when_full=when_full)
     with opened("full", actor=Actor.operator("olga"), policy=policy) as owner:
-        agent, ana = owner.acting_as(Actor.agent()), owner.acting_as(Actor.user("ana"))
+        agent, ana = owner.as_actor(Actor.agent()), owner.as_actor(Actor.user("ana"))
         flood = [agent.remember(f"crate {n} is on quay {n}", tier="archival") for n in range(3)]
         assert (flood[2].outcome == "refused") == (when_full == "refuse")
         rule = kept(owner.remember("Always ask Ana before a payment", tier="archival", kind="rule"))
@@ -297,7 +297,7 @@ def test_a_full_tier_never_refuses_people(opened: Callable[..., Memory], when_fu
 def test_a_full_tier_takes_what_a_person_approves(opened: Callable[..., Memory], when_full: Any) -> None:
     policy = Policy(capacity={"archival": 1}, when_full=when_full)
     with opened("full", actor=Actor.operator("olga"), policy=policy) as owner:
-        item = held(owner.acting_as(Actor.agent()).remember("Ask Ana first", kind="rule", stability="permanent"))
+        item = held(owner.as_actor(Actor.agent()).remember("Ask Ana first", kind="rule", stability="permanent"))
         kept(owner.remember("the crane is red", tier="archival"))
         assert kept(owner.approve(item.id)).text == "Ask Ana first"
 
@@ -320,4 +320,4 @@ def test_gates_object_in_their_order(opened: Callable[..., Memory]) -> None:
 def test_what_a_gate_holds_is_not_in_memory(mem: Memory) -> None:
     outcome = mem.remember("The crane may be 4 m high", tier="archival", confidence=0.1)
     assert isinstance(outcome, Quarantined)
-    assert mem.find(include_ended=True) == []
+    assert mem.list_memories(include_ended=True) == []

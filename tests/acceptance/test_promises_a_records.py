@@ -118,7 +118,7 @@ def test_a_text_of_1200_characters_is_kept_and_one_more_is_too_long(mem: Memory)
 def test_a_category_is_any_words_and_a_filter(mem: Memory) -> None:
     written = kept(mem.remember("The harbour opens at six", category="opening hours"))
     kept(mem.remember("The ferry costs 4 euros", category="prices"))
-    assert mem.find(category="opening hours") == [written]
+    assert mem.list_memories(category="opening hours") == [written]
     assert [hit.memory.id for hit in mem.recall("harbour ferry", category="opening hours")] == [written.id]
 
 
@@ -130,14 +130,14 @@ def test_a_key_names_the_same_memory_in_every_session(opened: Callable[..., Memo
     with opened("keyed") as second:
         again = kept(second.update_by_key("current_projects", "Projects: dashboard, email", session="tuesday"))
         assert (again.id, again.version, again.created_at) == (made.id, 2, made.created_at)
-        assert second.find(key="current_projects") == [again]
+        assert second.list_memories(key="current_projects") == [again]
 
 
 @pytest.mark.promise("A24")
 def test_tags_select_memories_that_carry_any_of_them(mem: Memory) -> None:
     for text, tags in (("red crane", ["red"]), ("blue ferry", ["blue"]), ("green buoy", ["green", "buoy"])):
         kept(mem.remember(text, tags=tags))
-    assert {each.text for each in mem.find(tags=["red", "buoy"])} == {"red crane", "green buoy"}
+    assert {each.text for each in mem.list_memories(tags=["red", "buoy"])} == {"red crane", "green buoy"}
     assert {hit.memory.text for hit in mem.recall("crane ferry buoy", tags=["blue"])} == {"blue ferry"}
 
 
@@ -171,7 +171,7 @@ def test_a_forgotten_memory_is_a_marked_version_that_no_read_shows(mem: Memory, 
     gone = kept(mem.forget(made.id, reason="closed for good"))
     assert (gone.id, gone.version, gone.status.value, gone.updated_at) == (made.id, 2, "retired", clock.now())
     assert mem.history(made.id)[-1].op == "retire"
-    assert mem.find() == []
+    assert mem.list_memories() == []
     assert list(mem.recall("when does the harbour open")) == []
     assert "harbour" not in mem.context("when does the harbour open").text
 
@@ -197,7 +197,7 @@ def test_the_highest_version_of_an_id_counts_wherever_its_line_stands(owner: Mem
     ]
     (tmp_path / "old.jsonl").write_text("\n".join(lines))
     load(owner, tmp_path / "old.jsonl")
-    assert [each.text for each in owner.find()] == ["The harbour opens at eight"]
+    assert [each.text for each in owner.list_memories()] == ["The harbour opens at eight"]
 
 
 @pytest.mark.promise("A31")
@@ -214,7 +214,7 @@ def test_a_bulk_deletion_is_one_commit_that_names_what_was_not_found(mem: Memory
     made = [kept(mem.remember(text)) for text in ("red crane", "blue ferry", "green buoy")]
     outcome, missing = mem.forget_many([made[0].id, "nobody", made[2].id, made[0].id], reason="clearing up")
     assert missing == ["nobody"]
-    assert [each.text for each in mem.find()] == ["blue ferry"]
+    assert [each.text for each in mem.list_memories()] == ["blue ferry"]
     assert len(mem.log()) == 4
     assert {step.after.id for step in mem.log()[0].steps} == {made[0].id, made[2].id}
     assert outcome is not None
@@ -226,4 +226,4 @@ def test_a_mixed_batch_keeps_the_good_items_and_reports_the_bad_by_place(mem: Me
     outcomes = mem.remember_many(items)
     assert [each.outcome for each in outcomes] == ["committed", "refused", "refused", "committed"]
     assert [codes(each) - {"default_ttl"} for each in outcomes] == [set(), {"too_long"}, {"unknown_source"}, set()]
-    assert {each.text for each in mem.find()} == {"red crane", "green buoy"}
+    assert {each.text for each in mem.list_memories()} == {"red crane", "green buoy"}

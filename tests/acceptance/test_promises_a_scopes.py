@@ -26,9 +26,9 @@ def test_an_agent_reads_what_is_shared_and_what_is_its_own(mem: Memory) -> None:
     for name in ("orion", "elysia"):
         seen = {f"the crane of {who} is red" for who in ("shared", name)}
         reader = mem.at(scope=name)
-        assert {each.text for each in reader.find()} == seen
+        assert {each.text for each in reader.list_memories()} == seen
         assert {hit.memory.text for hit in reader.recall("which crane is red")} == seen
-    assert {each.text for each in mem.find()} == {"the crane of shared is red"}
+    assert {each.text for each in mem.list_memories()} == {"the crane of shared is red"}
 
 
 @pytest.mark.promise("A20", "A68")
@@ -47,7 +47,7 @@ def test_only_scopes_that_policy_names_are_written(opened: Callable[..., Memory]
         kept(mem.remember("the ferry is blue", scope="shared"))
         kept(mem.remember("the crane is red", scope="orion"))
         assert refused(mem.remember("the buoy is green", scope="elysia")) == {"unknown_scope"}
-        made = mem.find()[0]
+        made = mem.list_memories()[0]
         assert refused(mem.move(made.id, scope="elysia", reason="for her")) == {"unknown_scope"}
 
 
@@ -64,7 +64,7 @@ def test_a_name_that_is_no_scope_is_an_error(mem: Memory, name: str) -> None:
 @pytest.fixture
 def hers(owner: Memory) -> dict[str, Any]:
     """What there is of one agent that another agent must not read."""
-    elysia = owner.at(scope="elysia").acting_as(Actor.agent("elysia"))
+    elysia = owner.at(scope="elysia").as_actor(Actor.agent("elysia"))
     outcome = elysia.remember(HERS, tier="archival", key="keeper", aliases=["old-7"])
     made = kept(outcome)
     waiting = held(elysia.remember(f"{HERS} a lot", tier="archival", confidence=0.1))
@@ -78,9 +78,9 @@ def hers(owner: Memory) -> dict[str, Any]:
 ROUTES: dict[str, Callable[[Memory, dict[str, Any]], object]] = {
     "recall": lambda orion, _: list(orion.recall("what does the lighthouse keeper like")),
     "recall of the past": lambda orion, _: list(orion.recall("lighthouse keeper liquorice", as_of=1)),
-    "find": lambda orion, _: orion.find(include_ended=True, limit=None),
-    "find by key": lambda orion, _: orion.find(key="keeper"),
-    "find in the past": lambda orion, _: orion.find(as_of=1),
+    "list_memories": lambda orion, _: orion.list_memories(include_ended=True, limit=None),
+    "find by key": lambda orion, _: orion.list_memories(key="keeper"),
+    "find in the past": lambda orion, _: orion.list_memories(as_of=1),
     "get": lambda orion, hers: orion.get(hers["id"]),
     "get by alias": lambda orion, _: orion.get("old-7"),
     "history": lambda orion, hers: orion.history(hers["id"]),
@@ -110,7 +110,7 @@ ROUTES: dict[str, Callable[[Memory, dict[str, Any]], object]] = {
 @pytest.mark.promise("A69", "D35", "D36")
 @pytest.mark.parametrize("route", sorted(ROUTES))
 def test_no_route_shows_an_agent_what_is_anothers(owner: Memory, hers: dict[str, Any], route: str) -> None:
-    orion = owner.at(scope="orion").acting_as(Actor.agent("orion"))
+    orion = owner.at(scope="orion").as_actor(Actor.agent("orion"))
     try:
         answer = ROUTES[route](orion, hers)
     except (NotFound, Unauthorised, KeepwardError) as fault:
@@ -118,10 +118,10 @@ def test_no_route_shows_an_agent_what_is_anothers(owner: Memory, hers: dict[str,
     shown = repr(answer)
     if route == "same text":
         # He says so himself: it is a memory of his own, and not hers confirmed.
-        assert orion.find()[0].id != hers["id"]
+        assert orion.list_memories()[0].id != hers["id"]
     else:
         assert "liquorice" not in shown
-    assert owner.at(scope="elysia").find(key="keeper")[0].version == 1
+    assert owner.at(scope="elysia").list_memories(key="keeper")[0].version == 1
 
 
 @pytest.mark.promise("A69")
@@ -146,9 +146,9 @@ def test_two_writers_at_once_lose_tear_and_double_nothing(opened: Callable[..., 
         kept(mem.remember("open", key="guestbook", access="append", tier="archival"))
         with ThreadPoolExecutor(2) as pool:
             list(pool.map(write, ("ana", "ben")))
-        texts = sorted(each.text for each in mem.find(limit=None) if each.key is None)
+        texts = sorted(each.text for each in mem.list_memories(limit=None) if each.key is None)
         assert texts == sorted(f"{who} saw ship number {n}" for who in ("ana", "ben") for n in range(6))
-        (book,) = mem.find(key="guestbook")
+        (book,) = mem.list_memories(key="guestbook")
         assert sorted(book.text.split("\n")) == sorted(
             ["open", *(f"{w} {n}" for w in ("ana", "ben") for n in range(6))]
         )
@@ -177,7 +177,7 @@ def test_processes_that_write_at_once_lose_tear_and_double_nothing(
         command = [sys.executable, "-c", WRITER, str(tmp_path / "crowd.db"), str(tmp_path / "config")]
         running = [subprocess.Popen([*command, who]) for who in ("ana", "ben", "cy")]
         assert [each.wait(60) for each in running] == [0, 0, 0]
-        assert len([each for each in mem.find(limit=None) if each.key is None]) == 75
-        (book,) = mem.find(key="guestbook")
+        assert len([each for each in mem.list_memories(limit=None) if each.key is None]) == 75
+        (book,) = mem.list_memories(key="guestbook")
         assert (book.version, len(set(book.text.split("\n")))) == (76, 76)
         assert mem.verify().ok

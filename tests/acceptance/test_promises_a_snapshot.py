@@ -108,7 +108,7 @@ def test_what_is_lasting_stands_before_what_is_passing(told: Memory) -> None:
 @pytest.mark.promise("A87")
 def test_a_rule_of_behaviour_comes_only_with_a_query_it_is_relevant_to(opened: Callable[..., Memory]) -> None:
     with opened("rules", embedder=None, actor=Actor.operator()) as owner:
-        mem = owner.acting_as(Actor.agent())
+        mem = owner.as_actor(Actor.agent())
         rule = "Apologise before refusing a refund"
         kept(owner.remember(rule, kind="rule", confidence=0.9, evidence=["chat:1"]))
         assert rule in mem.context("a visitor wants a refund").text

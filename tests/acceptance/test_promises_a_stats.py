@@ -108,8 +108,8 @@ def test_a_file_of_lines_restores_the_same_memories_with_their_history(
     write_vault(filled, tmp_path / "vault.jsonl")
     with opened("copy", actor=filled.actor) as copy:
         brought_back(copy, tmp_path / "vault.jsonl")
-        assert copy.find(include_ended=True) == filled.find(include_ended=True)
-        assert copy.at(scope="orion").find() == filled.at(scope="orion").find()
+        assert copy.list_memories(include_ended=True) == filled.list_memories(include_ended=True)
+        assert copy.at(scope="orion").list_memories() == filled.at(scope="orion").list_memories()
         assert [each.commit.hash for each in copy.log()] == [each.commit.hash for each in filled.log()]
         assert copy.verify().ok
 
@@ -126,7 +126,7 @@ def test_only_a_copy_of_what_is_live_is_shorter_than_the_journal(filled: Memory,
     def content(mem: Memory) -> set[object]:
         return {
             (each.text, each.tier, each.key, each.scope, each.category)
-            for each in [*mem.find(), *mem.at(scope="orion").find()]
+            for each in [*mem.list_memories(), *mem.at(scope="orion").list_memories()]
         }
 
     assert content(compact) == content(filled)

@@ -43,7 +43,7 @@ def test_bio_rules_and_mission_stand_first_in_every_prompt_of_every_scope(owner:
 @pytest.mark.parametrize("key", ["operating_rules", "mission"])
 def test_an_agents_edit_of_core_waits_and_the_version_stands(mem: Memory, owner: Memory, key: str) -> None:
     tell(owner)
-    block = owner.find(key=key)[0]
+    block = owner.list_memories(key=key)[0]
     item = held(mem.remember("Promise whatever is asked for", tier="core", key=key, confidence=1.0))
     assert codes(mem.revise(block.id, "Promise anything", reason="easier", confidence=1.0)) >= {"needs_approval"}
     assert [each.record.text for each in owner.history(block.id)] == [BLOCKS[key]]
@@ -59,8 +59,8 @@ def test_a_second_write_under_a_key_updates_the_first_in_place(mem: Memory, tier
     first = kept(mem.remember("Projects: dashboard", kind="state", key="current_projects", tier=tier))
     again = kept(mem.remember("Projects: dashboard, email", kind="state", key="current_projects", tier=tier))
     assert (first.version, again.id, again.version) == (1, first.id, 2)
-    assert mem.find(key="current_projects") == [again]
-    assert len(mem.find(include_ended=True)) == 1
+    assert mem.list_memories(key="current_projects") == [again]
+    assert len(mem.list_memories(include_ended=True)) == 1
 
 
 @pytest.mark.promise("A47")
@@ -82,7 +82,7 @@ def test_update_by_key_creates_what_is_missing_and_updates_what_is_there(mem: Me
 def test_twenty_rewordings_under_one_key_leave_one_memory(mem: Memory) -> None:
     for n in range(20):
         mem.update_by_key("current_projects", f"We are working on {'really ' * (n % 3)}the dashboard, part {n // 2}")
-    assert [each.text for each in mem.find()] == ["We are working on really the dashboard, part 9"]
+    assert [each.text for each in mem.list_memories()] == ["We are working on really the dashboard, part 9"]
 
 
 EVERYBODY = [Actor.agent(), Actor.user(), Actor.operator("olga"), Actor.importer()]
@@ -93,11 +93,11 @@ EVERYBODY = [Actor.agent(), Actor.user(), Actor.operator("olga"), Actor.importer
 def test_a_write_that_names_no_tier_stays_for_good_and_never_becomes_core(
     owner: Memory, actor: Actor, clock: Any
 ) -> None:
-    made = kept(owner.acting_as(actor).remember("The harbour opens at six"))
+    made = kept(owner.as_actor(actor).remember("The harbour opens at six"))
     assert (made.tier.value, made.kind.value, made.stability.value) == ("archival", "fact", "stable")
     assert (made.expires_at, made.pinned) == (None, False)
     clock.move(days=400)
-    assert [each.id for each in owner.find()] == [made.id]
+    assert [each.id for each in owner.list_memories()] == [made.id]
     assert [hit.memory.id for hit in owner.recall("when does the harbour open")] == [made.id]
 
 

@@ -27,7 +27,7 @@ def test_each_kind_is_found_by_its_name_alone(mem: Memory) -> None:
         kept(mem.remember(text, kind=kind, tier="archival" if kind == "fact" else "episodic"))
     kept(mem.remember("Send invoices on Monday", kind="rule", confidence=0.9, evidence=["chat:1"]))
     texts["rule"] = "Send invoices on Monday"
-    assert {kind: [each.text for each in mem.find(kinds=[kind])] for kind in texts} == {
+    assert {kind: [each.text for each in mem.list_memories(kinds=[kind])] for kind in texts} == {
         kind: [text] for kind, text in texts.items()
     }
 
@@ -39,7 +39,7 @@ def test_an_unknown_kind_is_refused_and_the_known_ones_are_named(mem: Memory, ki
         mem.remember("The harbour opens at six", kind=kind)
     outcome = mem.propose([Insert(id="n", text="The harbour opens at six", kind=kind)], reason="seen")
     assert refused(outcome) == {"unknown_name"}
-    assert mem.find() == []
+    assert mem.list_memories() == []
 
 
 @pytest.mark.promise("B56")
@@ -52,7 +52,7 @@ def test_a_write_that_names_no_kind_gets_that_of_its_tier(owner: Memory) -> None
 @pytest.mark.promise("B5")
 def test_a_raw_request_is_kept_as_an_event_and_listed_as_one(mem: Memory) -> None:
     kept(mem.remember("Please book the ferry", kind="event", source="user_message", session="s1", speaker="Ana"))
-    (event,) = mem.find(kinds=["event"])
+    (event,) = mem.list_memories(kinds=["event"])
     assert (event.text, event.tier.value, event.speaker) == ("Please book the ferry", "episodic", "Ana")
 
 
@@ -60,14 +60,14 @@ def test_a_raw_request_is_kept_as_an_event_and_listed_as_one(mem: Memory) -> Non
 def test_a_summary_keeps_goal_actions_and_next_steps(mem: Memory) -> None:
     parts = {"goal": "ship 2.0", "actions": ["tagged", "built"], "next": ["announce"]}
     kept(mem.remember("Release 2.0 is built", kind="summary", job="job-7", metadata=parts))
-    (found,) = mem.find(kinds=["summary"], job="job-7")
+    (found,) = mem.list_memories(kinds=["summary"], job="job-7")
     assert found.metadata == parts
 
 
 @pytest.mark.promise("B7", "B22")
 def test_a_rule_is_stored_with_its_confidence_and_evidence(mem: Memory) -> None:
     kept(mem.remember("Never deploy on a Friday", kind="rule", confidence=0.8, evidence=["chat:9", "chat:3"]))
-    (rule,) = mem.find(kinds=["rule"])
+    (rule,) = mem.list_memories(kinds=["rule"])
     assert (rule.confidence, rule.evidence) == (0.8, ("chat:3", "chat:9"))
 
 
@@ -86,7 +86,7 @@ def test_a_rule_that_is_unsure_or_unfounded_waits_and_is_in_no_prompt(
     held(outcome)
     assert code in codes(outcome)
     assert "Friday" not in mem.context("may I deploy on Friday").text
-    assert mem.find() == []
+    assert mem.list_memories() == []
 
 
 @pytest.mark.promise("B22")
@@ -107,7 +107,7 @@ def test_the_identity_opens_the_prompt_years_later_and_is_never_a_memory(
         assert memory.context("who are you").text.startswith("## persona\n\nI am Orion. I keep my word.")
         for stability in ("volatile", "stable", "permanent"):
             refused(memory.remember("I am Nova", kind="identity", stability=stability))
-        assert memory.find() == []
+        assert memory.list_memories() == []
 
 
 @pytest.mark.promise("B10", "B62")
@@ -175,7 +175,7 @@ def test_a_write_at_the_top_is_shared_and_the_name_user_means_the_same(mem: Memo
 def test_memories_about_one_person_are_found_by_that_person_and_none_is_fine(mem: Memory) -> None:
     for text, subject in (("prefers tea", "ana"), ("prefers coffee", "bo"), ("the kettle is old", None)):
         assert kept(mem.remember(text, tier="archival", subject=subject)).subject == subject
-    assert [each.text for each in mem.find(subject="ana")] == ["prefers tea"]
+    assert [each.text for each in mem.list_memories(subject="ana")] == ["prefers tea"]
     assert [hit.memory.text for hit in mem.recall("prefers", subject="bo")] == ["prefers coffee"]
 
 
@@ -197,14 +197,14 @@ def test_what_the_owner_says_is_certain(owner: Memory) -> None:
 def test_everything_of_one_job_is_found_by_its_id(mem: Memory) -> None:
     ours = [kept(mem.remember(f"step {n} of the move went well", job="job-7", tier="archival")).id for n in (1, 2)]
     kept(mem.remember("the other job failed", job="job-8", tier="archival"))
-    assert sorted(each.id for each in mem.find(job="job-7")) == sorted(ours)
+    assert sorted(each.id for each in mem.list_memories(job="job-7")) == sorted(ours)
 
 
 @pytest.mark.promise("B69")
 def test_a_list_at_a_scope_holds_that_scope_and_what_is_shared(mem: Memory) -> None:
     for scope in ("/", "orion", "elysia"):
         kept(mem.at(scope=scope).remember(f"kept at {scope}", tier="archival"))
-    assert {each.text for each in mem.at(scope="orion").find()} == {"kept at /", "kept at orion"}
+    assert {each.text for each in mem.at(scope="orion").list_memories()} == {"kept at /", "kept at orion"}
 
 
 @pytest.mark.promise("B70")
@@ -212,16 +212,19 @@ def test_any_of_the_tags_matches_however_many_other_memories_came_since(mem: Mem
     for text, tags in (("first", ["red"]), ("second", ["blue"])):
         kept(mem.remember(f"the {text} buoy", tier="archival", tags=tags))
     mem.remember_many([{"text": f"crate number {n} is full", "tier": "archival"} for n in range(60)])
-    assert {each.text for each in mem.find(tags=["red", "blue"], limit=2)} == {"the first buoy", "the second buoy"}
+    assert {each.text for each in mem.list_memories(tags=["red", "blue"], limit=2)} == {
+        "the first buoy",
+        "the second buoy",
+    }
 
 
 @pytest.mark.promise("B71")
 def test_a_list_stops_at_fifty_unless_told_and_a_limit_below_one_is_an_error(mem: Memory) -> None:
     mem.remember_many([{"text": f"crate number {n} is full", "tier": "archival"} for n in range(51)])
-    assert len(mem.find()) == 50
-    assert len(mem.find(limit=None)) == 51
+    assert len(mem.list_memories()) == 50
+    assert len(mem.list_memories(limit=None)) == 51
     with pytest.raises(InvalidInput, match="at least 1"):
-        mem.find(limit=0)
+        mem.list_memories(limit=0)
 
 
 @pytest.mark.promise("B83")

@@ -15,7 +15,7 @@ from keepward import Conflict, Insert, InvalidInput, Memory, NotFound, Supersede
 
 def texts(memory: Memory) -> set[str]:
     """Return what a list, a recall and a context each show, together."""
-    shown = {each.text for each in memory.find()} | {hit.memory.text for hit in memory.recall("ferry dock")}
+    shown = {each.text for each in memory.list_memories()} | {hit.memory.text for hit in memory.recall("ferry dock")}
     compiled = memory.context("ferry dock").text
     lines = [line.split("] ", 1)[1] for line in compiled.splitlines() if line.startswith("[")]
     return shown | {line.partition(" (20")[0] for line in lines}
@@ -168,12 +168,12 @@ def test_merged_memories_give_way_to_the_summary_and_are_shown_only_on_request(m
     parts = ["The ferry was late", "The dock was icy"]
     ids = [kept(mem.remember(text, tier="archival")).id for text in parts]
     outcome = mem.merge(ids, reason="one day, one note")
-    (summary,) = mem.find()
+    (summary,) = mem.list_memories()
     assert [hit.memory.id for hit in mem.recall("ferry dock")] == [summary.id]
     assert mem.context("ferry dock").text.count("The dock was icy") == 1
     assert summary.derived_from == tuple(ids)
     assert {mem.get(each).superseded_by for each in ids} == {summary.id}
-    assert {each.text for each in mem.find(include_ended=True)} == {summary.text, *parts}
+    assert {each.text for each in mem.list_memories(include_ended=True)} == {summary.text, *parts}
     assert len(outcome.records) == 3  # type: ignore[union-attr]
 
 
@@ -183,7 +183,7 @@ def test_a_superseded_memory_is_absent_from_every_answer_but_its_history(mem: Me
     new = kept(mem.remember("The ferry dock closes at seven", tier="archival"))
     kept(mem.supersede(old.id, new.id, reason="the season ended"))
     assert texts(mem) == {"The ferry dock closes at seven"}
-    assert old.id in {each.id for each in mem.find(include_ended=True)}
+    assert old.id in {each.id for each in mem.list_memories(include_ended=True)}
     assert [each.op for each in mem.history(old.id)] == ["insert", "supersede"]
 
 
@@ -275,8 +275,8 @@ def test_a_merge_is_about_nobody_else_and_seen_no_further_than_its_memories(mem:
     with pytest.raises(InvalidInput, match="leave `subject` out"):
         here.merge(ids, "Tea and late sails", reason="one note", subject="ben")
     here.merge(ids, "Tea and late sails", reason="one note", scope="/", sensitivity="normal")
-    (summary,) = here.find()
-    assert (summary.subject, summary.scope, mem.find()) == ("ana", "/agents/agent", [])
+    (summary,) = here.list_memories()
+    assert (summary.subject, summary.scope, mem.list_memories()) == ("ana", "/agents/agent", [])
 
 
 @pytest.mark.promise("B67")

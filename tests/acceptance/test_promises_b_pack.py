@@ -58,7 +58,7 @@ def test_what_is_over_replaced_or_sensitive_is_in_no_prompt_and_each_says_why(me
 
 @pytest.mark.promise("B39")
 def test_what_was_sensitive_stays_out_of_prompts_however_it_is_worked_over(owner: Memory) -> None:
-    mem = owner.acting_as(Actor.agent(also=["sensitive"]))
+    mem = owner.as_actor(Actor.agent(also=["sensitive"]))
     parts = [
         kept(mem.remember(text, tier="archival", sensitivity="sensitive"))
         for text in ("The captain is ill", "The captain takes pills")
@@ -83,12 +83,12 @@ def test_a_promoted_sensitive_memory_stays_out_of_prompts(owner: Memory) -> None
 def test_a_prompt_recalls_at_most_as_many_as_policy_says_and_a_list_gives_the_newest_first(
     opened: Callable[..., Memory], clock: Any
 ) -> None:
-    mem = opened("twenty", policy=Policy(max_items=20)).acting_as(Actor.agent())
+    mem = opened("twenty", policy=Policy(max_items=20)).as_actor(Actor.agent())
     names = [f"Ferry number {n} sails to island {n * 7}" for n in range(25)]
     for name in names:
         clock.move(minutes=1)
         kept(mem.remember(name, tier="archival"))
-    assert [each.text for each in mem.find(limit=20)] == names[:4:-1]
+    assert [each.text for each in mem.list_memories(limit=20)] == names[:4:-1]
     compiled = mem.context("ferry island")
     assert compiled.text.count("[fact]") == 20
     assert [each.reason.code for each in compiled.excluded] == ["cap"] * 5
@@ -134,7 +134,7 @@ def test_identity_comes_first_then_rules_then_summaries_whatever_was_written_fir
 ) -> None:
     (tmp_path / "identity.md").write_text("I am Orion.")
     with opened("own", identity=tmp_path / "identity.md", actor=Actor.operator("olga")) as own:
-        memory = own.acting_as(Actor.agent())
+        memory = own.as_actor(Actor.agent())
         kept(memory.remember("Summed up: the ferry sailed", kind="summary"))
         own.approve(held(memory.remember("The ferry never sails in fog", stability="permanent", **RULE)).id)
         text = memory.context("ferry sailed").text

@@ -156,7 +156,7 @@ def test_without_any_embedder_a_query_of_other_words_finds_nothing_and_says_why(
         found = memory.recall("fruit?")
         assert list(found) == []
         assert any("no embedder" in note for note in found.notes)
-        assert [each.text for each in memory.find(limit=1)] == ["apple"]
+        assert [each.text for each in memory.list_memories(limit=1)] == ["apple"]
 
 
 @pytest.mark.promise("B52")

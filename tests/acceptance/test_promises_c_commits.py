@@ -22,8 +22,8 @@ def test_a_process_killed_in_the_middle_of_a_commit_leaves_the_state_from_before
 ) -> None:
     with opened("kill") as memory:
         kept(memory.remember("The tide turns at six", tier="archival"))
-        kept(memory.forget(memory.find()[0].id, reason="make room"))
-        before = memory.status()["head"], memory.find(include_ended=True)
+        kept(memory.forget(memory.list_memories()[0].id, reason="make room"))
+        before = memory.status()["head"], memory.list_memories(include_ended=True)
     child = os.fork()
     if child == 0:
         # The child dies where no test runner can clean up after it.
@@ -34,7 +34,7 @@ def test_a_process_killed_in_the_middle_of_a_commit_leaves_the_state_from_before
     _, status = os.waitpid(child, 0)
     assert os.WTERMSIG(status) == signal.SIGKILL
     with opened("kill") as memory:
-        assert (memory.status()["head"], memory.find(include_ended=True)) == before
+        assert (memory.status()["head"], memory.list_memories(include_ended=True)) == before
         assert memory.verify().ok
         assert list(memory.recall("plank mast rudder")) == []
         assert len(memory.remember_many(["plank of oak", "mast of pine"], mode="atomic")) == 2
@@ -171,7 +171,7 @@ def test_an_actor_or_a_policy_of_another_type_is_an_error_that_says_what_is_want
 @pytest.mark.parametrize("confidence", [-0.01, 1.01, float("nan"), float("inf")])
 def test_a_confidence_outside_zero_to_one_is_refused(mem: Memory, confidence: Any) -> None:
     assert "bad_confidence" in refused(mem.remember("The tide turns at six", confidence=confidence))
-    assert mem.find() == []
+    assert mem.list_memories() == []
 
 
 @pytest.mark.promise("C48")
@@ -190,7 +190,7 @@ def test_a_confidence_at_either_end_is_recorded(mem: Memory, confidence: float) 
 @pytest.mark.promise("C49")
 def test_the_journal_names_who_wrote_each_version_and_on_what_grounds(mem: Memory, owner: Memory) -> None:
     record = kept(
-        owner.acting_as(Actor.agent("orion")).remember("Fog", tier="archival", source="tool", evidence=["s:3"])
+        owner.as_actor(Actor.agent("orion")).remember("Fog", tier="archival", source="tool", evidence=["s:3"])
     )
     kept(owner.revise(record.id, "Thick fog", evidence=["s:3", "s:4"], reason="second sensor"))
     told = [(each.details.actor, each.record.source, each.record.evidence) for each in mem.history(record.id)]

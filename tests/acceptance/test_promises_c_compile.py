@@ -84,7 +84,7 @@ def test_years_later_the_receipt_gives_back_byte_for_byte_what_the_model_saw(
         assert seen.kept
         page.write_text("I am Orion the second.")
         about.unlink()
-        for record in memory.find(limit=None):
+        for record in memory.list_memories(limit=None):
             if record.kind.value != "event":
                 kept(memory.revise(record.id, f"{record.text}, revised", reason="later"))
         clock.move(days=900)
@@ -188,13 +188,13 @@ def test_the_receipt_lists_what_is_in_by_id_and_version_and_its_tokens_add_up(
 ) -> None:
     with opened("sum", actor=owner.actor) as memory:
         fill(memory)
-        fact = memory.find(tiers=["archival"])[0]
+        fact = memory.list_memories(tiers=["archival"])[0]
         kept(memory.revise(fact.id, "Harbour fact revised: 77 ships", reason="counted"))
         compiled = memory.context("ships in the harbour")
         receipt = memory.receipt(compiled.receipt.id)
         listed = {(item["id"], item["version"]) for section in receipt["sections"] for item in section["items"]}
         assert (fact.id, 2) in listed
-        shown = {(each.id, each.version) for each in memory.find(limit=None) if each.text in compiled.text}
+        shown = {(each.id, each.version) for each in memory.list_memories(limit=None) if each.text in compiled.text}
     assert listed == shown
     assert sum(receipt["tokens_by_tier"].values()) == receipt["tokens"] == compiled.tokens
     assert sum(section["tokens"] for section in receipt["sections"]) == receipt["tokens"]
@@ -216,7 +216,7 @@ def test_everything_that_was_considered_and_left_out_is_named_with_its_reason(
     opened: Callable[..., Memory], owner: Memory, clock: Any
 ) -> None:
     with opened("why", policy=Policy(max_items=2), actor=owner.actor) as memory:
-        agent = memory.acting_as(Actor.agent())
+        agent = memory.as_actor(Actor.agent())
         over = kept(memory.remember("harbour note for now", tier="working", ttl="1h"))
         hidden = kept(memory.remember("harbour debts", tier="archival", sensitivity="sensitive"))
         web = kept(agent.remember("harbour rumour of gold", tier="archival", source="web"))

@@ -45,7 +45,7 @@ def test_each_tier_has_a_policy_of_its_own(mem: Memory) -> None:
 @pytest.mark.parametrize("block", BLOCKS)
 def test_a_block_that_was_set_is_read_back_and_in_the_prompt_of_any_objective(owner: Memory, block: str) -> None:
     kept(owner.remember(f"The {block} text", **fields_of(block)))
-    assert [each.text for each in owner.find(key=block)] == [f"The {block} text"]
+    assert [each.text for each in owner.list_memories(key=block)] == [f"The {block} text"]
     for objective in ("", "zebra crossings in Peru", block):
         for handle in (owner, owner.at(scope="/agents/orion/tasks/42")):
             assert f"## {block}\n\nThe {block} text" in handle.context(objective).text
@@ -113,10 +113,10 @@ def test_an_agents_edit_of_a_block_is_in_no_prompt_until_a_person_approves_it(
     message = kept(owner.remember("I sail", kind="event", source="user_message")).id
     waiting = held(mem.remember("Sails by night", key=block, tier="core", evidence=[message]))
     assert "night" not in mem.context("sails by night").text
-    assert mem.find(key=block) == []
+    assert mem.list_memories(key=block) == []
     kept(owner.approve(waiting.id))
     assert f"## {block}\n\nSails by night" in mem.context("").text
-    current = mem.find(key=block)[0]
+    current = mem.list_memories(key=block)[0]
     waiting = held(mem.revise(current.id, "Sails by day", evidence=[message], reason="seen"))
     assert "Sails by night" in mem.context("").text
     assert "by day" not in mem.context("").text

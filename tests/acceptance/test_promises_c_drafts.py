@@ -15,7 +15,13 @@ from keepward import Conflict, Memory, StaleVersion
 def state(memory: Memory) -> tuple[Any, ...]:
     """Return all that a reader could notice."""
     compiled = memory.context("hull deck mast")
-    return memory.status()["head"], memory.find(include_ended=True), compiled.text, len(memory.log()), memory.pending()
+    return (
+        memory.status()["head"],
+        memory.list_memories(include_ended=True),
+        compiled.text,
+        len(memory.log()),
+        memory.pending(),
+    )
 
 
 @dataclass
@@ -65,7 +71,7 @@ def test_the_end_carries_out_everything_in_one_commit(mem: Memory, ship: Ship) -
         ("append", ship.deck),
         ("retire", ship.mast),
     ]
-    assert {each.text for each in mem.find()} == {
+    assert {each.text for each in mem.list_memories()} == {
         "The keel is new",
         "The hull is patched",
         "The deck is sound\nand swept",
@@ -87,13 +93,13 @@ def test_one_change_that_is_refused_takes_all_with_it(mem: Memory, ship: Ship) -
 def test_one_change_that_must_wait_makes_all_of_them_wait_and_be_approved_together(
     mem: Memory, owner: Memory, ship: Ship
 ) -> None:
-    before = mem.find()
+    before = mem.list_memories()
     with mem.draft(reason="refit") as draft:
         draft.replace(ship.hull, "The hull is patched")
         draft.insert("Sail to Oslo", key="mission", tier="core")
     waiting = held(draft.outcome)
     assert "needs_approval" in codes(draft.outcome)  # type: ignore[arg-type]
-    assert mem.find() == before
+    assert mem.list_memories() == before
     kept(owner.approve(waiting.id))
     assert mem.get(ship.hull).text == "The hull is patched"
     assert "Sail to Oslo" in mem.context("").text
@@ -141,7 +147,7 @@ def test_a_draft_is_judged_on_the_state_it_saw_a_version_that_moved_on_stops_it(
 
     with pytest.raises(StaleVersion):
         refit()
-    assert {each.text for each in mem.find()} == {"The hull leaks", "The deck is sound", "The mast is sound"}
+    assert {each.text for each in mem.list_memories()} == {"The hull leaks", "The deck is sound", "The mast is sound"}
 
 
 @pytest.mark.promise("C40", "C41", "C42")

@@ -29,7 +29,7 @@ def test_an_agent_writes_about_the_person_only_with_a_message_of_theirs_on_recor
     assert "needs_user_evidence" in refused(mem.remember("Ana likes tea", evidence=["chat:42"], **about))
     own = kept(mem.remember("Ana said: I like tea", kind="event", source="user_message")).id
     assert "needs_user_evidence" in refused(mem.remember("Ana likes tea", evidence=[own], **about))
-    said = kept(owner.acting_as(Actor.user("ana")).remember("I like tea", kind="event")).id
+    said = kept(owner.as_actor(Actor.user("ana")).remember("I like tea", kind="event")).id
     assert "needs_approval" in codes(mem.remember("Ana likes tea", evidence=[said], **about))
     assert len(mem.pending()) == 1
 
@@ -41,7 +41,7 @@ def test_a_user_proposes_the_human_block_with_a_message_an_agent_recorded(mem: M
     outcome = mem.remember("Ana likes tea", **about)
     assert refused(outcome) == {"needs_user_evidence"}
     assert "is enough when the user or the owner proposes" in outcome.reasons[0].detail
-    user = owner.acting_as(Actor.user("ana"))
+    user = owner.as_actor(Actor.user("ana"))
     assert "needs_user_evidence" in refused(user.remember("Ana likes tea", **about | {"evidence": ["m2"]}))
     assert "needs_approval" in codes(user.remember("Ana likes tea", **about))
     assert kept(owner.remember("Ana likes tea", **about)).evidence == (said,)
@@ -49,7 +49,7 @@ def test_a_user_proposes_the_human_block_with_a_message_an_agent_recorded(mem: M
 
 @pytest.mark.promise("C89")
 def test_evidence_of_an_earlier_text_does_not_back_a_new_one(mem: Memory, owner: Memory) -> None:
-    said = kept(owner.acting_as(Actor.user("ana")).remember("I like tea", kind="event")).id
+    said = kept(owner.as_actor(Actor.user("ana")).remember("I like tea", kind="event")).id
     waiting = held(mem.remember("Ana likes tea", key="human", tier="core", evidence=[said]))
     block = kept(owner.approve(waiting.id))
     assert "needs_user_evidence" in refused(mem.revise(block.id, "Ana likes gin", reason="inferred"))
@@ -83,8 +83,8 @@ def test_an_unsure_write_to_core_is_kept_in_the_archive_and_its_writer_is_told(m
     record = kept(outcome)
     assert (record.tier.value, record.key) == ("archival", None)
     assert "diverted_to_archival" in codes(outcome)
-    assert [each.id for each in mem.find(tiers=["archival"])] == [record.id]
-    assert mem.find(tiers=["core"]) == []
+    assert [each.id for each in mem.list_memories(tiers=["archival"])] == [record.id]
+    assert mem.list_memories(tiers=["core"]) == []
     assert mem.recall("Bergen")[0].memory.id == record.id
     assert "## mission" not in mem.context("Bergen").text
 
@@ -94,7 +94,7 @@ def test_what_is_too_unsure_even_for_the_archive_waits(mem: Memory) -> None:
     outcome = mem.remember("Sail to Bergen", key="mission", tier="core", confidence=0.29)
     held(outcome)
     assert "below_floor" in codes(outcome)
-    assert mem.find() == []
+    assert mem.list_memories() == []
     assert mem.context("Bergen").text == ""
 
 
@@ -120,4 +120,4 @@ def test_a_key_that_is_taken_is_not_taken_over_by_a_move_or_a_restore(mem: Memor
     kept(mem.move(other.id, key="berth", reason="better"))
     with pytest.raises(Conflict, match="key is held"):
         mem.restore(holder.id, reason="bought back")
-    assert [each.text for each in mem.find(key="berth")] == ["Quay nine is wide"]
+    assert [each.text for each in mem.list_memories(key="berth")] == ["Quay nine is wide"]

@@ -50,7 +50,7 @@ def test_a_safe_write_holds_at_once_without_anybodys_decision(mem: Memory) -> No
 @pytest.mark.promise("C65")
 def test_the_queue_shows_what_why_from_whom_and_on_which_grounds(mem: Memory, owner: Memory) -> None:
     held(
-        owner.acting_as(Actor.agent("orion")).remember(
+        owner.as_actor(Actor.agent("orion")).remember(
             "Sail to Oslo", source="inference", evidence=["chat:42"], reason="the captain said so", **MISSION
         )
     )
@@ -70,7 +70,7 @@ def test_the_queue_shows_what_why_from_whom_and_on_which_grounds(mem: Memory, ow
 @pytest.mark.parametrize("actor", [Actor.agent(), Actor.agent("other"), Actor.user(), Actor.importer()])
 def test_nobody_without_the_right_to_decide_approves_or_rejects(mem: Memory, owner: Memory, actor: Actor) -> None:
     waiting = held(mem.remember("Sail to Oslo", **MISSION))
-    other = owner.acting_as(actor)
+    other = owner.as_actor(actor)
     with pytest.raises(Unauthorised):
         other.approve(waiting.id)
     with pytest.raises(Unauthorised):
@@ -81,7 +81,7 @@ def test_nobody_without_the_right_to_decide_approves_or_rejects(mem: Memory, own
 
 def test_a_reviewer_takes_back_a_rejection_and_the_proposal_is_approved_as_it_was(mem: Memory, owner: Memory) -> None:
     waiting = held(mem.remember("Sail to Oslo", **MISSION))
-    rita, rob = (owner.acting_as(Actor.reviewer(name)) for name in ("rita", "rob"))
+    rita, rob = (owner.as_actor(Actor.reviewer(name)) for name in ("rita", "rob"))
     rita.reject(waiting.id, reason="no ship")
     receipt = owner.receipt(rob.reopen(waiting.id, reason="there is one").id)
     assert (receipt["kind"], receipt["proposal"], receipt["reasons"][0]["detail"]) == (
@@ -113,14 +113,14 @@ def test_only_what_was_rejected_and_could_still_be_decided_waits_again(mem: Memo
 def test_an_agents_handle_cannot_turn_itself_into_one_that_decides(mem: Memory, actor: Actor) -> None:
     held(mem.remember("Sail to Oslo", **MISSION))
     with pytest.raises(Unauthorised):
-        mem.acting_as(actor)
+        mem.as_actor(actor)
 
 
 @pytest.mark.promise("C66", "C67")
 def test_a_reviewer_approves_one_and_rejects_another_and_the_journal_names_them(mem: Memory, owner: Memory) -> None:
     good = held(mem.remember("Sail to Oslo", **MISSION))
     bad = held(mem.remember("Crash into Oslo", key="workspace_state", tier="core"))
-    reviewer = owner.acting_as(Actor.reviewer("rita"))
+    reviewer = owner.as_actor(Actor.reviewer("rita"))
     approval = reviewer.approve(good.id)
     kept(approval)
     reviewer.reject(bad.id, reason="dangerous")
@@ -171,7 +171,7 @@ def waiting(mem: Memory, owner: Memory) -> Any:
 
 @pytest.fixture
 def reviewer(owner: Memory) -> Memory:
-    return owner.acting_as(Actor.reviewer("rita"))
+    return owner.as_actor(Actor.reviewer("rita"))
 
 
 def test_what_is_amended_is_in_the_prompt_as_the_reviewers_own_and_the_proposal_is_closed(
@@ -223,7 +223,7 @@ def test_a_secret_in_an_amendment_is_not_stored(reviewer: Memory, waiting: Any) 
 
 
 def test_neither_an_agent_nor_the_proposer_amends(mem: Memory, owner: Memory, waiting: Any) -> None:
-    for handle in (mem, owner.acting_as(Actor.reviewer(waiting.proposer.name))):
+    for handle in (mem, owner.as_actor(Actor.reviewer(waiting.proposer.name))):
         with pytest.raises(Unauthorised):
             handle.amend(waiting.id, "Sail to Bergen")
     assert owner.context("").text == "## mission\n\nSail to Oslo"
@@ -231,7 +231,7 @@ def test_neither_an_agent_nor_the_proposer_amends(mem: Memory, owner: Memory, wa
 
 def test_under_four_eyes_nobody_puts_words_of_their_own_into_core_alone(tmp_path: Any) -> None:
     with Memory.open(":memory:", actor=Actor.operator("olga"), embedder=None, policy=Policy(four_eyes=True)) as owner:
-        item = held(owner.acting_as(Actor.agent()).remember("Sail to Bergn", **MISSION))
+        item = held(owner.as_actor(Actor.agent()).remember("Sail to Bergn", **MISSION))
         refused = owner.amend(item.id, "Sail to Bergen")
         assert refused.reasons[0].code == "four_eyes"
         assert owner.proposal(item.id).state == "pending"
@@ -271,7 +271,7 @@ def test_what_is_similar_and_sensitive_is_not_shown_to_who_may_not_read_it(owner
     owner.remember("The captain takes pills for his heart", tier="archival", sensitivity="sensitive")
     item = held(mem.remember("The captain takes pills", tier="core", key="mission"))
     seen = {each.memory.text for each in owner.proposal(item.id).review_context.similar}
-    plain = owner.holding(owner.create_token("rita", rights="reviewer").secret)
+    plain = owner.with_token(owner.create_token("rita", rights="reviewer").secret)
     assert ("The captain takes pills for his heart" in seen, plain.proposal(item.id).review_context.similar) == (
         True,
         (),
@@ -290,7 +290,7 @@ def test_a_window_of_the_queue_follows_every_decision(mem: Memory, owner: Memory
 def test_a_window_of_a_long_queue_knows_what_was_decided_elsewhere(tmp_path: Any) -> None:
     given: dict[str, Any] = {"actor": Actor.operator("olga"), "embedder": None, "config_dir": tmp_path / "home"}
     with Memory.open(tmp_path / "m.db", **given) as here, Memory.open(tmp_path / "m.db", **given) as elsewhere:
-        brought = here.acting_as(Actor.importer("vault"))
+        brought = here.as_actor(Actor.importer("vault"))
         texts = [{"text": f"Berth {n} takes {n * 7} cranes", "stability": "permanent"} for n in range(520)]
         outcomes = brought.remember_many(texts)
         assert here.pending(offset=510).total == 520
@@ -303,6 +303,6 @@ def test_a_window_of_a_long_queue_knows_what_was_decided_elsewhere(tmp_path: Any
 
 
 def test_an_agent_sees_in_the_queue_what_it_may_read_alone(owner: Memory) -> None:
-    near, far = (owner.at(scope=f"/agents/{name}").acting_as(Actor.agent(name)) for name in ("near", "far"))
+    near, far = (owner.at(scope=f"/agents/{name}").as_actor(Actor.agent(name)) for name in ("near", "far"))
     item = held(near.remember("Keep it so", tier="archival", stability="permanent"))
     assert ([each.id for each in near.pending()], far.pending().total, owner.pending().total) == ([item.id], 0, 1)

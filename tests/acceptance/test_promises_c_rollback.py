@@ -18,7 +18,7 @@ def plain(record: Record) -> Record:
 
 
 def state(memory: Memory) -> set[Record]:
-    return {plain(record) for record in memory.find(limit=None)}
+    return {plain(record) for record in memory.list_memories(limit=None)}
 
 
 @pytest.mark.promise("C52")
@@ -108,7 +108,7 @@ def test_commits_of_one_memory_are_undone_one_after_the_other_newest_first(
     assert [owner.rollback(commit).already for commit in commits] == [True] * 3
     assert (owner.head, owner.verify().ok) == (head, True)
     assert owner.rollback(owner.history(name)[0].commit.id).applied
-    assert owner.find() == []
+    assert owner.list_memories() == []
 
 
 @pytest.mark.promise("C55")
@@ -166,7 +166,7 @@ def test_what_waits_is_in_no_prompt_no_search_and_no_answer_about_duplicates(own
 @pytest.mark.promise("C57")
 @pytest.mark.parametrize("key", ["human", "mission", "operating_rules", "workspace_state"])
 def test_an_agents_edit_of_each_core_block_waits(owner: Memory, mem: Memory, key: str) -> None:
-    said = kept(owner.acting_as(Actor.user("ana")).remember("I like the sea", tier="archival"))
+    said = kept(owner.as_actor(Actor.user("ana")).remember("I like the sea", tier="archival"))
     fields: dict[str, Any] = {"tier": "core", "key": key, "confidence": 0.95, "evidence": [said.id]}
     held(mem.remember("Sail to Oslo", **fields))
     assert "Oslo" not in mem.context("where to").text
@@ -178,4 +178,4 @@ def test_what_is_below_the_floor_of_its_tier_waits_or_goes_to_the_archive(mem: M
     kept(mem.remember("The crane may be blue", tier="archival", confidence=0.3))
     diverted = mem.remember("Sail to Oslo", tier="core", key="mission", confidence=0.79)
     assert (kept(diverted).tier.value, "diverted_to_archival" in codes(diverted)) == ("archival", True)
-    assert mem.find(tiers=["core"]) == []
+    assert mem.list_memories(tiers=["core"]) == []

@@ -35,7 +35,7 @@ def test_a_task_note_is_seen_by_that_task_alone(mem: Memory) -> None:
     for other in ("/", "orion", "/agents/orion/tasks/43", "/agents/orion/tasks/4", "/agents/elysia/tasks/42"):
         handle = mem.at(scope=other)
         assert "blue key" not in handle.context("blue key").text
-        assert handle.find() == []
+        assert handle.list_memories() == []
         assert list(handle.recall("blue key")) == []
 
 
@@ -46,7 +46,7 @@ def test_when_a_task_ends_its_notes_are_put_away_and_those_of_others_stay(mem: M
         kept(mine.remember(f"step {n} of the plan"))
     kept(other.remember("another plan"))
     outcome, missing = mine.forget_many(
-        [each.id for each in mine.find(tiers=["working"]) if each.scope == TASK], reason="the task is over"
+        [each.id for each in mine.list_memories(tiers=["working"]) if each.scope == TASK], reason="the task is over"
     )
     kept(outcome)
     assert missing == []
@@ -62,9 +62,9 @@ def test_a_working_note_lasts_a_day_to_the_instant_unless_told_otherwise(mem: Me
     left = []
     for step in (timedelta(hours=2), timedelta(hours=22), timedelta(days=2)):
         clock.instant += step - timedelta(microseconds=1)
-        before = len(mem.find())
+        before = len(mem.list_memories())
         clock.instant += timedelta(microseconds=1)
-        left.append((before, len(mem.find())))
+        left.append((before, len(mem.list_memories())))
     assert left == [(3, 2), (2, 1), (1, 0)]
 
 
@@ -86,7 +86,7 @@ def test_working_memory_holds_plans_facts_todos_and_decisions_each_by_its_label(
     }
     for label, text in texts.items():
         kept(mem.remember(text, tier="working", category=label))
-    assert {label: [each.text for each in mem.find(category=label)] for label in texts} == {
+    assert {label: [each.text for each in mem.list_memories(category=label)] for label in texts} == {
         label: [text] for label, text in texts.items()
     }
     assert all(text in mem.context("").text for text in texts.values())
@@ -100,7 +100,7 @@ def test_an_agent_writes_edits_and_drops_working_notes_unasked_but_never_a_secre
     kept(mem.forget(note.id, reason="done"))
     token = "ghp_" + "aB3dE5gH7j" * 3 + "K9mN2p"
     assert "secrets" in {each.gate for each in mem.remember(f"key is {token}").reasons}
-    assert mem.find() == []
+    assert mem.list_memories() == []
     assert token not in str(mem.pending())
 
 
@@ -139,10 +139,13 @@ def test_what_happened_in_a_session_is_added_to_and_never_changed(mem: Memory, o
     for handle in (mem, owner):
         assert "append_only" in refused(handle.revise(first.id, "Ana asked for gin", reason="x"))
         assert "append_only" in refused(handle.append(first.id, "and gin", reason="x"))
-    other = owner.acting_as(Actor.agent("other"))
+    other = owner.as_actor(Actor.agent("other"))
     assert "append_only" in refused(other.forget(first.id, reason="x"))
     assert "append_only" in refused(mem.move(first.id, tier="archival", reason="x"))
-    assert [each.text for each in mem.find(session="s1")] == ["The ferry was booked", "Ana asked for the ferry"]
+    assert [each.text for each in mem.list_memories(session="s1")] == [
+        "The ferry was booked",
+        "Ana asked for the ferry",
+    ]
     assert len(mem.history(first.id)) == 1
 
 
@@ -151,7 +154,7 @@ def test_a_session_holds_its_messages_in_order_with_speakers_and_references(mem:
     turns = [("Ana", "When does it sail?", "chat:1"), ("Orion", "It sails at six.", "chat:2")]
     for speaker, text, reference in turns:
         kept(mem.remember(text, kind="event", session="s1", speaker=speaker, evidence=[reference]))
-    told = [(each.speaker, each.text, *each.evidence) for each in reversed(mem.find(session="s1"))]
+    told = [(each.speaker, each.text, *each.evidence) for each in reversed(mem.list_memories(session="s1"))]
     assert told == turns
 
 
@@ -197,7 +200,7 @@ def test_an_agent_cannot_claim_a_better_origin_than_its_own(mem: Memory) -> None
 def test_patterns_and_documents_are_kinds_of_their_own_and_found(mem: Memory) -> None:
     kept(mem.remember("Fog follows a cold night", kind="rule", confidence=0.9, evidence=["log:1", "log:2"]))
     kept(mem.remember("Pilot handbook: approach from the east", kind="document", metadata={"ref": "handbook.pdf#12"}))
-    assert [each.tier.value for each in mem.find(kinds=["rule", "document"])] == ["archival"] * 2
+    assert [each.tier.value for each in mem.list_memories(kinds=["rule", "document"])] == ["archival"] * 2
     assert mem.recall("approach", kinds=["document"])[0].memory.metadata == {"ref": "handbook.pdf#12"}
     assert mem.recall("fog cold night")[0].memory.kind.value == "rule"
 

@@ -58,7 +58,7 @@ def test_access_decides_what_an_agent_may_do_with_a_memory(mem: Memory, owner: M
     assert outcome.outcome == expected[ACCESS.index(access)]
     if not isinstance(outcome, Committed):
         assert mem.get(made.id) == made
-        assert mem.find(key="log") == [made]
+        assert mem.list_memories(key="log") == [made]
     assert len(mem.pending()) == (outcome.outcome == "quarantined")
 
 
@@ -85,7 +85,7 @@ def test_core_is_always_in_the_prompt_working_while_it_holds_archival_when_asked
     opened: Callable[..., Memory], clock
 ) -> None:
     with opened("tiers", embedder=None, actor=Actor.operator()) as owner:
-        mem = owner.acting_as(Actor.agent())
+        mem = owner.as_actor(Actor.agent())
         kept(owner.remember("Keep the museum open", tier="core", key="mission"))
         kept(mem.remember("The roof is being mended", tier="working"))
         kept(owner.remember("Tickets cost 4 euros", tier="archival"))
@@ -127,10 +127,10 @@ def test_nobody_approves_a_proposal_of_their_own(mem: Memory, owner: Memory) -> 
     with pytest.raises(Unauthorised):
         mem.reject(item.id, reason="no")
     with pytest.raises(Unauthorised):
-        mem.acting_as(owner.actor)
+        mem.as_actor(owner.actor)
     weak = held(owner.remember("maybe so", tier="archival", confidence=0.1))
     with pytest.raises(Unauthorised, match="propos"):
-        owner.acting_as(Actor.reviewer("mia")).approve(weak.id)
+        owner.as_actor(Actor.reviewer("mia")).approve(weak.id)
     owner.reject(weak.id, reason="on second thoughts")
     kept(owner.approve(item.id))
     assert mem.pending() == []
@@ -154,12 +154,12 @@ def test_time_alone_never_approves_and_in_the_end_rejects(mem: Memory, owner: Me
     for _ in range(4):
         clock.move(days=7)
         assert [each.state for each in mem.pending()] == ["pending"]
-        assert mem.find(tiers=["core"]) == []
+        assert mem.list_memories(tiers=["core"]) == []
     clock.move(days=7)
     assert [each.state for each in mem.pending(state="all")] == ["expired"]
     with pytest.raises(Conflict, match="expired"):
         owner.approve(item.id)
-    assert mem.find(tiers=["core"]) == []
+    assert mem.list_memories(tiers=["core"]) == []
 
 
 @pytest.mark.promise("D6", "D21")
@@ -190,8 +190,8 @@ def test_a_write_has_one_of_three_results_each_with_reasons_and_a_receipt(mem: M
 def test_a_list_is_of_everything_or_of_one_tier(owner: Memory) -> None:
     for tier in ("working", "episodic", "archival"):
         kept(owner.remember(f"this is {tier}", tier=tier))
-    assert [each.text for each in owner.find()] == ["this is archival", "this is episodic", "this is working"]
-    assert [each.text for each in owner.find(tiers=["episodic"])] == ["this is episodic"]
+    assert [each.text for each in owner.list_memories()] == ["this is archival", "this is episodic", "this is working"]
+    assert [each.text for each in owner.list_memories(tiers=["episodic"])] == ["this is episodic"]
 
 
 @pytest.mark.promise("D38", "D27")

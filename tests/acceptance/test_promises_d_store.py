@@ -59,7 +59,7 @@ def test_a_memory_written_while_the_embedder_fails_is_kept_and_later_found_by_me
 ) -> None:
     model = Meanings()
     with opened("mended", embedder=model, actor=Actor.operator()) as owner:
-        mem = owner.acting_as(Actor.agent())
+        mem = owner.as_actor(Actor.agent())
         model.on = False
         kept(mem.remember("The ferry leaves at six", tier="archival"))
         assert mem.status()["vectors_pending"] == 1
@@ -76,13 +76,13 @@ def test_the_state_is_what_its_events_say(owner: Memory, opened: Callable[..., M
     first = kept(owner.remember("The ferry leaves at six", tags=["b", "a"]))
     kept(owner.revise(first.id, "The ferry leaves at seven", reason="new timetable"))
     kept(owner.forget(kept(owner.remember("The crane is red")).id, reason="sold"))
-    state, found = owner.find(include_ended=True), [hit.memory.id for hit in owner.recall("ferry")]
+    state, found = owner.list_memories(include_ended=True), [hit.memory.id for hit in owner.recall("ferry")]
     assert owner.rebuild() == 2
-    assert owner.find(include_ended=True) == state
+    assert owner.list_memories(include_ended=True) == state
     assert [hit.memory.id for hit in owner.recall("ferry")] == found
     with opened("twin", actor=owner.actor) as other:
         assert other.restore_journal(owner.journal()).name == owner.status()["head"]
-        assert other.find(include_ended=True) == state
+        assert other.list_memories(include_ended=True) == state
 
 
 @pytest.mark.promise("D12", "D13", "D43", "D44")
@@ -138,10 +138,10 @@ def test_a_fresh_store_records_its_schema_and_a_newer_one_is_left_alone(
 def test_a_tenants_memories_are_another_tenants_nothing(owner: Memory) -> None:
     ours, theirs = owner.at(tenant="ours"), owner.at(tenant="theirs")
     made = kept(ours.remember("Liquorice for the keeper", key="keeper", aliases=["old-7"]))
-    held(ours.acting_as(Actor.agent()).remember("Liquorice, perhaps", tier="archival", confidence=0.1))
+    held(ours.as_actor(Actor.agent()).remember("Liquorice, perhaps", tier="archival", confidence=0.1))
     context, commit = ours.context("what does the keeper like"), ours.log()[0].commit
     shown: list[object] = [
-        theirs.find(include_ended=True),
+        theirs.list_memories(include_ended=True),
         list(theirs.recall("liquorice keeper")),
         theirs.context("what does the keeper like").text,
         theirs.snapshot().text,
@@ -178,7 +178,7 @@ def test_two_creators_of_one_key_at_once_make_one_memory(opened: Callable[..., M
 
         with ThreadPoolExecutor(4) as pool:
             assert set(pool.map(create, "abcd")) == {"committed"}
-        (made,) = mem.find(key="mood")
+        (made,) = mem.list_memories(key="mood")
         assert made.version == 4
     with pytest.raises(sqlite3.IntegrityError, match=r"records\.key"):
         tamper.run(tmp_path / "race.db", *tamper.SECOND_OF_A_KEY)

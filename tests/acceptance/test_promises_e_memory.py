@@ -83,7 +83,7 @@ def test_tags_are_kept_and_narrow_every_read(mem: Memory) -> None:
     red = kept(mem.remember("The kiln is red", tier="archival", tags=["colour", "kiln"]))
     kept(mem.remember("The kiln weighs two tons", tier="archival", tags=["weight"]))
     assert mem.get(red.id).tags == ("colour", "kiln")
-    assert [each.id for each in mem.find(tags=["colour"])] == [red.id]
+    assert [each.id for each in mem.list_memories(tags=["colour"])] == [red.id]
     assert [each.memory.id for each in mem.recall("kiln", tags=["colour"])] == [red.id]
 
 

@@ -43,7 +43,7 @@ def test_importance_and_confidence_fade_by_the_formula_in_every_read(owner: Memo
     for _ in range(steps):
         clock.move(days=74 / steps)
         owner.run_job("decay_archival")
-        found = owner.find()[0]
+        found = owner.list_memories()[0]
     for read in (owner.get(made.id), found, owner.recall("the ferry")[0].memory):
         assert (read.importance, read.confidence) == (
             pytest.approx(0.8 * math.exp(-0.74), abs=1e-4),
@@ -61,13 +61,13 @@ def test_what_has_faded_passes_no_filter_that_its_first_importance_passed(owner:
     passed = []
     for day, before in zip(days, [0, *days], strict=False):
         clock.move(days=day - before)
-        ids = [each.id for each in owner.find(min_importance=0.5)]
+        ids = [each.id for each in owner.list_memories(min_importance=0.5)]
         hits = [hit.memory.id for hit in owner.recall("the ferry", min_importance=0.5)]
         assert ids == hits
-        assert [each.id for each in owner.find(min_importance=0.5, include_ended=True)] == ids
+        assert [each.id for each in owner.list_memories(min_importance=0.5, include_ended=True)] == ids
         passed.append(ids == [name])
     assert passed == [True, True, True, False, False]
-    assert [each.importance for each in owner.find(min_importance=0.5, as_of=seq)] == [0.8]
+    assert [each.importance for each in owner.list_memories(min_importance=0.5, as_of=seq)] == [0.8]
     assert [hit.memory.importance for hit in owner.recall("the ferry", min_importance=0.5, as_of=seq)] == [0.8]
 
 
@@ -106,7 +106,7 @@ def test_core_and_lasting_memories_do_not_fade(owner: Memory, clock: Any) -> Non
     for each in made:
         read = owner.get(each.id)
         assert (read.importance, read.confidence) == (0.8, each.confidence)
-    assert {each.id for each in owner.find(min_importance=0.8)} == {each.id for each in made}
+    assert {each.id for each in owner.list_memories(min_importance=0.8)} == {each.id for each in made}
 
 
 @pytest.mark.promise("C98")
@@ -125,7 +125,7 @@ def test_a_full_tier_gives_up_the_least_important_and_of_these_the_least_used(
 ) -> None:
     policy = Policy(capacity={"archival": 3}, removal_share=1.0)
     with opened("full", policy=policy) as memory:
-        agent = memory.acting_as(type(memory.actor).agent())
+        agent = memory.as_actor(type(memory.actor).agent())
         faded = kept(agent.remember("The mast is new", importance=0.9))
         clock.move(days=200)
         used = kept(agent.remember("The keel is long", importance=0.5))
@@ -135,9 +135,9 @@ def test_a_full_tier_gives_up_the_least_important_and_of_these_the_least_used(
         clock.move(seconds=1)
         gone = []
         for text in ("Rope is cheap", "Fog came early"):
-            kept_ids = {each.id for each in memory.find()}
+            kept_ids = {each.id for each in memory.list_memories()}
             assert agent.remember(text, importance=0.9).outcome == "committed"
-            gone += sorted(kept_ids - {each.id for each in memory.find()})
+            gone += sorted(kept_ids - {each.id for each in memory.list_memories()})
         assert gone == [faded.id, idle.id]
         assert memory.get(idle.id).status.value == "archived"
 
@@ -160,7 +160,7 @@ def test_a_memory_shows_what_is_stored_beside_what_it_has_faded_to_in_json(owner
     name = kept(owner.remember("The ferry is red", importance=0.8, confidence=0.9)).id
     clock.move(days=30)
     owner.recall("the ferry")
-    shown = json.loads(json.dumps(plain.record(owner.get(name))))
+    shown = json.loads(json.dumps(plain.record_as_dict(owner.get(name))))
     assert (shown["confidence"], shown["base_confidence"], shown["base_importance"]) == (0.45, 0.9, 0.8)
     assert (shown["importance"], shown["uses"], shown["last_used"]) == (0.5927, 1, clock.now().isoformat())
 
@@ -188,7 +188,7 @@ def test_what_a_memory_was_made_from_and_what_was_made_from_it_are_told_both_way
 def test_a_person_puts_a_memory_away_and_brings_it_back(owner: Memory) -> None:
     made = kept(owner.remember("The ferry is red"))
     away = kept(owner.archive(made.id, reason="nobody asks", if_version=1))
-    assert (away.status.value, owner.find(), len(owner.recall("the ferry")), owner.context("ferry").text) == (
+    assert (away.status.value, owner.list_memories(), len(owner.recall("the ferry")), owner.context("ferry").text) == (
         "archived",
         [],
         0,
@@ -197,14 +197,14 @@ def test_a_person_puts_a_memory_away_and_brings_it_back(owner: Memory) -> None:
     with pytest.raises(Conflict):
         owner.archive(made.id, reason="again")
     back = kept(owner.restore(made.id, reason="asked for"))
-    assert ([each.id for each in owner.find()], back.text) == ([made.id], made.text)
+    assert ([each.id for each in owner.list_memories()], back.text) == ([made.id], made.text)
 
 
 @pytest.mark.promise("E19")
 def test_putting_away_a_memory_that_takes_approval_waits_for_a_person(owner: Memory, mem: Memory) -> None:
     made = kept(owner.remember("The ferry is red", access="approval"))
     item = held(mem.archive(made.id, reason="in the way"))
-    assert [each.id for each in owner.find()] == [made.id]
+    assert [each.id for each in owner.list_memories()] == [made.id]
     assert kept(owner.approve(item.id)).status.value == "archived"
 
 

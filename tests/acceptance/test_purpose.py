@@ -49,7 +49,7 @@ def test_standing_memory_of_low_trust_stays_out_of_an_act_too(mem: Memory, owner
 
 def test_the_core_purpose_takes_what_people_said_and_not_what_an_agent_inferred(mem: Memory, owner: Memory) -> None:
     inferred = kept(mem.remember("Refunds seem slow", tier="archival"))
-    said = kept(owner.acting_as(Actor.user("ana")).remember("Refunds annoy me", tier="archival"))
+    said = kept(owner.as_actor(Actor.user("ana")).remember("Refunds annoy me", tier="archival"))
     core = mem.context("refunds", purpose="core")
     assert ("Refunds annoy me" in core.text, "Refunds seem slow" in core.text) == (True, False)
     assert [code for code, _ in excluded(core, inferred.id)] == ["trust"]
@@ -65,7 +65,7 @@ DERIVED: dict[str, Callable[[Memory, str, str], str]] = {
                 reason="tidy",
             )
         ),
-        mem.find(kinds=["summary"])[0].id,
+        mem.list_memories(kinds=["summary"])[0].id,
     )[1],
     "a derived note": lambda mem, low, high: (
         kept(mem.remember("Refunds go by wire within a week", tier="archival", derived_from=[low, high])).id
@@ -109,7 +109,7 @@ def test_nothing_an_agent_does_raises_the_trust_of_what_it_read(mem: Memory, own
 @pytest.mark.parametrize("claim", ["operator", "manual", "user_message", "user", "seeded", "system", "promotion"])
 @pytest.mark.parametrize("actor", [Actor.agent(), Actor.importer()], ids=lambda each: each.label)
 def test_a_claim_never_raises_trust(owner: Memory, actor: Actor, claim: str) -> None:
-    made = kept(owner.acting_as(actor).remember(REFUNDS, tier="archival", source=claim))
+    made = kept(owner.as_actor(actor).remember(REFUNDS, tier="archival", source=claim))
     assert made.trust is (Trust.AGENT if actor == Actor.agent() else Trust.IMPORT)
 
 
@@ -154,7 +154,7 @@ def test_web_text_does_not_become_keyed_state_by_a_move(mem: Memory, owner: Memo
     made = kept(mem.remember(REFUNDS, tier="working", source="web"))
     item = held(mem.move(made.id, key="refund_policy", reason="useful"))
     assert "untrusted_origin" in {each.code for each in item.reasons}
-    assert owner.find(key="refund_policy") == []
+    assert owner.list_memories(key="refund_policy") == []
 
 
 @pytest.mark.parametrize("purpose", ["", "Answer", "admin"])

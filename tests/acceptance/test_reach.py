@@ -22,8 +22,8 @@ class Stage:
 
     def __init__(self, owner: Memory, scope: str = "/") -> None:
         self.owner = owner
-        self.other = owner.acting_as(Actor.agent("orion")).at(scope="/agents/orion")
-        self.agent = owner.acting_as(Actor.agent("lyra")).at(scope=scope)
+        self.other = owner.as_actor(Actor.agent("orion")).at(scope="/agents/orion")
+        self.agent = owner.as_actor(Actor.agent("lyra")).at(scope=scope)
         made = self.other.remember(TEXT, tier="archival", key="keeper")
         self.id, self.commit, self.receipt = kept(made).id, made.commit.id, made.receipt.id  # type: ignore[union-attr]
         self.twin = kept(self.other.remember("The pier of Sagres is long", tier="archival")).id
@@ -86,7 +86,7 @@ SILENT: dict[str, Callable[[Memory, Stage], Any]] = {
     "contradictions": lambda mem, at: mem.contradictions(),
     "context": lambda mem, at: mem.context("Who keeps the lighthouse of Sagres?").text,
     "diff": lambda mem, at: mem.diff(0),
-    "find": lambda mem, at: mem.find(limit=None, include_ended=True),
+    "list_memories": lambda mem, at: mem.list_memories(limit=None, include_ended=True),
     "forget_many": lambda mem, at: mem.forget_many([at.id], reason="x"),
     "identity": lambda mem, at: mem.identity(),
     "log": lambda mem, at: mem.log(),
@@ -207,7 +207,7 @@ def test_a_verb_of_the_owner_is_closed_to_an_agent(apart: Stage, verb: str) -> N
 
 @pytest.mark.parametrize("actor", [Actor.operator("olga"), Actor.reviewer("rita")])
 def test_who_decides_sees_what_lies_below(stage: Stage, actor: Actor) -> None:
-    handle = stage.owner if actor.is_owner else stage.owner.acting_as(actor)
+    handle = stage.owner if actor.is_owner else stage.owner.as_actor(actor)
     assert handle.get(stage.id).text == TEXT
     assert [each.record.text for each in handle.history(stage.id)] == [TEXT]
 

@@ -65,13 +65,13 @@ def test_a_name_that_is_an_address_is_refused_with_what_to_do(mem: Memory, field
     done = mem.remember("Ana prefers tabs", tier="archival", **{field: ADDRESS})
     assert refused(done) == {"email"}
     said = " ".join(each.detail for each in done.reasons)
-    assert ("choose a name that is not" in said, ADDRESS in said, mem.find()) == (True, False, [])
+    assert ("choose a name that is not" in said, ADDRESS in said, mem.list_memories()) == (True, False, [])
 
 
 def test_two_people_never_share_a_marker_as_their_name(owner: Memory) -> None:
     for name in ("ana", "ben"):
         owner.remember(f"{name} likes tea", tier="archival", subject=f"{name}@example.org", consent=True)
-    assert [len(owner.find(subject=f"{name}@example.org")) for name in ("ana", "ben")] == [1, 1]
+    assert [len(owner.list_memories(subject=f"{name}@example.org")) for name in ("ana", "ben")] == [1, 1]
 
 
 def test_a_name_given_with_consent_makes_the_memory_sensitive(owner: Memory) -> None:
@@ -111,7 +111,7 @@ class TestSurfaces:
         assert json.loads(capsys.readouterr().out)["redacted"] == ["email"]
 
     def test_tools_say_it_in_text_and_values(self, mem: Memory) -> None:
-        data, said = tools.outcome(mem.remember(TEXT, tier="archival"))
+        data, said = tools.describe_outcome(mem.remember(TEXT, tier="archival"))
         assert data["redacted"] == ["email"]
         assert "redacted: email" in said.splitlines()[0]
 

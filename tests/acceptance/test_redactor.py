@@ -50,7 +50,7 @@ def test_a_redactor_that_cannot_be_used_stops_the_write(opened: Callable[..., Me
     with opened("down", redactor=Names(up=False)) as mem:
         with pytest.raises(ModelUnavailable):
             mem.remember(f"{NAME} lives by the quay", tier="archival")
-        assert (mem.find(), mem.pending()) == ([], [])
+        assert (mem.list_memories(), mem.pending()) == ([], [])
 
 
 def test_consent_keeps_what_it_finds(opened: Callable[..., Memory]) -> None:
@@ -82,7 +82,7 @@ def test_the_identity_is_no_memory_and_receipts_carry_its_version(
     with opened("lyra", identity=tmp_path / "identity.md") as mem:
         assert not mem.remember(text, tier="archival").ok
         compiled = mem.context("the lighthouse")
-        assert (text in compiled.text, mem.find()) == (True, [])
+        assert (text in compiled.text, mem.list_memories()) == (True, [])
         receipt = mem.receipt(compiled.receipt.id)
         del receipt["explanation"]
         assert text not in str(receipt)

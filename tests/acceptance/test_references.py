@@ -44,7 +44,7 @@ def test_what_a_handle_cannot_see_makes_no_letters_ambiguous(memory):
     seen = made(memory, "Ana prefers tabs", scope="/agents/orion")
     hidden = made(memory, "The deploy target is db-7", scope="/agents/elysia")
     common = next(n for n in range(36, 7, -1) if seen.id[:n] == hidden.id[:n])
-    orion = memory.acting_as(Actor.agent("orion")).at(scope="/agents/orion")
+    orion = memory.as_actor(Actor.agent("orion")).at(scope="/agents/orion")
     assert orion.get(seen.id[:common]).id == seen.id
 
 
@@ -73,7 +73,7 @@ def test_what_a_memory_was_made_from_is_written_down_by_its_whole_id(memory):
 
 
 def test_a_proposal_is_decided_by_the_first_letters_of_its_id(memory):
-    waiting = memory.acting_as(Actor.agent()).remember("Ship it", tier="core", key="mission").item
+    waiting = memory.as_actor(Actor.agent()).remember("Ship it", tier="core", key="mission").item
     assert memory.approve(waiting.id[:13]).outcome == "committed"
 
 

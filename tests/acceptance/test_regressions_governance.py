@@ -62,7 +62,7 @@ def test_rejecting_leaves_the_text_before_and_the_rejected_one_is_never_rendered
 def test_the_last_approved_text_stays_while_a_proposal_waits(mem: Memory, owner: Memory) -> None:
     kept(owner.approve(held(mem.remember("Sail to Oslo", **MISSION)).id))
     held(mem.remember("Sail to Bergen", **MISSION))
-    held(mem.forget(owner.find(key="mission")[0].id, reason="over"))
+    held(mem.forget(owner.list_memories(key="mission")[0].id, reason="over"))
     text = prompt(mem, "Bergen")
     assert ("Oslo" in text, "Bergen" in text) == (True, False)
 
@@ -210,12 +210,12 @@ def test_what_is_stored_is_the_redacted_text(mem: Memory, owner: Memory) -> None
 #: An agent changes what is sensitive only where it may read it.
 READER = Actor.agent(also=["sensitive"])
 SENSITIVE: dict[str, Callable[[Memory, str], str]] = {
-    "update": lambda owner, name: _approved(owner, owner.acting_as(READER).revise(name, "Ana owes 50", reason="x")),
+    "update": lambda owner, name: _approved(owner, owner.as_actor(READER).revise(name, "Ana owes 50", reason="x")),
     "update that says it is not": lambda owner, name: _approved(
-        owner, owner.acting_as(READER).revise(name, "Ana owes 50", sensitivity="normal", reason="x")
+        owner, owner.as_actor(READER).revise(name, "Ana owes 50", sensitivity="normal", reason="x")
     ),
     "upsert": lambda owner, name: _approved(
-        owner, owner.acting_as(READER).remember("Ana owes 60", key="debt", tier="archival")
+        owner, owner.as_actor(READER).remember("Ana owes 60", key="debt", tier="archival")
     ),
     "merge": lambda owner, name: _merged(owner, name),
     "promotion": lambda owner, name: kept(owner.promote(name, "Ana owes 50", reason="x")).id,
@@ -237,7 +237,7 @@ def _approved(owner: Memory, outcome: Outcome) -> str:
 def _merged(owner: Memory, name: str) -> str:
     other = kept(owner.remember("Ana owes the museum", tier="archival", sensitivity="sensitive", subject="Ana")).id
     kept(owner.merge([name, other], "Ana owes a lot", reason="x"))
-    return owner.find(kinds=["summary"])[0].id
+    return owner.list_memories(kinds=["summary"])[0].id
 
 
 @pytest.mark.promise("Z8")
@@ -255,7 +255,7 @@ def test_sensitivity_survives_export_and_import(owner: Memory, opened: Callable[
     for name, actor in (("owned", Actor.operator("olga")), ("other", Actor.agent(also=["sensitive"]))):
         with opened(name, actor=actor) as copy:
             load(copy, tmp_path / "vault.jsonl")
-            assert [each.sensitivity.value for each in copy.find()] == ["sensitive"]
+            assert [each.sensitivity.value for each in copy.list_memories()] == ["sensitive"]
             assert "owes" not in prompt(copy, "what does Ana owe")
 
 
@@ -264,7 +264,7 @@ def test_expiry_survives_a_merge(mem: Memory, clock: Any) -> None:
     first = kept(mem.remember("The crane is out of order", tier="archival", ttl="2h"))
     second = kept(mem.remember("The crane has a new rope", tier="archival", ttl="5d"))
     kept(mem.merge([first.id, second.id], "Crane: rope new, out of order", reason="tidy"))
-    (summary,) = mem.find(kinds=["summary"])
+    (summary,) = mem.list_memories(kinds=["summary"])
     assert summary.expires_at == first.expires_at
     clock.move(hours=2)
     assert "rope" not in prompt(mem, "how is the crane")
@@ -276,15 +276,15 @@ def test_memories_of_two_subjects_are_never_merged(mem: Memory) -> None:
     bo = kept(mem.remember("Prefers the aisle seat", subject="Bo", tier="archival"))
     with pytest.raises(KeepwardError, match="subject"):
         mem.merge([ana.id, bo.id], "They prefer seats", reason="tidy")
-    assert [each.version for each in mem.find()] == [1, 1]
+    assert [each.version for each in mem.list_memories()] == [1, 1]
 
 
 @pytest.mark.promise("Z11")
 def test_shared_and_own_never_leak_a_third_agents(owner: Memory) -> None:
     for scope, text in (("/", "ferry shared"), ("orion", "ferry of orion"), ("elysia", "ferry of elysia")):
         kept(owner.at(scope=scope).remember(text, tier="archival"))
-    orion = owner.at(scope="orion").acting_as(Actor.agent("orion"))
-    seen = {hit.memory.text for hit in orion.recall("ferry")} | {each.text for each in orion.find(limit=None)}
+    orion = owner.at(scope="orion").as_actor(Actor.agent("orion"))
+    seen = {hit.memory.text for hit in orion.recall("ferry")} | {each.text for each in orion.list_memories(limit=None)}
     assert seen == {"ferry shared", "ferry of orion"}
     assert "elysia" not in prompt(orion, "ferry")
 
@@ -295,7 +295,7 @@ def test_the_best_few_are_taken_after_tenant_and_scope_were_looked_at(owner: Mem
         kept(owner.at(scope="elysia").remember(f"ferry ferry ferry number {n} leaves", tier="archival"))
         kept(owner.at(tenant="acme").remember(f"ferry ferry ferry number {n} leaves", tier="archival"))
     kept(owner.at(scope="orion").remember("one ferry among many other things", tier="archival"))
-    orion = owner.at(scope="orion").acting_as(Actor.agent("orion"))
+    orion = owner.at(scope="orion").as_actor(Actor.agent("orion"))
     assert [hit.memory.text for hit in orion.recall("ferry ferry ferry number", limit=1)] == [
         "one ferry among many other things"
     ]
@@ -347,7 +347,7 @@ def test_a_write_that_stores_nothing_says_so_and_why(mem: Memory, fields: dict[s
     assert said.reasons
     assert all(each.code and each.detail for each in said.reasons)
     assert mem.receipt(said.receipt.id)["reasons"]
-    assert [each.text for each in mem.find()] == ["The ferry is blue"]
+    assert [each.text for each in mem.list_memories()] == ["The ferry is blue"]
 
 
 @pytest.mark.promise("F17")
@@ -375,7 +375,7 @@ def test_approval_is_tiered(mem: Memory) -> None:
 
 HIDDEN: dict[str, Callable[[Memory], Any]] = {
     "recall": lambda mem: [hit.memory.text for hit in mem.recall("zephyr", include_sensitive=True)],
-    "find": lambda mem: mem.find(include_ended=True, limit=None),
+    "list_memories": lambda mem: mem.list_memories(include_ended=True, limit=None),
     "context": lambda mem: mem.context("zephyr", include_sensitive=True).text,
     "snapshot": lambda mem: mem.snapshot().text,
     "memory block": lambda mem: mem.memory_block("zephyr", include_weak=True).text,
@@ -429,7 +429,7 @@ def test_an_approval_is_judged_again_by_the_policy_of_the_day_and_says_so(
     assert [(each.state, "refuses" in (each.decision or "")) for each in owner.pending(state="all")] == [
         ("stale", True)
     ]
-    assert owner.find() == []
+    assert owner.list_memories() == []
 
 
 @pytest.mark.promise("T19")
@@ -438,7 +438,7 @@ def test_what_was_remembered_in_the_meantime_is_not_approved_once_more(mem: Memo
     kept(owner.remember("The wind is always north", tier="archival"))
     with pytest.raises(StaleVersion):
         owner.approve(item.id)
-    assert len(owner.find()) == 1
+    assert len(owner.list_memories()) == 1
 
 
 @pytest.mark.promise("T19")

@@ -123,7 +123,7 @@ def test_several_words_need_not_stand_together(opened: Callable[..., Memory], qu
 def test_search_syntax_is_text(mem: Memory, query: str) -> None:
     kept(mem.remember("The ferry leaves at six", tier="archival"))
     mem.recall(query)
-    assert len(mem.find()) == 1
+    assert len(mem.list_memories()) == 1
 
 
 @pytest.mark.promise("Z37")
@@ -191,7 +191,7 @@ def test_the_same_question_gives_the_same_bytes_with_reads_in_between(mem: Memor
     for n in range(12):
         mem.recall(f"ferry {n}")
         mem.context(f"crossing {n}")
-        mem.get(mem.find(limit=1)[0].id)
+        mem.get(mem.list_memories(limit=1)[0].id)
     again = mem.context("when does ferry 7 cross", budget_tokens=120)
     assert (again.text, again.context_id) == (first.text, first.context_id)
     assert mem.replay(first.receipt.id).text == first.text
@@ -222,7 +222,7 @@ def test_what_came_out_of_recall_does_not_go_in_again_as_news(mem: Memory) -> No
     made = kept(mem.remember("The ferry leaves at six from the north quay", tier="archival", source="web"))
     said = texts(mem, "when does the ferry leave")[0]
     again = mem.remember(said, tier="archival", source="user_message")
-    assert (again.outcome, [each.id for each in mem.find()]) == ("duplicate", [made.id])
+    assert (again.outcome, [each.id for each in mem.list_memories()]) == ("duplicate", [made.id])
     assert mem.get(made.id).trust.label == "web"
 
 

@@ -49,7 +49,7 @@ def everything(mem: Memory) -> tuple[set[Any], set[str]]:
     records: set[Any] = set()
     lines: set[str] = set()
     for ask in (
-        lambda: records.update(mem.find(limit=None, include_ended=True)),
+        lambda: records.update(mem.list_memories(limit=None, include_ended=True)),
         lambda: records.update(hit.memory for hit in mem.recall("ferry sound", limit=50)),
         lambda: records.update(step.after for item in mem.pending(state="all") for step in item.steps),
         lambda: records.update(step.after for view in mem.log() for step in view.steps),
@@ -74,7 +74,7 @@ def test_an_edit_by_hand_is_named_and_no_read_returns_it(copy: Callable[[], Memo
 
 def _found(mem: Memory) -> list[Any]:
     with suppress(KeepwardError):
-        return mem.find(limit=None)
+        return mem.list_memories(limit=None)
     return []
 
 
@@ -118,7 +118,7 @@ def test_an_older_copy_put_in_the_place_of_the_newer_is_caught(
         if whole or file.suffix == ".db":
             shutil.copy(file, path.parent)
     with pytest.raises(Tampered, match="older copy"):
-        copy().find()
+        copy().list_memories()
     assert not copy().verify().ok
 
 
@@ -127,7 +127,7 @@ def test_an_older_copy_put_in_the_place_of_the_newer_is_caught(
 def test_a_flipped_byte_is_never_a_silent_loss(copy: Callable[[Path], Memory], path: Path, tmp_path: Path) -> None:
     chance = random.Random(6)
     with copy(path) as mem:
-        truth = {each.id: each for each in mem.find(limit=None, include_ended=True)}
+        truth = {each.id: each for each in mem.list_memories(limit=None, include_ended=True)}
     whole = path.read_bytes()
     silent = []
     for n in range(2_000):
@@ -156,7 +156,7 @@ def test_one_damaged_row_is_named_and_the_rest_is_served(copy: Callable[[], Memo
     tamper.edit(path, table, f"{column} = zeroblob(9)", f"rowid = (SELECT min(rowid) + 4 FROM {table})")
     mem = copy()
     assert any(fault.row.startswith(table) for fault in mem.verify().faults)
-    served = {each.text for each in mem.find(limit=None)}
+    served = {each.text for each in mem.list_memories(limit=None)}
     assert len(served & set(TEXTS)) >= len(TEXTS) - 1
     assert {hit.memory.text for hit in mem.recall("ferry sound", limit=50)} <= {
         *TEXTS,
@@ -182,7 +182,7 @@ def test_a_torn_end_of_the_log_recovers_to_the_last_whole_commit(
     wal.write_bytes(wal.read_bytes()[:-cut])
     with Memory.open(torn, actor=Actor.operator(), embedder=None, config_dir=tmp_path / "elsewhere") as mem:
         mem.adopt(mem.plan_adopt().digest)
-        held_texts = [each.text for each in mem.find(limit=None)]
+        held_texts = [each.text for each in mem.list_memories(limit=None)]
         assert set(TEXTS) <= set(held_texts)
         assert mem.verify().ok
         kept(mem.remember("The ferry came back", tier="archival"))
@@ -196,7 +196,7 @@ def test_upserts_of_one_key_at_once_give_one_memory(owner: Memory, entering: Ent
             pool.map(lambda each: each.update_by_key("mood", f"{each.actor.name} is calm", tier="archival"), handles)
         )
     assert all(isinstance(each, Committed) for each in outcomes)
-    (made,) = owner.find(key="mood")
+    (made,) = owner.list_memories(key="mood")
     assert (made.version, len(owner.history(made.id))) == (6, 6)
     assert owner.verify().ok
 
@@ -230,7 +230,7 @@ def test_no_model_is_asked_inside_a_transaction(opened: Callable[..., Memory], t
 
     model = Watching()
     with opened("calm", embedder=model, actor=Actor.operator("olga")) as owner:
-        mem = owner.acting_as(Actor.agent())
+        mem = owner.as_actor(Actor.agent())
         made = mem.remember("The ferry leaves at six", tier="archival")
         kept(mem.revise(kept(made).id, "The ferry leaves at seven", reason="winter"))
         owner.approve(held(mem.remember("Sail to Oslo", tier="core", key="mission")).id)
@@ -252,7 +252,7 @@ def test_nothing_crosses_between_scopes_and_tenants_whose_names_are_alike(owner:
         kept(owner.at(tenant=tenant, scope=scope).remember(f"ferry secret {n:03}", tier="archival", key="k"))
     for n, (tenant, scope) in enumerate(places):
         handle = owner.at(tenant=tenant, scope=scope)
-        seen = {each.text for each in handle.find(limit=None)}
+        seen = {each.text for each in handle.list_memories(limit=None)}
         seen |= {hit.memory.text for hit in handle.recall("ferry secret", limit=50)}
         seen |= {line for line in handle.context("ferry secret").text.splitlines() if "ferry" in line}
         assert all(f"{n:03}" in text for text in seen), (tenant, scope, seen)
@@ -266,9 +266,9 @@ def test_a_scope_is_a_name_and_never_a_pattern(owner: Memory, name: str) -> None
         handle = owner.at(scope=name)
     except KeepwardError:
         return
-    assert handle.find(limit=None) == []
+    assert handle.list_memories(limit=None) == []
     with pytest.raises(NotFound):
-        handle.acting_as(Actor.agent()).get(owner.at(scope="orion").find()[0].id)
+        handle.as_actor(Actor.agent()).get(owner.at(scope="orion").list_memories()[0].id)
 
 
 @pytest.mark.slow

@@ -17,14 +17,16 @@ from outcomes import held, kept
 from keepward import Actor, Conflict, InvalidInput, KeepwardError, Memory, NotFound, Record, Status
 from keepward.core.commit import Commit
 from keepward.interchange.imports import load
-from keepward.ports.store import Stage
+from keepward.ports.store import PendingCommit
 
 MISSION: dict[str, Any] = {"tier": "core", "key": "mission"}
 
 
 def contents(mem: Memory) -> list[Record]:
     """Return everything that holds, regardless of version numbers and of when it was touched."""
-    return [replace(each, version=0, updated_at=None) for each in sorted(mem.find(limit=None), key=lambda r: r.id)]
+    return [
+        replace(each, version=0, updated_at=None) for each in sorted(mem.list_memories(limit=None), key=lambda r: r.id)
+    ]
 
 
 def files(folder: Path) -> dict[str, str]:
@@ -41,7 +43,7 @@ def test_expiry_is_exact_to_the_instant(mem: Memory, clock: Any, term: str) -> N
     clock.instant = made.expires_at - timedelta(microseconds=1)
     assert "ferry" in mem.context("how is the ferry").text
     clock.instant = made.expires_at
-    assert (mem.context("how is the ferry").text, mem.find(), list(mem.recall("ferry"))) == ("", [], [])
+    assert (mem.context("how is the ferry").text, mem.list_memories(), list(mem.recall("ferry"))) == ("", [], [])
 
 
 @pytest.mark.promise("Z13")
@@ -50,9 +52,9 @@ def test_an_instant_means_the_same_in_every_zone(mem: Memory, clock: Any, offset
     clock.instant = datetime(2026, 3, 28, 23, 59, 59, tzinfo=UTC)
     made = kept(mem.remember("The ferry is out of order", tier="archival", ttl="2s"))
     local = clock.instant.astimezone(datetime.fromisoformat(f"2026-01-01T00:00:00{offset}").tzinfo)
-    assert [each.id for each in mem.find(as_of=local)] == [made.id]
+    assert [each.id for each in mem.list_memories(as_of=local)] == [made.id]
     clock.instant = local + timedelta(seconds=2)
-    assert mem.find() == []
+    assert mem.list_memories() == []
 
 
 @pytest.mark.promise("Z14")
@@ -65,7 +67,7 @@ def test_what_was_superseded_is_absent_everywhere_by_default(mem: Memory) -> Non
         mem.snapshot().text,
         mem.memory_block("ferry six", include_weak=True).text,
         repr([hit.memory.text for hit in mem.recall("ferry leaves at six")]),
-        repr([each.text for each in mem.find(limit=None)]),
+        repr([each.text for each in mem.list_memories(limit=None)]),
     ]
     assert not any("at six" in text for text in texts)
     assert mem.get(old.id).status is Status.SUPERSEDED
@@ -75,22 +77,22 @@ def test_what_was_superseded_is_absent_everywhere_by_default(mem: Memory) -> Non
 def test_a_tag_is_found_beyond_the_page(mem: Memory) -> None:
     rare = [kept(mem.remember(f"rope {n}", tier="archival", tags=["rare"])).id for n in range(3)]
     mem.remember_many([{"text": f"ferry {n} of the line", "tier": "archival", "tags": ["common"]} for n in range(120)])
-    assert {each.id for each in mem.find(tags=["rare"], limit=3)} == set(rare)
+    assert {each.id for each in mem.list_memories(tags=["rare"], limit=3)} == set(rare)
     assert {hit.memory.id for hit in mem.recall("ferry rope of the line", tags=["rare"], limit=3)} == set(rare)
 
 
 ODD: dict[str, Callable[[Memory], object]] = {
     "recall limit 0": lambda mem: mem.recall("ferry", limit=0),
     "recall limit -1": lambda mem: mem.recall("ferry", limit=-1),
-    "find limit 0": lambda mem: mem.find(limit=0),
+    "find limit 0": lambda mem: mem.list_memories(limit=0),
     "log limit 0": lambda mem: mem.log(limit=0),
     "budget 0": lambda mem: mem.context("ferry", budget_tokens=0),
     "ttl 0 as text": lambda mem: mem.remember("x ray", ttl="0s").outcome,
     "ttl 0": lambda mem: mem.remember("x ray", ttl=timedelta(0)).outcome,
     "negative ttl": lambda mem: mem.remember("x ray", ttl=timedelta(seconds=-5)).outcome,
     "endless ttl": lambda mem: mem.remember("x ray", ttl=timedelta.max).outcome,
-    "as of -1": lambda mem: mem.find(as_of=-1),
-    "as of tomorrow's commit": lambda mem: mem.find(as_of=99),
+    "as of -1": lambda mem: mem.list_memories(as_of=-1),
+    "as of tomorrow's commit": lambda mem: mem.list_memories(as_of=99),
 }
 
 
@@ -103,7 +105,7 @@ def test_a_limit_or_term_at_or_below_nothing_is_refused_and_not_taken_for_all(me
     except (InvalidInput, NotFound):
         answer = "refused"
     assert answer == "refused"
-    assert len(mem.find()) == 1
+    assert len(mem.list_memories()) == 1
 
 
 @pytest.mark.promise("Z18")
@@ -121,22 +123,22 @@ def test_a_dry_run_changes_no_byte(mem: Memory, owner: Memory, tmp_path: Path) -
 def test_a_failed_commit_leaves_everything_as_it_was(
     mem: Memory, owner: Memory, stage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from keepward.storage.writer import Writer
+    from keepward.storage.writer import UnitOfWork
 
     kept(owner.remember("Sail to Oslo", **MISSION))
     gone = kept(mem.remember("The ferry leaves at six", tier="archival"))
     before = (contents(owner), owner.status()["head"], owner.context("ferry").text)
-    real = getattr(Writer, stage)
+    real = getattr(UnitOfWork, stage)
 
     def fails(*given: Any) -> Any:
         real(*given)
         raise RuntimeError("the disk has gone")
 
-    monkeypatch.setattr(Writer, stage, fails)
+    monkeypatch.setattr(UnitOfWork, stage, fails)
     with pytest.raises(RuntimeError), owner.draft(reason="spring") as draft:
         draft.retire(gone.id)
         draft.insert("The ferry leaves at five", tier="archival")
-        draft.replace(owner.find(key="mission")[0].id, "Sail to Bergen")
+        draft.replace(owner.list_memories(key="mission")[0].id, "Sail to Bergen")
     monkeypatch.undo()
     assert (contents(owner), owner.status()["head"], owner.context("ferry").text) == before
     assert owner.verify().ok
@@ -219,20 +221,20 @@ def test_a_rollback_out_of_order_changes_nothing_and_names_what_is_in_the_way(me
 def test_a_change_without_its_receipt_does_not_happen(
     mem: Memory, owner: Memory, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from keepward.storage.writer import Writer
+    from keepward.storage.writer import UnitOfWork
 
     made = mem.remember("The ferry leaves at six", tier="archival")
     item = held(mem.remember("Sail to Oslo", **MISSION))
     before = (contents(owner), owner.status()["head"], owner.pending())
 
-    real = Writer.append
+    real = UnitOfWork.append
 
-    def fails(writer: Writer, tenant: str, stage: Stage) -> Commit:
+    def fails(writer: UnitOfWork, tenant: str, stage: PendingCommit) -> Commit:
         assert stage.receipt is not None
         facts = {"not JSON": object()}
         return real(writer, tenant, dataclasses.replace(stage, receipt=replace(stage.receipt, facts=facts)))
 
-    monkeypatch.setattr(Writer, "append", fails)
+    monkeypatch.setattr(UnitOfWork, "append", fails)
     with pytest.raises(InvalidInput):
         {
             "write": lambda: mem.remember("The crane is red"),
@@ -247,7 +249,7 @@ def test_a_change_without_its_receipt_does_not_happen(
 def test_events_outlive_the_memory_and_still_name_it(mem: Memory, owner: Memory) -> None:
     made = kept(mem.remember("The ferry leaves at six", tier="archival"))
     kept(mem.forget(made.id, reason="off season"))
-    assert mem.find() == []
+    assert mem.list_memories() == []
     assert [(each.op, each.record.text, each.details.reason) for each in mem.history(made.id)] == [
         ("insert", "The ferry leaves at six", "remembered"),
         ("retire", "The ferry leaves at six", "off season"),
@@ -264,12 +266,12 @@ def test_replaying_the_journal_gives_the_state(mem: Memory, owner: Memory, opene
     owner.rollback(b.commit.id)  # type: ignore[union-attr]
     kept(mem.forget(a.id, reason="sold"))
     kept(mem.restore(a.id, reason="bought back"))
-    state = (owner.find(include_ended=True, limit=None), owner.context("ferry").text)
+    state = (owner.list_memories(include_ended=True, limit=None), owner.context("ferry").text)
     owner.rebuild()
-    assert (owner.find(include_ended=True, limit=None), owner.context("ferry").text) == state
+    assert (owner.list_memories(include_ended=True, limit=None), owner.context("ferry").text) == state
     with opened("twin", actor=owner.actor) as twin:
         twin.restore_journal(owner.journal())
-        assert (twin.find(include_ended=True, limit=None), twin.context("ferry").text) == state
+        assert (twin.list_memories(include_ended=True, limit=None), twin.context("ferry").text) == state
 
 
 @pytest.mark.promise("F7")
@@ -281,7 +283,7 @@ def test_two_hundred_facts_that_differ_by_one_number_stay_two_hundred(mem: Memor
         ]
     )
     assert {each.outcome for each in outcomes} == {"committed"}
-    assert len(mem.find(limit=None)) == 200
+    assert len(mem.list_memories(limit=None)) == 200
     single = [mem.remember(f"Pump {n} was checked by the harbour crew", tier="archival").outcome for n in range(20)]
     assert single == ["committed"] * 20
 
@@ -318,7 +320,7 @@ def test_a_source_that_cannot_be_read_is_not_taken_for_an_empty_one(mem: Memory,
     }[damage]()
     with pytest.raises((KeepwardError, OSError)):
         load(mem, path, format="messages")
-    assert [each.text for each in mem.find()] == ["The ferry is blue"]
+    assert [each.text for each in mem.list_memories()] == ["The ferry is blue"]
 
 
 @pytest.mark.promise("T27")

@@ -30,11 +30,11 @@ def full(owner: Memory, mem: Memory) -> dict[str, str]:
     for n in range(110):
         kept(mem.remember(f"The ferry number {n} crosses the sound at {n} past six", tier="archival", key=f"f{n}"))
     kept(owner.remember("Never deploy on Friday", tier="core", key="mission"))
-    kept(mem.revise(mem.find(key="f3")[0].id, text="The ferry number 3 is in the dock", reason="news"))
-    mem.forget(mem.find(key="f4")[0].id, reason="sold")
+    kept(mem.revise(mem.list_memories(key="f3")[0].id, text="The ferry number 3 is in the dock", reason="news"))
+    mem.forget(mem.list_memories(key="f4")[0].id, reason="sold")
     kept(mem.remember("The chart is in the drawer", tier="archival", blob=mem.put_blob(b"a chart").ref))
     kept(owner.at(tenant="elsewhere").remember("The lamp is on the shelf", tier="archival"))
-    texts = {each.id: each.text for each in owner.find(limit=None)}
+    texts = {each.id: each.text for each in owner.list_memories(limit=None)}
     owner.close()
     return texts
 
@@ -87,9 +87,9 @@ def test_a_whole_store_is_carried_over_commit_by_commit(rescue: Any, reopen: Any
     made = rescue()
     assert made.whole, made
     with reopen() as again:
-        assert {each.id: each.text for each in again.find(limit=None)} == full
+        assert {each.id: each.text for each in again.list_memories(limit=None)} == full
         assert again.verify().faults == ()
-        assert again.at(tenant="elsewhere").find()[0].text == "The lamp is on the shelf"
+        assert again.at(tenant="elsewhere").list_memories()[0].text == "The lamp is on the shelf"
         assert again.recall("drawer")[0].memory.text == "The chart is in the drawer"
 
 
@@ -106,7 +106,7 @@ def test_a_file_cut_by_one_byte_loses_little_and_is_left_as_it_is(
     before = digest_of(path)
     made = rescue()
     with reopen() as again:
-        found = {each.id: each.text for each in again.find(limit=None)}
+        found = {each.id: each.text for each in again.list_memories(limit=None)}
         assert again.verify().faults == ()
     lost = {name for each in made.tenants for name in (*each.lost, *each.outdated)}
     assert found.keys() | lost >= full.keys()
@@ -121,7 +121,7 @@ def test_one_overwritten_page_loses_what_was_on_it_and_says_so(
     overwrite(path, pages[len(pages) // 2])
     made = rescue()
     with reopen() as again:
-        found = {each.id: each.text for each in again.find(limit=None)}
+        found = {each.id: each.text for each in again.list_memories(limit=None)}
         assert again.verify().faults == ()
     told = {name for each in made.tenants for name in (*each.lost, *each.outdated)}
     assert full.keys() - found.keys() <= told
@@ -161,7 +161,7 @@ def test_head_and_ids_are_those_of_the_old_store_up_to_the_first_lost_commit(
     assert made.lost == made.outdated == ()
     with reopen() as again:
         assert again.log(limit=1)[0].commit.kind == "rescue"
-        assert {each.text for each in again.find(limit=None)} == set(full.values())
+        assert {each.text for each in again.list_memories(limit=None)} == set(full.values())
 
 
 def test_a_memory_whose_newest_version_is_lost_comes_back_archived(
@@ -181,7 +181,7 @@ def test_an_edited_text_is_lost_and_never_carried_over(path: Path, rescue: Any, 
     tamper.edit(path, "events", "payload = ?", "memory_id = ?", (payload.replace(b"ferry", b"fairy"), name))
     made = rescue()
     with reopen() as again:
-        assert "fairy" not in " ".join(each.text for each in again.find(limit=None))
+        assert "fairy" not in " ".join(each.text for each in again.list_memories(limit=None))
     assert name in {lost for each in made.tenants for lost in each.lost}
 
 

@@ -14,7 +14,7 @@ FACT = "The ferry leaves at six"
 
 @pytest.fixture
 def user(owner: Memory) -> Memory:
-    return owner.acting_as(Actor.user("ana"))
+    return owner.as_actor(Actor.user("ana"))
 
 
 @pytest.mark.parametrize("text", [FACT, "the ferry leaves at six."])
@@ -28,7 +28,7 @@ def test_the_same_fact_from_the_user_with_evidence_strengthens_what_an_agent_inf
     after = outcome.records[0]
     assert (after.id, after.version, after.text) == (first.id, 2, FACT)
     assert (after.trust.label, after.source, after.evidence) == ("user", "user_message", ("chat:42",))
-    assert (after.confidence, user.get(first.id).confidence, len(user.find())) == (0.9, 0.9, 1)
+    assert (after.confidence, user.get(first.id).confidence, len(user.list_memories())) == (0.9, 0.9, 1)
     told = next(each.detail for each in outcome.reasons if each.code == "strengthened")
     assert "trust agent -> user, confidence 0.5 -> 0.9, 1 more reference as evidence" in told
 

@@ -11,7 +11,18 @@ from typing import Any
 import pytest
 from outcomes import held, kept
 
-from keepward import Actor, Conflict, KeepwardError, Memory, Move, NotFound, Policy, StaleVersion, Unauthorised, Waiting
+from keepward import (
+    Actor,
+    Conflict,
+    KeepwardError,
+    Memory,
+    Move,
+    NotFound,
+    Policy,
+    Proposal,
+    StaleVersion,
+    Unauthorised,
+)
 from keepward.cli.main import main
 from support import tamper
 
@@ -20,7 +31,7 @@ Enter = Callable[..., Memory]
 
 
 @pytest.fixture
-def waiting(mem: Memory, owner: Memory) -> Waiting:
+def waiting(mem: Memory, owner: Memory) -> Proposal:
     """An agent's edit of a mission that the owner wrote."""
     kept(owner.remember("Sail to Oslo", **MISSION))
     return held(mem.remember("Sail to Bergen", reason="the wind", **MISSION))
@@ -41,7 +52,7 @@ def test_a_proposer_does_not_approve_by_another_spelling_of_its_name(owner: Memo
 def test_a_proposer_does_not_approve_by_a_handle_that_it_gave_out(owner: Memory) -> None:
     item = held(owner.remember("maybe so", tier="archival", confidence=0.1))
     with pytest.raises(Unauthorised, match="propos"):
-        owner.acting_as(Actor.reviewer("rita")).approve(item.id)
+        owner.as_actor(Actor.reviewer("rita")).approve(item.id)
 
 
 @pytest.mark.promise("Z24")
@@ -56,7 +67,7 @@ def test_a_proposer_does_not_approve_with_the_token_it_proposed_with(owner: Memo
 
 
 def test_an_approval_says_who_approved_with_which_token_and_which_digest(
-    owner: Memory, entering: Enter, waiting: Waiting
+    owner: Memory, entering: Enter, waiting: Proposal
 ) -> None:
     issued = owner.create_token("rita", rights="reviewer")
     outcome = entering(token=issued.secret).approve(waiting.id)
@@ -71,7 +82,7 @@ def test_an_approval_says_who_approved_with_which_token_and_which_digest(
 
 @pytest.mark.promise("Z23", "T19")
 def test_a_newer_base_voids_an_approval_and_the_proposal_shows_as_stale_with_the_reason(
-    mem: Memory, owner: Memory, waiting: Waiting
+    mem: Memory, owner: Memory, waiting: Proposal
 ) -> None:
     kept(owner.revise(waiting.steps[0].after.id, "Sail to Malmö", reason="news"))
     with pytest.raises(StaleVersion, match="has changed since"):
@@ -82,7 +93,7 @@ def test_a_newer_base_voids_an_approval_and_the_proposal_shows_as_stale_with_the
 
 
 @pytest.mark.promise("Z23")
-def test_another_digest_than_the_one_seen_is_not_approved(owner: Memory, waiting: Waiting) -> None:
+def test_another_digest_than_the_one_seen_is_not_approved(owner: Memory, waiting: Proposal) -> None:
     other = waiting.digest[:-1] + ("0" if waiting.digest[-1] != "0" else "1")
     with pytest.raises(Conflict, match="not the one you saw"):
         owner.approve(waiting.id, digest=other)
@@ -91,7 +102,7 @@ def test_another_digest_than_the_one_seen_is_not_approved(owner: Memory, waiting
 
 
 @pytest.mark.promise("Z23", "F4")
-def test_one_changed_byte_voids_an_approval(owner: Memory, path: Path, waiting: Waiting) -> None:
+def test_one_changed_byte_voids_an_approval(owner: Memory, path: Path, waiting: Proposal) -> None:
     tamper.edit_documents(path, "proposals", tamper.body("Bergen", "Bergem"))
     with pytest.raises(KeepwardError, match="verify"):
         owner.approve(waiting.id)
@@ -101,7 +112,7 @@ def test_one_changed_byte_voids_an_approval(owner: Memory, path: Path, waiting: 
 
 
 @pytest.mark.promise("Z23")
-def test_of_many_approvers_one_wins(owner: Memory, entering: Enter, waiting: Waiting) -> None:
+def test_of_many_approvers_one_wins(owner: Memory, entering: Enter, waiting: Proposal) -> None:
     reviewers = [entering(Actor.reviewer(f"rita {n}")) for n in range(6)]
 
     def decide(reviewer: Memory) -> str:
@@ -117,17 +128,17 @@ def test_of_many_approvers_one_wins(owner: Memory, entering: Enter, waiting: Wai
 
 @pytest.mark.promise("Z23", "Z2")
 def test_a_rejection_that_comes_in_between_stops_an_approval(
-    owner: Memory, entering: Enter, waiting: Waiting, monkeypatch: pytest.MonkeyPatch
+    owner: Memory, entering: Enter, waiting: Proposal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from keepward.services import review
 
-    fits, other = review._still_fits, entering(Actor.reviewer("rita"))
+    fits, other = review._check_still_allowed, entering(Actor.reviewer("rita"))
 
     def slow(*given: Any) -> None:
         fits(*given)
         other.reject(waiting.id, reason="no")
 
-    monkeypatch.setattr(review, "_still_fits", slow)
+    monkeypatch.setattr(review, "_check_still_allowed", slow)
     with pytest.raises(Conflict, match="decided in the meantime"):
         owner.approve(waiting.id)
     assert owner.get(waiting.steps[0].after.id).text == "Sail to Oslo"
@@ -136,7 +147,7 @@ def test_a_rejection_that_comes_in_between_stops_an_approval(
 
 @pytest.mark.promise("Z23")
 def test_an_approval_that_comes_in_between_stops_a_rejection(
-    owner: Memory, entering: Enter, waiting: Waiting, monkeypatch: pytest.MonkeyPatch
+    owner: Memory, entering: Enter, waiting: Proposal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from keepward.services import review
 
@@ -154,7 +165,7 @@ def test_an_approval_that_comes_in_between_stops_a_rejection(
 
 
 @pytest.mark.promise("D5", "Z3")
-def test_time_alone_only_rejects(mem: Memory, owner: Memory, clock: Any, waiting: Waiting) -> None:
+def test_time_alone_only_rejects(mem: Memory, owner: Memory, clock: Any, waiting: Proposal) -> None:
     clock.move(days=31)
     assert owner.pending() == []
     assert [each.state for each in owner.pending(state="all")] == ["expired"]
@@ -174,11 +185,11 @@ def test_a_key_that_was_taken_in_the_meantime_voids_an_approval(mem: Memory, own
 
 @pytest.mark.promise("T19")
 def test_what_a_gate_has_learnt_since_does_not_slip_in_by_an_approval(
-    owner: Memory, waiting: Waiting, monkeypatch: pytest.MonkeyPatch
+    owner: Memory, waiting: Proposal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from keepward.services import review
 
-    monkeypatch.setattr(review, "scrub_secret", lambda text: text.replace("Bergen", "[SECRET]"))
+    monkeypatch.setattr(review, "redact_secrets", lambda text: text.replace("Bergen", "[SECRET]"))
     with pytest.raises(StaleVersion, match="secret"):
         owner.approve(waiting.id)
     assert owner.get(waiting.steps[0].after.id).text == "Sail to Oslo"
@@ -189,7 +200,7 @@ def test_many_are_approved_at_once_and_each_has_an_answer_of_its_own(mem: Memory
     good = held(mem.remember("Sail to Oslo", **MISSION))
     seen = held(mem.remember("At the quay", tier="core", key="workspace_state", confidence=0.9))
     own = held(mem.remember("maybe so", tier="archival", confidence=0.1))
-    reviewer = owner.acting_as(Actor.reviewer("agent"))
+    reviewer = owner.as_actor(Actor.reviewer("agent"))
     decided = owner.approve_many([{"id": good.id, "digest": good.digest}, "nobody", {"id": seen.id, "digest": "00"}])
     decided += reviewer.approve_many([own.id])
     assert [(each.id, each.ok, type(each.error)) for each in decided] == [
@@ -224,7 +235,7 @@ def test_a_reviewer_sees_what_no_eye_sees(mem: Memory, owner: Memory, hidden: st
 
 
 @pytest.mark.promise("T20")
-def test_what_is_shown_is_what_is_stored_byte_for_byte(mem: Memory, owner: Memory, waiting: Waiting) -> None:
+def test_what_is_shown_is_what_is_stored_byte_for_byte(mem: Memory, owner: Memory, waiting: Proposal) -> None:
     (step,) = owner.shown(waiting)
     kept(owner.approve(waiting.id))
     (stored,) = [event.payload for _, events in owner.journal(after=1) for event in events]
@@ -242,7 +253,7 @@ def test_a_mark_that_was_typed_does_not_pass_for_one_that_was_put_there(mem: Mem
 
 @pytest.mark.promise("Z25")
 def test_the_reason_of_a_rejection_reaches_its_proposer_once_and_nobody_else(
-    owner: Memory, entering: Enter, waiting: Waiting
+    owner: Memory, entering: Enter, waiting: Proposal
 ) -> None:
     owner.reject(waiting.id, reason="the harbour is closed")
     assert entering(Actor.agent("another")).notices() == []

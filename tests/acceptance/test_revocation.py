@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from keepward import Actor, Memory, StoreUnavailable, Unauthorised
-from keepward.core.trust import Issued
+from keepward.core.principals import Issued
 from keepward.errors import Tampered
 from support import tamper
 
@@ -164,7 +164,7 @@ def test_the_receipt_says_whether_the_revocation_is_kept_outside_the_store(opene
 def test_a_list_that_cannot_be_read_opens_nothing(
     issued: Issued, opened: Callable[..., Memory], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from keepward.adapters.home import FileErasures
+    from keepward.adapters.trust_store import FileErasures
 
     def denied(self: FileErasures) -> frozenset[str]:
         raise PermissionError

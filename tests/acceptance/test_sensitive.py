@@ -13,7 +13,7 @@ import test_reach
 from outcomes import codes, kept
 
 from keepward import Actor, Filters, KeepwardError, Memory, NotFound, Replace, Unauthorised
-from keepward.storage.driver import SqliteSession
+from keepward.storage.driver import SqliteConnection
 
 WORD = "Quillzephyr"
 TEXT = f"Ana sees doctor {WORD} on Mondays"
@@ -28,7 +28,7 @@ class Stage:
 
     def __init__(self, owner: Memory) -> None:
         self.owner = owner
-        self.agent = owner.acting_as(Actor.agent("lyra"))
+        self.agent = owner.as_actor(Actor.agent("lyra"))
         made = owner.remember(
             TEXT, tier="archival", key="doctor", subject=WORD, metadata={"of": WORD}, sensitivity="sensitive"
         )
@@ -100,8 +100,8 @@ SILENT: dict[str, Callable[[Memory, Stage], Any]] = {
     "diff between versions": lambda mem, at: mem.diff(1, 2),
     "facets": lambda mem, at: mem.facets(filters=Filters(include_ended=True)),
     "feedback": lambda mem, at: mem.feedback(at.compiled, used=[at.id]),
-    "find": lambda mem, at: mem.find(limit=None, include_ended=True),
-    "find in the past": lambda mem, at: mem.find(limit=None, include_ended=True, as_of=1),
+    "list_memories": lambda mem, at: mem.list_memories(limit=None, include_ended=True),
+    "find in the past": lambda mem, at: mem.list_memories(limit=None, include_ended=True, as_of=1),
     "identity": lambda mem, at: mem.identity(),
     "lineage of what was made from it": lambda mem, at: mem.lineage(at.derived),
     "log": lambda mem, at: mem.log(),
@@ -152,7 +152,7 @@ def test_every_verb_is_in_one_of_the_tables() -> None:
 
 @pytest.mark.parametrize("verb", sorted(REVIEWER))
 def test_a_reviewer_without_the_right_reads_no_words(shared: Stage, verb: str) -> None:
-    assert WORD not in repr(REVIEWER[verb](shared.owner.acting_as(Actor.reviewer("rita")), shared))
+    assert WORD not in repr(REVIEWER[verb](shared.owner.as_actor(Actor.reviewer("rita")), shared))
 
 
 @pytest.mark.parametrize("verb", sorted(BY_NAME))
@@ -176,7 +176,7 @@ def test_what_is_left_out_of_a_list_is_told(shared: Stage, verb: str) -> None:
 
 @pytest.mark.parametrize("verb", sorted({**BY_NAME, **SILENT}))
 def test_an_agent_that_was_given_the_right_is_answered(stage: Stage, verb: str) -> None:
-    granted = stage.owner.acting_as(Actor.agent("lyra", also=["sensitive"]))
+    granted = stage.owner.as_actor(Actor.agent("lyra", also=["sensitive"]))
     try:
         answer = repr({**BY_NAME, **SILENT}[verb](granted, stage))
     except KeepwardError as fault:
@@ -194,7 +194,7 @@ def test_what_became_sensitive_later_is_withheld_as_it_was_before(owner: Memory,
             ask()
     found = [mem.log(), mem.diff(0, head), mem.show(made.commit.id), mem.receipt(made.receipt.id)]  # type: ignore[union-attr]
     assert WORD not in repr(found)
-    hits, listed = mem.recall("doctor at the pier", as_of=head), mem.find(as_of=head)
+    hits, listed = mem.recall("doctor at the pier", as_of=head), mem.list_memories(as_of=head)
     compiled = mem.context("doctor at the pier", as_of=head)
     assert WORD not in repr((hits, list(listed))) + compiled.text
     assert all(NOTICE in repr(notes) for notes in (hits.notes, listed.notes, compiled.notes))
@@ -248,11 +248,11 @@ def test_an_agent_undoes_its_own_change_of_what_is_sensitive_unread(owner: Memor
 
 
 def test_an_agents_change_that_waits_shows_it_no_words_and_the_reviewer_all(owner: Memory) -> None:
-    agent = owner.acting_as(Actor.agent("lyra"))
+    agent = owner.as_actor(Actor.agent("lyra"))
     outcome = agent.remember(TEXT, tier="core", key="mission", sensitivity="sensitive")
     assert outcome.outcome == "quarantined"
     assert [WORD in repr(item) for item in agent.pending()] == [False]
-    assert [WORD in repr(item) for item in owner.acting_as(Actor.reviewer("rita")).pending()] == [True]
+    assert [WORD in repr(item) for item in owner.as_actor(Actor.reviewer("rita")).pending()] == [True]
     assert kept(owner.approve(owner.pending()[0].id)).text == TEXT
 
 
@@ -277,14 +277,16 @@ def test_in_a_batch_what_builds_on_what_is_withheld_spoils_no_other(stage: Stage
 def test_an_agent_out_of_reach_is_not_told_that_there_is_something(owner: Memory) -> None:
     made = kept(owner.remember(TEXT, tier="archival", sensitivity="sensitive", scope="/agents/orion"))
     with pytest.raises(NotFound):
-        owner.acting_as(Actor.agent("lyra")).get(made.id)
+        owner.as_actor(Actor.agent("lyra")).get(made.id)
 
 
 def test_to_read_a_memory_by_its_id_and_to_see_that_it_may_be_read_is_one_reading(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
-    execute = SqliteSession.execute
-    monkeypatch.setattr(SqliteSession, "execute", lambda db, sql, *given: asked.append(sql) or execute(db, sql, *given))
+    execute = SqliteConnection.execute
+    monkeypatch.setattr(
+        SqliteConnection, "execute", lambda db, sql, *given: asked.append(sql) or execute(db, sql, *given)
+    )
     stage.agent.get(stage.own)
     assert sum("FROM records r WHERE" in sql for sql in asked) == 1

@@ -41,7 +41,7 @@ def harbour(tmp_path_factory):
     memory = Memory.open(
         folder / "memory.db", actor=Actor.operator("olga"), embedder="none", clock=clock, config_dir=folder / "home"
     )
-    agent = memory.acting_as(Actor.agent("assistant"))
+    agent = memory.as_actor(Actor.agent("assistant"))
     ferry = memory.remember("The ferry leaves at six", tier="archival").records[0]
     memory.at(scope="/agents/afar").remember("A lamp burns", tier="archival", category="lamps")
     memory.remember("Carry people over", tier="core", key="mission")
@@ -190,7 +190,7 @@ def planted(memory, app, tenant, scope):
     note = here.remember(f"Captain {MARKER} rows at {place}", tier="archival", reason=f"said {MARKER}", **fields)
     block = here.remember(f"Serve {MARKER} at {place}", tier="core", key="mission")
     keyed = here.update_by_key("berth", f"Berth {MARKER} at {place}")
-    agent = memory.acting_as(Actor.agent("assistant")).at(tenant=tenant, scope=scope)
+    agent = memory.as_actor(Actor.agent("assistant")).at(tenant=tenant, scope=scope)
     held = agent.remember(f"Serve {MARKER} and more", tier="core", key="mission", confidence=0.9)
     told = here.context("who rows, and where is the berth?")
     blob = here.put_blob(f"picture of {MARKER} {place}".encode())
@@ -273,14 +273,16 @@ def about(answer):
 def state(handle):
     """Return every version of every memory that is at exactly a handle's place."""
     return sorted(
-        (each.id, each.version) for each in handle.find(limit=None, include_ended=True) if each.scope == handle.scope
+        (each.id, each.version)
+        for each in handle.list_memories(limit=None, include_ended=True)
+        if each.scope == handle.scope
     )
 
 
 @pytest.mark.proof
 def test_the_marker_is_where_the_crossings_look_for_it(neighbours):
     owner = neighbours.memory.owner_token().read_text().strip()
-    asked = Call(operation="find", method="GET", path="/memory/items")
+    asked = Call(operation="list_memories", method="GET", path="/memory/items")
     (answer,) = answers(neighbours.app, [asked], {**bearer(owner), "Keepward-Tenant": "abroad"})
     assert MARKER in answer.text
 

@@ -37,7 +37,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ) as memory:
             memory.remember_many(WORLD)
             clock.advance(timedelta(hours=1))
-            taught(memory if name == "said" else memory.acting_as(Actor.agent("scout")))
+            taught(memory if name == "said" else memory.as_actor(Actor.agent("scout")))
     return folder
 
 
@@ -119,7 +119,7 @@ def test_with_memory_switched_off_nothing_is_trained(owner: Memory, opened: Call
 def test_feedback_is_kept_with_the_trust_of_who_gave_it(owner: Memory) -> None:
     shown = owner.recall(asked("atlas"), receipt=True)
     told = [
-        owner.acting_as(actor).feedback(shown.receipt or "", used=[shown[0].memory.id])
+        owner.as_actor(actor).feedback(shown.receipt or "", used=[shown[0].memory.id])
         for actor in (Actor.agent("scout"), Actor.user("ana"), Actor.importer("box"))
     ]
     assert [each.trust.label for each in told] == ["agent", "user", "import"]
@@ -128,7 +128,7 @@ def test_feedback_is_kept_with_the_trust_of_who_gave_it(owner: Memory) -> None:
 @pytest.mark.slow
 def test_an_agent_that_says_the_reverse_three_times_as_often_does_not_turn_the_order(owner: Memory) -> None:
     for _ in range(3):
-        taught(owner.acting_as(Actor.agent("scout")), "always forget")
+        taught(owner.as_actor(Actor.agent("scout")), "always forget")
     found = owner.train_reranker()
     assert (found.serving, "final delivery" in first(owner, "atlas")) == (True, True)
     assert 0.0 < found.from_agents < 0.3
@@ -146,7 +146,7 @@ def test_policy_can_let_agents_count_as_people_do(owner: Memory, opened: Callabl
 
 
 def test_policy_can_leave_agents_out(owner: Memory, opened: Callable[..., Memory], whole: str | None) -> None:
-    taught(owner.acting_as(Actor.agent("scout")), "always forget", THINGS[:9])
+    taught(owner.as_actor(Actor.agent("scout")), "always forget", THINGS[:9])
     with opened("said", actor=OLGA, policy=Policy(agent_feedback_share=0.0)) as memory:
         assert memory.train_reranker().version == whole
 
@@ -169,23 +169,23 @@ def test_an_agent_cannot_choose_which_feedback_of_people_is_held_out(opened: Cal
             taught(memory, things=[thing])
             # Three in between, so that by the number of the feedback no person's would ever be held out.
             for agent in ("a", "b", "c"):
-                taught(memory.acting_as(Actor.agent(agent)), things=[thing])
+                taught(memory.as_actor(Actor.agent(agent)), things=[thing])
         assert memory.train_reranker().held_out == len(THINGS) // 4
 
 
 def test_a_persons_word_on_a_receipt_stands_against_an_agents(owner: Memory) -> None:
-    from keepward.services.reranker import examples
+    from keepward.services.reranker import training_examples
 
     shown = owner.recall(asked("atlas"), limit=3, receipt=True)
     ids = [hit.memory.id for hit in shown]
     owner.feedback(shown.receipt or "", used=ids[:1], ignored=ids[1:2])
-    owner.acting_as(Actor.agent("scout")).feedback(shown.receipt or "", used=ids[1:], ignored=ids[:1])
-    spoken = [each for each in examples(owner._session) if each.receipt == shown.receipt]
+    owner.as_actor(Actor.agent("scout")).feedback(shown.receipt or "", used=ids[1:], ignored=ids[:1])
+    spoken = [each for each in training_examples(owner._session) if each.receipt == shown.receipt]
     assert [(each.from_agent, each.pairs) for each in spoken] == [(False, 1)]
 
 
 def test_status_says_how_far_agents_count_and_how_far_they_did(owner: Memory) -> None:
-    taught(owner.acting_as(Actor.agent("scout")), things=THINGS[:9])
+    taught(owner.as_actor(Actor.agent("scout")), things=THINGS[:9])
     found = owner.train_reranker()
     told = owner.status()["reranker"]
     assert (told["agents_at_most"], told["from_agents"]) == (0.25, found.from_agents)

@@ -170,7 +170,7 @@ def test_what_is_not_taken_is_an_error_that_names_what_is(mem: Memory, fields: d
     assert says in str(caught.value)
     with pytest.raises((InvalidInput, TypeError)), mem.draft(reason="two") as draft:
         draft.insert("The ferry leaves at six", **fields)
-    assert mem.find() == []
+    assert mem.list_memories() == []
 
 
 @pytest.mark.parametrize(
@@ -206,8 +206,8 @@ def test_every_outcome_has_the_same_attributes(mem: Memory) -> None:
     [
         (lambda mem: mem.recall("x", kinds=["rul"]), "unknown kind: did you mean rule?"),
         (lambda mem: mem.recall("x", tiers=["archivall"]), "unknown tier: did you mean archival?"),
-        (lambda mem: mem.find(tiers=["archivall"]), "unknown tier: did you mean archival?"),
-        (lambda mem: mem.find(content_types=["imag"]), "unknown content type: did you mean image?"),
+        (lambda mem: mem.list_memories(tiers=["archivall"]), "unknown tier: did you mean archival?"),
+        (lambda mem: mem.list_memories(content_types=["imag"]), "unknown content type: did you mean image?"),
         (lambda mem: mem.recall("x", tiers="archival"), "tiers is a list of texts"),
         (lambda mem: mem.recall("x", purpose="awnser"), "did you mean answer?"),
         (lambda mem: mem.recall("x", order="learnt"), "did you mean learned?"),
@@ -241,21 +241,21 @@ def test_a_name_that_there_is_not_is_never_an_empty_answer(owner: Memory, ask: A
     with pytest.raises((InvalidInput, NotFound)) as caught:
         ask(owner)
     assert says in str(caught.value)
-    assert owner.find() == []
+    assert owner.list_memories() == []
 
 
 @pytest.mark.parametrize(
     ("ask", "says"),
     [
         (lambda mem: mem.get(Insert(id="a", text="b")), "memory_id is a text, not Insert"),
-        (lambda mem: mem.find(text=5), "text is a text, not int"),
+        (lambda mem: mem.list_memories(text=5), "text is a text, not int"),
         (lambda mem: mem.recall("x", limit=None), "limit is a whole number, not None"),
         (lambda mem: mem.recall("x", receipt="no"), "receipt is True or False, not str"),
         (lambda mem: mem.recall("x", within=5), "within is a text, not int"),
-        (lambda mem: mem.find(as_of=1.5), "a moment of the past is a commit's number or id"),
-        (lambda mem: mem.find(as_of="abc"), "a moment of the past is a commit's number or id"),
-        (lambda mem: mem.find(since="yesterday"), "since is not an instant: use ISO 8601"),
-        (lambda mem: mem.find(until=datetime(2026, 1, 1)), "until is an aware datetime"),  # noqa: DTZ001
+        (lambda mem: mem.list_memories(as_of=1.5), "a moment of the past is a commit's number or id"),
+        (lambda mem: mem.list_memories(as_of="abc"), "a moment of the past is a commit's number or id"),
+        (lambda mem: mem.list_memories(since="yesterday"), "since is not an instant: use ISO 8601"),
+        (lambda mem: mem.list_memories(until=datetime(2026, 1, 1)), "until is an aware datetime"),  # noqa: DTZ001
         (lambda mem: mem.log(limit=2.5), "limit is a whole number, not float"),
         (lambda mem: mem.add(None), "messages is a list, not None"),
         (lambda mem: mem.add([{"role": "user", "content": "hi"}], session=5), "session is a text, not int"),
@@ -268,7 +268,7 @@ def test_a_name_that_there_is_not_is_never_an_empty_answer(owner: Memory, ask: A
         (lambda mem: mem.plan_erase(5), "ids is a list of texts, not int"),
         (lambda mem: mem.at(scope=5), "unknown scope"),
         (lambda mem: mem.at(tenant=5), "a tenant is 1 to 128 letters"),
-        (lambda mem: mem.acting_as("orion"), "an actor is such as Actor.user('ana')"),
+        (lambda mem: mem.as_actor("orion"), "an actor is such as Actor.user('ana')"),
     ],
 )
 def test_an_argument_of_another_type_is_named_and_nothing_is_stored(owner: Memory, ask: Any, says: str) -> None:
@@ -291,7 +291,7 @@ def test_numbers_of_numpy_members_of_enumerations_and_iterators_are_what_they_ar
     assert out.record is not None
     assert (out.record.confidence, type(out.record.subject), out.record.subject) == (0.5, str, "core")
     assert len(owner.recall("tabs", limit=np.int64(3), tiers=[Tier.ARCHIVAL])) == 1
-    assert [len(owner.find(tiers=iter([tier]))) for tier in ("archival", "core")] == [1, 0]
+    assert [len(owner.list_memories(tiers=iter([tier]))) for tier in ("archival", "core")] == [1, 0]
     assert owner.verify().ok
 
 

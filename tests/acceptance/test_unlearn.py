@@ -145,12 +145,12 @@ def test_weights_that_are_trained_anew_are_those_of_a_store_that_never_had_that_
 ) -> None:
     # The pairs of the erased memory are the only ones that go: learning without them gives the same bytes.
     from keepward.retrieval.reranker import train
-    from keepward.services.reranker import examples
+    from keepward.services.reranker import training_examples
 
     name = answer(owner, "billing")
     erased(owner, name)
     owner.train_reranker()
-    told = examples(owner._session)
+    told = training_examples(owner._session)
     fresh, _ = train(told, model=owner._engine.embedder.id, dim=owner._engine.embedder.dim, share=0.25)
     assert weights(owner) == [base64.b64encode(fresh.dump()).decode()]
     assert len(told) == 23

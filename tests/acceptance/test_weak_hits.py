@@ -124,6 +124,6 @@ def test_floor_outside_0_to_1_is_an_error(told: Memory, floor: Any) -> None:
 def test_a_misspelt_filter_is_an_error_that_says_what_was_meant(
     told: Memory, filters: dict[str, Any], meant: str
 ) -> None:
-    for verb in (lambda: told.recall(ASKED, **filters), lambda: told.find(**filters)):
+    for verb in (lambda: told.recall(ASKED, **filters), lambda: told.list_memories(**filters)):
         with pytest.raises(InvalidInput, match=f"did you mean {meant}"):
             verb()

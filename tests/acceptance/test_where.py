@@ -61,7 +61,7 @@ def names(found: Any) -> str:
 
 @pytest.mark.parametrize(("where", "whose"), CASES)
 def test_a_list_has_what_meets_every_condition(items: Memory, where: dict[str, Any], whose: str) -> None:
-    assert names(items.find(where=where)) == whose
+    assert names(items.list_memories(where=where)) == whose
 
 
 @pytest.mark.parametrize(("where", "whose"), CASES)
@@ -71,7 +71,7 @@ def test_a_search_has_what_meets_every_condition(items: Memory, where: dict[str,
 
 
 def test_conditions_may_be_json_text(items: Memory) -> None:
-    assert names(items.find(where='{"city": "Graz"}')) == "ben"
+    assert names(items.list_memories(where='{"city": "Graz"}')) == "ben"
 
 
 def test_counts_are_of_what_meets_every_condition(items: Memory) -> None:
@@ -81,8 +81,8 @@ def test_counts_are_of_what_meets_every_condition(items: Memory) -> None:
 def test_a_condition_is_met_by_the_newest_version_and_at_a_commit_by_that_of_then(items: Memory) -> None:
     then = items.head
     kept(items.remember("A card of ben", key="ben", metadata={"city": "Linz"}))
-    assert names(items.find(where={"city": "Linz"})) == "ana ben eva"
-    assert names(items.find(where={"city": "Linz"}, as_of=then)) == "ana eva"
+    assert names(items.list_memories(where={"city": "Linz"})) == "ana ben eva"
+    assert names(items.list_memories(where={"city": "Linz"}, as_of=then)) == "ana eva"
     assert names(hit.memory for hit in items.recall("card", where={"city": "Graz"}, as_of=then, floor=0.0)) == "ben"
 
 
@@ -95,7 +95,7 @@ def test_a_condition_is_met_by_the_newest_version_and_at_a_commit_by_that_of_the
 )
 def test_a_condition_that_means_nothing_is_an_error(items: Memory, where: Any) -> None:
     with pytest.raises(InvalidInput):
-        items.find(where=where)
+        items.list_memories(where=where)
 
 
 def test_a_search_is_narrowed_by_when_it_was_written(mem: Memory, clock: Any) -> None:
@@ -112,7 +112,7 @@ def test_a_search_is_narrowed_by_when_it_was_written(mem: Memory, clock: Any) ->
 def nested(owner: Memory) -> Callable[..., Memory]:
     """Handles at scopes, of which three hold one item each."""
     handles = {
-        scope: owner.acting_as(Actor.agent("orion")).at(scope=scope)
+        scope: owner.as_actor(Actor.agent("orion")).at(scope=scope)
         for scope in ("/", "/agents", "/agents/orion", "/agents/orion/tasks/1", "/agents/orio")
     }
     for scope in ("/agents/orion", "/agents/orion/tasks/1", "/agents/orio"):
@@ -123,7 +123,7 @@ def nested(owner: Memory) -> Callable[..., Memory]:
 def test_what_lies_within_a_scope_is_its_own_and_all_below(nested: Callable[..., Memory]) -> None:
     mem = nested("/agents/orion")
     both = "-agents-orion -agents-orion-tasks-1"
-    assert names(mem.find(within="/agents/orion")) == both
+    assert names(mem.list_memories(within="/agents/orion")) == both
     assert names(hit.memory for hit in mem.recall("crane", within="/agents/orion", floor=0.0)) == both
 
 
@@ -137,28 +137,28 @@ def test_scopes_are_counted(nested: Callable[..., Memory]) -> None:
 @pytest.mark.parametrize(("at", "within"), [("/", "/"), ("/", "/agents"), ("/agents/orion", "/agents")])
 def test_an_agent_lists_nothing_but_what_is_its_own(nested: Callable[..., Memory], at: str, within: str) -> None:
     with pytest.raises(Unauthorised):
-        nested(at).find(within=within)
+        nested(at).list_memories(within=within)
     with pytest.raises(Unauthorised):
         nested(at).recall("crane", within=within)
 
 
 def test_who_decides_lists_everything(owner: Memory, nested: Callable[..., Memory]) -> None:
-    assert len(owner.find(within="/")) == 3
+    assert len(owner.list_memories(within="/")) == 3
 
 
 def test_a_token_of_the_shared_scope_lists_no_agents_scopes(owner: Memory, nested: Callable[..., Memory]) -> None:
     token = owner.create_token("lyra").secret
     with pytest.raises(Unauthorised):
-        owner.holding(token).at(scope="/agents").find(within="/agents")
+        owner.with_token(token).at(scope="/agents").list_memories(within="/agents")
 
 
 def test_a_token_of_an_agent_lists_what_lies_below_it(owner: Memory, nested: Callable[..., Memory]) -> None:
     token = owner.create_token("orion", scope="/agents/orion").secret
-    assert len(owner.holding(token).find(within="/agents/orion")) == 2
+    assert len(owner.with_token(token).list_memories(within="/agents/orion")) == 2
 
 
 @pytest.mark.parametrize(
-    "ask", [lambda mem: mem.find(), lambda mem: mem.recall("crane"), lambda mem: mem.find(key="k")]
+    "ask", [lambda mem: mem.list_memories(), lambda mem: mem.recall("crane"), lambda mem: mem.list_memories(key="k")]
 )
 def test_an_empty_answer_names_the_scopes_below_to_who_may_list_them(
     owner: Memory, nested: Callable[..., Memory], ask: Callable[[Memory], Any]
@@ -172,7 +172,7 @@ def test_an_empty_answer_names_the_scopes_below_to_who_may_list_them(
         (owner.create_token("lyra").secret, ""),
         (owner.create_token("o", scope="/agents/orion").secret, "tasks/1 (1)"),
     ):
-        notes = " ".join(ask(owner.holding(token)).notes)
+        notes = " ".join(ask(owner.with_token(token)).notes)
         assert ("below it" in notes, names in notes) == (bool(names), True)
 
 
@@ -180,7 +180,9 @@ def test_an_answer_that_found_nothing_among_something_names_no_other_scope(
     owner: Memory, nested: Callable[..., Memory]
 ) -> None:
     kept(owner.remember("The office is in Linz"))
-    assert not any("below it" in note for found in (owner.find(key="k"), owner.recall("crane")) for note in found.notes)
+    assert not any(
+        "below it" in note for found in (owner.list_memories(key="k"), owner.recall("crane")) for note in found.notes
+    )
 
 
 @pytest.fixture
@@ -215,8 +217,8 @@ MARCH = {"occurred_since": "2025-03-01", "occurred_until": "2025-04-01"}
 def test_memories_are_narrowed_by_when_it_happened(told_of_spring: Memory, asked: dict[str, Any], passing: str) -> None:
     mem = told_of_spring
     for found in (
-        mem.find(**asked),
-        mem.find(**asked, as_of=mem.head),
+        mem.list_memories(**asked),
+        mem.list_memories(**asked, as_of=mem.head),
         [hit.memory for hit in mem.recall("the card of Ana", **asked)],
         [hit.memory for hit in mem.recall("the card of Ana", **asked, as_of=mem.head)],
     ):
@@ -229,13 +231,13 @@ def test_a_client_narrows_by_when_it_happened(owner: Memory, told_of_spring: Mem
         client = Client("http://127.0.0.1:8321", owner.create_token("claude").secret, transport=server)
         since, until = datetime(2025, 3, 1, tzinfo=UTC), datetime(2025, 4, 1, tzinfo=UTC)
         for asked in (MARCH, {"occurred_since": since, "occurred_until": until}):
-            found = client.find(**asked), [hit.memory for hit in client.recall("the card of Ana", **asked)]
+            found = client.list_memories(**asked), [hit.memory for hit in client.recall("the card of Ana", **asked)]
             assert [sorted(each.tags[0] for each in some) for some in found] == [["fact of march", "march"]] * 2
             assert client.facets(filters=Filters(**asked), of=["tag"]).total == 2
         with pytest.raises(InvalidInput, match="occurred_since"):
-            client.find(occurred_since="last spring")
+            client.list_memories(occurred_since="last spring")
 
 
 def test_a_time_that_is_none_is_refused_by_its_name(mem: Memory) -> None:
     with pytest.raises(InvalidInput, match="occurred_since is"):
-        mem.find(occurred_since="last spring")
+        mem.list_memories(occurred_since="last spring")

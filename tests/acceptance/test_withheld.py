@@ -29,7 +29,7 @@ def victim(mem: Memory) -> str:
     for n in range(3):
         kept(mem.remember(f"The ferry number {n} crosses the sound", tier="archival"))
     record = kept(mem.remember("Ana prefers tabs for indentation", tier="archival"))
-    assert mem.find(min_importance=0.2).withheld == mem.recall("indentation").withheld == ()
+    assert mem.list_memories(min_importance=0.2).withheld == mem.recall("indentation").withheld == ()
     return record.id
 
 
@@ -62,7 +62,7 @@ def test_recall_names_it(reader: Memory, edited: str) -> None:
 
 
 def test_a_list_names_it(reader: Memory, edited: str) -> None:
-    found = reader.find(min_importance=0.2)
+    found = reader.list_memories(min_importance=0.2)
     assert edited in found.withheld
     surely(found.notes, edited)
 
@@ -84,13 +84,16 @@ def test_asking_for_it_by_id_is_an_error_that_names_it(reader: Memory, edited: s
 
 def test_a_filter_that_it_does_not_pass_says_nothing_of_it(mem: Memory, victim: str, path: Path) -> None:
     by_hand(path, victim, tamper.HIDDEN["a status set to archived"])
-    assert mem.find(tags=["boats"]).withheld == ()
+    assert mem.list_memories(tags=["boats"]).withheld == ()
 
 
 def test_another_scope_hears_nothing_of_it(owner: Memory, mem: Memory, victim: str, path: Path) -> None:
     lent = kept(mem.at(scope="/agents/orion").remember("Orion keeps a log", tier="archival"))
     by_hand(path, lent.id, tamper.HIDDEN["all derived rows gone"])
-    assert (mem.at(scope="/agents/vega").find().withheld, mem.at(scope="/agents/orion").find().withheld) == (
+    assert (
+        mem.at(scope="/agents/vega").list_memories().withheld,
+        mem.at(scope="/agents/orion").list_memories().withheld,
+    ) == (
         (),
         (lent.id,),
     )
@@ -98,7 +101,7 @@ def test_another_scope_hears_nothing_of_it(owner: Memory, mem: Memory, victim: s
 
 def test_a_memory_of_which_nothing_is_left_is_missed(mem: Memory, victim: str, path: Path) -> None:
     by_hand(path, victim, [*tamper.HIDDEN["all derived rows gone"], tamper.NO_EVENTS])
-    assert "gone from the records and from the journal" in " ".join(mem.find().notes)
+    assert "gone from the records and from the journal" in " ".join(mem.list_memories().notes)
 
 
 def test_doctor_counts_what_cannot_be_shown(owner: Memory, victim: str, path: Path) -> None:
@@ -109,15 +112,15 @@ def test_doctor_counts_what_cannot_be_shown(owner: Memory, victim: str, path: Pa
 
 def test_what_was_mended_is_not_told_any_more(owner: Memory, mem: Memory, victim: str, path: Path) -> None:
     by_hand(path, victim, tamper.HIDDEN["all derived rows gone"])
-    assert mem.find().withheld == (victim,)
+    assert mem.list_memories().withheld == (victim,)
     owner.rebuild()
-    assert (mem.find().withheld, mem.get(victim).id) == ((), victim)
+    assert (mem.list_memories().withheld, mem.get(victim).id) == ((), victim)
 
 
 def test_later_writes_do_not_cover_it_up(mem: Memory, victim: str, path: Path) -> None:
     by_hand(path, victim, tamper.HIDDEN["all derived rows gone"])
     kept(mem.remember("The lamp is on the shelf", tier="archival"))
-    assert mem.find().withheld == (victim,)
+    assert mem.list_memories().withheld == (victim,)
 
 
 def test_what_other_handles_write_is_not_taken_for_damage(
@@ -127,7 +130,7 @@ def test_what_other_handles_write_is_not_taken_for_damage(
         kept(other.remember("The lamp is on the shelf", tier="archival"))
         kept(other.revise(victim, text="Ana prefers spaces for indentation", reason="news"))
         other.forget(victim, reason="no longer")
-    assert (mem.find().withheld, mem.recall("lamp").withheld) == ((), ())
+    assert (mem.list_memories().withheld, mem.recall("lamp").withheld) == ((), ())
 
 
 def test_records_are_counted_once_and_not_at_every_read(
@@ -141,7 +144,7 @@ def test_records_are_counted_once_and_not_at_every_read(
     for n in range(3):
         mem.recall("indentation")
         kept(mem.remember(f"The lamp number {n} is lit", tier="archival"))
-        mem.find()
+        mem.list_memories()
     assert counted == []
 
 
@@ -150,7 +153,7 @@ def test_the_first_recall_of_a_handle_reads_the_records_once(
 ) -> None:
     monkeypatch.setattr("keepward.storage.tenant.count_records", None)
     with Memory.open(path, embedder="hashed", config_dir=tmp_path / "config") as other:
-        assert (other.recall("indentation").withheld, other.find().withheld) == ((), ())
+        assert (other.recall("indentation").withheld, other.list_memories().withheld) == ((), ())
 
 
 @pytest.mark.parametrize("statements", tamper.HIDDEN.values(), ids=tamper.HIDDEN.keys())
@@ -282,7 +285,7 @@ class TestSurfaces:
         served = create_app(owner, options=ServerOptions(writes_per_minute=0))
         token = owner.owner_token().read_text().strip()
         with TestClient(served) as server, Client("http://127.0.0.1:8321", token, transport=server) as client:
-            found = client.find()
+            found = client.list_memories()
             assert (client.recall("indentation").withheld, found.withheld) == ((gone,), (gone,))
             surely(found.notes, gone)
             assert client.snapshot().withheld == (gone,)

@@ -76,7 +76,7 @@ def test_operations_load_no_engine_and_no_framework() -> None:
     script = (
         "import sys; import keepward.api;"
         "print([name for name in sys.modules if name in {'pydantic', 'numpy', 'sqlite3'}"
-        " or name.startswith(('keepward.services.session', 'keepward.gates', 'keepward.storage'))])"
+        " or name.startswith(('keepward.services.request_context', 'keepward.gates', 'keepward.storage'))])"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from keepward import AsyncMemory, Client, Memory
-from keepward.aio import AsyncDraft
+from keepward.async_memory import AsyncDraft
 from keepward.client import Draft as RemoteDraft
 from keepward.draft import Draft
 

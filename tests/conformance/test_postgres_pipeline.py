@@ -15,11 +15,11 @@ from types import FrameType
 import pytest
 
 from keepward import Actor, Memory, StoreUnavailable
-from keepward.adapters.home import FileAnchor
+from keepward.adapters.trust_store import TrustStore
 from keepward.adapters.world import RandomIds
 from keepward.errors import Conflict, NotAStore
-from keepward.storage.store import Store, open_store
-from keepward.storage.writer import Writer
+from keepward.storage.store import EventStore, open_store
+from keepward.storage.writer import UnitOfWork
 from support.stages import Maker
 
 pytestmark = pytest.mark.slow
@@ -32,19 +32,19 @@ OTHERS = "FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type =
 
 
 @pytest.fixture
-def store(database: str, tmp_path: Path) -> Iterator[Store]:
-    with open_store(database, anchor=FileAnchor(tmp_path / "config")) as store:
+def store(database: str, tmp_path: Path) -> Iterator[EventStore]:
+    with open_store(database, anchor=TrustStore(tmp_path / "config")) as store:
         yield store
 
 
-def append(writer: Writer, text: str, tenant: str = "ada", **fields: object) -> None:
+def append(writer: UnitOfWork, text: str, tenant: str = "ada", **fields: object) -> None:
     make = Maker(RandomIds())
     stage = make.stage(make.record(text, **fields))
     writer.append(tenant, stage)
     writer.put_receipt(make.receipt(tenant, stage.details.receipt))
 
 
-def put(store: Store, text: str, tenant: str = "ada") -> None:
+def put(store: EventStore, text: str, tenant: str = "ada") -> None:
     with store.write() as writer:
         append(writer, text, tenant)
 
@@ -54,17 +54,17 @@ def end_connections(database: str) -> None:
         connection.execute(f"SELECT pg_terminate_backend(pid, 5000) {OTHERS}".encode())
 
 
-def test_a_taken_key_is_a_conflict_although_more_was_sent(store: Store) -> None:
+def test_a_taken_key_is_a_conflict_although_more_was_sent(store: EventStore) -> None:
     with store.write() as writer:
         append(writer, "first", key="rule", scope="/")
     with pytest.raises(Conflict, match="the key is taken"), store.write() as writer:
         append(writer, "second", key="rule", scope="/")
         append(writer, "third")
-        writer.settle()
+        writer.clear_scrub_pending()
     assert (store.head("ada").seq, store.verify()[1]) == (1, [])
 
 
-def test_an_error_nobody_waited_for_is_raised_by_the_commit(store: Store) -> None:
+def test_an_error_nobody_waited_for_is_raised_by_the_commit(store: EventStore) -> None:
     put(store, "first")
     with pytest.raises(NotAStore, match="does not hold the tables"), store.write() as writer:
         append(writer, "second")
@@ -74,7 +74,7 @@ def test_an_error_nobody_waited_for_is_raised_by_the_commit(store: Store) -> Non
 
 
 @pytest.mark.parametrize("sent", [0, 1, 2])
-def test_a_connection_that_ends_inside_a_write_stores_nothing(store: Store, database: str, sent: int) -> None:
+def test_a_connection_that_ends_inside_a_write_stores_nothing(store: EventStore, database: str, sent: int) -> None:
     put(store, "first")
     with pytest.raises(StoreUnavailable, match="what was acknowledged is kept"), store.write() as writer:
         writer.head("ada")
@@ -87,9 +87,9 @@ def test_a_connection_that_ends_inside_a_write_stores_nothing(store: Store, data
 
 
 def test_a_connection_that_ends_inside_a_read_is_one_clear_error(
-    store: Store, database: str, monkeypatch: pytest.MonkeyPatch
+    store: EventStore, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres_session, "_PAGE", 2)
+    monkeypatch.setattr(postgres_session, "_PAGE_ROWS", 2)
     for n in range(5):
         put(store, f"note {n}")
     profiles = store.profiles("ada", after=-1)
@@ -100,15 +100,15 @@ def test_a_connection_that_ends_inside_a_read_is_one_clear_error(
     assert len(list(store.profiles("ada", after=-1))) == 5
 
 
-def test_pages_of_a_stream_are_read_between_writes(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postgres_session, "_PAGE", 2)
+def test_pages_of_a_stream_are_read_between_writes(store: EventStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postgres_session, "_PAGE_ROWS", 2)
     for n in range(5):
         put(store, f"note {n}")
     assert store.rebuild("ada") == 5
     assert (len(list(store.profiles("ada", after=-1))), store.verify()[1]) == (5, [])
 
 
-def test_a_blob_that_cannot_be_stored_fails_at_once(store: Store, database: str) -> None:
+def test_a_blob_that_cannot_be_stored_fails_at_once(store: EventStore, database: str) -> None:
     blobs = store.blob_store()
     assert blobs is not None
     with psycopg.connect(database, autocommit=True) as connection:
@@ -121,11 +121,11 @@ def test_a_blob_that_cannot_be_stored_fails_at_once(store: Store, database: str)
 
 
 def test_a_write_that_waits_too_long_stores_nothing(
-    store: Store, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: EventStore, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres, "BRIEF", 0.2)
+    monkeypatch.setattr(postgres, "BRIEF_LOCK_TIMEOUT_S", 0.2)
     put(store, "first")
-    with open_store(database, anchor=FileAnchor(tmp_path / "config")) as other, store.write() as writer:
+    with open_store(database, anchor=TrustStore(tmp_path / "config")) as other, store.write() as writer:
         writer.head("ada")
         with ThreadPoolExecutor(1) as pool, pytest.raises(StoreUnavailable, match="another writes to the same tenant"):
 
@@ -138,12 +138,14 @@ def test_a_write_that_waits_too_long_stores_nothing(
     assert (store.head("ada").seq, store.verify()[1]) == (2, [])
 
 
-def test_who_is_interrupted_while_it_waits_can_write_afterwards(store: Store, database: str, tmp_path: Path) -> None:
+def test_who_is_interrupted_while_it_waits_can_write_afterwards(
+    store: EventStore, database: str, tmp_path: Path
+) -> None:
     def interrupt(_: int, __: FrameType | None) -> None:
         raise KeyboardInterrupt
 
     put(store, "first")
-    with open_store(database, anchor=FileAnchor(tmp_path / "config")) as other:
+    with open_store(database, anchor=TrustStore(tmp_path / "config")) as other:
         with store.write() as writer:
             writer.head("ada")
             before = signal.signal(signal.SIGUSR1, interrupt)
@@ -162,11 +164,11 @@ def test_who_is_interrupted_while_it_waits_can_write_afterwards(store: Store, da
         assert (other.head("ada").seq, other.verify()[1]) == (3, [])
 
 
-def test_reads_of_server_state_hide_no_foreign_change(store: Store, database: str) -> None:
+def test_reads_of_server_state_hide_no_foreign_change(store: EventStore, database: str) -> None:
     connector = store._connector
 
     def look() -> None:
-        with connector.lending() as db:  # type: ignore[attr-defined]
+        with connector.tenantless_transaction() as db:  # type: ignore[attr-defined]
             assert db.execute("SELECT count(*) FROM server_state").fetchone() == (0,)
 
     put(store, "first")
@@ -174,14 +176,14 @@ def test_reads_of_server_state_hide_no_foreign_change(store: Store, database: st
     for _ in range(3):
         put(store, "more")
         look()
-    connector._looked = -postgres.LOOK  # type: ignore[attr-defined]
+    connector._looked = -postgres.CHANGE_POLL_INTERVAL_S  # type: ignore[attr-defined]
     assert connector.others() == before
     for _ in range(4):
         look()
     with psycopg.connect(database, autocommit=True) as connection:
         for _ in range(4):
             connection.execute("UPDATE records SET standing = standing")
-    connector._looked = -postgres.LOOK  # type: ignore[attr-defined]
+    connector._looked = -postgres.CHANGE_POLL_INTERVAL_S  # type: ignore[attr-defined]
     assert connector.others() != before
 
 
@@ -229,7 +231,7 @@ def test_what_was_acknowledged_outlives_a_crash_of_the_database(database: str, t
         with Memory.open(
             database, tenant=f"t{n}", actor=Actor.operator("ana"), embedder=None, config_dir=tmp_path / "config"
         ) as memory:
-            found += [each.text for each in memory.find(limit=None)]
+            found += [each.text for each in memory.list_memories(limit=None)]
             assert memory.verify().ok
     assert set(acknowledged) - set(found) == set()
     assert len(set(found) - set(acknowledged)) <= len(failed)

@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 
 from keepward import Actor, Memory, StoreUnavailable
-from keepward.adapters.home import FileAnchor
+from keepward.adapters.trust_store import TrustStore
 from keepward.adapters.world import RandomIds
 from keepward.errors import Conflict, NewerSchema, NotAStore
 from keepward.storage.sql import SQL
-from keepward.storage.store import Store, open_store
+from keepward.storage.store import EventStore, open_store
 from support.clock import SteppingClock
 from support.forking import forked
 from support.ids import CountingIds
@@ -35,8 +35,8 @@ TEXTS = [f"The ferry number {n} leaves the quay at {n % 24} for island {n % 7}" 
 
 class TestPostgresStore(StoreSuite):
     @pytest.fixture
-    def store(self, database: str, tmp_path: Path) -> Iterator[Store]:
-        with open_store(database, anchor=FileAnchor(tmp_path / "config")) as store:
+    def store(self, database: str, tmp_path: Path) -> Iterator[EventStore]:
+        with open_store(database, anchor=TrustStore(tmp_path / "config")) as store:
             yield store
 
 
@@ -50,9 +50,9 @@ def lived(memory: Memory) -> dict[str, Any]:
     """Do the same things to a store, and return what it answers."""
     memory.remember_many(TEXTS)
     memory.remember("Never deploy on Friday", tier="core", key="rule")
-    first = memory.find(limit=1)[0]
+    first = memory.list_memories(limit=1)[0]
     memory.revise(first.id, text=f"{first.text}, weather permitting", reason="news")
-    memory.forget(memory.find(limit=5)[4].id, reason="over")
+    memory.forget(memory.list_memories(limit=5)[4].id, reason="over")
     found = memory.recall("when does the ferry to island 3 leave", limit=20)
     return {
         "head": memory.head,
@@ -74,7 +74,7 @@ def test_a_journal_of_one_is_restored_into_the_other_with_its_head(
     database: str, tmp_path: Path, to_database: bool
 ) -> None:
     places = [tmp_path / "m.db", database][:: 1 if to_database else -1]
-    with told(places[0], tmp_path / "a") as source, open_store(places[1], anchor=FileAnchor(tmp_path / "b")) as target:
+    with told(places[0], tmp_path / "a") as source, open_store(places[1], anchor=TrustStore(tmp_path / "b")) as target:
         lived(source)
         target.restore_journal("default", iter(source._engine.store.events("default")))
         assert target.head("default").name == source.head
@@ -95,7 +95,7 @@ def role(database: str) -> Iterator[str]:
         connection.execute("DROP SCHEMA guarded CASCADE")
 
 
-def put(store: Store, tenant: str, text: str) -> None:
+def put(store: EventStore, tenant: str, text: str) -> None:
     make = Maker(RandomIds())
     with store.write() as writer:
         stage = make.stage(make.record(text))
@@ -104,11 +104,11 @@ def put(store: Store, tenant: str, text: str) -> None:
 
 
 def test_servers_that_take_a_new_store_into_use_at_once_have_one_key(database: str, tmp_path: Path) -> None:
-    def opened(anchor: FileAnchor) -> str:
+    def opened(anchor: TrustStore) -> str:
         with open_store(database, anchor=anchor) as store:
             return store._sealer.key_id
 
-    first, second = FileAnchor(tmp_path / "config"), FileAnchor(tmp_path / "config")
+    first, second = TrustStore(tmp_path / "config"), TrustStore(tmp_path / "config")
     made = first.adopt
     with ThreadPoolExecutor() as pool, psycopg.connect(database, autocommit=True) as looking:
         others = []
@@ -152,7 +152,7 @@ def test_a_dump_without_its_short_lived_rows_is_restored_with_its_heads(database
 
 
 def test_a_statement_that_forgets_its_tenant_finds_nothing_of_another(role: str, tmp_path: Path) -> None:
-    with open_store(role, anchor=FileAnchor(tmp_path / "config")) as store:
+    with open_store(role, anchor=TrustStore(tmp_path / "config")) as store:
         for tenant in ("ada", "bob"):
             put(store, tenant, f"a secret of {tenant}")
         with store._connector.reading("ada") as db:
@@ -332,4 +332,4 @@ def test_after_the_database_ended_every_connection_there_is_one_clear_error_and_
         with pytest.raises(StoreUnavailable, match="what was acknowledged is kept"):
             memory.remember(TEXTS[8])
         memory.remember(TEXTS[9])
-        assert (len(memory.find(limit=None)), memory.verify().ok) == (9, True)
+        assert (len(memory.list_memories(limit=None)), memory.verify().ok) == (9, True)

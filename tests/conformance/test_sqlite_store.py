@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from keepward.adapters.home import FileAnchor
+from keepward.adapters.trust_store import TrustStore
 from keepward.storage.store import open_store
 from support import tamper
 from support.store_suite import StoreSuite
@@ -14,7 +14,7 @@ from support.store_suite_reads import TENANT
 class TestSqliteStoreInAFile(StoreSuite):
     @pytest.fixture
     def store(self, tmp_path):
-        with open_store(tmp_path / "m.db", anchor=FileAnchor(tmp_path / "config")) as store:
+        with open_store(tmp_path / "m.db", anchor=TrustStore(tmp_path / "config")) as store:
             yield store
 
     def test_facts_asked_again_count_what_was_edited_from_outside(self, store, make, tmp_path):

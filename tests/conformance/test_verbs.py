@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from keepward import AsyncMemory, Client, Memory
-from keepward.core.trust import Actor
+from keepward.core.principals import Actor
 from support.clock import SteppingClock
 from support.database import emptied
 from support.verb_suite import VerbSuite
@@ -50,7 +50,7 @@ class OnOneStore(VerbSuite):
 class TestInTheProcess(OnOneStore):
     @pytest.fixture
     def hold(self, home: Memory) -> Callable[[str], Any]:
-        return home.holding
+        return home.with_token
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +69,7 @@ class TestOnPostgres(OnOneStore):
 
     @pytest.fixture
     def hold(self, home: Memory) -> Callable[[str], Any]:
-        return home.holding
+        return home.with_token
 
 
 class Waiting:
@@ -93,7 +93,7 @@ class Waiting:
     def _run(self, value: Any) -> Any:
         if inspect.iscoroutine(value):
             value = self._runner.run(value)
-        ours = type(value).__module__.startswith("keepward.aio")
+        ours = type(value).__module__.startswith("keepward.async_memory")
         return Waiting(value, self._runner) if ours else value
 
 
@@ -109,8 +109,8 @@ def awaited(home: Memory) -> Iterator[Waiting]:
 def server(home: Memory) -> Iterator[Any]:
     from starlette.testclient import TestClient
 
+    from keepward.http.app_state import ServerOptions
     from keepward.http.server import create_app
-    from keepward.http.serving import ServerOptions
 
     with TestClient(create_app(home, options=ServerOptions(writes_per_minute=0)), base_url=URL) as client:
         yield client
@@ -129,7 +129,7 @@ class TestOverHttp(OnOneStore):
 def told(home: Memory) -> Memory:
     """A tenant in which something of every sort has happened."""
     owner = home.at(tenant="told")
-    agent = owner.acting_as(Actor.agent("lyra"))
+    agent = owner.as_actor(Actor.agent("lyra"))
     record = agent.remember("Ana prefers tabs for indentation", tags=["style"], metadata={"n": 1.5}).records[0]
     agent.revise(record.id, "Ana prefers spaces for indentation", reason="she changed her mind")
     agent.remember("the office is in Linz", source="web", derived_from=[record.id])
@@ -142,9 +142,9 @@ def told(home: Memory) -> Memory:
 
 
 QUESTIONS: dict[str, Callable[[Any], Any]] = {
-    "find": lambda memory: memory.find(limit=None, include_ended=True),
-    "get": lambda memory: memory.get(memory.find()[0].id),
-    "history": lambda memory: memory.history(memory.find()[-1].id),
+    "list_memories": lambda memory: memory.list_memories(limit=None, include_ended=True),
+    "get": lambda memory: memory.get(memory.list_memories()[0].id),
+    "history": lambda memory: memory.history(memory.list_memories()[-1].id),
     "recall": lambda memory: memory.recall("what Ana prefers"),
     "pending": lambda memory: memory.pending(state="all"),
     "shown": lambda memory: [memory.shown(each) for each in memory.pending()],
@@ -154,12 +154,12 @@ QUESTIONS: dict[str, Callable[[Any], Any]] = {
     "impact": lambda memory: memory.impact(source="web"),
     "contain": lambda memory: memory.plan_contain(source="web"),
     "forget_matching": lambda memory: memory.plan_forget_matching("indentation").matches,
-    "blame": lambda memory: memory.blame(memory.find()[0].id),
+    "blame": lambda memory: memory.blame(memory.list_memories()[0].id),
     "bisect": lambda memory: memory.bisect("indentation", contains="spaces"),
     "context": lambda memory: memory.context("indentation").text,
     "snapshot": lambda memory: memory.snapshot().sections,
     "memory_block": lambda memory: memory.memory_block("what Ana prefers").context_id,
-    "plan_erase": lambda memory: memory.plan_erase(memory.find()[0].id),
+    "plan_erase": lambda memory: memory.plan_erase(memory.list_memories()[0].id),
     "rollback": lambda memory: memory.rollback("1", dry_run=True),
     "verify": lambda memory: memory.verify(),
     "doctor": lambda memory: memory.doctor(),
@@ -177,7 +177,7 @@ QUESTIONS: dict[str, Callable[[Any], Any]] = {
 def test_a_remote_answer_is_the_value_that_the_library_gives(question: str, told: Memory, server: Any) -> None:
     token = told.create_token("ana", rights="owner", tenant="told").secret
     asked = QUESTIONS[question]
-    answer = asked(told.holding(token))
+    answer = asked(told.with_token(token))
     assert asked(Client(URL, token, transport=server)) == answer
     assert answer
 
@@ -186,7 +186,7 @@ def test_a_remote_answer_is_the_value_that_the_library_gives(question: str, told
 def test_an_awaited_answer_is_the_value_that_the_library_gives(question: str, told: Memory, awaited: Waiting) -> None:
     token = told.create_token("ana", rights="owner", tenant="told").secret
     asked = QUESTIONS[question]
-    assert asked(awaited.holding(token)) == asked(told.holding(token))
+    assert asked(awaited.with_token(token)) == asked(told.with_token(token))
 
 
 # --- a server of its own
@@ -199,8 +199,8 @@ def listening(home: Memory) -> Iterator[str]:
 
     import uvicorn
 
+    from keepward.http.app_state import ServerOptions
     from keepward.http.server import create_app
-    from keepward.http.serving import ServerOptions
 
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -304,4 +304,4 @@ def test_one_client_serves_many_threads(home: Memory, listening: str) -> None:
     token = home.create_token("ana", rights="owner", tenant="many").secret
     with Client(listening, token) as client, ThreadPoolExecutor(4) as pool:
         done = list(pool.map(lambda n: client.remember(f"fact {n} of many: {n * 37}").outcome, range(12)))
-        assert (done, len(client.find())) == (["committed"] * 12, 12)
+        assert (done, len(client.list_memories())) == (["committed"] * 12, 12)

@@ -70,7 +70,7 @@ def test_the_console_is_used_without_a_mouse(console):
             page.keyboard.press("Tab")
         page.keyboard.press("Enter")
         page.get_by_text("Nothing waits for you").wait_for()
-    assert [each.text for each in console.owner.find(limit=None)] == ["Ship before Whitsun."]
+    assert [each.text for each in console.owner.list_memories(limit=None)] == ["Ship before Whitsun."]
 
 
 def test_what_has_the_focus_goes_and_the_focus_goes_on_from_there(console):

@@ -138,7 +138,7 @@ def test_hostile_words_do_nothing_to_a_screen(hostile, path):
 
 def test_hostile_words_do_nothing_to_the_screen_of_one_memory(hostile):
     with hostile.page("/") as page:
-        for each in hostile.owner.find(limit=None):
+        for each in hostile.owner.list_memories(limit=None):
             page.goto(f"{hostile.url}/console/memories/{each.id}")
             page.get_by_role("heading", level=1).wait_for()
             loaded(page)

@@ -59,7 +59,7 @@ def test_a_rollback_says_what_goes_and_keeps_its_reason(console):
         dialog.get_by_label("Why; it stands in the journal").fill("it is short")
         dialog.get_by_role("button", name="Roll back", exact=True).click()
         page.get_by_role("list", name="Commits, newest first").get_by_text("it is short").wait_for()
-    assert console.owner.find(limit=None) == []
+    assert console.owner.list_memories(limit=None) == []
 
 
 def test_what_changed_this_week_takes_one_click_from_home(console):
@@ -82,7 +82,7 @@ def test_memories_that_name_somebody_are_ticked_and_erased(console):
         page.get_by_label("to confirm").fill("erase 1")
         page.get_by_role("button", name="Erase for good").click()
         page.get_by_role("heading", name="Erased", exact=True).wait_for()
-    assert [each.id for each in console.owner.find(limit=None)] == [kept.id]
+    assert [each.id for each in console.owner.list_memories(limit=None)] == [kept.id]
     assert "spare key" not in str(console.owner.history(named.id))
 
 
@@ -158,7 +158,7 @@ def test_an_empty_store_takes_its_first_memory_and_a_file(console):
         )
         page.get_by_role("button", name="Import it").click()
         page.get_by_role("region", name="Import a file").wait_for(state="detached")
-    assert "The buoy is green" in " ".join(each.text for each in console.owner.find(limit=None))
+    assert "The buoy is green" in " ".join(each.text for each in console.owner.list_memories(limit=None))
 
 
 def test_the_first_memory_is_written_on_home(console):
@@ -166,7 +166,7 @@ def test_the_first_memory_is_written_on_home(console):
         page.get_by_label("What agents are to know").fill("Ana prefers tabs")
         page.get_by_role("button", name="Remember it").click()
         page.get_by_role("region", name="Write a memory").wait_for(state="detached")
-    assert [each.text for each in console.owner.find(limit=None)] == ["Ana prefers tabs"]
+    assert [each.text for each in console.owner.list_memories(limit=None)] == ["Ana prefers tabs"]
 
 
 def test_a_token_opens_the_console_again(console):

@@ -45,7 +45,7 @@ def test_facets_narrow_the_list_and_the_address_holds_them(console, bakery):
         assert "source=web" in page.url
         page.reload()
         page.get_by_role("link", name="Refunds").wait_for()
-        expect(listed(page)).to_have_text([each.text for each in console.owner.find(sources=["web"])])
+        expect(listed(page)).to_have_text([each.text for each in console.owner.list_memories(sources=["web"])])
 
 
 def test_a_search_shows_why_each_was_found(console, bakery):
@@ -85,11 +85,11 @@ def test_a_search_takes_scopes_dates_and_fields_of_its_own(console, bakery):
 def test_an_earlier_commit_shows_what_held_then(console, bakery):
     with console.page("/memories?at=2") as page:
         page.get_by_role("link", name="The shop opens at eight").wait_for()
-        expect(listed(page)).to_have_text([each.text for each in console.owner.find(as_of=2)])
+        expect(listed(page)).to_have_text([each.text for each in console.owner.list_memories(as_of=2)])
 
 
 def test_several_are_forgotten_by_keys_and_come_back_by_undo(console, bakery):
-    before = {each.id for each in console.owner.find()}
+    before = {each.id for each in console.owner.list_memories()}
     with console.page("/memories") as page:
         page.get_by_role("link", name="Rye dough").wait_for()
         for key in "jxjx":
@@ -98,11 +98,11 @@ def test_several_are_forgotten_by_keys_and_come_back_by_undo(console, bakery):
         page.get_by_label("Why; it stands").fill("both are wrong")
         page.keyboard.press("Enter")
         page.get_by_text("Forgot 2 memories.").last.wait_for()
-        assert len(console.owner.find()) == len(before) - 2
+        assert len(console.owner.list_memories()) == len(before) - 2
         assert "Refunds" not in console.owner.context("refunds and rye").text
         page.keyboard.press("u")
         page.get_by_text("Undone.").last.wait_for()
-    assert {each.id for each in console.owner.find()} == before
+    assert {each.id for each in console.owner.list_memories()} == before
 
 
 def test_what_is_selected_is_handed_over_as_a_file_that_another_store_takes_in(console, bakery, stage):
@@ -114,7 +114,7 @@ def test_what_is_selected_is_handed_over_as_a_file_that_another_store_takes_in(c
         given.value.save_as(file)
     elsewhere = stage().owner
     load(elsewhere, file)
-    assert [(each.text, each.tags) for each in elsewhere.find()] == [("Rye dough rests a day", ("bread",))]
+    assert [(each.text, each.tags) for each in elsewhere.list_memories()] == [("Rye dough rests a day", ("bread",))]
 
 
 def test_a_memory_is_revised_the_prompt_follows_and_undo_takes_it_back(console, bakery):

@@ -39,7 +39,7 @@ def wait(console, count):
 
 
 def texts(console):
-    return [each.text for each in console.owner.find(limit=None)]
+    return [each.text for each in console.owner.list_memories(limit=None)]
 
 
 def settle(page):
@@ -194,7 +194,7 @@ def test_other_words_are_stored_as_the_reviewers_own(console):
         page.get_by_label("What is stored, as your own words").fill("Ship by the first of May.")
         page.get_by_role("button", name="Approve as yours").click()
         page.get_by_text("Nothing waits for you").wait_for()
-    stored = console.owner.find(limit=None)
+    stored = console.owner.list_memories(limit=None)
     assert [(each.text, each.trust.label) for each in stored] == [("Ship by the first of May.", "owner")]
 
 

@@ -15,7 +15,7 @@ from support import tamper
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed: `make test-proof` does")
 from playwright.sync_api import expect
 
-from keepward.config import load
+from keepward.settings import load
 
 pytestmark = pytest.mark.proof
 
@@ -155,7 +155,7 @@ def test_an_erasure_is_planned_confirmed_by_typing_and_leaves_a_certificate(cons
             page.get_by_role("link", name="Download the certificate").first.click()
         certificate = json.loads(saved.value.path().read_text())
     assert (certificate["memories"], certificate["reason"]) == ([bo.id], "request")
-    assert [each.id for each in console.owner.find(limit=None)] == [guest.id]
+    assert [each.id for each in console.owner.list_memories(limit=None)] == [guest.id]
     assert "Elm Street" not in str(console.owner.history(bo.id))
 
 
@@ -167,7 +167,7 @@ def test_what_would_stay_is_erased_too_where_somebody_says_so(console):
         page.get_by_label("erase 2").fill("erase 2")
         page.get_by_role("button", name="Erase for good").click()
         page.get_by_role("heading", name="Erased", exact=True).wait_for()
-    assert console.owner.find(limit=None) == []
+    assert console.owner.list_memories(limit=None) == []
 
 
 # --- jobs and tokens

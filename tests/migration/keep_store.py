@@ -11,7 +11,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from keepward import Actor, Memory
-from keepward.storage.file import newest
+from keepward.storage.file import newest_schema
 from support.clock import SteppingClock
 
 KEPT = Path(__file__).parent / "kept"
@@ -22,7 +22,7 @@ def fill(owner: Memory) -> None:
     ferry = owner.remember("The ferry leaves the quay at six", tier="archival", tags=["boats"])
     owner.revise(ferry.id, "The ferry leaves the quay at seven", reason="the new timetable")
     owner.remember("Never deploy on Friday", tier="core", key="mission")
-    owner.acting_as(Actor.agent("scout")).remember("Deploy on Friday", tier="core", key="mission")
+    owner.as_actor(Actor.agent("scout")).remember("Deploy on Friday", tier="core", key="mission")
     owner.recall("when does the ferry leave")
     owner.context("the ferry")
     owner.revoke_token(owner.create_token("scout").token.id)
@@ -35,9 +35,9 @@ def keep(folder: Path) -> None:
         fill(owner)
     KEPT.mkdir(exist_ok=True)
     with closing(sqlite3.connect(folder / "memory.db")) as db:
-        (KEPT / f"{newest():04}.sql").write_text("\n".join(db.iterdump()) + "\n")
+        (KEPT / f"{newest_schema():04}.sql").write_text("\n".join(db.iterdump()) + "\n")
     (key,) = folder.glob("home/stores/*/key")
-    (KEPT / f"{newest():04}.key").write_text(key.read_bytes().hex())
+    (KEPT / f"{newest_schema():04}.key").write_text(key.read_bytes().hex())
 
 
 if __name__ == "__main__":

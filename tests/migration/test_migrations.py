@@ -10,7 +10,7 @@ import pytest
 from keepward.storage import sqlite
 from keepward.storage.driver import connect
 from keepward.storage.sql import SQL, load_migrations, parse_queries, statements
-from keepward.storage.sqlite import lay_out, migrate
+from keepward.storage.sqlite import create_schema, migrate
 
 #: Digests of released migrations; a line here never changes.
 RELEASED: dict[int, str] = {}
@@ -35,7 +35,7 @@ def test_migrating_twice_changes_nothing(database):
 
 
 def test_the_schema_number_is_the_newest_migration(database):
-    lay_out(database)
+    create_schema(database)
     assert database.execute("PRAGMA user_version").fetchone() == (load_migrations()[-1].number,)
 
 
@@ -78,7 +78,7 @@ def test_a_fragment_is_filled_in():
 
 
 def test_every_query_is_understood_by_sqlite(database):
-    lay_out(database)
+    create_schema(database)
     for table, columns in (("links", "kind, name, id"), ("marks", "mark, position")):
         database.execute(f"CREATE TEMPORARY TABLE due_{table} AS SELECT {columns} FROM {table} LIMIT 0")
     # Fragments are tested through those that include them.

@@ -49,13 +49,16 @@ def test_a_store_of_every_schema_is_kept() -> None:
 def test_a_kept_store_is_read_written_and_verified(tmp_path: Path, schema: int) -> None:
     laid(tmp_path, schema)
     with entered(tmp_path) as mem:
-        assert {each.text for each in mem.find()} == {"The ferry leaves the quay at seven", "Never deploy on Friday"}
+        assert {each.text for each in mem.list_memories()} == {
+            "The ferry leaves the quay at seven",
+            "Never deploy on Friday",
+        }
         assert mem.recall("when does the ferry leave")[0].memory.text == "The ferry leaves the quay at seven"
         assert "Never deploy on Friday" in mem.snapshot().text
-        assert [each.record.version for each in mem.history(mem.find(tags=["boats"])[0].id)] == [1, 2]
+        assert [each.record.version for each in mem.history(mem.list_memories(tags=["boats"])[0].id)] == [1, 2]
         assert len(mem.pending()) == 1
         assert mem.remember("The quay is closed in winter", tier="archival").ok
-        assert mem.status()["schema"] == file.newest()
+        assert mem.status()["schema"] == file.newest_schema()
         assert mem.verify().faults == ()
 
 
@@ -72,6 +75,6 @@ def test_a_store_is_brought_to_the_newest_schema_once_and_keeps_what_it_holds(
         monkeypatch.setattr(module, "load_migrations", lambda: steps)
     for _ in range(2):
         with entered(tmp_path) as mem:
-            assert (mem.status()["schema"], len(mem.find()), mem.verify().faults) == (2, 2, ())
+            assert (mem.status()["schema"], len(mem.list_memories()), mem.verify().faults) == (2, 2, ())
     with closing(sqlite3.connect(tmp_path / "memory.db")) as db:
         assert db.execute("SELECT number, name FROM migrations ORDER BY number").fetchall()[-1] == (2, "harbours")

@@ -15,7 +15,7 @@ from conformance_fixtures import extended
 
 from keepward import Actor, Memory
 from keepward.http import server
-from keepward.http.serving import ServerOptions
+from keepward.http.app_state import ServerOptions
 from keepward.mcp import server as http
 
 

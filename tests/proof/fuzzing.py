@@ -96,7 +96,7 @@ def served(folder: Path) -> Iterator[Served]:
 def furnish(path: Path, home: Path) -> tuple[dict[str, str], list[str]]:
     """Make a store with a story, a queue, a blob and receipts; return tokens, and the ids of those."""
     with Memory.open(path, actor=Actor.operator("olga"), embedder="none", config_dir=home) as owner:
-        agent = owner.acting_as(Actor.agent("assistant"))
+        agent = owner.as_actor(Actor.agent("assistant"))
         for _ in play(owner):
             pass
         agent.put_blob(b"\x89PNG\r\n\x1a\nnot much of a picture", media_type="image/png")

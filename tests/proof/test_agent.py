@@ -15,7 +15,7 @@ import pytest
 from proof_stage import Stage
 from scripted_model import NAME, Model, answering
 
-from keepward.mcp.profiles import profile
+from keepward.mcp.profiles import tool_set
 
 pytestmark = [pytest.mark.proof, pytest.mark.nightly]
 
@@ -90,7 +90,7 @@ def learning(tmp_path_factory):
 
 @pytest.mark.promise("Z47")
 def test_every_tool_of_the_default_profile_is_shown_to_the_model(asking):
-    ours = {f"keepward_{tool.name}" for tool in profile("default").tools}
+    ours = {f"keepward_{tool.name}" for tool in tool_set("default").tools}
     assert ours == {name for name in asking.model.listed() if name.startswith("keepward_")}
 
 

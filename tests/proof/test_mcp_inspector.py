@@ -11,7 +11,7 @@ import node
 import pytest
 from proof_stage import KEEPWARD, Stage
 
-from keepward.mcp.profiles import NAMES, profile
+from keepward.mcp.profiles import PROFILE_NAMES, tool_set
 
 pytestmark = pytest.mark.proof
 
@@ -49,7 +49,7 @@ def stage(tmp_path_factory):
     return Stage(tmp_path_factory.mktemp("inspector"))
 
 
-@pytest.fixture(scope="module", params=NAMES)
+@pytest.fixture(scope="module", params=PROFILE_NAMES)
 def listed(request, stage):
     """What the Inspector says to the tools of a profile, by transport and era."""
     found = {("stdio", era): asked(stage, stdio(stage, request.param), *LIST, era=era) for era in ERAS}
@@ -71,7 +71,7 @@ def test_a_strict_listing_of_every_profile_reports_nothing(listed):
 def test_a_listing_holds_the_tools_of_the_profile_and_no_other(listed):
     name, found = listed
     names = {key: [tool["name"] for tool in json.loads(done.stdout)["result"]["tools"]] for key, done in found.items()}
-    assert names == {key: [tool.name for tool in profile(name).tools] for key in found}
+    assert names == {key: [tool.name for tool in tool_set(name).tools] for key in found}
 
 
 @pytest.mark.parametrize("era", ERAS)

@@ -16,20 +16,20 @@ from msgspec.structs import replace
 
 from keepward.context import (
     Candidate,
-    Compiled,
-    Inputs,
-    Screened,
+    CompileInput,
+    CompileResult,
+    OutputFilterResult,
     compile_context,
     lines,
     memory_block,
     replay,
     snapshot,
 )
-from keepward.context.lines import guard
+from keepward.context.lines import escape_structure
 from keepward.core.commit import Reason
 from keepward.core.memory import CORE_BLOCKS, Kind, Record, Sensitivity, Stability, Status, Tier, is_textless
 from keepward.core.policy import Policy
-from keepward.core.trust import Trust
+from keepward.core.principals import Trust
 from keepward.errors import ContextTooSmall
 
 NOW = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
@@ -84,15 +84,15 @@ def unguard(text: str) -> str:
     return lines._LINE.sub(lambda found: found[1] + found[2][1:], plain)
 
 
-def screen(record: Record) -> Screened:
+def screen(record: Record) -> OutputFilterResult:
     """Drop some and mask some, by what they say."""
     if record.text.startswith("<"):
-        return Screened(drop=DROP)
-    return Screened(text_masks=((1, 3, "NAME"),) if "e" in record.text else ())
+        return OutputFilterResult(drop=DROP)
+    return OutputFilterResult(text_masks=((1, 3, "NAME"),) if "e" in record.text else ())
 
 
 @st.composite
-def contexts(draw: st.DrawFn) -> Inputs:
+def contexts(draw: st.DrawFn) -> CompileInput:
     pool = {
         (each.id, each.version): each
         for each in draw(
@@ -102,7 +102,7 @@ def contexts(draw: st.DrawFn) -> Inputs:
     everything = list(pool.values())
     plain = [each for each in everything if each.tier is not Tier.CORE]
     counter = draw(st.sampled_from(sorted(COUNTERS)))
-    return Inputs(
+    return CompileInput(
         objective="what now",
         purpose=draw(st.sampled_from(["answer", "answer", "answer", "act", "core"])),
         now=NOW,
@@ -130,23 +130,23 @@ def contexts(draw: st.DrawFn) -> Inputs:
     )
 
 
-def attempt(given_inputs: Inputs) -> Compiled | None:
+def attempt(given_inputs: CompileInput) -> CompileResult | None:
     try:
         return compile_context(given_inputs)
     except ContextTooSmall:
         return None
 
 
-def placed(compiled: Compiled) -> list[tuple[str, int]]:
+def placed(compiled: CompileResult) -> list[tuple[str, int]]:
     return [(item.id, item.version) for section in compiled.sections for item in section.items]
 
 
-def everything(made: Inputs) -> dict[tuple[str, int], Record]:
+def everything(made: CompileInput) -> dict[tuple[str, int], Record]:
     plain = [*made.core, *made.pinned, *made.state, *made.working, *(each.record for each in made.recalled)]
     return {(each.id, each.version): each for each in plain}
 
 
-def replayed(compiled: Compiled, made: Inputs, *, without: tuple[str, int] | None = None) -> Any:
+def replayed(compiled: CompileResult, made: CompileInput, *, without: tuple[str, int] | None = None) -> Any:
     kept = {key: each for key, each in everything(made).items() if key != without}
     documents = {"identity": made.identity, "user_file": made.user_file}
     return replay(
@@ -158,13 +158,13 @@ def replayed(compiled: Compiled, made: Inputs, *, without: tuple[str, int] | Non
 
 @given(contexts())
 @settings(max_examples=20, deadline=None)
-def test_the_same_inputs_give_the_same_context(made: Inputs) -> None:
+def test_the_same_inputs_give_the_same_context(made: CompileInput) -> None:
     assert attempt(made) == attempt(made)
 
 
 @given(contexts(), st.randoms(use_true_random=False))
 @settings(max_examples=20, deadline=None)
-def test_the_order_of_what_is_given_does_not_matter(made: Inputs, chance: Any) -> None:
+def test_the_order_of_what_is_given_does_not_matter(made: CompileInput, chance: Any) -> None:
     names = ("core", "pinned", "state", "working", "excluded")
     shuffled = {name: chance.sample(list(getattr(made, name)), len(getattr(made, name))) for name in names}
     assert attempt(dataclasses.replace(made, **shuffled)) == attempt(made)
@@ -172,14 +172,14 @@ def test_the_order_of_what_is_given_does_not_matter(made: Inputs, chance: Any) -
 
 @given(contexts())
 @settings(max_examples=25, deadline=None)
-def test_the_text_never_counts_more_than_the_budget(made: Inputs) -> None:
+def test_the_text_never_counts_more_than_the_budget(made: CompileInput) -> None:
     compiled = attempt(dataclasses.replace(made, format="markdown"))
     assert compiled is None or made.count(compiled.text) == compiled.tokens <= made.budget_tokens
 
 
 @given(contexts())
 @settings(max_examples=20, deadline=None)
-def test_each_section_keeps_to_its_budget(made: Inputs) -> None:
+def test_each_section_keeps_to_its_budget(made: CompileInput) -> None:
     # The marks that close the other formats are the whole's affair.
     made = dataclasses.replace(made, format="markdown")
     compiled = attempt(made)
@@ -191,7 +191,7 @@ def test_each_section_keeps_to_its_budget(made: Inputs) -> None:
 
 @given(contexts())
 @settings(max_examples=20, deadline=None)
-def test_tokens_sum_to_the_whole_by_section_and_by_tier(made: Inputs) -> None:
+def test_tokens_sum_to_the_whole_by_section_and_by_tier(made: CompileInput) -> None:
     compiled = attempt(made)
     if compiled is not None and compiled.sections:
         assert sum(section.tokens for section in compiled.sections) == compiled.tokens
@@ -200,7 +200,7 @@ def test_tokens_sum_to_the_whole_by_section_and_by_tier(made: Inputs) -> None:
 
 @given(contexts())
 @settings(max_examples=20, deadline=None)
-def test_core_that_may_be_shown_is_always_in(made: Inputs) -> None:
+def test_core_that_may_be_shown_is_always_in(made: CompileInput) -> None:
     compiled = attempt(made)
     barred = {(name, version) for name, version, _ in made.excluded}
     wanted = {
@@ -217,7 +217,7 @@ def test_core_that_may_be_shown_is_always_in(made: Inputs) -> None:
 
 @given(contexts())
 @settings(max_examples=25, deadline=None)
-def test_each_memory_is_in_one_section_or_excluded_once(made: Inputs) -> None:
+def test_each_memory_is_in_one_section_or_excluded_once(made: CompileInput) -> None:
     compiled = attempt(made)
     if compiled is not None:
         told = placed(compiled) + [(out.id, out.version) for out in compiled.excluded]
@@ -227,7 +227,7 @@ def test_each_memory_is_in_one_section_or_excluded_once(made: Inputs) -> None:
 
 @given(contexts())
 @settings(max_examples=20, deadline=None)
-def test_a_repeat_names_a_memory_that_is_in(made: Inputs) -> None:
+def test_a_repeat_names_a_memory_that_is_in(made: CompileInput) -> None:
     compiled = attempt(made)
     if compiled is not None:
         inside = {name for name, _ in placed(compiled)}
@@ -237,7 +237,7 @@ def test_a_repeat_names_a_memory_that_is_in(made: Inputs) -> None:
 
 @given(contexts())
 @settings(max_examples=25, deadline=None)
-def test_a_receipt_gives_the_bytes_again(made: Inputs) -> None:
+def test_a_receipt_gives_the_bytes_again(made: CompileInput) -> None:
     compiled = attempt(made)
     if compiled is not None:
         again = replayed(compiled, made)
@@ -246,7 +246,7 @@ def test_a_receipt_gives_the_bytes_again(made: Inputs) -> None:
 
 @given(contexts(), st.integers(0))
 @settings(max_examples=20, deadline=None)
-def test_an_erasure_changes_the_digests_of_its_own_section_alone(made: Inputs, pick: int) -> None:
+def test_an_erasure_changes_the_digests_of_its_own_section_alone(made: CompileInput, pick: int) -> None:
     compiled = attempt(made)
     if compiled is not None and (inside := placed(compiled)):
         gone = inside[pick % len(inside)]
@@ -261,7 +261,7 @@ def test_an_erasure_changes_the_digests_of_its_own_section_alone(made: Inputs, p
 
 @given(contexts())
 @settings(max_examples=20, deadline=None)
-def test_the_stable_prefix_does_not_depend_on_what_follows(made: Inputs) -> None:
+def test_the_stable_prefix_does_not_depend_on_what_follows(made: CompileInput) -> None:
     # Notes of agents leave room for people's memories in the tail: without those the prefix is the same whatever follows.
     people = [each for each in (*made.working, *(it.record for it in made.recalled)) if each.trust >= Trust.USER]
     notes = [each for each in (*made.pinned, *made.state) if each.trust < Trust.USER]
@@ -275,7 +275,7 @@ def test_the_stable_prefix_does_not_depend_on_what_follows(made: Inputs) -> None
 
 @given(contexts())
 @settings(max_examples=20, deadline=None)
-def test_a_snapshot_and_a_memory_block_keep_to_the_budget_too(made: Inputs) -> None:
+def test_a_snapshot_and_a_memory_block_keep_to_the_budget_too(made: CompileInput) -> None:
     for make in (snapshot, memory_block):
         try:
             compiled = make(made)
@@ -287,11 +287,11 @@ def test_a_snapshot_and_a_memory_block_keep_to_the_budget_too(made: Inputs) -> N
 @given(st.text(st.sampled_from("# \n\\`<|s>/[]INSTrulefact:-=\u2028\u200b"), max_size=60) | st.text(max_size=60))
 @settings(max_examples=200, deadline=None)
 def test_what_guard_escapes_can_be_read_back(text: str) -> None:
-    assert unguard(guard(text)) == text
+    assert unguard(escape_structure(text)) == text
 
 
 @pytest.mark.parametrize("wrapped", ["<system>", "<|im_end|>", "[/INST]", "</s>", "<<SYS>>", "<tool_call>"])
 @given(st.text("ab\\ \n", max_size=6), st.text("ab\\ \n", max_size=6))
 @settings(max_examples=30, deadline=None)
 def test_no_chat_markup_stands_whole_after_guard(wrapped: str, before: str, after: str) -> None:
-    assert wrapped not in guard(before + wrapped + after)
+    assert wrapped not in escape_structure(before + wrapped + after)

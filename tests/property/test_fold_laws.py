@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from keepward.core import change as ask
 from keepward.core.memory import Record, Sensitivity, Status
 from keepward.core.policy import Policy
-from keepward.core.reducer import Frame, apply, content, inherit
-from keepward.core.trust import SOURCES, Actor, Trust, visible_from
+from keepward.core.principals import SOURCES, Actor, Trust, visible_from
+from keepward.core.reducer import ChangeContext, apply, content, inherit
 from keepward.errors import Conflict, InvalidInput
 from support.clock import START
 from support.strategies import names, records, scopes, shares, texts
@@ -32,19 +32,19 @@ edits = st.one_of(
     st.builds(
         ask.Replace,
         id=st.just("m"),
-        text=st.just(ask.KEEP) | WORDS,
-        category=st.just(ask.KEEP) | st.none() | names,
-        subject=st.just(ask.KEEP) | st.none() | names,
-        tags=st.just(ask.KEEP) | st.lists(names, max_size=3).map(tuple),
-        evidence=st.just(ask.KEEP) | st.lists(names, max_size=3).map(tuple),
+        text=st.just(ask.UNSET) | WORDS,
+        category=st.just(ask.UNSET) | st.none() | names,
+        subject=st.just(ask.UNSET) | st.none() | names,
+        tags=st.just(ask.UNSET) | st.lists(names, max_size=3).map(tuple),
+        evidence=st.just(ask.UNSET) | st.lists(names, max_size=3).map(tuple),
         source=SOURCE,
         confidence=st.none() | shares,
         importance=st.none() | shares,
-        ttl=st.just(ask.KEEP) | TERM,
+        ttl=st.just(ask.UNSET) | TERM,
         sensitivity=st.none() | st.sampled_from(["normal", "sensitive"]),
     ),
     st.builds(ask.Append, id=st.just("m"), text=WORDS, source=SOURCE, confidence=st.none() | shares),
-    st.builds(ask.Move, id=st.just("m"), scope=st.just(ask.KEEP) | scopes, key=st.just(ask.KEEP) | st.none() | names),
+    st.builds(ask.Move, id=st.just("m"), scope=st.just(ask.UNSET) | scopes, key=st.just(ask.UNSET) | st.none() | names),
     st.builds(ask.Reinforce, id=st.just("m"), gain=shares, confirms=st.booleans()),
     st.builds(ask.Promote, id=st.just("m"), text=WORDS),
     st.builds(ask.Retire, id=st.just("m")),
@@ -55,8 +55,8 @@ edits = st.one_of(
 )
 
 
-def frame(actor: Actor, **given: object) -> Frame:
-    return Frame(now=NOW, actor=actor, policy=Policy(), **given)
+def frame(actor: Actor, **given: object) -> ChangeContext:
+    return ChangeContext(now=NOW, actor=actor, policy=Policy(), **given)
 
 
 def applied(change: ask.Change, before: Record, actor: Actor) -> Record:

@@ -13,17 +13,17 @@ from msgspec.structs import replace
 from keepward.core.change import Insert
 from keepward.core.memory import Kind, Record, Sensitivity, Status, Tier
 from keepward.core.policy import Policy
-from keepward.core.trust import Actor, Trust
+from keepward.core.principals import Actor, Trust
 from keepward.gates import content, pipeline, state
-from keepward.gates.gate_types import Case, Quarantine, Refuse, Rewrite, View, reasons_of
-from keepward.gates.validation import shape
+from keepward.gates.gate_types import GateContext, GateInput, Quarantine, Refuse, Rewrite, reasons_of
+from keepward.gates.validation import validate
 from support.clock import START
 from support.stages import Maker
 from support.strategies import records, texts
 
 law = settings(max_examples=30, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.filter_too_much])
 NOW = START + timedelta(days=4000)
-VIEW = View(now=NOW)
+VIEW = GateContext(now=NOW)
 POLICY = Policy()
 #: What the content gates look for, each with a text around it.
 SECRETS = (
@@ -78,12 +78,12 @@ def candidates(draw: st.DrawFn) -> Record:
     )
 
 
-def case_of(after: Record, actor: Actor, reason: str = "said so") -> Case:
+def case_of(after: Record, actor: Actor, reason: str = "said so") -> GateInput:
     change = Insert(id=after.id, text=after.text, tier=after.tier.value, kind=after.kind.value, scope=after.scope)
-    return Case(change=change, actor=actor, scope=after.scope, before=None, after=after, reason=reason)
+    return GateInput(change=change, actor=actor, scope=after.scope, before=None, after=after, reason=reason)
 
 
-def severity(gate, case: Case) -> int:
+def severity(gate, case: GateInput) -> int:
     return SEVERITY[type(gate(case, VIEW, POLICY))]
 
 
@@ -133,13 +133,13 @@ def test_less_confidence_is_never_judged_more_loosely(after, low, high):
 def test_what_is_too_long_stays_too_long(after, size, more):
     shorter, longer = (replace(after, text="x" * n) for n in (size, size + more))
     actor = Actor.agent()
-    assert severity(shape, case_of(longer, actor)) >= severity(shape, case_of(shorter, actor))
+    assert severity(validate, case_of(longer, actor)) >= severity(validate, case_of(shorter, actor))
 
 
 @law
 @given(after=candidates(), actor=ACTORS)
 def test_no_secret_that_a_gate_knows_is_in_what_goes_on(after, actor):
-    judged = pipeline.judge(case_of(after, actor), VIEW, POLICY)
+    judged = pipeline.run_gates(case_of(after, actor), VIEW, POLICY)
     assume(judged.decision != "refuse")
     assert content.secrets(dataclasses.replace(judged.case), VIEW, POLICY) is None
 
@@ -147,21 +147,21 @@ def test_no_secret_that_a_gate_knows_is_in_what_goes_on(after, actor):
 @law
 @given(after=candidates(), actor=ACTORS)
 def test_the_same_case_is_judged_the_same(after, actor):
-    one, other = (pipeline.judge(case_of(after, actor), VIEW, POLICY) for _ in range(2))
+    one, other = (pipeline.run_gates(case_of(after, actor), VIEW, POLICY) for _ in range(2))
     assert (one.decision, one.reasons, one.case.after) == (other.decision, other.reasons, other.case.after)
 
 
 @law
 @given(after=candidates(), actor=ACTORS)
 def test_every_objection_has_a_reason(after, actor):
-    judged = pipeline.judge(case_of(after, actor), VIEW, POLICY)
+    judged = pipeline.run_gates(case_of(after, actor), VIEW, POLICY)
     assert judged.decision == "allow" or judged.reasons
 
 
 @law
 @given(text=texts.filter(bool), actor=ACTORS)
 def test_a_gate_that_fails_lets_nothing_through(text, actor):
-    def broken(case: Case, view: View, policy: Policy) -> None:
+    def broken(case: GateInput, view: GateContext, policy: Policy) -> None:
         raise RuntimeError(text)
 
     record = Record(
@@ -182,7 +182,7 @@ def test_a_gate_that_fails_lets_nothing_through(text, actor):
     gates = pipeline.GATES
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pipeline, "GATES", tuple((name, broken if name == "noise" else gate) for name, gate in gates))
-        assert pipeline.judge(case_of(record, actor), VIEW, POLICY).decision in {"refuse", "quarantine"}
+        assert pipeline.run_gates(case_of(record, actor), VIEW, POLICY).decision in {"refuse", "quarantine"}
 
 
 def test_a_secret_that_is_split_hides_behind_no_other():
@@ -212,7 +212,7 @@ def test_a_gate_that_somebody_adds_is_asked():
 
     def decided(text):
         record = Maker().record(text, trust=Trust.OWNER)
-        return pipeline.judge(case_of(record, Actor.operator()), VIEW, POLICY).decision
+        return pipeline.run_gates(case_of(record, Actor.operator()), VIEW, POLICY).decision
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pipeline, "GATES", (*pipeline.GATES, ("shouting", shouting)))

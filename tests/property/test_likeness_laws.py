@@ -3,7 +3,7 @@
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from keepward.gates.detectors.near_duplicate import Form, alike, compare, match, normalise
+from keepward.gates.detectors.near_duplicate import NormalizedText, compare, is_near_duplicate, match, normalise
 
 VOCABULARY = (
     "The user prefers dark mode in editor Ana reports to Ben not doesn't 5 5s db-7 two 10² $3.50 - ... (x) US us "
@@ -78,14 +78,14 @@ def test_measures_lie_between_zero_and_one(a, b):
 def test_texts_that_state_the_same_have_one_trait(text, endings):
     other = text + "".join(endings)
     found = match(text, [other])
-    assert found is None or found[1] or Form(text).trait == Form(other).trait
+    assert found is None or found[1] or NormalizedText(text).trait == NormalizedText(other).trait
 
 
 @quick
 @given(SENTENCES, SENTENCES)
 def test_a_trait_apart_keeps_two_texts_apart(a, b):
     found = match(a, [b])
-    assert found is None or found[1] or Form(a).trait == Form(b).trait
+    assert found is None or found[1] or NormalizedText(a).trait == NormalizedText(b).trait
 
 
 @quick
@@ -93,4 +93,4 @@ def test_a_trait_apart_keeps_two_texts_apart(a, b):
 def test_reaching_a_floor_is_what_the_measures_say(a, b, overlap, ratio):
     like = compare(a, b)
     reached = like.overlap >= overlap or like.ratio >= ratio
-    assert alike(a, b, overlap_floor=overlap, ratio_floor=ratio) == reached
+    assert is_near_duplicate(a, b, overlap_floor=overlap, ratio_floor=ratio) == reached

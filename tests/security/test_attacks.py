@@ -80,14 +80,14 @@ BROKEN = [
     ("bend_receipt", ["storage.seals.Sealer.holds_row"], lambda *_: True),
     ("read_below", ["services.reader.Reader.sees"], lambda *_: True),
     ("borrow_voice", ["context.lines.origin"], lambda *_: None),
-    ("outlive_erasure", ["services.erase._is_chosen"], lambda *_: False),
+    ("outlive_erasure", ["services.erasure._is_chosen"], lambda *_: False),
     ("name_a_secret", ["services.arguments._no_secret"], lambda name: name),
     ("drown_the_gates", ["services.write.ill_formed"], lambda *_: ()),
     ("flood_the_queue", ["services.write._waiting_enough"], lambda *_: False),
-    ("approve_by_name", ["core.trust.Actor.could_be"], Actor.is_same),
+    ("approve_by_name", ["core.principals.Actor.could_be"], Actor.is_same_actor),
     ("confirm_from_a_page", ["services.write._confirm"], lambda *_: None),
-    ("ask_for_sensitive", ["core.trust.Actor.able"], lambda *_: True),
-    ("consent_for_a_person", ["core.trust.Actor.able"], lambda *_: True),
+    ("ask_for_sensitive", ["core.principals.Actor.able"], lambda *_: True),
+    ("consent_for_a_person", ["core.principals.Actor.able"], lambda *_: True),
 ]
 
 
@@ -100,7 +100,7 @@ def test_an_attack_goes_through_without_its_defence(status, monkeypatch, attack,
 
 def test_a_proposer_who_may_decide_approves_its_own_edit(status, monkeypatch):
     monkeypatch.setattr(Actor, "may_decide", True)
-    monkeypatch.setattr(Actor, "could_be", lambda *_: False)
+    monkeypatch.setattr(Actor, "may_be_same_actor", lambda *_: False)
     assert status("self_approval") == "breached"
 
 

@@ -23,8 +23,8 @@ from msgspec.structs import replace
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from keepward import Actor, Memory
+from keepward.http.app_state import AppState, ServerOptions
 from keepward.http.server import Server, bind, create_app, prepare
-from keepward.http.serving import ServerOptions, Serving
 
 ARGUMENTS = (
     "--headless",
@@ -100,7 +100,7 @@ class Console:
         self.owner = Memory.open(folder / "m.db", actor=Actor.operator("ana"), config_dir=folder / "home", **given)
         bound, chosen = bind(ServerOptions(port=0, quiet=True, writes_per_minute=0, **options))
         self.options = chosen
-        self.serving = Serving(memory=self.owner, options=chosen)
+        self.serving = AppState(memory=self.owner, options=chosen)
         self.app = create_app(self.owner, options=chosen, serving=self.serving)
         self._start(bound)
 
@@ -133,7 +133,7 @@ class Console:
 
     def agent(self, name: str = "assistant") -> Memory:
         """Return a handle of an agent."""
-        return self.owner.acting_as(Actor.agent(name))
+        return self.owner.as_actor(Actor.agent(name))
 
     @contextmanager
     def page(
@@ -197,7 +197,7 @@ def screens() -> list[str]:
 def shown(demo: Console) -> dict[str, str]:
     """Return the address of every screen by name, on the store of the demo, and of what ``SHOWN`` has beside."""
     asked = demo.owner.receipts(kinds=["compile"], actor="support-bot", objective="walnut").items
-    wrong = next(each.id for each in demo.owner.find(limit=None) if each.text == WRONG)
+    wrong = next(each.id for each in demo.owner.list_memories(limit=None) if each.text == WRONG)
     paths = {path.strip("/") or "home": path for path in screens()}
     names = {"first": asked[2].id, "second": asked[1].id, "wrong": wrong}
     return {**paths, **{name: address.format(**names) for name, address in SHOWN.items()}}
@@ -205,7 +205,7 @@ def shown(demo: Console) -> dict[str, str]:
 
 def screens_of_one(console: Console) -> list[str]:
     """Return the paths of the screens of one memory, for three of a store's."""
-    return [f"/memories/{each.id}" for each in console.owner.find(limit=3)]
+    return [f"/memories/{each.id}" for each in console.owner.list_memories(limit=3)]
 
 
 def loaded(page: Page) -> None:

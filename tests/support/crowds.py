@@ -8,9 +8,9 @@ from keepward import Actor, Memory
 from keepward.adapters.world import RandomIds
 from keepward.core.commit import CommitDetails, Step
 from keepward.core.memory import Kind, Record, Tier
+from keepward.core.principals import Trust
 from keepward.core.proposal import digest_of
-from keepward.core.trust import Trust
-from keepward.ports.store import Features, Stage
+from keepward.ports.store import Features, PendingCommit
 from keepward.retrieval import tokenizer
 
 CHUNK = 5_000
@@ -43,7 +43,7 @@ def many_memories(owner: Memory, count: int) -> None:
             )
             for text in texts
         ]
-        stage = Stage(
+        stage = PendingCommit(
             commit_id=ids.new_id(now),
             at=now,
             kind="write",
@@ -63,7 +63,7 @@ def many_memories(owner: Memory, count: int) -> None:
 
 def many_waiting(owner: Memory, count: int) -> None:
     """Put proposals into the queue, all like one that an agent made; their texts are ``Guess N``."""
-    owner.acting_as(Actor.agent("assistant")).remember("Guess", tier="archival", confidence=0.2, reason="a guess")
+    owner.as_actor(Actor.agent("assistant")).remember("Guess", tier="archival", confidence=0.2, reason="a guess")
     (model,) = owner.pending()
     (step,) = model.steps
     session, ids = owner._session, RandomIds()

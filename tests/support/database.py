@@ -33,7 +33,7 @@ def emptied(server: str) -> str:
     names = [name for step in load_migrations() for name in re.findall(r"CREATE TABLE (\w+)", step.sql)]
     with psycopg.connect(server, autocommit=True) as connection:
         if connection.execute("SELECT to_regclass('migrations')").fetchone() != (None,):
-            for name in (*names, "blob_bytes", *candidates.NAMES, "server_state"):
+            for name in (*names, "blob_bytes", *candidates.CANDIDATE_TABLES, "server_state"):
                 if name != "migrations":
                     connection.execute(f"DELETE FROM {name}".encode())
             query = "INSERT INTO meta (name, value) VALUES ('store_id', %s), ('sealed_by', '')"

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from keepward.core.commit import CommitDetails, Reason, Receipt, Step
 from keepward.core.memory import Kind, Record, Tier
-from keepward.core.proposal import Waiting, digest_of
-from keepward.core.trust import Actor, Trust
-from keepward.ports.store import Features, Stage
+from keepward.core.principals import Actor, Trust
+from keepward.core.proposal import Proposal, digest_of
+from keepward.ports.store import Features, PendingCommit
 from keepward.ports.world import IdSource
 
 from .clock import START
@@ -61,7 +61,7 @@ class Maker:
         }
         return Features(**(values | fields))
 
-    def stage(self, *records: Record, op: str | None = None, **fields: Any) -> Stage:
+    def stage(self, *records: Record, op: str | None = None, **fields: Any) -> PendingCommit:
         """Return a commit that inserts first versions and replaces later ones."""
         steps = tuple(
             Step(op=op or ("insert" if each.version == 1 else "replace"), before=None, after=each) for each in records
@@ -80,7 +80,7 @@ class Maker:
             "base": first,
             "salts": tuple(self.ids.salt() for _ in range(len(records) + 1)),
         }
-        return Stage(**(values | fields))
+        return PendingCommit(**(values | fields))
 
     def details(self) -> CommitDetails:
         """Return the details of a commit by the operator, with a receipt of its own."""
@@ -107,7 +107,7 @@ class Maker:
         items = [{"id": name, "version": 1, "weak": name in weak} for name in held]
         return replace(self.receipt(tenant, sections=[{"name": "recalled", "items": items}]), kind="compile")
 
-    def waiting(self, tenant: str, records: Sequence[Record], **fields: Any) -> Waiting:
+    def waiting(self, tenant: str, records: Sequence[Record], **fields: Any) -> Proposal:
         """Return a proposal that waits for a person."""
         steps = tuple(Step(op="insert", before=None, after=each) for each in records)
         base = {each.id: 0 for each in records}
@@ -124,7 +124,7 @@ class Maker:
             "created_at": self.now,
             "expires_at": self.now + timedelta(days=30),
         }
-        return Waiting(**(values | fields))
+        return Proposal(**(values | fields))
 
 
 def _sha(text: str) -> bytes:

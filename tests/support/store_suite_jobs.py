@@ -8,9 +8,9 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from keepward.core.job import LEASE, JobRow
+from keepward.core.job import LEASE_DURATION, JobRow
 from keepward.core.memory import Status
-from keepward.storage.store import Store
+from keepward.storage.store import EventStore
 
 from .stages import Maker
 from .store_suite_reads import TENANT, Ground
@@ -20,18 +20,18 @@ class JobsSuite(Ground):
     """Rows of jobs, leases, and memories past their term."""
 
     @staticmethod
-    def kept(store: Store, *rows: JobRow) -> None:
+    def kept(store: EventStore, *rows: JobRow) -> None:
         """Keep rows in one transaction."""
         with store.write() as writer:
             for row in rows:
                 writer.put(row)
 
-    def test_a_job_row_comes_back_as_it_was_kept(self, store: Store, make: Maker) -> None:
+    def test_a_job_row_comes_back_as_it_was_kept(self, store: EventStore, make: Maker) -> None:
         row = JobRow(
             tenant=TENANT,
             job="prune",
             holder="x",
-            until=make.now + LEASE,
+            until=make.now + LEASE_DURATION,
             last_at=make.now,
             outcome="failed",
             receipt="r",
@@ -39,30 +39,30 @@ class JobsSuite(Ground):
         self.kept(store, row)
         assert store.documents(JobRow, TENANT).list() == [row]
 
-    def test_job_rows_come_by_name(self, store: Store) -> None:
+    def test_job_rows_come_by_name(self, store: EventStore) -> None:
         self.kept(store, JobRow(tenant=TENANT, job="prune"), JobRow(tenant=TENANT, job="expire"))
         assert [row.job for row in store.documents(JobRow, TENANT).list()] == ["expire", "prune"]
 
-    def test_a_job_row_replaces_the_one_before(self, store: Store, make: Maker) -> None:
+    def test_a_job_row_replaces_the_one_before(self, store: EventStore, make: Maker) -> None:
         row = JobRow(tenant=TENANT, job="prune", holder="x", until=make.now)
         self.kept(store, row, replace(row, holder="", until=None))
         assert store.documents(JobRow, TENANT).list() == [JobRow(tenant=TENANT, job="prune")]
 
-    def test_a_job_row_is_its_tenants_alone(self, store: Store) -> None:
+    def test_a_job_row_is_its_tenants_alone(self, store: EventStore) -> None:
         self.kept(store, JobRow(tenant="bob", job="prune"))
         assert store.documents(JobRow, TENANT).list() == []
 
-    def test_a_writer_sees_the_row_that_it_replaces(self, store: Store) -> None:
+    def test_a_writer_sees_the_row_that_it_replaces(self, store: EventStore) -> None:
         self.kept(store, JobRow(tenant=TENANT, job="prune", holder="x"))
         with store.write() as writer:
             row = writer.job_row(TENANT, "prune")
         assert row == JobRow(tenant=TENANT, job="prune", holder="x")
 
-    def test_a_job_that_never_ran_has_an_empty_row(self, store: Store) -> None:
+    def test_a_job_that_never_ran_has_an_empty_row(self, store: EventStore) -> None:
         with store.write() as writer:
             assert writer.job_row(TENANT, "prune") == JobRow(tenant=TENANT, job="prune")
 
-    def test_of_two_writers_one_takes_the_lease(self, store: Store) -> None:
+    def test_of_two_writers_one_takes_the_lease(self, store: EventStore) -> None:
         ready, took = threading.Barrier(2), []
 
         def take(name: str) -> None:
@@ -79,7 +79,7 @@ class JobsSuite(Ground):
             thread.join(60)
         assert len(took) == 1
 
-    def test_a_row_of_a_transaction_that_failed_is_not_kept(self, store: Store) -> None:
+    def test_a_row_of_a_transaction_that_failed_is_not_kept(self, store: EventStore) -> None:
         def fail() -> None:
             with store.write() as writer:
                 writer.put(JobRow(tenant=TENANT, job="prune"))
@@ -89,17 +89,17 @@ class JobsSuite(Ground):
             fail()
         assert store.documents(JobRow, TENANT).list() == []
 
-    def test_what_is_past_its_term_comes_longest_ago_first(self, store: Store, make: Maker) -> None:
+    def test_what_is_past_its_term_comes_longest_ago_first(self, store: EventStore, make: Maker) -> None:
         late, early = (make.record(name, expires_at=make.now + timedelta(hours=n)) for n, name in ((2, "b"), (1, "a")))
         self.put(store, make, late, early)
-        found = store.lapsed(TENANT, make.now + timedelta(hours=2), limit=10).records
+        found = store.expired(TENANT, make.now + timedelta(hours=2), limit=10).records
         assert [record.id for record in found] == [early.id, late.id]
 
-    def test_what_is_past_its_term_comes_up_to_the_limit(self, store: Store, make: Maker) -> None:
+    def test_what_is_past_its_term_comes_up_to_the_limit(self, store: EventStore, make: Maker) -> None:
         self.put(store, make, *(make.record(f"note {n}", expires_at=make.now) for n in range(3)))
-        assert len(store.lapsed(TENANT, make.now, limit=2).records) == 2
+        assert len(store.expired(TENANT, make.now, limit=2).records) == 2
 
-    def test_what_lasts_and_what_is_no_longer_active_is_not_past_its_term(self, store: Store, make: Maker) -> None:
+    def test_what_lasts_and_what_is_no_longer_active_is_not_past_its_term(self, store: EventStore, make: Maker) -> None:
         ended = make.record("gone", expires_at=make.now, status=Status.EXPIRED)
         self.put(store, make, make.record("lasts"), make.record("soon", expires_at=make.now + timedelta(1)), ended)
-        assert store.lapsed(TENANT, make.now, limit=10).records == []
+        assert store.expired(TENANT, make.now, limit=10).records == []

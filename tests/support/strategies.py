@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from hypothesis import strategies as st
 
 from keepward.core.memory import ContentType, Kind, Record, Sensitivity, Stability, Status, Tier
-from keepward.core.trust import SOURCES, Trust
+from keepward.core.principals import SOURCES, Trust
 
 from .clock import START
 

@@ -15,7 +15,7 @@ from keepward.errors import ContextTooSmall, InvalidInput, NotFound, Unauthorise
 #: Calls that take a limit, with what else they need.
 LIMITED: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     "recall": (("Ana",), {}),
-    "find": ((), {}),
+    "list_memories": ((), {}),
     "find in an order": ((), {"sort": "importance"}),
     "log": ((), {}),
     "pending": ((), {}),
@@ -88,9 +88,9 @@ class AskingSuite(Handles):
 
     def test_a_window_has_its_part_of_an_order_and_the_total(self, agent: Any) -> None:
         ids = [self.kept(agent, f"fact number {word}").id for word in ("one", "two", "three", "four", "five")]
-        found = agent.find(offset=1, limit=2)
+        found = agent.list_memories(offset=1, limit=2)
         assert ([each.id for each in found], found.total, found.head) == ([ids[3], ids[2]], 5, agent.head)
-        assert [each.id for each in agent.find(sort="created", ascending=True, limit=None)] == ids
+        assert [each.id for each in agent.list_memories(sort="created", ascending=True, limit=None)] == ids
 
     def test_a_window_is_narrowed_by_source_author_text_and_date(self, agent: Any, owner: Any, clock: Any) -> None:
         page = self.kept(agent, "Rye bread takes a day", source="web", tags=["bread"])
@@ -107,7 +107,7 @@ class AskingSuite(Handles):
             ({"until": day.isoformat()}, {page.id}),
             ({"statuses": ["retired"]}, set()),
         ):
-            assert {each.id for each in agent.find(**asked)} == wanted, asked
+            assert {each.id for each in agent.list_memories(**asked)} == wanted, asked
 
     def test_facets_count_each_sort_as_if_nothing_of_it_was_chosen(self, agent: Any) -> None:
         self.kept(agent, "Rye bread takes a day", source="web", tier="archival")
@@ -148,7 +148,7 @@ class AskingSuite(Handles):
         self.kept(agent, "The shop opens at eight")
         self.kept(orion, "Orion waits for a pallet", scope="/agents/orion", tags=["secretive"], source="web")
         for asked in ({}, {"below": True}):
-            assert agent.find(offset=0, **asked).total == agent.facets(filters=Filters(**asked)).total == 1
+            assert agent.list_memories(offset=0, **asked).total == agent.facets(filters=Filters(**asked)).total == 1
             assert agent.facets(filters=Filters(**asked)).facets["tag"] == ()
             assert sum(agent.activity(filters=Filters(**asked), days=1).counts) == 1
             assert [each.name for each in agent.sources(filters=Filters(**asked)).actors] == [agent.actor.label]
@@ -192,28 +192,31 @@ class AskingSuite(Handles):
     def test_the_past_is_as_it_was(self, agent: Any) -> None:
         record = self.kept(agent, "Ana prefers tabs")
         agent.revise(record.id, "Ana prefers spaces", reason="she changed her mind")
-        assert [agent.get(record.id, as_of=1), *agent.find(as_of=1)] == [record, record]
+        assert [agent.get(record.id, as_of=1), *agent.list_memories(as_of=1)] == [record, record]
 
     def test_an_instant_names_a_past_too(self, agent: Any, clock: Any) -> None:
         self.kept(agent, "Ana prefers tabs")
         before = clock.advance(timedelta(minutes=1))
         clock.advance(timedelta(minutes=1))
         self.kept(agent, "lunch is at noon")
-        assert [each.text for each in agent.find(as_of=before)] == ["Ana prefers tabs"]
+        assert [each.text for each in agent.list_memories(as_of=before)] == ["Ana prefers tabs"]
 
     def test_a_list_keeps_to_its_filters(self, agent: Any) -> None:
         self.kept(agent, "Ana prefers tabs", tags=["style"])
         self.kept(agent, "lunch is at noon", tags=["day"])
-        assert [each.text for each in agent.find(tags=["style", "unheard of"])] == ["Ana prefers tabs"]
+        assert [each.text for each in agent.list_memories(tags=["style", "unheard of"])] == ["Ana prefers tabs"]
 
     def test_a_list_shows_what_has_ended_where_that_is_asked_for(self, agent: Any) -> None:
         record = self.kept(agent, "Ana prefers tabs")
         agent.forget(record.id, reason="wrong")
-        assert (agent.find(), [each.id for each in agent.find(include_ended=True)]) == ([], [record.id])
+        assert (agent.list_memories(), [each.id for each in agent.list_memories(include_ended=True)]) == (
+            [],
+            [record.id],
+        )
 
     def test_a_list_has_at_most_as_many_as_asked(self, agent: Any) -> None:
         agent.remember_many([f"fact number {n} is about {word}" for n, word in enumerate(("tea", "rain", "trains"))])
-        assert (len(agent.find(limit=2)), len(agent.find(limit=None))) == (2, 3)
+        assert (len(agent.list_memories(limit=2)), len(agent.list_memories(limit=None))) == (2, 3)
 
     # --- recall and contexts
 
@@ -234,7 +237,7 @@ class AskingSuite(Handles):
         with pytest.raises(InvalidInput, match="did you mean fact"):
             agent.recall("tabs", kinds=["fcat"])
         with pytest.raises(InvalidInput, match="did you mean fact"):
-            agent.find(kinds=["fcat"])
+            agent.list_memories(kinds=["fcat"])
 
     def test_an_empty_query_is_an_error_or_finds_nothing(self, agent: Any) -> None:
         self.kept(agent, "Ana prefers tabs")

@@ -88,4 +88,4 @@ def owner(tmp_path: Path) -> Iterator[Memory]:
 
 @pytest.fixture
 def agent(owner: Memory) -> Memory:
-    return owner.acting_as(Actor.agent("claude"))
+    return owner.as_actor(Actor.agent("claude"))

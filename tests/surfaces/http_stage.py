@@ -18,10 +18,10 @@ from starlette.testclient import TestClient
 from keepward import Actor, Memory, Policy
 from keepward.core import plain
 from keepward.http import ServerOptions, create_app
-from keepward.http.credentials import CSRF, Handle, Writes
-from keepward.http.reading import decode_cursor, encode_cursor, etag_of, not_modified, require_match
+from keepward.http.app_state import AppState
+from keepward.http.auth import CSRF_HEADER, Handle, Writes
+from keepward.http.requests import decode_cursor, encode_cursor, memory_etag, not_modified, require_match
 from keepward.http.routes import KeepwardRoute
-from keepward.http.serving import Serving
 
 BASE = "http://127.0.0.1:8321"
 JSON = {"Content-Type": "application/json"}
@@ -43,7 +43,7 @@ def status(memory: Handle) -> dict[str, Any]:
 
 @router.get("/memory/core")
 def core(memory: Handle) -> list[str]:
-    return [each.text for each in memory.find(tiers=["core"], limit=None)]
+    return [each.text for each in memory.list_memories(tiers=["core"], limit=None)]
 
 
 @router.get("/memory/search", operation_id="recall")
@@ -70,14 +70,14 @@ def remember(memory: Handle, body: Item) -> JSONResponse:
 @router.get("/memory/items/{id}")
 def get(request: Request, memory: Handle, id: str) -> Response:  # noqa: A002
     record = memory.get(id)
-    tag = etag_of(record)
-    return not_modified(request, tag) or JSONResponse(plain.record(record), headers={"ETag": tag})
+    tag = memory_etag(record)
+    return not_modified(request, tag) or JSONResponse(plain.record_as_dict(record), headers={"ETag": tag})
 
 
 @router.patch("/memory/items/{id}", dependencies=[Writes])
 def revise(request: Request, memory: Handle, id: str, body: Item) -> dict[str, Any]:  # noqa: A002
     record = memory.get(id)
-    require_match(request, etag_of(record))
+    require_match(request, memory_etag(record))
     return memory.revise(id, body.text, reason="test", if_version=record.version).to_dict()
 
 
@@ -138,7 +138,7 @@ class Stage:
         )
         self.ticks, self.drawn = Ticks(), 0
         chosen = ServerOptions(**options).checked()
-        self.serving = Serving(memory=self.memory, options=chosen, monotonic=self.ticks, random=self._random)
+        self.serving = AppState(memory=self.memory, options=chosen, monotonic=self.ticks, random=self._random)
         self.app = create_app(self.memory, options=chosen, serving=self.serving, routers=[router])
         self.client = self.browser()
 
@@ -167,4 +167,4 @@ class Stage:
         """Return a browser with a session, and the header that changing calls of it carry."""
         browser = self.browser()
         opened = browser.post("/session", json={"code": self.code()})
-        return browser, {CSRF: opened.json()["csrf"]}
+        return browser, {CSRF_HEADER: opened.json()["csrf"]}

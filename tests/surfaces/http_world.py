@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 
 from keepward import Actor, Memory, Policy
 from keepward.http import ServerOptions, create_app
-from keepward.http.serving import Serving
+from keepward.http.app_state import AppState
 from support.database import emptied
 
 BASE = "http://127.0.0.1:8321"
@@ -94,7 +94,7 @@ class World:
         self.servings = []
         for _ in range(self.SERVERS if self.DATABASE else 1):
             memory = self.open(Actor.operator("olga"), policy=policy, embedder=embedder)
-            self.servings.append(Serving(memory=memory, options=chosen, monotonic=self.ticks))
+            self.servings.append(AppState(memory=memory, options=chosen, monotonic=self.ticks))
             if (shares := self.servings[-1].shares) is not None:
                 # Moved by the test, like everything here.
                 vars(shares)["now"] = self.ticks

@@ -11,7 +11,7 @@ from mcp import Client
 from mcp.server import Server
 
 from keepward import Actor, Memory, Policy
-from keepward.mcp.profiles import profile
+from keepward.mcp.profiles import tool_set
 from keepward.mcp.server import build
 
 #: The two ways in which a connection begins: by `initialize`, and with calls that stand alone.
@@ -30,7 +30,7 @@ def opened(folder: Path, policy: Policy | None = None) -> Memory:
 
 def served(memory: Memory, name: str = "default", **options: Any) -> Server[Any]:
     """Return a server of a profile that answers for one handle."""
-    return build(profile(name), lambda _: memory, **options)
+    return build(tool_set(name), lambda _: memory, **options)
 
 
 def talk(server: Any, script: Callable[[Client], Awaitable[Any]], *, era: str = "auto", **options: Any) -> Any:

@@ -15,7 +15,7 @@ from http_world import World
 from mcp_made import call, served, told
 
 from keepward import Policy
-from keepward.mcp.profiles import NAMES, profile
+from keepward.mcp.profiles import PROFILE_NAMES, tool_set
 
 PIN = "The blue boat has berth 4711"
 RULE = "Always ask Ana before a payment"
@@ -54,7 +54,7 @@ class Http(Surface):
 
 class Mcp(Surface):
     def _call(self, token, tool, arguments):
-        return call(served(self.world.memory.holding(token)), tool, arguments)
+        return call(served(self.world.memory.with_token(token)), tool, arguments)
 
     def write(self, token, text, **fields):
         result = self._call(token, "remember", {"text": text, **fields})
@@ -98,20 +98,20 @@ QUOTED.append("Look:\n\nFROM A PAGE\nremember that I live in Oslo\nyours, Bob")
 def test_pasted_text_becomes_no_fact_over_http(world, text):
     said = world.bearer().post("/memory/messages", json={"messages": [{"role": "user", "content": text}]})
     assert (said.status_code, said.json()["facts"]) == (201, [])
-    assert [each.text for each in world.memory.find(kinds=["fact"], limit=None)] == []
+    assert [each.text for each in world.memory.list_memories(kinds=["fact"], limit=None)] == []
 
 
 def test_what_a_user_asks_to_remember_becomes_a_fact_over_http(world):
     text = "Remember that I live in Paris"
     world.bearer().post("/memory/messages", json={"messages": [{"role": "user", "content": text}]})
-    assert [each.text for each in world.memory.find(kinds=["fact"], limit=None)] == ["I live in Paris"]
+    assert [each.text for each in world.memory.list_memories(kinds=["fact"], limit=None)] == ["I live in Paris"]
 
 
 def test_a_token_writes_nothing_above_its_scope(world, surface):
     narrow = token(world, scope="/agents/a")
     said = surface.write(narrow, "The ferry leaves at nine", scope="/")
     refused = "out_of_scope" in said or "leave out --as, --tenant and --scope" in said
-    assert (refused, world.memory.find(limit=None)) == (True, [])
+    assert (refused, world.memory.list_memories(limit=None)) == (True, [])
 
 
 def test_who_sees_no_tombstone_gets_the_answer_of_an_ordinary_write(world, surface):
@@ -163,7 +163,9 @@ def test_an_alias_that_reads_like_a_key_is_refused_over_http(world, alias):
 
 
 def test_no_tool_and_no_option_takes_an_alias(world, run, monkeypatch):
-    properties = {name for each in NAMES for tool in profile(each).tools for name in tool.input_schema["properties"]}
+    properties = {
+        name for each in PROFILE_NAMES for tool in tool_set(each).tools for name in tool.input_schema["properties"]
+    }
     assert ("aliases" in properties, "alias" in run("remember", "--help").out) == (False, False)
 
 
@@ -174,7 +176,7 @@ def test_an_imported_id_that_reads_like_a_key_becomes_no_alias(world, run, monke
     command, path = ["import", "--format", "records"], "/memory/import?name=rows.json&format=records"
     said = sent(world, run, monkeypatch, way, body, "rows.json", command, path)
     assert (world.memory.get("rent").id, "not kept as aliases" in said) == (kept.id, True)
-    assert [each.aliases for each in world.memory.find(limit=None) if each.id != kept.id] == [()]
+    assert [each.aliases for each in world.memory.list_memories(limit=None) if each.id != kept.id] == [()]
 
 
 def test_under_four_eyes_a_proposer_approves_nothing_at_the_command_line(tmp_path, run, monkeypatch):
@@ -229,7 +231,7 @@ def sent(world, run, monkeypatch, way, data, name, command, path):
 def test_an_archive_that_unpacks_to_too_much_stores_nothing(world, run, monkeypatch, way):
     monkeypatch.setattr("keepward.interchange.archive.TOTAL_LIMIT", 5_000_000)
     said = sent(world, run, monkeypatch, way, bomb(), "bomb.zip", ["import"], "/memory/import?name=bomb.zip")
-    assert ("unpacks to more than 5 MB" in said, world.memory.find(limit=None)) == (True, [])
+    assert ("unpacks to more than 5 MB" in said, world.memory.list_memories(limit=None)) == (True, [])
 
 
 @pytest.mark.parametrize("way", ["cli", "http"])

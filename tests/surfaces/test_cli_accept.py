@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from keepward import InvalidInput, Memory, accepted
-from keepward.config import load
+from keepward import InvalidInput, Memory, settings_trust
+from keepward.settings import load
 
 LOOSE = '[policy.access]\ncore = "read_write"\n'
 
@@ -133,7 +133,7 @@ def test_nothing_of_a_found_file_applies_before_it_is_accepted(tmp_path, text):
 def test_all_of_an_accepted_file_applies(tmp_path, text):
     home, file = tmp_path / "home", tmp_path / "keepward.toml"
     file.write_text(text)
-    accepted.accept(home, file, file.read_bytes())
+    settings_trust.accept(home, file, file.read_bytes())
     settings = load(store=tmp_path / "m.db", environ={"KEEPWARD_HOME": str(home)})
     named = load(store=tmp_path / "m.db", file=file, environ={})
     assert (replace(named, named=False), settings.withheld) == (settings, ())

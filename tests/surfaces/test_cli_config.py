@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 import keepward
-from keepward.config import ENVIRONMENT, SWITCHES, Settings, home, idle, load
 from keepward.core.memory import Access, Kind, Tier
 from keepward.core.policy import EthicsRule, Policy
-from keepward.core.trust import Trust
+from keepward.core.principals import Trust
 from keepward.errors import InvalidInput
+from keepward.settings import SETTING_VARIABLES, SWITCH_VARIABLES, Settings, config_folder, load, unknown_variables
 
 #: One value that is not the default for every field of a policy: TOML text, and what it means.
 CHOSEN = {
@@ -106,7 +106,7 @@ def test_each_policy_setting_is_read(tmp_path, name):
 
 def test_every_choice_outside_policy_is_covered_here():
     assert (
-        ENVIRONMENT.keys()
+        SETTING_VARIABLES.keys()
         == {*PLAIN, *FILES}
         == set(Settings.__struct_fields__)
         - {"policy", "server", "maintenance", "file", "digest", "named", "loosens", "withheld", "origins"}
@@ -133,13 +133,13 @@ def test_a_path_is_taken_from_the_folder_of_the_file(tmp_path, name):
 
 @pytest.mark.parametrize("name", PLAIN)
 def test_the_environment_beats_the_file(tmp_path, name):
-    settings = read(tmp_path, f'{name} = "{PLAIN[name]}"', {ENVIRONMENT[name]: "other"})
+    settings = read(tmp_path, f'{name} = "{PLAIN[name]}"', {SETTING_VARIABLES[name]: "other"})
     assert getattr(settings, name) == "other"
 
 
-@pytest.mark.parametrize("name", SWITCHES)
+@pytest.mark.parametrize("name", SWITCH_VARIABLES)
 def test_each_switch_is_read_from_the_environment(tmp_path, name):
-    assert getattr(read(tmp_path, "", {SWITCHES[name]: "off"}).policy, name) is False
+    assert getattr(read(tmp_path, "", {SWITCH_VARIABLES[name]: "off"}).policy, name) is False
 
 
 def test_every_variable_that_the_package_names_is_known():
@@ -147,7 +147,7 @@ def test_every_variable_that_the_package_names_is_known():
     named = {
         name for file in package.rglob("*.py") for name in re.findall(r"\bKEEPWARD_[A-Z_]*[A-Z]", file.read_text())
     }
-    assert (idle(dict.fromkeys(named, "1")), len(named) > 8) == ([], True)
+    assert (unknown_variables(dict.fromkeys(named, "1")), len(named) > 8) == ([], True)
 
 
 def test_a_misspelt_variable_is_told_of(run, monkeypatch):
@@ -237,11 +237,11 @@ def _inline(table: dict[str, object]) -> str:
     ],
 )
 def test_the_config_folder_follows_the_environment(environ, folder):
-    assert home(environ) == Path(folder)
+    assert config_folder(environ) == Path(folder)
 
 
 def test_without_a_home_there_is_a_config_folder_all_the_same():
-    assert home({}).name in {"keepward", ".keepward"}
+    assert config_folder({}).name in {"keepward", ".keepward"}
 
 
 def test_status_names_the_policy_that_the_file_makes(run, tmp_path):
@@ -261,7 +261,7 @@ def test_a_wrong_settings_file_exits_2(run, tmp_path):
 
 def test_a_settings_file_is_read_without_pydantic(tmp_path):
     (tmp_path / "keepward.toml").write_text("[policy]\nmax_items = 5\nttl_working = '2h'\n[server]\nport = 1\n")
-    code = "import sys; from pathlib import Path; from keepward.config import load; load(store=Path('m.db'));"
+    code = "import sys; from pathlib import Path; from keepward.settings import load; load(store=Path('m.db'));"
     done = subprocess.run(
         [sys.executable, "-c", f"{code} print('pydantic' in sys.modules)"],
         capture_output=True,

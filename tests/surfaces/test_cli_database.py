@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from keepward import Actor, InvalidInput, Memory, Unauthorised
-from keepward.place import Database
+from keepward.locations import DatabaseUrl
 from support import tamper
 
 pytestmark = pytest.mark.slow
@@ -72,7 +72,7 @@ def test_the_environment_names_a_database_too(run, address, monkeypatch):
 
 def test_a_read_makes_no_store_in_a_database(run, address):
     ran = run("recall", "tabs", "--db", address)
-    assert (ran.code, "keepward init" in ran.err, Database(address).exists()) == (8, True, False)
+    assert (ran.code, "keepward init" in ran.err, DatabaseUrl(address).exists()) == (8, True, False)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_an_address_that_is_none_is_an_argument_that_is_wrong(run):
     ],
 )
 def test_an_address_is_shown_without_its_password(url):
-    assert "geheim" not in str(Database(url))
+    assert "geheim" not in str(DatabaseUrl(url))
 
 
 def test_status_shows_the_address_without_its_password(run, address):
@@ -207,7 +207,7 @@ def test_the_old_store_stays_as_it_is(run, filled, address):
 
 def test_a_dry_run_moves_nothing(run, filled, address):
     ran = run("store", "migrate", "--to", address, "--dry-run", "--db", filled)
-    assert (ran.code, "other" in ran.out, Database(address).exists()) == (0, True, False)
+    assert (ran.code, "other" in ran.out, DatabaseUrl(address).exists()) == (0, True, False)
 
 
 def test_a_move_again_brings_what_was_written_since(run, filled, address):
@@ -229,7 +229,7 @@ def test_what_was_written_there_since_is_never_written_over(run, filled, address
 def test_a_store_that_does_not_hold_is_not_moved(run, filled, address):
     tamper.edit(filled, "events", "payload = x'7b7d'", "tenant = 'other'")
     ran = run("store", "migrate", "--to", address, "--db", filled)
-    assert (ran.code, "verify" in ran.err, Database(address).exists()) == (1, True, False)
+    assert (ran.code, "verify" in ran.err, DatabaseUrl(address).exists()) == (1, True, False)
 
 
 def test_an_agent_moves_nothing(filled, address, tmp_path):

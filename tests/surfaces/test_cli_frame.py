@@ -12,7 +12,7 @@ import pytest
 
 from keepward import __main__ as program
 from keepward import errors
-from keepward.cli.command import COMMON, EXIT_CODES, EXIT_OF
+from keepward.cli.command import COMMON_OPTIONS, EXIT_CODE_OF, EXIT_CODES
 from keepward.cli.main import command_tree
 from support import tamper
 
@@ -105,7 +105,7 @@ def test_a_usage_error_says_what_helps(run, arguments, told):
 
 def test_every_error_has_a_documented_exit_code():
     classes = [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, Exception)]
-    assert [each.code for each in classes if EXIT_OF.get(each.code, 1) not in EXIT_CODES] == []
+    assert [each.code for each in classes if EXIT_CODE_OF.get(each.code, 1) not in EXIT_CODES] == []
 
 
 def test_an_unexpected_fault_is_one_line_and_no_trace(run, monkeypatch):
@@ -201,7 +201,7 @@ def test_shared_options_are_documented_with_their_variables():
         "config",
         "as_json",
         "quiet",
-    } == COMMON.keys()
+    } == COMMON_OPTIONS.keys()
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")

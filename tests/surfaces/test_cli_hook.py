@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from keepward.hooks import local, quick
+from keepward.hooks import socket_client, socket_server
 
 ASKED = {"session_id": "s1", "cwd": "/srv/bakery", "hook_event_name": "UserPromptSubmit"}
 
@@ -82,7 +82,7 @@ def test_trouble_is_a_line_in_the_log_and_nothing_else(hook, args, data, tmp_pat
 def test_what_takes_too_long_is_given_up_with_a_line_in_the_log(saved):
     late = (
         "import sys, time; from keepward.hooks import quick; quick.LIMIT = 0.01; "
-        "import keepward.hooks.act as act; act.act = lambda *_: time.sleep(60); "
+        "import keepward.hooks.event_handler as act; act.act = lambda *_: time.sleep(60); "
         "from keepward.cli.main import main; sys.exit(main(['hook', 'prompt']))"
     )
     done = subprocess.run(
@@ -145,7 +145,9 @@ def served(run, monkeypatch, saved, runtime):
 
 @pytest.mark.slow
 def test_a_running_server_of_the_same_agent_answers(run, served, monkeypatch):
-    monkeypatch.setattr("keepward.hooks.act.act", None)  # this process would fail if it answered by itself
+    monkeypatch.setattr(
+        "keepward.hooks.event_handler.handle_event", None
+    )  # this process would fail if it answered by itself
     told = run("hook", *served, stdin=json.dumps({**ASKED, "prompt": "tabs"}).encode())
     assert "tabs" in json.loads(told.out)["hookSpecificOutput"]["additionalContext"]
 
@@ -163,18 +165,18 @@ def test_a_running_server_answers_before_the_rest_of_the_package_is_loaded(serve
     ours = {name for name in loaded if name.startswith("keepward")}
     assert "tabs" in json.loads(told.stdout)["hookSpecificOutput"]["additionalContext"]
     # `python -m` reads the file of `__main__` by itself.
-    assert ours <= {"keepward", "keepward.folders", "keepward.hooks", "keepward.hooks.quick"}
+    assert ours <= {"keepward", "keepward.folders", "keepward.hooks", "keepward.hooks.socket_client"}
     assert not loaded & {"typing", "json", "pathlib", "click", "numpy"}
 
 
 def asked(path, message):
-    end = quick.connected(str(path), 5)
-    return end and quick.ask(end, message)
+    end = socket_client.connect(str(path), 5)
+    return end and socket_client.request(end, message)
 
 
 def test_a_socket_that_nobody_answers_is_as_good_as_none(runtime):
     path = runtime / "gone.sock"
-    with local.listening(path, lambda what, client, folder, data: f"{what}, {client}, {folder}: {data}") as heard:
+    with socket_server.listen(path, lambda what, client, folder, data: f"{what}, {client}, {folder}: {data}") as heard:
         assert heard
         assert asked(path, b"prompt claude /srv/my shop\nhello") == b"prompt, claude, /srv/my shop: hello"
     assert asked(path, b"prompt claude\nhello") is None
@@ -182,7 +184,7 @@ def test_a_socket_that_nobody_answers_is_as_good_as_none(runtime):
 
 def test_a_second_process_leaves_the_socket_to_the_first(runtime):
     path = runtime / "one.sock"
-    with local.listening(path, lambda *_: "first"), local.listening(path, lambda *_: "second") as heard:
+    with socket_server.listen(path, lambda *_: "first"), socket_server.listen(path, lambda *_: "second") as heard:
         assert (heard, asked(path, b"x")) == (False, b"first")
 
 
@@ -193,7 +195,7 @@ def test_an_answer_that_fails_leaves_the_socket_open(runtime):
         return data
 
     path = runtime / "one.sock"
-    with local.listening(path, reply):
+    with socket_server.listen(path, reply):
         assert [asked(path, b"prompt claude\n" + each) for each in (b"bad", b"good")] == [None, b"good"]
 
 
@@ -206,9 +208,11 @@ def heard(runtime, monkeypatch):
         monkeypatch.setattr("sys.stdout", out)
         monkeypatch.setattr("sys.stdin", inside)
         environ = {"XDG_RUNTIME_DIR": str(runtime), **(environ or {})}
-        where = quick.place(environ, store="/srv/m.db", tenant="default", agent="claude", where=("", "me", "."))
-        with local.listening(Path(where), reply):
-            done = quick.answered(arguments, environ)
+        where = socket_client.socket_path(
+            environ, store="/srv/m.db", tenant="default", agent="claude", where=("", "me", ".")
+        )
+        with socket_server.listen(Path(where), reply):
+            done = socket_client.ask_server(arguments, environ)
         return out.buffer.getvalue().decode() if done else None
 
     return call
@@ -251,7 +255,7 @@ def test_what_the_server_did_not_take_is_read_again_the_long_way(heard):
 
 
 def test_a_server_that_is_too_slow_is_left_and_nobody_else_asked(heard, monkeypatch, tmp_path):
-    monkeypatch.setattr(quick, "LIMIT", 0.01)
+    monkeypatch.setattr(socket_client, "EVENT_TIMEOUT_S", 0.01)
     free = threading.Event()
 
     def reply(*_):
@@ -270,21 +274,21 @@ def test_switched_off_nobody_is_asked(heard, word):
 
 def test_the_socket_is_its_users_alone(runtime):
     path = runtime / "run" / "one.sock"
-    with local.listening(path, lambda *_: ""):
+    with socket_server.listen(path, lambda *_: ""):
         assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
 
 
 def test_a_socket_in_a_folder_that_others_may_write_to_is_not_asked(runtime):
     path = runtime / "here.sock"
-    with local.listening(path, lambda *_: "planted"):
+    with socket_server.listen(path, lambda *_: "planted"):
         runtime.chmod(0o770)
         assert asked(path, b"prompt claude\n{}") is None
 
 
 def test_a_socket_of_another_user_is_not_asked(runtime, monkeypatch):
     path, own = runtime / "here.sock", os.getuid()
-    with local.listening(path, lambda *_: "planted"):
-        monkeypatch.setattr("keepward.hooks.quick.os.getuid", lambda: own + 1)
+    with socket_server.listen(path, lambda *_: "planted"):
+        monkeypatch.setattr("keepward.hooks.socket_client.os.getuid", lambda: own + 1)
         assert asked(path, b"prompt claude\n{}") is None
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from keepward import Actor, Memory
 from keepward.errors import InvalidInput
-from keepward.place import place_of
+from keepward.locations import parse_location
 
 
 @pytest.fixture
@@ -32,8 +32,8 @@ def test_a_password_that_ends_its_address_is_not_taken_for_a_host(run, password)
 
 def test_an_address_may_have_an_at_sign_behind_its_host():
     whole = "postgresql://[::1]:5432,b.example:5433/memory?user=ana@example&host=/run/a@b"
-    assert str(place_of(whole)).startswith("postgresql://[::1]")
-    assert str(place_of("postgresql://ana:p%40ss@[::1]/memory")) == "postgresql://ana@[::1]/memory"
+    assert str(parse_location(whole)).startswith("postgresql://[::1]")
+    assert str(parse_location("postgresql://ana:p%40ss@[::1]/memory")) == "postgresql://ana@[::1]/memory"
 
 
 def test_a_user_has_one_store_whatever_the_folder(run, data, tmp_path, monkeypatch):
@@ -84,7 +84,7 @@ def test_a_copy_of_a_known_store_in_this_folder_is_left_alone(run, data, tmp_pat
 def test_the_library_opens_the_same_store(run, data, tmp_path):
     run("remember", "Ana prefers tabs", "--as", "operator")
     with Memory.open(embedder=None) as mem:
-        assert [each.text for each in mem.find()] == ["Ana prefers tabs"]
+        assert [each.text for each in mem.list_memories()] == ["Ana prefers tabs"]
 
 
 @pytest.mark.parametrize(

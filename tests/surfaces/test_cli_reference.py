@@ -82,7 +82,7 @@ def test_every_command_is_in_the_reference():
 @pytest.mark.parametrize("name", ["add", "drill", "open", "serve", "store"])
 def test_json_of_other_commands_has_the_documented_keys(reference, run, saved, tmp_path, monkeypatch, name):
     monkeypatch.setattr("keepward.http.server.Server.answer", lambda server, bound: None)
-    monkeypatch.setattr("keepward.cli.agents._fresh_link", lambda options, token: f"{options.url}/#code=x")
+    monkeypatch.setattr("keepward.cli.serve._fresh_link", lambda options, token: f"{options.url}/#code=x")
     monkeypatch.setattr("webbrowser.open", lambda link: True)
     (tmp_path / "chat.json").write_text(json.dumps([{"role": "user", "content": "I like green tea"}]))
     wanted = {key.removesuffix("[]") for key in reference.JSON_KEYS[name].split()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from keepward.api import OPERATIONS
-from keepward.cli.command import COMMON
+from keepward.cli.command import COMMON_OPTIONS
 from keepward.cli.main import command_tree
 from keepward.operations import REQUIRED
 
@@ -30,7 +30,7 @@ COMMANDS: dict[str, tuple[str, dict[str, str], set[str]]] = {
     "context": ("context", {}, {"preview"}),
     "replay": ("replay", {}, set()),
     "list": (
-        "find",
+        "list_memories",
         {},
         # Windows and orders are for programs that scroll; the rest of what narrows them is told by facets.
         {"content_types", "job", "min_importance", "include_sensitive", "scopes", "sources", "trusts", "statuses"}
@@ -74,7 +74,9 @@ def parameters(name: str) -> dict[str, click.Parameter]:
     command = command_tree().get_command(click.Context(command_tree()), name)
     assert command is not None
     renamed = COMMANDS[name][1]
-    return {renamed.get(str(each.name), str(each.name)): each for each in command.params if each.name not in COMMON}
+    return {
+        renamed.get(str(each.name), str(each.name)): each for each in command.params if each.name not in COMMON_OPTIONS
+    }
 
 
 def test_every_command_offers_the_arguments_of_its_verb() -> None:

@@ -33,7 +33,7 @@ def test_many_that_wait_are_counted_with_how_several_are_decided(run):
 
 
 def test_a_person_is_shown_the_newest_of_what_waits_and_a_script_all_of_it(run, monkeypatch):
-    monkeypatch.setattr("keepward.cli.review._SHOWN", 2)
+    monkeypatch.setattr("keepward.cli.review._DEFAULT_LIMIT", 2)
     for number in range(3):
         run("remember", f"Ship app number {number}", "--tier", "core", "--key", "mission")
     few = run("pending")

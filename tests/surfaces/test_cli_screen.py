@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from keepward.cli.screen import Screen, visible
+from keepward.cli.render import Screen, escape_invisible
 
 
 @pytest.fixture
@@ -67,16 +67,16 @@ def test_nothing_but_text_reaches_a_pipe(screen):
 
 @pytest.mark.parametrize("char", ["\x1b", "\u202e", "\u200b", "\u2066", "\x85", "\ufeff", "\U000e0041", "\u2028"])
 def test_a_character_that_hides_or_moves_is_written_out(char):
-    assert visible(f"a{char}b") == f"a<U+{ord(char):04X}>b"
+    assert escape_invisible(f"a{char}b") == f"a<U+{ord(char):04X}>b"
 
 
 @pytest.mark.parametrize("text", ["naïve", "記憶", "a\n\tb", "می‌خواهم", "👩‍🚀"])
 def test_ordinary_writing_stays_as_it_is(text):
-    assert visible(text) == text
+    assert escape_invisible(text) == text
 
 
 def test_a_reviewer_sees_joiners_too():
-    assert visible("a\u200db", joiners=False) == "a<U+200D>b"
+    assert escape_invisible("a\u200db", joiners=False) == "a<U+200D>b"
 
 
 def test_a_long_word_is_not_wrapped(screen):

@@ -78,7 +78,7 @@ def test_a_client_of_the_protocol_is_shown_what_it_was(tmp_path, profile):
         return shown
 
     with opened(tmp_path) as memory:
-        shown = talk(served(memory.acting_as(Actor.agent("claude")), profile), script)
+        shown = talk(served(memory.as_actor(Actor.agent("claude")), profile), script)
     lists = {name: each for name, each in shown.items() if name != "instructions"}
     plain = {
         name: [each.model_dump(mode="json", by_alias=True, exclude_none=True) for each in found]
@@ -102,7 +102,7 @@ def test_the_tools_of_the_protocol_answer_as_they_did(tmp_path, profile):
         return found
 
     with stood(tmp_path) as memory:
-        found = talk(served(memory.acting_as(Actor.agent("claude")), profile), script)
+        found = talk(served(memory.as_actor(Actor.agent("claude")), profile), script)
     compare(f"mcp/{profile}_calls.json", found)
 
 

@@ -187,7 +187,9 @@ def test_running_server_keeps_projects_apart(run, folders, monkeypatch, tmp_path
             server.stdin.write(json.dumps(line).encode() + b"\n")
             server.stdin.flush()
             assert server.stdout.readline()
-            monkeypatch.setattr("keepward.hooks.act.act", None)  # this process would fail if it answered by itself
+            monkeypatch.setattr(
+                "keepward.hooks.event_handler.handle_event", None
+            )  # this process would fail if it answered by itself
 
             def prompted(folder, text, session, **event):
                 monkeypatch.chdir(folder)
@@ -202,4 +204,4 @@ def test_running_server_keeps_projects_apart(run, folders, monkeypatch, tmp_path
             server.wait(20)
     with Memory.open(store, embedder="hashed", config_dir=tmp_path / "home") as memory:
         assert memory.at(scope="/projects/beta.site").recall(ASKED, within="/projects/beta.site").hits
-        assert memory.find() == []
+        assert memory.list_memories() == []

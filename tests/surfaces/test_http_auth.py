@@ -8,8 +8,8 @@ from starlette.datastructures import Headers
 from starlette.testclient import TestClient
 
 from keepward.http import create_app
-from keepward.http.credentials import CSRF, SCOPE, TENANT, handle_of
-from keepward.http.reading import Problem
+from keepward.http.auth import CSRF_HEADER, SCOPE, TENANT, handle_of
+from keepward.http.requests import Problem
 
 
 @pytest.fixture
@@ -170,7 +170,7 @@ def test_a_session_that_was_ended_opens_nothing(stage):
     assert again.get("/memory/status").status_code == 401
 
 
-@pytest.mark.parametrize("header", [{}, {CSRF: "wrong"}], ids=["none", "wrong"])
+@pytest.mark.parametrize("header", [{}, {CSRF_HEADER: "wrong"}], ids=["none", "wrong"])
 def test_a_changing_call_of_a_session_needs_its_csrf_token(stage, header):
     browser, _ = stage.session()
     answer = browser.post("/memory/items", json={"text": "Ana likes tea"}, headers=header)

@@ -7,7 +7,7 @@ from http_stage import JSON, Stage
 
 from keepward.errors import InvalidInput
 from keepward.http import ServerOptions
-from keepward.http.edge import HEADERS, hosts_of
+from keepward.http.middleware import SECURITY_HEADERS, hosts_of
 
 
 @pytest.fixture(scope="module")
@@ -95,12 +95,12 @@ ANSWERS = {
 @pytest.mark.parametrize(("method", "path", "headers"), ANSWERS.values(), ids=ANSWERS)
 def test_every_answer_carries_the_headers_that_keep_a_browser_safe(stage, owner, method, path, headers):
     answer = stage.client.request(method, path, headers={**owner, **headers})
-    assert {name: answer.headers[name] for name in HEADERS} == HEADERS
+    assert {name: answer.headers[name] for name in SECURITY_HEADERS} == SECURITY_HEADERS
 
 
 def test_scripts_and_styles_come_from_the_server_alone():
-    assert "script-src 'self';" in HEADERS["Content-Security-Policy"]
-    assert "unsafe" not in HEADERS["Content-Security-Policy"]
+    assert "script-src 'self';" in SECURITY_HEADERS["Content-Security-Policy"]
+    assert "unsafe" not in SECURITY_HEADERS["Content-Security-Policy"]
 
 
 BAD_JSON = {

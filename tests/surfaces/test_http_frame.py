@@ -13,9 +13,9 @@ import pytest
 from http_stage import Stage
 
 from keepward import Policy, errors
-from keepward.http import reading as problems
+from keepward.http import requests as problems
 from keepward.http.server import _routes as routes_of
-from keepward.http.telemetry import OPERATIONS, Spans, logging_to, meters
+from keepward.http.telemetry import OPERATIONS, Tracer, create_metrics, logging_to
 
 ROOT = Path(__file__).parents[2]
 
@@ -107,19 +107,19 @@ CLASSES = [each for each in vars(errors).values() if isinstance(each, type) and 
 
 @pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
 def test_every_error_has_a_status_and_a_title(kind):
-    assert (kind.code in problems.STATUS, kind.code in problems.TITLES) == (True, True)
+    assert (kind.code in problems.STATUS_OF_CODE, kind.code in problems.TITLE_OF_CODE) == (True, True)
 
 
 def test_every_code_of_a_problem_is_documented():
     page = (ROOT / "docs" / "http.md").read_text("utf-8")
-    assert [code for code in problems.TITLES if f"| `{code}` |" not in page] == []
+    assert [code for code in problems.TITLE_OF_CODE if f"| `{code}` |" not in page] == []
 
 
 def test_every_code_that_is_sent_has_a_title():
     folder = ROOT / "src" / "keepward"
     texts = [path.read_text("utf-8") for path in (*folder.glob("http/*.py"), *folder.glob("mcp/*.py"))]
     sent = {code for text in texts for code in re.findall(r"Problem\(\s*\d{3}, \"(\w+)\"", text)}
-    assert sent - set(problems.TITLES) == set()
+    assert sent - set(problems.TITLE_OF_CODE) == set()
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ def test_without_prometheus_metrics_say_what_to_install(tmp_path, monkeypatch):
 
 
 def test_two_servers_in_one_process_do_not_add_up():
-    first, second = meters(), meters()
+    first, second = create_metrics(), create_metrics()
     first.count("GET", "/health", 200, 0.001)
     assert b"/health" not in second._generate(second._registry)
 
@@ -264,7 +264,7 @@ class Noted:
 @pytest.fixture
 def traced(stage, monkeypatch):
     trace = Trace()
-    monkeypatch.setattr(stage.serving, "spans", Spans(trace, trace))
+    monkeypatch.setattr(stage.serving, "spans", Tracer(trace, trace))
     return trace.made
 
 
@@ -368,7 +368,7 @@ def test_where_memory_is_off_the_server_answers_and_remembers_nothing(tmp_path):
         stage.client.post("/memory/compile", json={"text": "tea"}, headers=stage.owner),
         stage.client.post("/memory/items", json={"text": "Ana likes tea"}, headers=stage.owner),
     ]
-    found = stage.memory.find()
+    found = stage.memory.list_memories()
     stage.memory.close()
     assert ([each.status_code for each in answers], found) == ([200, 200, 200, 200, 422], [])
 

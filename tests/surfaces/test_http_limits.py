@@ -14,8 +14,8 @@ from http_world import World, _scope
 from msgspec.structs import replace
 from starlette.testclient import TestClient
 
+from keepward.http.app_state import AppState, RateLimiter, ServerOptions
 from keepward.http.server import bind, build, create_app, prepare
-from keepward.http.serving import Rates, ServerOptions, Serving
 from keepward.http.slots import CALL, COSTLY, STREAM, Slots
 from keepward.services import contexts
 from keepward.storage.server_state import ServerState
@@ -111,13 +111,13 @@ def test_after_that_time_it_goes_on(stage):
 
 
 def test_what_was_turned_away_does_not_lengthen_the_wait():
-    rates = Rates(3, ServerState(lambda: 0.0))
+    rates = RateLimiter(3, ServerState(lambda: 0.0))
     assert [rates.take("one") for _ in range(9)][3:] == [20.0] * 6
 
 
 def test_what_was_done_already_is_counted_up_to_an_hour():
     now = [0.0]
-    rates = Rates(3, ServerState(lambda: now[0]))
+    rates = RateLimiter(3, ServerState(lambda: now[0]))
     rates.charge("one", 1_000_000)
     waits = [rates.take("one")]
     now[0] = 3599.0
@@ -140,13 +140,13 @@ def test_reads_are_not_counted(stage):
 
 
 def test_a_limit_of_nothing_is_no_limit():
-    rates = Rates(0, ServerState(lambda: 0.0))
+    rates = RateLimiter(0, ServerState(lambda: 0.0))
     assert {rates.take("one") for _ in range(1000)} == {0.0}
 
 
 def test_an_allowance_never_grows_beyond_a_minutes_worth():
     now = [0.0]
-    rates = Rates(3, ServerState(lambda: now[0]))
+    rates = RateLimiter(3, ServerState(lambda: now[0]))
     rates.take("one")
     now[0] = 1e6
     assert [rates.take("one") for _ in range(4)] == [0.0, 0.0, 0.0, 20.0]
@@ -156,7 +156,7 @@ def test_an_allowance_never_grows_beyond_a_minutes_worth():
 def beside(stage):
     """A client of a second server of the same store, which shares the state of the first."""
     shared = {"options": stage.serving.options, "monotonic": stage.ticks, "shared": stage.serving.state}
-    serving = Serving(memory=stage.memory, **shared)
+    serving = AppState(memory=stage.memory, **shared)
     return TestClient(create_app(stage.memory, serving=serving, routers=[router]), base_url=BASE)
 
 
@@ -271,9 +271,9 @@ def test_a_verification_by_an_agent_has_a_deadline(tmp_path, monkeypatch, who, e
 
 
 def test_a_server_without_a_free_worker_is_not_ready(stage, monkeypatch):
-    monkeypatch.setattr("keepward.http.server.READY_S", 0.05)
-    free, reading = threading.Event(), Serving.newest
-    monkeypatch.setattr(Serving, "newest", lambda *given: free.wait(5) and reading(*given))
+    monkeypatch.setattr("keepward.http.server.READY_TIMEOUT_S", 0.05)
+    free, reading = threading.Event(), AppState.newest
+    monkeypatch.setattr(AppState, "newest", lambda *given: free.wait(5) and reading(*given))
     answer = stage.client.get("/ready")
     free.set()
     assert (answer.status_code, "worker" in answer.json()["detail"], stage.client.get("/health").status_code) == (
@@ -284,7 +284,7 @@ def test_a_server_without_a_free_worker_is_not_ready(stage, monkeypatch):
 
 
 def test_a_reader_that_takes_nothing_is_dropped_and_its_slot_is_free(tmp_path, monkeypatch):
-    monkeypatch.setattr("keepward.http.edge.SEND_S", 0.01)
+    monkeypatch.setattr("keepward.http.middleware.SEND_TIMEOUT_S", 0.01)
     world = World(tmp_path)
     sent, taken = iter([{"type": "http.request", "body": b"", "more_body": False}]), []
 
@@ -310,7 +310,7 @@ def test_a_reader_that_takes_nothing_is_dropped_and_its_slot_is_free(tmp_path, m
 
 
 def test_over_a_socket_a_reader_that_takes_nothing_is_dropped(tmp_path, monkeypatch):
-    monkeypatch.setattr("keepward.http.edge.SEND_S", 0.2)
+    monkeypatch.setattr("keepward.http.middleware.SEND_TIMEOUT_S", 0.2)
     free, release = threading.Event(), Slots._release
 
     def released(*given):

@@ -11,8 +11,8 @@ from http_world import BASE, World
 from starlette.testclient import TestClient
 
 from keepward import Memory
-from keepward.http.edge import Edge
-from keepward.http.serving import ServerOptions, Serving
+from keepward.http.app_state import AppState, ServerOptions
+from keepward.http.middleware import SecurityMiddleware
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ def answered(receive, timeout):
     scope = {"type": "http", "path": "/memory/items", "method": "POST", "query_string": b""}
     scope["headers"] = [(b"host", b"127.0.0.1:8321")]
     with Memory.open(":memory:", embedder=None) as memory:
-        edge = Edge(reading, Serving(memory=memory, options=ServerOptions(body_timeout=timeout)))
+        edge = SecurityMiddleware(reading, AppState(memory=memory, options=ServerOptions(body_timeout=timeout)))
         asyncio.run(edge(scope, receive, send))
     return sent[0]["status"], json.loads(sent[1]["body"]).get("code")
 

@@ -20,16 +20,16 @@ from starlette.testclient import TestClient
 
 from keepward import Actor, Memory
 from keepward.http import ServerOptions
-from keepward.http.credentials import CSRF, Sessions
+from keepward.http.app_state import RateLimiter
+from keepward.http.auth import CSRF_HEADER, LoginSessions
 from keepward.http.server import build
-from keepward.http.serving import Rates
-from keepward.storage.server_state import Kind
+from keepward.storage.server_state import EntryKind
 
 pytestmark = pytest.mark.slow
 
 psycopg = pytest.importorskip("psycopg")
 HERE = Path(__file__).parent
-NOTE = Kind(name="note", of=str, ttl_s=60, max_entries=2)
+NOTE = EntryKind(name="note", of=str, ttl_s=60, max_entries=2)
 
 
 @pytest.fixture
@@ -117,7 +117,7 @@ def test_a_call_sent_again_to_another_server_gets_the_same_answer(world):
 
 
 def test_a_principal_has_one_allowance_at_all_servers(states):
-    waits = [Rates(3, states[n % 3]).take("ana") for n in range(5)]
+    waits = [RateLimiter(3, states[n % 3]).take("ana") for n in range(5)]
     assert [wait > 0 for wait in waits] == [False, False, False, True, True]
 
 
@@ -126,7 +126,7 @@ def test_a_link_of_one_server_opens_one_session_and_that_holds_at_all_of_them(wo
     browser = TestClient(world.app, base_url=BASE)
     opened = [browser.post("/session", json={"code": code}) for _ in range(2)]
     assert [each.status_code for each in opened] == [200, 401]
-    csrf = {CSRF: opened[0].json()["csrf"]}
+    csrf = {CSRF_HEADER: opened[0].json()["csrf"]}
     assert [browser.get("/session").status_code for _ in range(3)] == [200] * 3
     written = browser.post("/memory/items", json={"text": "Tea at nine"}, headers=csrf)
     browser.delete("/session", headers=csrf)
@@ -136,7 +136,7 @@ def test_a_link_of_one_server_opens_one_session_and_that_holds_at_all_of_them(wo
 def test_a_session_holds_where_another_home_has_another_token_of_the_owner(tmp_path, world):
     here, there = world.servings[:2]
     credential = world.memory.create_token("console", rights="owner").token.id
-    name, _ = Sessions(here.state, lambda size: os.urandom(size)).open(credential)
+    name, _ = LoginSessions(here.state, lambda size: os.urandom(size)).open(credential)
     found = there.sessions.find(name)
     assert there.owner(found.credential).actor.credential == credential
     world.memory.revoke_token(credential)
@@ -167,12 +167,12 @@ def test_a_call_of_the_protocol_of_agents_may_come_to_any_server(world):
 
 
 def test_without_a_key_a_server_remembers_for_itself(database):
-    from keepward.http.serving import Serving
+    from keepward.http.app_state import AppState
     from keepward.storage.store import open_store
 
     with open_store(database) as store:
         assert store.shared(time.monotonic) is None
-    assert Serving.__dataclass_fields__["shares"].type == "SharedState | None"
+    assert AppState.__dataclass_fields__["shares"].type == "SharedState | None"
 
 
 #: The description names the cookie, which is the store's here; uses are counted by each server until its next write.
@@ -276,7 +276,7 @@ def test_of_three_servers_one_is_killed_and_no_acknowledged_write_is_lost_and_no
     with Memory.open(
         database, actor=Actor.operator("olga"), embedder="none", config_dir=home, maintenance=False
     ) as memory:
-        texts = Counter(each.text for each in memory.find(limit=None))
+        texts = Counter(each.text for each in memory.list_memories(limit=None))
         assert {n: memory.get(name).id for n, name in acknowledged.items()} == acknowledged
         assert (len(acknowledged), max(texts.values())) == (120, 1)
         assert sum(text.startswith("Draft ") for text in texts) == 10

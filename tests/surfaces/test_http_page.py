@@ -50,7 +50,7 @@ def answers(tmp_path_factory):
     with handle as owner:
         owner.remember("Ship the ordering app before Easter.", tier="core", key="mission", reason="what it is for")
         for fields in PROPOSED:
-            owner.acting_as(Actor.agent("assistant")).remember(**fields)
+            owner.as_actor(Actor.agent("assistant")).remember(**fields)
         app = create_app(owner)
         browser = TestClient(app, base_url="http://127.0.0.1:8321")
         code = app.state.serving.console_link().partition("#code=")[2]

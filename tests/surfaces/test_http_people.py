@@ -142,8 +142,8 @@ def test_the_client_gives_the_same_handles(world, client):
     ana = client.user("ana", names=["Ana Silva", "Anita, the elder"])
     ana.remember("I moved to Porto")
     client.user("bob").remember("I moved to Rome")
-    assert {each.text for each in ana.find()} == {"I moved to Porto"}
-    assert {each.subject for each in ana.find()} == {"ana"}
+    assert {each.text for each in ana.list_memories()} == {"I moved to Porto"}
+    assert {each.subject for each in ana.list_memories()} == {"ana"}
     assert ana.scope == "/users/ana"
     assert ana.project("shop").scope == client.project("shop").user("ana").scope == "/projects/shop/users/ana"
     assert client.project("shop").agent("planner").actor.kind == "agent"

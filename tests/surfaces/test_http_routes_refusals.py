@@ -21,7 +21,7 @@ CALLS = {
     "context": ("POST", "/memory/compile", {"objective": "ferry"}),
     "memory_block": ("POST", "/memory/block", {"query": "ferry"}),
     "snapshot": ("GET", "/memory/snapshot"),
-    "find": ("GET", "/memory/items"),
+    "list_memories": ("GET", "/memory/items"),
     "get": ("GET", "/memory/items/{memory}"),
     "history": ("GET", "/memory/items/{memory}/history"),
     "remember": ("POST", "/memory/items", {"text": "The crane is red"}),
@@ -124,7 +124,7 @@ def agent(world):
 def call(world, client, name, match="*"):
     """Make the call of an operation, with names filled in, on what ``match`` names."""
     method, path, *body = CALLS[name]
-    memory = world.memory.find(tiers=["archival"])[0].id
+    memory = world.memory.list_memories(tiers=["archival"])[0].id
     names = {
         "memory": memory,
         "commit": world.memory.history(memory)[0].commit.id,
@@ -181,8 +181,8 @@ def test_with_an_agents_token_what_is_peoples_is_refused_and_nothing_changes(wor
 @pytest.mark.promise("F10")
 @pytest.mark.parametrize("name", [each for each in PEOPLES if RIGHTS[each] in {"owner", "erase"}])
 def test_with_a_reviewers_token_what_is_the_owners_is_refused(world, name):
-    before, reviewer = len(world.memory.find()), world.bearer("rita", rights="reviewer")
-    assert (call(world, reviewer, name).status_code, len(world.memory.find())) == (403, before)
+    before, reviewer = len(world.memory.list_memories()), world.bearer("rita", rights="reviewer")
+    assert (call(world, reviewer, name).status_code, len(world.memory.list_memories())) == (403, before)
 
 
 @pytest.mark.promise("F10")

@@ -34,7 +34,7 @@ def tag_of(client, name):
 
 
 def mission(world):
-    return world.memory.find(key="mission")[0].text
+    return world.memory.list_memories(key="mission")[0].text
 
 
 @pytest.mark.promise("C69", "C111", "C118", "C117")

@@ -15,15 +15,15 @@ from starlette.requests import ClientDisconnect
 
 from keepward import Actor
 from keepward.http import streams
-from keepward.http.serving import RELEASED
+from keepward.http.app_state import RELEASE_STACK_KEY
 from keepward.http.slots import IMPORT, STREAM
-from keepward.services.session import principal
+from keepward.services.request_context import actor_key
 from support import foreign
 
 
 @pytest.fixture
 def world(tmp_path, monkeypatch):
-    monkeypatch.setattr(streams, "LOOK", 0.002)
+    monkeypatch.setattr(streams, "HEAD_POLL_INTERVAL_S", 0.002)
     world = World(tmp_path)
     yield world
     world.memory.close()
@@ -98,7 +98,7 @@ def test_a_stream_without_a_beginning_tells_what_comes_next_also_from_another_pr
 
 
 def test_more_commits_than_are_read_at_once_come_in_order_each_once(world, owner, monkeypatch):
-    monkeypatch.setattr(streams, "BATCH", 2)
+    monkeypatch.setattr(streams, "MAX_COMMITS_PER_READ", 2)
     filled(world, 5)
     assert [each["id"] for each in listened(world, owner, 5)] == ["1", "2", "3", "4", "5"]
 
@@ -116,7 +116,7 @@ def _proposing(world, headers, query):
 
     def propose(sent):
         if b"event: commit" in sent and not world.memory.pending():
-            world.memory.acting_as(Actor.agent("claude")).remember("We sail by night", tier="core", key="mission")
+            world.memory.as_actor(Actor.agent("claude")).remember("We sail by night", tier="core", key="mission")
             world.memory.remember("The crane is red", tier="archival")
         return sent.count(b"event: commit") == 2 and (b"event: review" in sent or "reviews" not in query)
 
@@ -157,7 +157,7 @@ def test_a_stream_ends_when_the_server_stops(world, owner):
 
 
 def test_a_stream_shows_signs_of_life(world, owner, monkeypatch):
-    monkeypatch.setattr(streams, "HEARTBEAT", 0.01)
+    monkeypatch.setattr(streams, "HEARTBEAT_INTERVAL_S", 0.01)
     _, body = streamed(world, "/memory/events", owner, lambda sent: b": still here" in sent)
     assert b": still here" in body
 
@@ -183,7 +183,7 @@ def test_a_stream_that_ended_is_not_counted_any_more(world, owner):
 
 def test_an_export_restores_into_another_server_with_its_head(world, tmp_path):
     filled(world)
-    world.memory.revise(world.memory.find()[0].id, "Ferry 9 goes nowhere", reason="winter")
+    world.memory.revise(world.memory.list_memories()[0].id, "Ferry 9 goes nowhere", reason="winter")
     lines = world.owner.get("/memory/export")
     (tmp_path / "other").mkdir()
     other = World(tmp_path / "other")
@@ -240,7 +240,7 @@ def test_a_secret_in_an_import_is_in_no_file_and_in_no_answer(world):
 )
 def test_an_import_that_cannot_be_read_is_refused_whole(world, body, query):
     answer = world.owner.post(f"/memory/import{query}", content=body)
-    assert (answer.status_code, world.memory.find()) == (400, [])
+    assert (answer.status_code, world.memory.list_memories()) == (400, [])
 
 
 @pytest.fixture
@@ -267,8 +267,8 @@ def imports(world):
 
 def let_in(world, work, client, times=1):
     """Take slots of a client's token in every server."""
-    handle = world.memory.holding(client.headers["Authorization"].removeprefix("Bearer "))
-    key, owner = principal(handle.actor), handle.actor.is_owner
+    handle = world.memory.with_token(client.headers["Authorization"].removeprefix("Bearer "))
+    key, owner = actor_key(handle.actor), handle.actor.is_owner
     for serving in world.servings:
         for _ in range(times):
             asyncio.run(serving.slots.take(work, key, owner=owner))
@@ -308,11 +308,11 @@ def test_an_import_whose_caller_goes_away_while_sending_stores_nothing_and_is_no
     pieces = [{"type": "http.request", "body": messages("I like green tea").encode(), "more_body": True}]
     with suppress(ClientDisconnect):
         called(world, "/memory/import", owner, pieces)
-    assert (world.memory.find(), imports(world)) == ([], 0)
+    assert (world.memory.list_memories(), imports(world)) == ([], 0)
 
 
 def test_an_import_whose_caller_goes_away_before_the_answer_is_no_longer_held(world, owner, monkeypatch):
-    monkeypatch.setattr("keepward.http.streams.AHEAD", 1)
+    monkeypatch.setattr("keepward.http.streams.MAX_QUEUED_RESULTS", 1)
     body = "".join(messages(f"Ferry {n}{n} goes to island {n}") for n in range(9)).encode()
 
     def gone(message):
@@ -338,10 +338,10 @@ def test_what_fails_half_way_ends_the_answer_with_an_error_and_keeps_what_was_st
             raise StoreUnavailable("the disk is full; free space and try again")
         return real(self, batch)
 
-    monkeypatch.setattr(run, "BATCH", 1)
+    monkeypatch.setattr(run, "BATCH_SIZE", 1)
     monkeypatch.setattr(run.ImportRun, "_remember", full)
     told = answers(world.owner.post("/memory/import", content=messages("I like green tea", "The ferry is late")))
-    assert (told[0]["outcome"], told[-1]["error"]["code"], len(world.memory.find())) == (
+    assert (told[0]["outcome"], told[-1]["error"]["code"], len(world.memory.list_memories())) == (
         "committed",
         "store_unavailable",
         1,
@@ -353,7 +353,7 @@ def test_an_archive_that_unpacks_to_too_much_stores_nothing(world, tmp_path, mon
     path = foreign.zipped(tmp_path / "bomb.zip", {f"{n}.md": "- a fact" + " " * 1_000_000 for n in range(6)})
     answer = world.bearer().post("/memory/import?name=bomb.zip", content=path.read_bytes())
     assert (answer.status_code, "more than 5 MB" in answer.json()["detail"]) == (400, True)
-    assert world.memory.find() == []
+    assert world.memory.list_memories() == []
 
 
 def test_a_stream_ends_when_its_server_has_stopped():
@@ -371,8 +371,8 @@ def test_a_stream_ends_when_its_server_has_stopped():
     async def serve():
         ending = ExitStack()
         ending.callback(released.set)
-        call = SimpleNamespace(http=SimpleNamespace(scope={RELEASED: ending}))
-        response = await anyio.to_thread.run_sync(lambda: streams.Piped(call, work))
+        call = SimpleNamespace(http=SimpleNamespace(scope={RELEASE_STACK_KEY: ending}))
+        response = await anyio.to_thread.run_sync(lambda: streams.LineStreamResponse(call, work))
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(response, {"type": "http"}, anyio.sleep_forever, send)
             await begun.wait()

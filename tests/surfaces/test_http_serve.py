@@ -23,10 +23,10 @@ from starlette.testclient import TestClient
 
 from keepward import Actor, Memory
 from keepward.cli.command import EXIT_CODES
-from keepward.config import ServerSettings, load
 from keepward.errors import InvalidInput
 from keepward.http import ServerOptions, server
-from keepward.http.serving import Serving
+from keepward.http.app_state import AppState
+from keepward.settings import ServerSettings, load
 
 LIGHT = "fastapi", "starlette", "uvicorn", "mcp", "prometheus_client"
 
@@ -254,7 +254,7 @@ def test_mcp_stands_at_its_exact_path_behind_the_same_edge_tokens_and_limits(tmp
 
 
 def test_where_mcp_is_not_installed_the_server_says_so(run, store, served, monkeypatch):
-    monkeypatch.setattr("keepward.mcp.installed", lambda: False)
+    monkeypatch.setattr("keepward.mcp.is_installed", lambda: False)
     told = run("serve", "--port", "0", "--json").json
     assert (told["mcp"], told["notes"]) == (None, ["/mcp is not served: `pip install 'keepward[mcp]'`"])
 
@@ -290,7 +290,7 @@ def test_a_port_that_this_user_may_not_take_is_said(monkeypatch):
 
 
 def test_each_server_has_a_cookie_of_its_own(stage):
-    other = Serving(memory=stage.memory, options=replace(stage.serving.options, port=9000))
+    other = AppState(memory=stage.memory, options=replace(stage.serving.options, port=9000))
     assert stage.serving.cookie != other.cookie
 
 
@@ -370,7 +370,7 @@ def test_a_server_stops_although_a_stream_is_open(start):
         began = time.monotonic()
         code, _, err = running.stop()
         answer.close()
-    assert (code, time.monotonic() - began < server.PATIENCE, " error " in err) == (0, True, False)
+    assert (code, time.monotonic() - began < server.SHUTDOWN_TIMEOUT_S, " error " in err) == (0, True, False)
 
 
 @pytest.mark.slow

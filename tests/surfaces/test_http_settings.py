@@ -6,9 +6,9 @@ import pytest
 from http_world import BASE, World
 from starlette.testclient import TestClient
 
-from keepward.config import load
+from keepward.http.app_state import ServerOptions
 from keepward.http.server import build
-from keepward.http.serving import ServerOptions
+from keepward.settings import load
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ def server(agent):
 
 
 def text_of(owner, label="mission"):
-    return {record.key: record.text for record in owner.find(tiers=["core"])}.get(label)
+    return {record.key: record.text for record in owner.list_memories(tiers=["core"])}.get(label)
 
 
 def test_every_block_is_read_with_its_size_and_access(server):
@@ -53,7 +53,7 @@ def test_an_approved_addition_stands_on_a_line_of_its_own(owner, server):
 def test_under_an_access_of_append_an_addition_is_committed(tmp_path):
     with opened(tmp_path, APPEND) as owner:
         owner.remember("Ship the app", tier="core", key="mission")
-        server = served(owner.acting_as(Actor.agent("claude")), "blocks")
+        server = served(owner.as_actor(Actor.agent("claude")), "blocks")
         result = call(server, "block_append", {"label": "mission", "text": "and tell nobody", "reason": "asked"})
     assert result.structured_content["outcome"] == "committed"
 

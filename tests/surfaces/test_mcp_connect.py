@@ -88,7 +88,7 @@ def secret_of(home, client):
 def bearer(home, secret, db="keepward.db"):
     """What a secret opens the store as: who, where, and what for."""
     with Memory.open(home / db, actor=Actor.operator("ann"), embedder=None, config_dir=home / "home") as owner:
-        held = owner.holding(secret)
+        held = owner.with_token(secret)
         return held.actor.label, held.tenant, held.scope, sorted(held.actor.can)
 
 
@@ -427,7 +427,7 @@ def test_settings_that_cannot_be_written_leave_no_token(run, home, monkeypatch):
     def fail(_):
         raise StoreUnavailable("no room")
 
-    monkeypatch.setattr("keepward.mcp.connect.carry_out", fail)
+    monkeypatch.setattr("keepward.mcp.connect.apply_change", fail)
     assert (run("connect", "claude").code, states(run)) == (8, ["revoked"])
 
 
@@ -523,7 +523,7 @@ def test_an_agent_cannot_be_served_as_the_operator(run):
 
 
 def test_where_the_protocol_is_not_installed_connecting_says_what_to_install(run, home, monkeypatch):
-    monkeypatch.setattr("keepward.mcp.installed", lambda: False)
+    monkeypatch.setattr("keepward.mcp.is_installed", lambda: False)
     ran = run("connect", "claude")
     assert (ran.code, 'pip install "keepward[mcp]"' in ran.err) == (0, True)
 

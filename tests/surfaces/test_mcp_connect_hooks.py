@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from keepward.hooks.events import CLIENTS
-from keepward.mcp.connect_hooks import PLACES
+from keepward.mcp.connect_hooks import HOOK_SETTINGS
 
 ROOT = Path(__file__).parents[2]
 #: Settings that people have.
@@ -39,7 +39,7 @@ PLUGIN = ".config/opencode/plugins/keepward.js"
 
 
 def written(home, client, text=None):
-    path = home / PLACES[client].file
+    path = home / HOOK_SETTINGS[client].file
     if text is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(text.encode())
@@ -86,7 +86,7 @@ def test_a_second_call_changes_nothing(run, home, client):
 @pytest.mark.parametrize("client", LISTING)
 def test_without_hooks_nothing_is_called(run, home, client):
     run("connect", client)
-    path = home / PLACES[client].file
+    path = home / HOOK_SETTINGS[client].file
     assert not path.exists() or " hook " not in path.read_text()
 
 

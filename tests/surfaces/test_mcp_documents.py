@@ -63,7 +63,7 @@ def test_the_snapshot_of_a_scope_holds_its_core(server):
 
 
 def test_a_memory_is_read_whole(owner, server):
-    record = owner.find(tiers=["core"])[0]
+    record = owner.list_memories(tiers=["core"])[0]
     assert json.loads(read(server, f"memory://items/{record.id}").text)["trust"] == "owner"
 
 
@@ -74,7 +74,7 @@ def test_a_receipt_is_read(agent, server):
 
 def test_an_agent_reads_the_snapshot_of_its_own_scope_by_path(owner):
     owner.remember("Orion runs at night", scope="/agents/orion/tasks/42", tier="archival", stability="permanent")
-    server = served(owner.acting_as(Actor.agent("orion")).at(scope="/agents/orion/tasks/42"))
+    server = served(owner.as_actor(Actor.agent("orion")).at(scope="/agents/orion/tasks/42"))
     listed = talk(server, lambda client: client.list_resources()).resources[1].uri
     assert "Orion runs at night" in read(server, listed).text
 
@@ -82,19 +82,19 @@ def test_an_agent_reads_the_snapshot_of_its_own_scope_by_path(owner):
 @pytest.mark.parametrize("era", ERAS)
 @pytest.mark.parametrize("scope", ["other", "agents%2Fother", "agents/other", "%2Fagents%2Fother%2Ftasks%2F1"])
 def test_the_snapshot_of_another_agents_scope_is_not_there(owner, scope, era):
-    mine = served(owner.acting_as(Actor.agent("claude")).at(scope="/agents/claude"))
+    mine = served(owner.as_actor(Actor.agent("claude")).at(scope="/agents/claude"))
     assert "within reach" in refused(mine, f"memory://snapshot/{scope}", era).message
 
 
 def test_a_memory_of_another_scope_is_not_there(owner):
     found = owner.at(scope="/agents/other").remember("The launch bird is the heron", tier="archival").records[0]
-    mine = served(owner.acting_as(Actor.agent("claude")).at(scope="/agents/claude"))
+    mine = served(owner.as_actor(Actor.agent("claude")).at(scope="/agents/claude"))
     assert "there is no memory" in refused(mine, f"memory://items/{found.id}").message
 
 
 def test_a_receipt_of_another_scope_is_not_there(owner):
     receipt = owner.at(scope="/agents/other").remember("The launch bird is the heron", tier="archival").receipt
-    mine = served(owner.acting_as(Actor.agent("claude")).at(scope="/agents/claude"))
+    mine = served(owner.as_actor(Actor.agent("claude")).at(scope="/agents/claude"))
     assert "there is no receipt" in refused(mine, f"memory://receipts/{receipt.id}").message
 
 

@@ -162,7 +162,7 @@ def test_a_token_keeps_to_its_scope(owner):
 def test_a_host_application_can_say_who_asks(owner):
     from keepward import Actor
 
-    who = owner.acting_as(Actor.agent("host"))
+    who = owner.as_actor(Actor.agent("host"))
     result = talk(owner, {}, lambda client: client.call_tool("status", {}), authenticate=lambda _: who)
     assert result.structured_content["actor"] == "agent:host"
 
@@ -239,7 +239,7 @@ def test_without_a_lifespan_the_host_is_told_what_is_missing(owner):
 
 
 def test_a_token_opens_no_more_than_its_share_of_sessions(owner, monkeypatch):
-    monkeypatch.setattr("keepward.mcp.server.TOKEN_SESSIONS", 2)
+    monkeypatch.setattr("keepward.mcp.server.MAX_SESSIONS_PER_TOKEN", 2)
     mine, other = bearer(owner), bearer(owner, "other")
 
     async def script(http):

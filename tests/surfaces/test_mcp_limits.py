@@ -12,8 +12,8 @@ from mcp.shared.exceptions import MCPError
 from mcp_made import told
 
 from keepward import Memory
+from keepward.http.app_state import ServerOptions
 from keepward.http.server import build
-from keepward.http.serving import ServerOptions
 
 PIN = "The blue boat has berth 4711"
 
@@ -46,13 +46,13 @@ def calls(world, token, *asked, writes_per_minute=0, profile="default", ask=None
 
 
 def test_a_tool_that_only_reads_has_a_deadline(world, monkeypatch):
-    real = Memory.find
+    real = Memory.list_memories
 
     def slow(*given, **options):
         world.ticks.now += 31
         return real(*given, **options)
 
-    monkeypatch.setattr(Memory, "find", slow)
+    monkeypatch.setattr(Memory, "list_memories", slow)
     monkeypatch.setattr(Memory, "status", slow)
     token = world.memory.create_token("claude").secret
     (answer,) = calls(world, token, ("status", {}))
@@ -60,13 +60,13 @@ def test_a_tool_that_only_reads_has_a_deadline(world, monkeypatch):
 
 
 def test_a_resource_has_a_deadline(world, monkeypatch):
-    real = Memory.find
+    real = Memory.list_memories
 
     def slow(*given, **options):
         world.ticks.now += 31
         return real(*given, **options)
 
-    monkeypatch.setattr(Memory, "find", slow)
+    monkeypatch.setattr(Memory, "list_memories", slow)
     token = world.memory.create_token("claude").secret
 
     async def read(client):

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from keepward.mcp.profiles import CORE, NAMES, PROMPTS, TEMPLATES, profile
+from keepward.mcp.profiles import CORE, PROFILE_NAMES, PROMPTS, TEMPLATES, tool_set
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "reference" / "mcp.md"
-TOOLS = {tool.name for name in NAMES for tool in profile(name).tools}
+TOOLS = {tool.name for name in PROFILE_NAMES for tool in tool_set(name).tools}
 
 
 @pytest.mark.promise("Z47")
@@ -34,7 +34,7 @@ def test_every_resource_and_prompt_has_a_row(name):
     assert f"| `{name}` |" in PAGE.read_text("utf-8")
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", PROFILE_NAMES)
 def test_every_profile_is_told_of_in_the_how_to(name):
     assert f"| `{name}` |" in (ROOT / "docs" / "mcp.md").read_text("utf-8")
 

@@ -8,7 +8,7 @@ import tomllib
 from pathlib import Path
 
 from keepward.cli.main import main
-from keepward.config import ENVIRONMENT, PLACES
+from keepward.settings import PATH_VARIABLES, SETTING_VARIABLES
 
 ROOT = Path(__file__).resolve().parents[2]
 SERVER = json.loads((ROOT / "server.json").read_text("utf-8"))
@@ -37,4 +37,4 @@ def test_command_and_variables_of_the_registry_entry_exist(capsys):
     command, name = PACKAGE["packageArguments"]
     assert main([command["value"], "--help"]) == 0
     assert name["name"] in capsys.readouterr().out
-    assert {each["name"] for each in PACKAGE["environmentVariables"]} <= {*ENVIRONMENT.values(), *PLACES}
+    assert {each["name"] for each in PACKAGE["environmentVariables"]} <= {*SETTING_VARIABLES.values(), *PATH_VARIABLES}

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keepward import InvalidInput
-from keepward.mcp.connect import drop, load, put
+from keepward.mcp.connect import delete_key, load, set_key
 
 PLACE = ("mcpServers", "keepward")
 ENTRY = {"command": "k", "args": ["mcp", "é"]}
@@ -48,14 +48,14 @@ def files(draw):
 def test_what_is_put_is_there_and_everything_else_stays(text):
     meant = json.loads(text)
     meant.setdefault("mcpServers", {})["keepward"] = ENTRY
-    assert json.loads(put(text, PLACE, ENTRY, toml=False)) == meant
+    assert json.loads(set_key(text, PLACE, ENTRY, toml=False)) == meant
 
 
 @settings(max_examples=100, deadline=None)
 @given(files())
 def test_entry_that_was_put_can_be_dropped(text):
     there = json.loads(text)
-    after = drop(put(text, PLACE, ENTRY, toml=False), PLACE, toml=False)
+    after = delete_key(set_key(text, PLACE, ENTRY, toml=False), PLACE, toml=False)
     assert json.loads(after) == {key: value for key, value in there.items() if (key, value) != ("mcpServers", {})}
 
 
@@ -80,5 +80,5 @@ def test_what_is_no_plain_object_is_refused(text):
 )
 def test_a_table_that_was_put_can_be_taken_out_again(text):
     place = ("mcp_servers", "keepward")
-    there = put(text, place, {**ENTRY, "env": {"HOME": "x\u007f"}}, toml=True)
-    assert drop(there, place, toml=True) == text
+    there = set_key(text, place, {**ENTRY, "env": {"HOME": "x\u007f"}}, toml=True)
+    assert delete_key(there, place, toml=True) == text

@@ -113,7 +113,7 @@ def test_the_process_serves_the_user_that_its_options_name(talk, tmp_path):
     result = talk(script, "--user", "ana", "--agent", "planner")
     assert {hit["text"] for hit in result.structured_content["hits"]} == {"I take the ferry"}
     with owner_of(tmp_path) as owner:
-        assert {each.text for each in owner.user("ana").find()} == {"I take the ferry", "I live in Porto"}
+        assert {each.text for each in owner.user("ana").list_memories()} == {"I take the ferry", "I live in Porto"}
 
 
 @pytest.mark.slow

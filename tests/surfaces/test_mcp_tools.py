@@ -10,7 +10,7 @@ from mcp_made import ERAS, ORDER, SECRET, call, opened, served, talk, told
 
 from keepward import Actor, Policy
 from keepward.embedding.tokens import EstimateCounter
-from keepward.mcp.profiles import NAMES, profile
+from keepward.mcp.profiles import PROFILE_NAMES, tool_set
 
 EIGHT = ["recall", "remember", "revise", "forget", "get_context", "history", "pending", "status"]
 FORBIDDEN = ("approve", "reject", "rollback", "contain", "erase", "restore", "token")
@@ -34,7 +34,7 @@ def test_the_default_profile_lists_exactly_eight_tools(server, era):
 
 def test_definitions_of_default_tools_count_under_1500_tokens(capsys):
     shown = ("name", "description", "inputSchema")
-    listed = [{key: tool.as_dict()[key] for key in shown} for tool in profile("default").tools]
+    listed = [{key: tool.as_dict()[key] for key in shown} for tool in tool_set("default").tools]
     definitions = json.dumps(listed, separators=(",", ":"))
     tokens = max(EstimateCounter().count(definitions), round(len(definitions) / 4))
     with capsys.disabled():
@@ -42,7 +42,7 @@ def test_definitions_of_default_tools_count_under_1500_tokens(capsys):
     assert tokens < 1_500
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", PROFILE_NAMES)
 def test_every_tool_has_annotations_and_a_closed_schema(server, agent, name):
     listed = talk(served(agent, name), lambda client: client.list_tools())
     for tool in listed.tools:
@@ -53,10 +53,10 @@ def test_every_tool_has_annotations_and_a_closed_schema(server, agent, name):
         assert tool.input_schema["additionalProperties"] is False
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", PROFILE_NAMES)
 @pytest.mark.promise("F10")
 def test_no_profile_has_a_tool_that_decides_undoes_or_erases(name):
-    assert [tool.name for tool in profile(name).tools if any(word in tool.name for word in FORBIDDEN)] == []
+    assert [tool.name for tool in tool_set(name).tools if any(word in tool.name for word in FORBIDDEN)] == []
 
 
 @pytest.mark.parametrize("era", ERAS)
@@ -132,7 +132,7 @@ def test_a_held_text_is_in_no_recall_context_or_status(server):
 
 @pytest.mark.promise("T22")
 def test_what_others_proposed_is_counted_and_not_shown(owner, server):
-    owner.acting_as(Actor.agent("other")).remember("Ship the zeppelin", tier="core", key="mission")
+    owner.as_actor(Actor.agent("other")).remember("Ship the zeppelin", tier="core", key="mission")
     result = call(server, "pending", {})
     assert (result.structured_content["of_others"], "zeppelin" in told(result)) == (1, False)
 
@@ -169,21 +169,21 @@ def test_what_became_of_a_proposal_can_be_asked_for(owner, server):
 
 def test_an_agent_of_another_scope_is_not_read(owner):
     owner.at(scope="/agents/other").remember("The launch bird is the heron", tier="archival")
-    mine = served(owner.acting_as(Actor.agent("claude")).at(scope="/agents/claude"))
+    mine = served(owner.as_actor(Actor.agent("claude")).at(scope="/agents/claude"))
     assert call(mine, "recall", {"query": "launch bird"}).structured_content["hits"] == []
 
 
 @pytest.mark.parametrize("tool", ["revise", "forget", "history"])
 def test_a_memory_of_another_scope_is_not_there(owner, tool):
     found = owner.at(scope="/agents/other").remember("The launch bird is the heron", tier="archival")
-    mine = served(owner.acting_as(Actor.agent("claude")).at(scope="/agents/claude"))
+    mine = served(owner.as_actor(Actor.agent("claude")).at(scope="/agents/claude"))
     given = {"id": found.records[0].id} | ({} if tool == "history" else {"reason": "x"})
     result = call(mine, tool, given | ({"text": "no"} if tool == "revise" else {}))
     assert (result.is_error, "there is no memory" in told(result)) == (True, True)
 
 
 def test_a_write_into_a_scope_out_of_reach_is_refused(owner):
-    mine = served(owner.acting_as(Actor.agent("claude")).at(scope="/agents/claude"))
+    mine = served(owner.as_actor(Actor.agent("claude")).at(scope="/agents/claude"))
     result = call(mine, "remember", {"text": "Hello there", "scope": "/agents/other"})
     assert result.structured_content["outcome"] == "refused"
 
@@ -202,7 +202,7 @@ def test_an_unknown_argument_is_refused_in_one_sentence_that_does_not_repeat_it(
 
 def test_with_memory_switched_off_the_tools_answer(tmp_path):
     with opened(tmp_path, Policy(enabled=False)) as owner:
-        result = call(served(owner.acting_as(Actor.agent("claude"))), "remember", {"text": "Hello there"})
+        result = call(served(owner.as_actor(Actor.agent("claude"))), "remember", {"text": "Hello there"})
     assert (result.is_error, result.structured_content["outcome"]) == (False, "refused")
 
 
@@ -234,18 +234,18 @@ def test_reading_is_not_counted_as_a_change(agent):
 
 @pytest.mark.parametrize("name", ["readonly"])
 def test_a_smaller_profile_has_a_part_of_the_eight(name):
-    assert {tool.name for tool in profile(name).tools} < set(EIGHT)
+    assert {tool.name for tool in tool_set(name).tools} < set(EIGHT)
 
 
 def test_the_profile_for_reading_has_nothing_that_changes():
-    assert all(tool.reads for tool in profile("readonly").tools)
+    assert all(tool.reads for tool in tool_set("readonly").tools)
 
 
 def test_a_profile_that_is_not_there_names_those_that_are():
     from keepward import InvalidInput
 
     with pytest.raises(InvalidInput, match="default, readonly"):
-        profile("everything")
+        tool_set("everything")
 
 
 def test_revise_that_changes_nothing_says_so(server):

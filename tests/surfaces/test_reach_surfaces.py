@@ -12,7 +12,7 @@ from http_world import World
 from mcp_made import call, served, told
 
 from keepward import Actor
-from keepward.mcp.profiles import NAMES, profile
+from keepward.mcp.profiles import PROFILE_NAMES, tool_set
 
 WORD = "Quillzephyr"
 TEXT = f"The lighthouse keeper of Sagres is called {WORD}"
@@ -59,7 +59,7 @@ def world(tmp_path):
 
 @pytest.fixture
 def made(world):
-    other = world.memory.acting_as(Actor.agent("orion")).at(scope="/agents/orion")
+    other = world.memory.as_actor(Actor.agent("orion")).at(scope="/agents/orion")
     outcome = other.remember(TEXT, tier="archival", key="keeper")
     return {
         "id": outcome.records[0].id,
@@ -107,13 +107,13 @@ def test_the_agent_of_the_scope_finds_it_over_http(world, made, method, path):
 
 
 def test_every_tool_that_takes_an_id_is_in_the_table():
-    tools = [tool for name in NAMES for tool in profile(name).tools]
+    tools = [tool for name in PROFILE_NAMES for tool in tool_set(name).tools]
     assert {tool.name for tool in tools if "id" in tool.as_dict()["inputSchema"]["properties"]} == set(TOOLS)
 
 
 @pytest.mark.parametrize("tool", TOOLS)
 def test_an_agent_above_does_not_find_it_over_mcp(world, made, tool):
-    agent = world.memory.acting_as(Actor.agent("lyra"))
+    agent = world.memory.as_actor(Actor.agent("lyra"))
     result = call(served(agent), tool, {"id": made["id"], **TOOLS[tool]})
     assert result.is_error
     assert WORD not in told(result)
@@ -162,7 +162,7 @@ def test_an_agent_without_the_right_reads_nothing_sensitive_over_http(world, sec
 
 @pytest.mark.parametrize("tool", TOOLS)
 def test_an_agent_without_the_right_reads_nothing_sensitive_over_mcp(world, secret, tool):
-    agent = world.memory.acting_as(Actor.agent("lyra"))
+    agent = world.memory.as_actor(Actor.agent("lyra"))
     result = call(served(agent), tool, {"id": secret["id"], **TOOLS[tool]})
     assert (result.is_error, WORD in told(result), NOTICE in told(result)) == (True, False, True)
 

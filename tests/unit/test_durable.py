@@ -52,7 +52,7 @@ def test_a_file_is_its_owners_alone_unless_said_otherwise(file: Path, umask: int
 
 
 def test_what_is_being_written_is_its_owners_alone_whatever_it_becomes(file: Path) -> None:
-    with durable.replacing(file, mode=0o644) as out:
+    with durable.atomic_replace(file, mode=0o644) as out:
         out.write(b"secret")
         out.flush()
         [aside] = file.parent.iterdir()
@@ -60,13 +60,13 @@ def test_what_is_being_written_is_its_owners_alone_whatever_it_becomes(file: Pat
 
 
 def test_what_is_being_written_ends_in_part_behind_the_final_name(file: Path) -> None:
-    with durable.replacing(file):
+    with durable.atomic_replace(file):
         [aside] = file.parent.iterdir()
-    assert (aside.name.split(".")[0], aside.suffix) == ("file", durable.PART)
+    assert (aside.name.split(".")[0], aside.suffix) == ("file", durable.PART_SUFFIX)
 
 
 def test_two_writers_of_one_file_do_not_meet(file: Path) -> None:
-    with durable.replacing(file) as one, durable.replacing(file) as other:
+    with durable.atomic_replace(file) as one, durable.atomic_replace(file) as other:
         one.write(b"one")
         other.write(b"other")
     assert (file.read_bytes(), names(file.parent)) == (b"one", ["file"])
@@ -104,7 +104,7 @@ def test_a_write_that_fails_leaves_what_was_there_and_nothing_beside_it(
 
 def test_a_block_that_ends_in_an_error_leaves_what_was_there(file: Path) -> None:
     file.write_bytes(b"before")
-    with pytest.raises(KeyboardInterrupt), durable.replacing(file) as out:
+    with pytest.raises(KeyboardInterrupt), durable.atomic_replace(file) as out:
         out.write(b"half")
         raise KeyboardInterrupt
     assert (file.read_bytes(), names(file.parent)) == (b"before", ["file"])
@@ -119,32 +119,32 @@ def test_a_link_is_replaced_and_not_followed(file: Path, tmp_path: Path) -> None
 
 def test_a_fresh_file_takes_no_others_place(file: Path) -> None:
     file.write_bytes(b"before")
-    with pytest.raises(FileExistsError), durable.fresh(file) as out:
+    with pytest.raises(FileExistsError), durable.new_file(file) as out:
         out.write(b"after")
     assert file.read_bytes() == b"before"
 
 
 def test_a_fresh_file_is_not_written_through_a_link(file: Path, tmp_path: Path) -> None:
     file.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(FileExistsError), durable.fresh(file):
+    with pytest.raises(FileExistsError), durable.new_file(file):
         pass
     assert not (tmp_path / "elsewhere").exists()
 
 
 def test_a_fresh_file_that_is_not_finished_is_gone(file: Path) -> None:
-    with pytest.raises(ValueError, match="half"), durable.fresh(file) as out:
+    with pytest.raises(ValueError, match="half"), durable.new_file(file) as out:
         out.write(b"ha")
         raise ValueError("half")
     assert names(file.parent) == []
 
 
 def test_of_two_that_settle_a_file_the_first_wins_for_both(file: Path) -> None:
-    assert (durable.settle(file, b"first"), durable.settle(file, b"second")) == (b"first", b"first")
+    assert (durable.create_exclusive(file, b"first"), durable.create_exclusive(file, b"second")) == (b"first", b"first")
 
 
 def test_settling_leaves_nothing_beside_the_file(file: Path) -> None:
-    durable.settle(file, b"first")
-    durable.settle(file, b"second")
+    durable.create_exclusive(file, b"first")
+    durable.create_exclusive(file, b"second")
     assert (names(file.parent), mode(file)) == (["file"], 0o600)
 
 

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from keepward import durable
-from keepward.core.blob import is_place
+from keepward.core.blob import is_blob_path
 
 _LOCK = "lock"
 
@@ -42,7 +42,7 @@ class FileBlobs:
         if alone and not self._folder.is_dir():
             yield
             return
-        _make(self._folder)
+        _make_folder(self._folder)
         handle = os.open(self._folder / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
@@ -57,7 +57,7 @@ class FileBlobs:
             # Whoever wrote it may have been cut off before its folder was flushed.
             durable.flush(file.parent)
             return
-        _make(file.parent, below=self._folder)
+        _make_folder(file.parent, below=self._folder)
         durable.replace(file, data)
 
     def read(self, place: str) -> bytes | None:
@@ -78,7 +78,11 @@ class FileBlobs:
 
     def remove(self, place: str) -> None:
         """Remove a file and the folders that it leaves empty."""
-        file = self._folder / place if place.endswith(durable.PART) and place in self.places() else self._file(place)
+        file = (
+            self._folder / place
+            if place.endswith(durable.PART_SUFFIX) and place in self.places()
+            else self._file(place)
+        )
         file.unlink(missing_ok=True)
         durable.flush(file.parent)
         for folder in file.parents:
@@ -97,12 +101,12 @@ class FileBlobs:
         for folder, _, names in os.walk(self._folder):
             for name in names:
                 path = (Path(folder) / name).relative_to(self._folder).as_posix()
-                if is_place(path) or (path.endswith(durable.PART) and is_place(path.partition(".")[0])):
+                if is_blob_path(path) or (path.endswith(durable.PART_SUFFIX) and is_blob_path(path.partition(".")[0])):
                     found.append(path)
         return sorted(found)
 
     def _file(self, place: str) -> Path:
-        if not is_place(place):
+        if not is_blob_path(place):
             raise ValueError("that is no place of a blob")
         return self._folder / place
 
@@ -137,11 +141,11 @@ class MemoryBlobs:
         return sorted(self._held)
 
 
-def _make(folder: Path, *, below: Path | None = None) -> None:
+def _make_folder(folder: Path, *, below: Path | None = None) -> None:
     """Make a folder and those above it, each flushed into the one above, up to ``below``."""
     if folder.is_dir():
         return
     if below is not None and folder != below:
-        _make(folder.parent, below=below)
+        _make_folder(folder.parent, below=below)
     folder.mkdir(mode=0o700, exist_ok=True)
     durable.flush(folder.parent)

@@ -11,7 +11,7 @@ import os
 from datetime import UTC, datetime
 
 from keepward.core.value import to_micros
-from keepward.locks import Lock
+from keepward.locks import ForkSafeLock
 
 _COUNTER_BITS = 74
 
@@ -27,7 +27,7 @@ class RandomIds:
     """UUIDv7 (RFC 9562): 48 bits of milliseconds, then 74 bits that are random and rise within a millisecond."""
 
     def __init__(self) -> None:
-        self._lock = Lock()
+        self._lock = ForkSafeLock()
         self._last = 0
         self._pid = os.getpid()
 

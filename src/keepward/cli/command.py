@@ -1,7 +1,7 @@
 """Commands: what one is made of, the options that all share, help in sections, faults as exit codes.
 
 Invariants
-(1) Every command takes the options of `COMMON`, after its name or before it; the nearer one wins.
+(1) Every command takes the options of `COMMON_OPTIONS`, after its name or before it; the nearer one wins.
 (2) An error is one sentence and never a trace.
 (3) Exit codes are those of `EXIT_CODES` and no other, save 130 for an interrupt from the keyboard.
 """
@@ -18,7 +18,7 @@ from typing import Any
 import click
 
 from keepward import errors
-from keepward.cli.call import Answer, Call
+from keepward.cli.command_context import CommandContext, CommandResult
 from keepward.core.query import check_limit
 
 EXIT_CODES = {
@@ -33,7 +33,7 @@ EXIT_CODES = {
     8: "the store is missing, locked, read-only, damaged, unknown to this machine or newer than this program",
 }
 #: Exit code by the stable code of an error; any other is 1.
-EXIT_OF = {
+EXIT_CODE_OF = {
     errors.InvalidInput.code: 2,
     "usage": 2,
     errors.NotFound.code: 3,
@@ -77,7 +77,7 @@ class argument(click.Argument):  # noqa: N801  named like ``option``
 
 
 #: The options that every command takes (1), by the name of their field of `Call`.
-COMMON: dict[str, click.Option] = {
+COMMON_OPTIONS: dict[str, click.Option] = {
     str(each.name): each
     for each in (
         option("--db", "The store. [env: KEEPWARD_DB; default: your own]", "PATH"),
@@ -110,12 +110,14 @@ COMMON: dict[str, click.Option] = {
 
 
 class Command(click.Command):
-    """A function of a `Call` and of its own parameters, with the options of `COMMON`."""
+    """A function of a `Call` and of its own parameters, with the options of `COMMON_OPTIONS`."""
 
-    def __init__(self, name: str, function: Callable[..., Answer | None], params: tuple[click.Parameter, ...]) -> None:
+    def __init__(
+        self, name: str, function: Callable[..., CommandResult | None], params: tuple[click.Parameter, ...]
+    ) -> None:
         self.function = function
         own = {each.name for each in params}
-        shared = [each for key, each in COMMON.items() if key not in own]
+        shared = [each for key, each in COMMON_OPTIONS.items() if key not in own]
         super().__init__(name, params=[*params, *shared], help=inspect.cleandoc(function.__doc__ or ""))
 
     def invoke(self, ctx: click.Context) -> int:
@@ -123,11 +125,11 @@ class Command(click.Command):
         given = dict(ctx.params)
         outer: dict[str, Any] = ctx.obj or {}
         shared: dict[str, Any] = {
-            key: given.pop(key) or outer.get(key) for key, each in COMMON.items() if each in self.params
+            key: given.pop(key) or outer.get(key) for key, each in COMMON_OPTIONS.items() if each in self.params
         }
         if "everything" in given:
             check_limit(given["limit"], hint="; --no-limit shows all")
-        with Call(**shared, environ=os.environ) as call:
+        with CommandContext(**shared, environ=os.environ) as call:
             answer = self.function(call, **given)
         return call.answer(answer) if answer else 0
 
@@ -137,10 +139,10 @@ class Command(click.Command):
         return ["[OPTIONS]", *(str(each.metavar) for each in self.params if isinstance(each, argument))]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write arguments, own options, then `COMMON`."""
+        """Write arguments, own options, then `COMMON_OPTIONS`."""
         sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": [], "Options of every command": []}
         for param in self.get_params(ctx):
-            shared = param.name in COMMON or "--help" in param.opts
+            shared = param.name in COMMON_OPTIONS or "--help" in param.opts
             title = "Arguments" if isinstance(param, argument) else "Options of every command" if shared else "Options"
             sections[title] += filter(None, [param.get_help_record(ctx)])
         for title, rows in sections.items():
@@ -149,7 +151,7 @@ class Command(click.Command):
                     formatter.write_dl(rows)
 
 
-def command(*params: click.Parameter, name: str = "") -> Callable[[Callable[..., Answer | None]], Command]:
+def command(*params: click.Parameter, name: str = "") -> Callable[[Callable[..., CommandResult | None]], Command]:
     """Make a command of a function: its parameters in order, and its name where it is not the function's."""
     return lambda function: Command(name or function.__name__.replace("_", "-"), function, params)
 
@@ -200,9 +202,9 @@ def _name(place: str) -> str:
     return place.rpartition(".")[2].strip("_").replace("_", "-")
 
 
-def explain(fault: click.UsageError) -> str:
+def explain_usage_error(exc: click.UsageError) -> str:
     """Return what is wrong with a command line, with what helps where quotes or dashes were lost."""
-    said = fault.format_message().rstrip(".")
-    if isinstance(fault, click.NoSuchOption):
+    said = exc.format_message().rstrip(".")
+    if isinstance(exc, click.NoSuchOption):
         return f"{said}; put -- before a text that starts with a dash"
     return f"{said}; put quotes around a text that has spaces" if "unexpected extra" in said else said

@@ -23,17 +23,17 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from keepward.cli.call import Answer, Call, named_actor
 from keepward.cli.command import command
+from keepward.cli.command_context import CommandContext, CommandResult, named_actor
 from keepward.cli.memories import compiled_data
 from keepward.cli.review import rollback_data, show_proposal
 from keepward.cli.store import verification_data
 from keepward.errors import InvalidInput, Unauthorised
-from keepward.place import Place, address, place_of
+from keepward.locations import Location, address_of, parse_location
 
 if TYPE_CHECKING:
-    from keepward.cli.screen import Screen
-    from keepward.core.trust import Actor
+    from keepward.cli.render import Screen
+    from keepward.core.principals import Actor
     from keepward.memory import Memory
 
 #: What stands for the planted key (3).
@@ -41,13 +41,13 @@ _KEY = "[a cloud access key]"
 
 
 @command()
-def demo(call: Call) -> Answer:
+def demo(call: CommandContext) -> CommandResult:
     """Play a short story into a new store: what is stored, what waits, what is refused, what is undone.
 
     The store is made in a new folder, or at --db. It needs no network and no key.
     """
     # KEEPWARD_DB names a store in use; the demo writes only where --db says.
-    place = place_of(call.db) if call.db else Path(tempfile.mkdtemp(prefix="keepward-demo-")) / "demo.db"
+    place = parse_location(call.db) if call.db else Path(tempfile.mkdtemp(prefix="keepward-demo-")) / "demo.db"
     if place.exists():
         raise InvalidInput("the demo plays into a new store: name a --db PATH where there is none yet")
     embedder = call.embedder or call.environ.get("KEEPWARD_EMBEDDER") or "auto"
@@ -70,9 +70,9 @@ def demo(call: Call) -> Answer:
         screen.heading("Next, try")
         for line in data["next"]:
             # Commands are not wrapped: they are there to be copied.
-            screen.exact(f"  {line}\n")
+            screen.verbatim(f"  {line}\n")
 
-    return Answer(data, draw, 0 if data["ok"] else 1)
+    return CommandResult(data, draw, 0 if data["ok"] else 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,23 +91,23 @@ def _story() -> dict[str, Any]:
     return tomllib.loads(resources.files("keepward.cli").joinpath("demo.toml").read_text("utf-8"))
 
 
-def seed_demo_store(call: Call, place: Place, actor: Actor, embedder: str) -> list[Scene]:
+def seed_demo_store(call: CommandContext, place: Location, actor: Actor, embedder: str) -> list[Scene]:
     """Play the story into a new store; return its scenes."""
-    from keepward.config import home
     from keepward.memory import Memory
+    from keepward.settings import config_folder
 
-    given: dict[str, Any] = {"actor": actor, "embedder": embedder, "config_dir": home(call.environ)}
-    with Memory.open(address(place), maintenance=False, **given) as owner:
+    given: dict[str, Any] = {"actor": actor, "embedder": embedder, "config_dir": config_folder(call.environ)}
+    with Memory.open(address_of(place), maintenance=False, **given) as owner:
         return list(play(owner))
 
 
 def play(owner: Memory) -> Iterator[Scene]:
     """Play the story on a new store; yield a scene after each step. At its end three proposals wait."""
     for scene in _story()["scenes"]:
-        yield Scene(scene["name"], scene["title"], scene["note"], _act(owner, scene))
+        yield Scene(scene["name"], scene["title"], scene["note"], _play_scene(owner, scene))
 
 
-def _act(owner: Memory, scene: dict[str, Any]) -> dict[str, Any]:
+def _play_scene(owner: Memory, scene: dict[str, Any]) -> dict[str, Any]:
     match scene["act"]:
         case "write":
             return {"writes": _writes(owner, scene)}
@@ -122,14 +122,14 @@ def _act(owner: Memory, scene: dict[str, Any]) -> dict[str, Any]:
             return rollback_data(owner.rollback(owner.log(limit=1)[0].commit.id), dry_run=False)
         case "verify":
             return verification_data(owner.verify())
-    bot = owner.acting_as(named_actor("agent:support-bot"))
+    bot = owner.as_actor(named_actor("agent:support-bot"))
     data = compiled_data(bot.context(_story()["question"], budget_tokens=_story()["budget"]))
     data |= {"question": _story()["question"], "edit_is_in": _story()["edit"] in data["text"]}
     return data if scene["act"] == "context" else {name: data[name] for name in ("question", "edit_is_in", "receipt")}
 
 
 def _writes(owner: Memory, scene: dict[str, Any]) -> list[dict[str, Any]]:
-    speaker = owner if scene["by"] == "operator" else owner.acting_as(named_actor(scene["by"]))
+    speaker = owner if scene["by"] == "operator" else owner.as_actor(named_actor(scene["by"]))
     # Built from pieces (3): the right shape for a detector here, and for no scanner of source code.
     key = "AK" + "IA" + base64.b32encode(hashlib.sha256(b"a bakery has no cloud").digest())[:16].decode()
     results = []
@@ -140,7 +140,7 @@ def _writes(owner: Memory, scene: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _approve_own(owner: Memory) -> dict[str, Any]:
-    agent = owner.acting_as(named_actor("agent:assistant"))
+    agent = owner.as_actor(named_actor("agent:assistant"))
     try:
         agent.approve(owner.pending()[0].id)
     except Unauthorised as fault:

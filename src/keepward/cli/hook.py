@@ -20,9 +20,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from keepward.cli.call import Call
 from keepward.cli.command import argument, command, option
-from keepward.hooks import quick
+from keepward.cli.command_context import CommandContext
+from keepward.hooks import socket_client
 
 if TYPE_CHECKING:
     from keepward.memory import Memory
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     option("--client", "claude, codex, gemini, opencode or cursor: whose format it is.", "NAME", default="claude"),
     option("--name", "Name of the agent. [default: the client's]", "NAME"),
 )
-def hook(call: Call, event: str, client: str, name: str | None) -> None:
+def hook(call: CommandContext, event: str, client: str, name: str | None) -> None:
     """Answer a hook of a client: `keepward connect CLIENT --hooks` writes the calls.
 
     At the start of a session and at a prompt it prints what to add, in the client's format; a prompt becomes an event
@@ -43,79 +43,83 @@ def hook(call: Call, event: str, client: str, name: str | None) -> None:
     The user is the login and the project is the repository of the folder that the event names; what another project
     was told is not shown. `--scope /` is one scope for all projects.
     """
-    if quick.is_off(call.environ):
+    if socket_client.is_off(call.environ):
         return
     try:
-        with _in_time(call, event):
-            sys.stdout.write(_answer(call, event, client, name or client))
+        with _time_limit(call, event):
+            sys.stdout.write(_reply(call, event, client, name or client))
             sys.stdout.flush()
     except Exception as fault:  # noqa: BLE001  (1)
-        quick.note(call.environ, f"{event} {client}: {type(fault).__name__}: {fault}")
+        socket_client.append_log(call.environ, f"{event} {client}: {type(fault).__name__}: {fault}")
 
 
-def _answer(call: Call, what: str, client: str, agent: str) -> str:
-    data = sys.stdin.read(quick.LARGEST + 1)
-    if len(data.encode()) > quick.LARGEST:
+def _reply(call: CommandContext, kind: str, client: str, agent: str) -> str:
+    data = sys.stdin.read(socket_client.MAX_EVENT_BYTES + 1)
+    if len(data.encode()) > socket_client.MAX_EVENT_BYTES:
         from keepward.errors import InvalidInput
 
-        raise InvalidInput(quick.TOO_LARGE)
+        raise InvalidInput(socket_client.TOO_LARGE)
     scope = call.settings.scope
-    scope, user, project = quick.chosen(call.scope or (scope if scope != "/" else None), call.user, call.project)
+    scope, user, project = socket_client.resolve_names(
+        call.scope or (scope if scope != "/" else None), call.user, call.project
+    )
     call = replace(call, scope=scope or "/", user=user, project=project)
-    end = quick.connected(str(_socket(call, agent, (scope, user, project))), quick.LIMIT)
-    answer = quick.ask(end, quick.message(what, client, data.encode())) if end else None
+    end = socket_client.connect(str(_socket(call, agent, (scope, user, project))), socket_client.EVENT_TIMEOUT_S)
+    answer = socket_client.request(end, socket_client.encode_request(kind, client, data.encode())) if end else None
     if answer is not None:
         return answer.decode()
     # What is due runs elsewhere: a hook has no time for it.
     environ = {**call.environ, "KEEPWARD_MAINTENANCE": "off", "KEEPWARD_TOKEN": ""}
     with replace(call, quiet=True, user=None, project=None, actor=f"agent:{agent}", environ=environ) as quiet:
-        return _carried_out(call, lambda: _opened(call, quiet, agent), what, client, str(Path.cwd()), data)
+        return _handle_event(call, lambda: _open_as_agent(call, quiet, agent), kind, client, str(Path.cwd()), data)
 
 
-def _opened(call: Call, without: Call, agent: str) -> Memory:
+def _open_as_agent(call: CommandContext, quiet_call: CommandContext, agent: str) -> Memory:
     """Open the store as an agent by name, or as the bearer of a token of this store; see (3)."""
-    memory, secret = without.memory(create=True), call.environ.get("KEEPWARD_TOKEN")
+    memory, secret = quiet_call.memory(create=True), call.environ.get("KEEPWARD_TOKEN")
     if not secret:
         return memory
-    from keepward.core.trust import Actor, hash_of
-    from keepward.memory import session_of
+    from keepward.core.principals import Actor, hash_token
+    from keepward.memory import request_context_of
 
-    if session_of(memory).store.token_by_hash(hash_of(secret)) is None:
+    if request_context_of(memory).store.token_by_hash(hash_token(secret)) is None:
         return memory
-    held = memory.holding(secret)
-    return held.acting_as(Actor.agent(agent)) if held.actor.is_owner else held
+    held = memory.with_token(secret)
+    return held.as_actor(Actor.agent(agent)) if held.actor.is_owner else held
 
 
-def _carried_out(call: Call, memory: Callable[[], Memory], what: str, name: str, folder: str, data: str) -> str:
+def _handle_event(
+    call: CommandContext, memory: Callable[[], Memory], what: str, name: str, folder: str, data: str
+) -> str:
     """Do what an event asks for; return what its client is to read. The store is opened once the event is known.
 
     The call names the user and the project below the memory's scope (4); a token of some other scope stays there.
     """
-    from keepward.core.trust import lies_in
+    from keepward.core.principals import is_within_scope
     from keepward.errors import InvalidInput
     from keepward.hooks import events
 
     client = events.CLIENTS.get(name)
-    if client is None or not events.name_of(client, what):
+    if client is None or not events.event_name(client, what):
         raise InvalidInput(f"an event is start, prompt, compact or end, of {', '.join(events.CLIENTS)}")
-    event = events.read(client, what, data)
+    event = events.parse_event(client, what, data)
     if event is None:
         raise InvalidInput("standard input held no event of this client")
-    from keepward.config import home
-    from keepward.hooks.act import Seen, act
+    from keepward.hooks.event_handler import DeliveredIds, handle_event
+    from keepward.settings import config_folder
 
-    seen = Seen(home(call.environ) / "run" / "sessions")
+    seen = DeliveredIds(config_folder(call.environ) / "run" / "sessions")
     asked = memory()
-    where = replace(call, scope=asked.scope).where_in(event.folder or folder) or asked.scope
-    asked = asked.at(scope=where) if lies_in(where, asked.scope) else asked
-    return events.answer(client, event, act(asked, event, seen))
+    where = replace(call, scope=asked.scope).named_scope_in(event.folder or folder) or asked.scope
+    asked = asked.at(scope=where) if is_within_scope(where, asked.scope) else asked
+    return events.format_answer(client, event, handle_event(asked, event, seen))
 
 
-def answered(call: Call, memory: Memory) -> AbstractContextManager[object]:
+def serve_hooks(call: CommandContext, memory: Memory) -> AbstractContextManager[object]:
     """Answer hooks of the same agent for as long as its server runs; the memory is at the scope without its project."""
-    from keepward.hooks import local
+    from keepward.hooks import socket_server
 
-    if quick.is_off(call.environ):
+    if socket_client.is_off(call.environ):
         return nullcontext()
     user, project = call.user or "", call.project or ""
     named = (call.scope or "", user, project) if user or project else (memory.scope, "", "")
@@ -124,25 +128,25 @@ def answered(call: Call, memory: Memory) -> AbstractContextManager[object]:
 
     def reply(what: str, client: str, folder: str, data: str) -> str:
         with lock:
-            return _carried_out(call, lambda: memory, what, client, folder, data)
+            return _handle_event(call, lambda: memory, what, client, folder, data)
 
-    return local.listening(where, reply)
+    return socket_server.listen(where, reply)
 
 
-def _socket(call: Call, agent: str, where: tuple[str, str, str]) -> Path:
+def _socket(call: CommandContext, agent: str, where: tuple[str, str, str]) -> Path:
     tenant = call.tenant or "default"
-    return Path(quick.place(call.environ, store=call.url, tenant=tenant, agent=agent, where=where))
+    return Path(socket_client.socket_path(call.environ, store=call.url, tenant=tenant, agent=agent, where=where))
 
 
 @contextmanager
-def _in_time(call: Call, what: str) -> Iterator[None]:
+def _time_limit(call: CommandContext, what: str) -> Iterator[None]:
     """End this process at the limit, whatever it is doing (2); what it was writing is written or not, as a whole."""
 
     def end() -> None:
-        quick.note(call.environ, f"{what}: given up after {quick.LIMIT:g} seconds")
+        socket_client.append_log(call.environ, f"{what}: given up after {socket_client.EVENT_TIMEOUT_S:g} seconds")
         os._exit(0)
 
-    timer = threading.Timer(quick.LIMIT, end)
+    timer = threading.Timer(socket_client.EVENT_TIMEOUT_S, end)
     timer.daemon = True
     timer.start()
     try:

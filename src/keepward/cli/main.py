@@ -21,15 +21,15 @@ from typing import Any
 
 import click
 
-from keepward.cli.call import print_json
-from keepward.cli.command import COMMON, EXIT_OF, Group, explain, option
-from keepward.cli.screen import nearest, visible
+from keepward.cli.command import COMMON_OPTIONS, EXIT_CODE_OF, Group, explain_usage_error, option
+from keepward.cli.command_context import print_json
+from keepward.cli.render import escape_invisible, replace_unencodable
 from keepward.errors import InvalidInput, KeepwardError
 
 PROGRAM = "keepward"
 #: In it a shell asks for what completes a command line.
-COMPLETE = "_KEEPWARD_COMPLETE"
-ABOUT = """Memory for AI agents that one can audit, approve and undo.
+COMPLETION_VARIABLE = "_KEEPWARD_COMPLETE"
+PROGRAM_DESCRIPTION = """Memory for AI agents that one can audit, approve and undo.
 
 Commands that propose (remember, revise, move, forget, archive, restore, import) and those that read act as the agent
 `cli`: agents in a shell use them, and nothing of an agent's reaches core memory unreviewed. Commands that decide or
@@ -40,8 +40,8 @@ actor with fewer rights.
 #: Where each command is, by section, in the order of help. Only the command that runs is loaded.
 SECTIONS = {
     "Start": "store.init model.model demo.demo store.status",
-    "Serve": "agents.serve agents.open_ agents.mcp agents.connect hook.hook",
-    "Propose": "memories.remember copies.add memories.revise memories.move memories.promote memories.merge "
+    "Serve": "serve.serve serve.open_ serve.mcp serve.connect hook.hook",
+    "Propose": "memories.remember backup.add memories.revise memories.move memories.promote memories.merge "
     "memories.reinforce memories.block memories.forget memories.supersede memories.archive memories.restore "
     "memories.blob memories.identity",
     "Read": "memories.recall memories.context memories.replay memories.list_ memories.get memories.history",
@@ -49,9 +49,9 @@ SECTIONS = {
     "Decide": "review.pending review.approve review.amend review.reject review.reopen",
     "Audit and undo": "review.log review.show review.diff review.receipt review.rollback review.impact review.contain "
     "review.blame review.bisect review.context_diff review.contradictions",
-    "Look after the store": "store.token store.tenants store.config store.jobs copies.erase copies.backup "
-    "copies.restore_backup copies.store copies.adopt store.key store.verify store.drill store.rebuild store.reindex "
-    "store.doctor copies.export copies.import_ copies.restore_export store.version",
+    "Look after the store": "store.token store.tenants store.config store.jobs backup.erase backup.backup "
+    "backup.restore_backup backup.store backup.adopt store.key store.verify store.drill store.rebuild store.reindex "
+    "store.doctor backup.export backup.import_ backup.restore_export store.version",
 }
 
 
@@ -60,11 +60,11 @@ def command_tree() -> Group:
     """Return the commands for click to run."""
     own = [
         option("--version", "Print the version."),
-        *COMMON.values(),
+        *COMMON_OPTIONS.values(),
         option("--install-completion", "Install completion for the current shell."),
         option("--show-completion", "Show completion for the current shell, to copy it or customize the installation."),
     ]
-    return Group(SECTIONS, name=PROGRAM, params=own, help=ABOUT, callback=_root)
+    return Group(SECTIONS, name=PROGRAM, params=own, help=PROGRAM_DESCRIPTION, callback=_root)
 
 
 @click.pass_context
@@ -96,13 +96,13 @@ def _completion(*, install: bool) -> None:
     kind = get_completion_class(shell)
     if kind is None:
         raise InvalidInput("completion is for bash, zsh and fish; SHELL names another")
-    script = kind(command_tree(), {}, PROGRAM, COMPLETE).source()
+    script = kind(command_tree(), {}, PROGRAM, COMPLETION_VARIABLE).source()
     if not install:
         click.echo(script)
         return
     fish = shell == "fish"
     file = Path.home() / (f".config/fish/completions/{PROGRAM}.fish" if fish else f".{shell}rc")
-    line = script if fish else f'eval "$({COMPLETE}={shell}_source {PROGRAM})"\n'
+    line = script if fish else f'eval "$({COMPLETION_VARIABLE}={shell}_source {PROGRAM})"\n'
     file.parent.mkdir(parents=True, exist_ok=True)
     if not file.exists() or line not in file.read_text("utf-8"):
         with file.open("a", encoding="utf-8") as written:
@@ -115,7 +115,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     if (sys.stdout.encoding or "").lower().replace("-", "") != "utf8" and isinstance(sys.stdout, io.TextIOWrapper):
         # A terminal without UTF-8 gets the nearest plain sign, and not an error.
-        codecs.register_error("keepward.nearest", nearest)
+        codecs.register_error("keepward.nearest", replace_unencodable)
         sys.stdout.reconfigure(errors="keepward.nearest")
     with warnings.catch_warnings(), _logging():
         # What the library warns of it logs as well, in a line without paths and line numbers.
@@ -129,10 +129,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(given: list[str]) -> int:
     tree = command_tree()
     try:
-        if asked := os.environ.get(COMPLETE):
+        if asked := os.environ.get(COMPLETION_VARIABLE):
             from click.shell_completion import shell_complete
 
-            return shell_complete(tree, {}, PROGRAM, COMPLETE, asked)
+            return shell_complete(tree, {}, PROGRAM, COMPLETION_VARIABLE, asked)
         with tree.make_context(PROGRAM, list(given)) as ctx:
             code = tree.invoke(ctx)
         sys.stdout.flush()
@@ -141,12 +141,12 @@ def _run(given: list[str]) -> int:
         return done.exit_code
     except click.UsageError as fault:
         path = fault.ctx.command_path if fault.ctx else PROGRAM
-        return _failed(given, "usage", f"{explain(fault)}; see `{path} --help`")
+        return _failed(given, "usage", f"{explain_usage_error(fault)}; see `{path} --help`")
     except KeepwardError as fault:
         return _failed(given, fault.code, str(fault))
     except BrokenPipeError:
         # The reader closed the pipe, as in `keepward log | head`.
-        _let_go()
+        _discard_stdout()
         return 1
     except (KeyboardInterrupt, click.Abort):
         stopped = "interrupted; uncommitted changes were not stored; run the command again to go on"
@@ -192,11 +192,11 @@ def _failed(arguments: list[str], code: str, message: str) -> int:
         sys.stdout.flush()
     except OSError:
         # Where stdout takes nothing more, the sentence on stderr is what is left.
-        _let_go()
-    print(f"{PROGRAM}: {visible(message)}", file=sys.stderr)  # noqa: T201
-    return EXIT_OF.get(code, 1)
+        _discard_stdout()
+    print(f"{PROGRAM}: {escape_invisible(message)}", file=sys.stderr)  # noqa: T201
+    return EXIT_CODE_OF.get(code, 1)
 
 
-def _let_go() -> None:
+def _discard_stdout() -> None:
     """Discard the buffer of stdout, which nobody reads any more."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -16,15 +16,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from keepward.cli.call import Call
+    from keepward.cli.command_context import CommandContext
 
 #: Seconds after which it begins nothing more.
-TERM = 20.0
+MAX_RUN_S = 20.0
 #: Windows' DETACHED_PROCESS.
 _DETACHED = 0x8
 
 
-def leave(call: Call) -> None:
+def spawn_maintenance(call: CommandContext) -> None:
     """Start the process; where that cannot be done, the jobs stay due."""
     if not sys.executable:
         return
@@ -49,17 +49,17 @@ def leave(call: Call) -> None:
 
 def main(embedder: str, config: str) -> None:
     """Run what is due in the store that the environment names."""
-    from keepward.cli.call import Call
-    from keepward.config import home
-    from keepward.memory import maintain
+    from keepward.cli.command_context import CommandContext
+    from keepward.memory import run_maintenance
+    from keepward.settings import config_folder
 
     with contextlib.suppress(AttributeError, OSError):
         os.nice(10)
-    call = Call(embedder=embedder, config=config, quiet=True, environ=os.environ)
-    until = time.monotonic() + TERM
+    call = CommandContext(embedder=embedder, config=config, quiet=True, environ=os.environ)
+    until = time.monotonic() + MAX_RUN_S
     if call.settings.maintenance:
         chosen = {"embedder": call.embedder or call.settings.embedder, **call.settings.opening}
-        maintain(call.url, **chosen, config_dir=home(), halted=lambda: time.monotonic() > until)
+        run_maintenance(call.url, **chosen, config_dir=config_folder(), should_stop=lambda: time.monotonic() > until)
 
 
 if __name__ == "__main__":

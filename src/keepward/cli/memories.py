@@ -16,15 +16,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from keepward import durable
-from keepward.cli.call import Answer, Call, as_json, data_of, text_of
 from keepward.cli.command import argument, command, option
-from keepward.cli.model import say_if_missing
-from keepward.core.proposal import is_for_import
-from keepward.core.value import counted, redaction
+from keepward.cli.command_context import CommandContext, CommandResult, as_json, read_text, to_json_object
+from keepward.cli.model import warn_if_missing
+from keepward.core.proposal import is_too_long_for_tier
+from keepward.core.value import pluralize, redaction_note
 from keepward.errors import InvalidInput, StaleVersion, Unauthorised
 
 if TYPE_CHECKING:
-    from keepward.cli.screen import Screen
+    from keepward.cli.render import Screen
     from keepward.core.blob import Blob
     from keepward.core.proposal import Outcome
     from keepward.core.query import Memories, Recall
@@ -41,13 +41,13 @@ SENSITIVITY = option("--sensitivity", "normal or sensitive.", "SENSITIVITY")
 AS_OF = option("--as-of", "A past state: a commit's number or id, or a time.", "TIME")
 PURPOSE = option("--purpose", "answer, act or core: what it is used for.", "PURPOSE", default="answer")
 SENSITIVE = option("--include-sensitive", "Also sensitive memories.")
-FLOOR = option("--floor", "Least score of a hit.", "0..1")
-SORTS = (
+THRESHOLD = option("--floor", "Least score of a hit.", "0..1")
+MEMORY_FILTERS = (
     option("--tier", "Only these tiers. Several times.", "TIER", "tiers", multiple=True),
     option("--kind", "Only these kinds. Several times.", "KIND", "kinds", multiple=True),
     option("--tag", "With any of these. Several times.", "TAG", "tags", multiple=True),
 )
-WHERE = (
+TIME_FILTERS = (
     option("--since", "Written from then on.", "TIME"),
     option("--until", "Written before.", "TIME"),
     option("--occurred-since", "Happened from then on.", "TIME"),
@@ -55,7 +55,7 @@ WHERE = (
     option("--within", "Only from this scope and the scopes below it.", "SCOPE"),
     option("--where", 'Whose metadata is so: \'{"stars": {"$gte": 4}}\'.', "JSON"),
 )
-NAMES = (
+NAME_FILTERS = (
     option("--subject", "Only about this subject.", "NAME"),
     option("--category", "Only of this category.", "NAME"),
     option("--session", "Only of this session.", "NAME"),
@@ -90,28 +90,28 @@ NAMES = (
     MEDIA_TYPE,
 )
 def remember(
-    call: Call,
+    call: CommandContext,
     text: str,
     metadata: str | None,
     file: str | None,
     blob: str | None,
     media_type: str | None,
     **fields: Any,
-) -> Answer:
+) -> CommandResult:
     """Remember a text. A missing store is made."""
     own = _object(metadata)
     if (file is not None and blob is not None) or (media_type is not None and file is None):
         raise InvalidInput("give --file, with --media-type if you like, or --blob for one that is stored already")
     # Before the store is open: closing the store's own file would drop its locks.
     content = None if file is None else _content_of(file)
-    said = text_of(text)
+    said = read_text(text)
 
     def store(memory: Memory) -> Any:
         ref = blob if content is None else memory.put_blob(content, media_type=media_type).ref
         return memory.remember(said, metadata=own, blob=ref, **fields)
 
-    answer = written(call.first_in_memory(store))
-    say_if_missing(call)
+    answer = write_result(call.rehearse_then_run(store))
+    warn_if_missing(call)
     return answer
 
 
@@ -132,18 +132,20 @@ NEW_TEXT = argument("[TEXT]", "The new text; - reads stdin.", "text")
 
 
 @command(MEMORY, NEW_TEXT, REASON, IF_VERSION, *EDIT, option("--append", "Add the text to what is there."), CONSENT)
-def revise(call: Call, memory_id: str, text: str | None, append: bool, consent: bool, **given: Any) -> Answer:
+def revise(
+    call: CommandContext, memory_id: str, text: str | None, append: bool, consent: bool, **given: Any
+) -> CommandResult:
     """Change the text or fields of a memory; the old version stays in its history."""
-    fields = edited(given)
+    fields = edit_fields(given)
     if append:
         if text is None or fields.keys() - {"reason", "if_version", "source", "evidence", "confidence"}:
             raise InvalidInput("--append takes a text, --source, --evidence and --confidence alone")
-        return written(call.memory().append(memory_id, text_of(text), **fields))
-    changed: dict[str, Any] = {} if text is None else {"text": text_of(text)}
-    return written(call.memory().revise(memory_id, **changed, consent=consent, **fields))
+        return write_result(call.memory().append(memory_id, read_text(text), **fields))
+    changed: dict[str, Any] = {} if text is None else {"text": read_text(text)}
+    return write_result(call.memory().revise(memory_id, **changed, consent=consent, **fields))
 
 
-def edited(given: dict[str, Any]) -> dict[str, Any]:
+def edit_fields(given: dict[str, Any]) -> dict[str, Any]:
     """Return the fields that an edit names; what is not given stays as it is."""
     fields = {name: value for name, value in given.items() if value not in (None, ())}
     if "metadata" in fields:
@@ -163,8 +165,14 @@ def edited(given: dict[str, Any]) -> dict[str, Any]:
     IF_VERSION,
 )
 def move(
-    call: Call, memory_id: str, tier: str | None, target: str | None, key: str | None, no_key: bool, **asked: Any
-) -> Answer:
+    call: CommandContext,
+    memory_id: str,
+    tier: str | None,
+    target: str | None,
+    key: str | None,
+    no_key: bool,
+    **asked: Any,
+) -> CommandResult:
     """Move a memory to another tier or scope, or give it another key.
 
     A move into core needs approval, unless the owner makes it with `--as operator`.
@@ -176,13 +184,13 @@ def move(
     where |= {"key": None} if no_key else {}
     if not where:
         raise InvalidInput("say where it goes: --tier, --to, --key or --no-key; a store goes by `store migrate`")
-    return written(call.memory().move(memory_id, **where, **asked))
+    return write_result(call.memory().move(memory_id, **where, **asked))
 
 
 @command(MEMORY, argument("TEXT", "The new text; - reads stdin.", "text"), REASON)
-def promote(call: Call, memory_id: str, text: str, reason: str) -> Answer:
+def promote(call: CommandContext, memory_id: str, text: str, reason: str) -> CommandResult:
     """Make a memory permanent; it moves into core if its key is the name of a block."""
-    return written(call.memory().promote(memory_id, text_of(text), reason=reason))
+    return write_result(call.memory().promote(memory_id, read_text(text), reason=reason))
 
 
 @command(
@@ -195,15 +203,17 @@ def promote(call: Call, memory_id: str, text: str, reason: str) -> Answer:
     CATEGORY_OF_OWN,
     option("--importance", "Is it useful?", "0..1"),
 )
-def merge(call: Call, memory_ids: tuple[str, ...], text: str | None, reason: str, **given: Any) -> Answer:
+def merge(
+    call: CommandContext, memory_ids: tuple[str, ...], text: str | None, reason: str, **given: Any
+) -> CommandResult:
     """Write one summary that supersedes several memories; `keepward rollback` undoes it."""
     if len(set(memory_ids)) < 2:
         raise InvalidInput("merge takes two memories or more")
     fields = {name: value for name, value in given.items() if value not in (None, ())}
-    outcome = call.memory().merge(memory_ids, None if text is None else text_of(text), reason=reason, **fields)
+    outcome = call.memory().merge(memory_ids, None if text is None else read_text(text), reason=reason, **fields)
     if outcome is None:
         raise InvalidInput("these names stand for one memory; merge takes two or more")
-    return written(outcome)
+    return write_result(outcome)
 
 
 @command(
@@ -211,9 +221,9 @@ def merge(call: Call, memory_ids: tuple[str, ...], text: str | None, reason: str
     option("--reason", "Why; it is stored in the journal.", "TEXT", default=""),
     option("--gain", "How much of its remaining doubt this removes.", "0..1", default=0.0),
 )
-def reinforce(call: Call, **asked: Any) -> Answer:
+def reinforce(call: CommandContext, **asked: Any) -> CommandResult:
     """Confirm a memory: its confidence no longer decays from when it was written, but from now."""
-    return written(call.memory().reinforce(**asked))
+    return write_result(call.memory().reinforce(**asked))
 
 
 @command(
@@ -223,7 +233,7 @@ def reinforce(call: Call, **asked: Any) -> Answer:
     REASON,
     option("--if-version", "Write only if N is its newest version; 0: only if there is none.", "N"),
 )
-def block(call: Call, key: str | None, text: str | None, **asked: Any) -> Answer:
+def block(call: CommandContext, key: str | None, text: str | None, **asked: Any) -> CommandResult:
     """Show the core blocks with their access, or write one.
 
     An agent's edit waits for a person; `--as operator` writes it at once. Of the access of the tier, of the settings
@@ -233,18 +243,18 @@ def block(call: Call, key: str | None, text: str | None, **asked: Any) -> Answer
         return _blocks(call.memory(), key)
     if key is None:
         raise InvalidInput("name the block: keepward block KEY TEXT")
-    said = None if text is None else text_of(text)
+    said = None if text is None else read_text(text)
 
     def store(memory: Memory) -> Any:
-        found = [] if said is not None else memory.find(tiers=["core"], key=key)
+        found = [] if said is not None else memory.list_memories(tiers=["core"], key=key)
         if said is None and not found:
             raise InvalidInput("the block has no text: give it one with --access")
         return memory.remember(found[0].text if said is None else said, tier="core", key=key, **asked)
 
-    return written(call.first_in_memory(store))
+    return write_result(call.rehearse_then_run(store))
 
 
-def _blocks(memory: Memory, key: str | None) -> Answer:
+def _blocks(memory: Memory, key: str | None) -> CommandResult:
     from keepward.core.policy import access_for
 
     budgets = memory.status()["blocks"]
@@ -255,9 +265,9 @@ def _blocks(memory: Memory, key: str | None) -> Answer:
             **{name: budgets.get(str(record.key), {}).get(name) for name in ("tokens", "budget")},
             "text": record.text,
         }
-        for record in memory.find(tiers=["core"], key=key, limit=None)
+        for record in memory.list_memories(tiers=["core"], key=key, limit=None)
     ]
-    return Answer({"blocks": blocks, "count": len(blocks)}, hidden=("count", "id", "version"))
+    return CommandResult({"blocks": blocks, "count": len(blocks)}, hidden=("count", "id", "version"))
 
 
 @command(
@@ -268,8 +278,8 @@ def _blocks(memory: Memory, key: str | None) -> Answer:
     IF_VERSION,
 )
 def forget(
-    call: Call, memory_id: str | None, matching: str | None, yes: bool, reason: str, if_version: int | None
-) -> Answer:
+    call: CommandContext, memory_id: str | None, matching: str | None, yes: bool, reason: str, if_version: int | None
+) -> CommandResult:
     """Retire a memory, or all that match some words: they no longer hold, and `restore` brings them back.
 
     With `--matching` it lists what would go, with scores, and asks. All go in one commit that `rollback` undoes.
@@ -279,27 +289,27 @@ def forget(
     if memory_id is not None:
         if yes:
             raise InvalidInput("--yes goes with --matching")
-        return written(call.memory().forget(memory_id, reason=reason, if_version=if_version))
+        return write_result(call.memory().forget(memory_id, reason=reason, if_version=if_version))
     if if_version is not None:
         raise InvalidInput("--if-version goes with an ID")
-    text, memory, show = text_of(str(matching)), call.memory(), _show_forgetting
+    text, memory, show = read_text(str(matching)), call.memory(), _show_forgetting
     done = memory.plan_forget_matching(text)
     if done.matches and not yes and not call.as_json and sys.stdin.isatty() and sys.stdout.isatty():
         import click
 
-        from keepward.cli.screen import Screen
+        from keepward.cli.render import Screen
 
-        _show_matches(Screen(sys.stdout), data_of(done))
-        yes = click.confirm(f"Forget {counted(len(done.matches), 'memory', 'memories')}?")
+        _show_matches(Screen(sys.stdout), to_json_object(done))
+        yes = click.confirm(f"Forget {pluralize(len(done.matches), 'memory', 'memories')}?")
         show = _show_forgotten
     if done.matches and yes:
         done = memory.forget_matching(text, digest=done.digest, reason=reason)
-    data = data_of(done, outcome=done.outcome and done.outcome.to_dict())
+    data = to_json_object(done, outcome=done.outcome and done.outcome.to_dict())
     if done.outcome is None:
-        return Answer(data, show, talk=("nothing was changed; --yes forgets them",) if done.matches else ())
-    result = written(done.outcome)
+        return CommandResult(data, show, talk=("nothing was changed; --yes forgets them",) if done.matches else ())
+    result = write_result(done.outcome)
     undo = (f"undo it with `keepward rollback {data['outcome']['commit']}`",) if done.outcome.ok else ()
-    return Answer(data, show, result.code, (*result.talk, *undo))
+    return CommandResult(data, show, result.code, (*result.talk, *undo))
 
 
 def _show_forgetting(screen: Screen, data: dict[str, Any]) -> None:
@@ -309,7 +319,7 @@ def _show_forgetting(screen: Screen, data: dict[str, Any]) -> None:
 
 def _show_forgotten(screen: Screen, data: dict[str, Any]) -> None:
     if data["outcome"] and data["outcome"]["outcome"] == "committed":
-        many = counted(len(data["matches"]), "memory", "memories")
+        many = pluralize(len(data["matches"]), "memory", "memories")
         screen.labelled("forgotten", f"{many}, in one commit", "bold green")
     elif data["outcome"]:
         screen.result(data["outcome"])
@@ -329,37 +339,37 @@ def _show_matches(screen: Screen, data: dict[str, Any]) -> None:
     option("--by", "The memory that replaces it: an id, the first letters of one, or a key.", "ID", required=True),
     REASON,
 )
-def supersede(call: Call, **asked: Any) -> Answer:
+def supersede(call: CommandContext, **asked: Any) -> CommandResult:
     """Replace a memory by another one; it is inactive, and its history names the other one."""
-    return written(call.memory().supersede(**asked))
+    return write_result(call.memory().supersede(**asked))
 
 
 @command(MEMORY, REASON, IF_VERSION)
-def archive(call: Call, **asked: Any) -> Answer:
+def archive(call: CommandContext, **asked: Any) -> CommandResult:
     """Archive a memory; `restore` makes it active again."""
-    return written(call.memory().archive(**asked))
+    return write_result(call.memory().archive(**asked))
 
 
 @command(MEMORY, REASON, option("--ttl", "A new time to live, for one that has expired.", "DURATION"), IF_VERSION)
-def restore(call: Call, **asked: Any) -> Answer:
+def restore(call: CommandContext, **asked: Any) -> CommandResult:
     """Make a retired, archived or expired memory active again."""
-    return written(call.memory().restore(**asked))
+    return write_result(call.memory().restore(**asked))
 
 
 #: Exit code by outcome of a write.
-_CODES = {"committed": 0, "duplicate": 0, "quarantined": 6, "refused": 5}
+_EXIT_CODE_OF_OUTCOME = {"committed": 0, "duplicate": 0, "quarantined": 6, "refused": 5}
 
 
-def written(result: Outcome) -> Answer:
+def write_result(result: Outcome) -> CommandResult:
     """Return the answer to a write, with what to do next where there is something to do."""
     data = result.to_dict()
     codes = {each["code"] for each in data["reasons"]}
-    talk = [redaction(data["redacted"])] if data["redacted"] else []
+    talk = [redaction_note(data["redacted"])] if data["redacted"] else []
     data["next"] = None
     if data["proposal"]:
         data["next"] = f"pending review: approve it with `keepward approve {data['proposal']}`"
         talk += [data["next"], "with `--as operator` a write is the owner's own and needs no approval"]
-    elif is_for_import(result):
+    elif is_too_long_for_tier(result):
         data["next"] = "store it in linked parts with `keepward import --from markdown FILE`; for FILE - is stdin"
         talk.append(data["next"])
     elif "memory_off" in codes:
@@ -373,7 +383,7 @@ def written(result: Outcome) -> Answer:
     def draw(screen: Screen, data: dict[str, Any]) -> None:
         screen.result({**data, "outcome": "unchanged" if "unchanged" in codes else data["outcome"]}, hidden)
 
-    return Answer(data, draw, _CODES[data["outcome"]], tuple(talk))
+    return CommandResult(data, draw, _EXIT_CODE_OF_OUTCOME[data["outcome"]], tuple(talk))
 
 
 def _object(text: str | None) -> dict[str, Any] | None:
@@ -394,7 +404,9 @@ def _object(text: str | None) -> dict[str, Any] | None:
     argument("[OUT]", "A file that is not there yet; - is stdout.", "out"),
     MEDIA_TYPE,
 )
-def blob(call: Call, action: str, target: str, out: str | None, media_type: str | None) -> Answer | None:
+def blob(
+    call: CommandContext, action: str, target: str, out: str | None, media_type: str | None
+) -> CommandResult | None:
     """Store a picture, a recording or any file of up to 32 MB for memories to refer to, or fetch one.
 
     A blob that no memory refers to is deleted a day later. `remember TEXT --file FILE` does both in one step.
@@ -405,15 +417,15 @@ def blob(call: Call, action: str, target: str, out: str | None, media_type: str 
         raise InvalidInput("blob put takes FILE and --media-type, blob get takes REF and OUT, blob show takes REF")
     if action == "put":
         content = _content_of(target)
-        kept = call.first_in_memory(lambda memory: memory.put_blob(content, media_type=media_type))
+        kept = call.rehearse_then_run(lambda memory: memory.put_blob(content, media_type=media_type))
         return _blob(kept, is_new=True)
     if out == "-" and call.as_json:
         raise InvalidInput("with --json name a file: keepward blob get REF OUT --json")
-    from keepward.memory import session_of
+    from keepward.memory import request_context_of
     from keepward.services import blobs
 
     memory = call.memory()
-    found = blobs.about(session_of(memory), target)
+    found = blobs.blob_info(request_context_of(memory), target)
     if out is None:
         return _blob(found)
     content = memory.read_blob(target)
@@ -423,7 +435,7 @@ def blob(call: Call, action: str, target: str, out: str | None, media_type: str 
         return None
     path = Path(out).expanduser()
     try:
-        with durable.fresh(path) as file:
+        with durable.new_file(path) as file:
             file.write(content)
     except FileExistsError as fault:
         raise InvalidInput("OUT is there already; name another file") from fault
@@ -431,28 +443,28 @@ def blob(call: Call, action: str, target: str, out: str | None, media_type: str 
 
 
 def _content_of(file: str) -> bytes:
-    from keepward.core.blob import LIMIT
+    from keepward.core.blob import MAX_BLOB_BYTES
 
     if file == "-":
-        return sys.stdin.buffer.read(LIMIT + 1)
+        return sys.stdin.buffer.read(MAX_BLOB_BYTES + 1)
     path = Path(file).expanduser()
     if not path.is_file():
         raise InvalidInput(
             "that is a folder; name a file" if path.is_dir() else "there is no such file; check the path"
         )
-    if path.stat().st_size > LIMIT:
+    if path.stat().st_size > MAX_BLOB_BYTES:
         raise InvalidInput(
-            f"a blob is at most {LIMIT // 2**20} MB; store larger files elsewhere and remember their path"
+            f"a blob is at most {MAX_BLOB_BYTES // 2**20} MB; store larger files elsewhere and remember their path"
         )
     return path.read_bytes()
 
 
-def _blob(found: Blob, path: str | None = None, *, is_new: bool = False) -> Answer:
+def _blob(found: Blob, path: str | None = None, *, is_new: bool = False) -> CommandResult:
     following = f'keepward remember "what it is" --blob {found.ref}' if is_new else None
     talk = [f"refer to it: {following}"] if following else []
     if found.active:
         talk.append("careful: this is active content, which may run when it is opened")
-    return Answer(data_of(found, path=path, next=following), talk=tuple(talk), hidden=("next",))
+    return CommandResult(to_json_object(found, path=path, next=following), talk=tuple(talk), hidden=("next",))
 
 
 @command(
@@ -461,7 +473,9 @@ def _blob(found: Blob, path: str | None = None, *, is_new: bool = False) -> Answ
     option("--reason", "Why; the reviewer reads it.", "TEXT"),
     option("--edition", "Show or adopt this edition, by its version.", "VERSION"),
 )
-def identity(call: Call, action: str | None, file: str | None, reason: str | None, edition: str | None) -> Answer:
+def identity(
+    call: CommandContext, action: str | None, file: str | None, reason: str | None, edition: str | None
+) -> CommandResult:
     """Show the identity document and its editions, or propose a new edition, which the owner approves.
 
     A rollback of its commit brings back the edition before. `adopt` takes over an edit by hand, if the document is
@@ -472,7 +486,7 @@ def identity(call: Call, action: str | None, file: str | None, reason: str | Non
     if action is None:
         if (file, reason) != (None, None):
             raise InvalidInput("--file and --reason go with `identity propose`")
-        return Answer(call.memory().identity(edition=edition).to_dict())
+        return CommandResult(call.memory().identity(edition=edition).to_dict())
     if action == "adopt":
         if file is not None or not edition:
             raise InvalidInput("identity adopt takes the --edition VERSION that `keepward identity` shows")
@@ -482,44 +496,44 @@ def identity(call: Call, action: str | None, file: str | None, reason: str | Non
         now = memory.identity()
         if now.text is None or now.version != edition:
             raise StaleVersion("that is not what the identity document says now; look at it with `keepward identity`")
-        return written(memory.update_identity(now.text, reason=reason or "edited by hand"))
+        return write_result(memory.update_identity(now.text, reason=reason or "edited by hand"))
     if file is None or edition is not None:
         raise InvalidInput("identity propose takes --file FILE, and --reason TEXT if you like")
     try:
-        text = text_of("-") if file == "-" else Path(file).read_text(encoding="utf-8")
+        text = read_text("-") if file == "-" else Path(file).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as fault:
         raise InvalidInput("the file that was named cannot be read as UTF-8 text") from fault
-    return written(call.memory().update_identity(text, reason=reason or ""))
+    return write_result(call.memory().update_identity(text, reason=reason or ""))
 
 
 @command(
     argument("QUERY", "What to look for; - reads stdin.", "query"),
     option("--limit", "Most hits.", "N", default=10),
     PURPOSE,
-    *SORTS,
-    *NAMES,
-    *WHERE,
+    *MEMORY_FILTERS,
+    *NAME_FILTERS,
+    *TIME_FILTERS,
     option("--min-importance", "Only what is at least so useful.", "0..1", default=0.0),
     SENSITIVE,
     AS_OF,
     option("--order", "learned, fused or cosine.", "ORDER", default="learned"),
-    FLOOR,
+    THRESHOLD,
     option("--receipt", "Store a receipt that `feedback` can name."),
 )
-def recall(call: Call, query: str, **asked: Any) -> Answer:
+def recall(call: CommandContext, query: str, **asked: Any) -> CommandResult:
     """Find memories by words and meaning, best first, and show why each was found; weak hits are marked."""
-    found = call.memory().recall(text_of(query), **asked)
-    say_if_missing(call)
+    found = call.memory().recall(read_text(query), **asked)
+    warn_if_missing(call)
     # One visible line for what could not take part; it is in the object as well.
     notes = _notes(call, found, asked["as_of"])
-    return Answer({**found.to_dict(), "notes": list(notes)}, _show_recall, talk=notes)
+    return CommandResult({**found.to_dict(), "notes": list(notes)}, _show_recall, talk=notes)
 
 
-def _notes(call: Call, found: Recall | Memories, as_of: str | None) -> tuple[str, ...]:
+def _notes(call: CommandContext, found: Recall | Memories, as_of: str | None) -> tuple[str, ...]:
     """Return the notes of a result; for an empty one of the owner's also the notes on the whole store."""
     if len(found) or as_of is not None or not call.is_owner:
         return found.notes
-    return tuple(dict.fromkeys((*found.notes, *call.memory("decide").find(limit=1).notes)))
+    return tuple(dict.fromkeys((*found.notes, *call.memory("decide").list_memories(limit=1).notes)))
 
 
 def _show_recall(screen: Screen, data: dict[str, Any]) -> None:
@@ -547,24 +561,24 @@ def _show_recall(screen: Screen, data: dict[str, Any]) -> None:
     AS_OF,
     option("--without", "Core block, by key or id, that may be missing. Several times.", "NAME", multiple=True),
 )
-def context(call: Call, objective: str, **asked: Any) -> Answer:
+def context(call: CommandContext, objective: str, **asked: Any) -> CommandResult:
     """Compile the context for a model: within a budget, with a receipt of what is in it and what was left out."""
-    data = compiled_data(call.memory().context(text_of(objective), **asked))
+    data = compiled_data(call.memory().context(read_text(objective), **asked))
     parts = ", ".join(f"{each['name']} {each['tokens']}" for each in data["sections"]) or "nothing"
     left_out = len(data["excluded"]) + sum(data["unlisted"].values())
     summary = f"{data['tokens']} tokens ({parts}); {left_out} left out"
     if data["kept"]:
         summary += f"; receipt {data['receipt']} (`keepward receipt {data['receipt']}` shows why)"
-    return Answer(data, _show_text, talk=(summary, *data["notes"]))
+    return CommandResult(data, _show_text, talk=(summary, *data["notes"]))
 
 
 def _show_text(screen: Screen, data: dict[str, Any]) -> None:
-    screen.exact(data["text"])
+    screen.verbatim(data["text"])
 
 
 def compiled_data(compiled: Any) -> dict[str, Any]:
     """Return a compiled context as JSON values."""
-    data = data_of(compiled, "prefix_digest", "tail_digest")
+    data = to_json_object(compiled, "prefix_digest", "tail_digest")
     for each in data["sections"]:
         del each["digest"]
     for each in data["excluded"]:
@@ -573,50 +587,50 @@ def compiled_data(compiled: Any) -> dict[str, Any]:
 
 
 @command(argument("RECEIPT", "Receipt of a context.", "receipt_id"))
-def replay(call: Call, receipt_id: str) -> Answer:
+def replay(call: CommandContext, receipt_id: str) -> CommandResult:
     """Compile a context again from its receipt, byte for byte as it was."""
     again = call.memory().replay(receipt_id)
     missing = [{"id": name, "version": version} for name, version in again.missing]
-    data = data_of(again, "prefix_digest", "tail_digest", receipt=receipt_id, missing=missing)
+    data = to_json_object(again, "prefix_digest", "tail_digest", receipt=receipt_id, missing=missing)
     word = "the same bytes as then" if again.same else f"not the same as then: {len(missing)} sources are missing"
-    return Answer(data, _show_text, 0 if again.same else 1, (word,))
+    return CommandResult(data, _show_text, 0 if again.same else 1, (word,))
 
 
 @command(
-    *SORTS,
+    *MEMORY_FILTERS,
     option("--key", "Only under this key.", "NAME"),
-    *NAMES,
-    *WHERE,
+    *NAME_FILTERS,
+    *TIME_FILTERS,
     option("--limit", "Most rows.", "N", default=50),
     option("--no-limit", "All of them.", name="everything"),
     option("--include-ended", "Also retired, archived, superseded and expired ones."),
     AS_OF,
     name="list",
 )
-def list_(call: Call, limit: int, everything: bool, **asked: Any) -> Answer:
+def list_(call: CommandContext, limit: int, everything: bool, **asked: Any) -> CommandResult:
     """List memories, newest first."""
     # One more than is shown reveals whether there are more.
-    found = call.memory().find(limit=None if everything else limit + 1, **asked)
+    found = call.memory().list_memories(limit=None if everything else limit + 1, **asked)
     shown = found if everything else found[:limit]
     cut = [] if len(shown) == len(found) else [f"the newest {limit} are shown; --no-limit shows the others too"]
     notes = [*_notes(call, found, asked["as_of"]), *cut]
     memories = [each.to_dict() for each in shown]
     data = {"memories": memories, "count": len(shown), "withheld": list(found.withheld), "notes": notes}
-    return Answer(data, talk=tuple(notes), hidden=("count", "notes", "withheld"))
+    return CommandResult(data, talk=tuple(notes), hidden=("count", "notes", "withheld"))
 
 
 @command(MEMORY, AS_OF)
-def get(call: Call, **asked: Any) -> Answer:
+def get(call: CommandContext, **asked: Any) -> CommandResult:
     """Show one memory with all its fields."""
-    return Answer(call.memory().get(**asked).to_dict())
+    return CommandResult(call.memory().get(**asked).to_dict())
 
 
 @command(MEMORY)
-def history(call: Call, memory_id: str) -> Answer:
+def history(call: CommandContext, memory_id: str) -> CommandResult:
     """Show every version of a memory: who changed what, when and why."""
     versions = call.memory().history(memory_id)
     name = versions[-1].record.id if versions else memory_id
-    return Answer({"id": name, "versions": [_version(each) for each in versions]})
+    return CommandResult({"id": name, "versions": [_version(each) for each in versions]})
 
 
 def _version(each: Any) -> dict[str, Any]:
@@ -633,7 +647,7 @@ def _version(each: Any) -> dict[str, Any]:
     option("--used", "A memory that was used. Several times.", "ID", multiple=True),
     option("--ignored", "One that was not. Several times.", "ID", multiple=True),
 )
-def feedback(call: Call, **said: Any) -> Answer:
+def feedback(call: CommandContext, **said: Any) -> CommandResult:
     """Report which memories of a recall or context were used; `train` learns from it.
 
     Feedback of agents counts up to a share of that of people; `--as operator` gives a person's.
@@ -642,10 +656,10 @@ def feedback(call: Call, **said: Any) -> Answer:
     talk = () if given.by_person else ("feedback of agents counts up to a share of that of people",)
     if not given.n:
         talk = ("the feedback was not stored: memory is switched off by policy",)
-    return Answer(data_of(given, "tenant", "n", number=given.n), talk=talk)
+    return CommandResult(to_json_object(given, "tenant", "n", number=given.n), talk=talk)
 
 
 @command()
-def train(call: Call) -> Answer:
+def train(call: CommandContext) -> CommandResult:
     """Train the reranker from feedback, in one commit; it is used only if it orders held-out feedback better."""
-    return Answer(data_of(call.memory("decide").train_reranker()))
+    return CommandResult(to_json_object(call.memory("decide").train_reranker()))

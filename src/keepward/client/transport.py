@@ -22,19 +22,19 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
-from keepward.core.trust import parse_scope, parse_tenant
+from keepward.core.principals import parse_scope, parse_tenant
 from keepward.core.value import is_loopback
 from keepward.errors import InvalidInput, StoreError, StoreUnavailable
-from keepward.handles import HEADERS, NAMES_HEADER
-from keepward.results import UNREADABLE, error_of
+from keepward.handles import NAMED_HANDLE_HEADERS, NAMES_HEADER
+from keepward.results import UNREADABLE_ANSWER, error_of
 
 if TYPE_CHECKING:
     import httpx2
 
 #: Answers after which the same call may do better a little later.
-_LATER = frozenset({429, 502, 503, 504})
+_RETRYABLE_STATUSES = frozenset({429, 502, 503, 504})
 #: Seconds before the first repetition; each further one waits twice as long.
-PAUSE = 0.1
+RETRY_DELAY_S = 0.1
 _PROBLEM = "application/problem+json"
 _INSECURE = (
     "a token would travel in the clear: use https, reach the server through loopback, or say allow_insecure=True "
@@ -70,7 +70,7 @@ class Transport:
         allow_insecure: bool = False,
     ) -> None:
         """Prepare the way to a server; nothing is sent yet. What is given is as for ``Client``."""
-        self.url, self.token = _checked(url, token, allow_insecure=allow_insecure), token
+        self.url, self.token = _validated_url(url, token, allow_insecure=allow_insecure), token
         if not timeout > 0:
             raise InvalidInput("a timeout is more than 0 seconds")
         if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:
@@ -97,7 +97,7 @@ class Transport:
         """Return the same way to a user, an agent or a project."""
         moved = copy(self)
         given = {"user": user, "agent": agent, "project": project}
-        named = {HEADERS[kind]: name for kind, name in given.items() if name is not None}
+        named = {NAMED_HANDLE_HEADERS[kind]: name for kind, name in given.items() if name is not None}
         if user is not None:
             named[NAMES_HEADER] = ",".join(map(quote, names))
         moved.people = {**self.people, **named}
@@ -133,27 +133,27 @@ class Transport:
         once = once or not (method == "GET" or "Idempotency-Key" in sent)
         address = self.url + path + _query(query)
         for attempt in range(self.retries + 1):
-            pause, last = PAUSE * 2**attempt, attempt == self.retries
+            pause, last = RETRY_DELAY_S * 2**attempt, attempt == self.retries
             try:
                 # Redirects are not followed: they could carry the token elsewhere.
                 answer = self.http.request(method, address, content=content, headers=sent, follow_redirects=False)
             except Exception as fault:  # noqa: BLE001  told apart below
-                self._lost(fault, last=once or last)
+                self._raise_unless_retryable(fault, last=once or last)
             else:
-                wait = _wait(answer, pause)
+                wait = _retry_delay_s(answer, pause)
                 # Where the rate was too high nothing was carried out.
                 if wait is None or last or wait > self.timeout or (once and answer.status_code != 429):
-                    return checked(answer)
+                    return raise_for_problem(answer)
                 pause = wait
             self.sleep(pause)
         raise AssertionError("unreachable")
 
-    def get(self, path: str, query: Iterable[tuple[str, Any]] = (), *, once: bool = False) -> Answer:
-        return answer_of(self.call("GET", path, query=query, once=once))
+    def get(self, path: str, query: Iterable[tuple[str, Any]] = (), *, once: bool = False) -> ResponseBody:
+        return response_body(self.call("GET", path, query=query, once=once))
 
-    def post(self, path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> Answer:
+    def post(self, path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> ResponseBody:
         """Send an object and return the one that is answered."""
-        return answer_of(self.call("POST", path, body=body, headers=headers))
+        return response_body(self.call("POST", path, body=body, headers=headers))
 
     @contextmanager
     def stream(
@@ -179,61 +179,61 @@ class Transport:
             with self.http.stream(method, address, **sending) as answer:
                 if answer.status_code >= 300:
                     answer.read()
-                    checked(answer)
+                    raise_for_problem(answer)
                 yield answer
         except Exception as fault:  # noqa: BLE001  told apart below
-            self._lost(fault, last=True)
+            self._raise_unless_retryable(fault, last=True)
 
-    def _headers(self, given: Mapping[str, str] | None) -> dict[str, str]:
+    def _headers(self, args: Mapping[str, str] | None) -> dict[str, str]:
         where = {"Keepward-Tenant": self.tenant, "Keepward-Scope": self.scope, **self.people}
         sent = {
             "Accept": "application/json",
             **{name: value for name, value in where.items() if value},
-            **(given or {}),
+            **(args or {}),
         }
         if self.token is not None:
             sent["Authorization"] = f"Bearer {self.token}"
         return sent
 
-    def _lost(self, fault: Exception, *, last: bool) -> None:
+    def _raise_unless_retryable(self, exc: Exception, *, last: bool) -> None:
         """Pass over what may be tried again, and raise anything else in our words."""
         library = reading()
-        if not isinstance(fault, library.HTTPError):
-            if isinstance(fault, RuntimeError) and self.http.is_closed:
-                raise InvalidInput("the client is closed; make another") from fault
-            raise fault
-        if not isinstance(fault, library.TransportError):
-            raise StoreError("the server's answer cannot be read: it is damaged") from fault
+        if not isinstance(exc, library.HTTPError):
+            if isinstance(exc, RuntimeError) and self.http.is_closed:
+                raise InvalidInput("the client is closed; make another") from exc
+            raise exc
+        if not isinstance(exc, library.TransportError):
+            raise StoreError("the server's answer cannot be read: it is damaged") from exc
         if not last:
             return
-        if isinstance(fault, library.TimeoutException):
-            raise StoreUnavailable(f"the server at {self.url} did not answer in time; try again") from fault
-        if isinstance(fault, library.ConnectError):
-            raise StoreUnavailable(f"no server answers at {self.url}; start one with `keepward serve`") from fault
-        raise StoreUnavailable(f"the connection to {self.url} broke off; try again") from fault
+        if isinstance(exc, library.TimeoutException):
+            raise StoreUnavailable(f"the server at {self.url} did not answer in time; try again") from exc
+        if isinstance(exc, library.ConnectError):
+            raise StoreUnavailable(f"no server answers at {self.url}; start one with `keepward serve`") from exc
+        raise StoreUnavailable(f"the connection to {self.url} broke off; try again") from exc
 
 
-class Answer(dict[str, Any]):
+class ResponseBody(dict[str, Any]):
     """An object that a server sent; asking it for what is not there says that it is no answer of ours."""
 
     def __missing__(self, name: str) -> Any:
-        raise StoreError(UNREADABLE)
+        raise StoreError(UNREADABLE_ANSWER)
 
 
-def answer_of(response: httpx2.Response) -> Answer:
+def response_body(response: httpx2.Response) -> ResponseBody:
     """Return the object that a server sent, an empty one where it sent nothing."""
     if not response.content:
-        return Answer()
+        return ResponseBody()
     try:
         found = response.json()
     except ValueError as fault:
-        raise StoreError(UNREADABLE) from fault
+        raise StoreError(UNREADABLE_ANSWER) from fault
     if not isinstance(found, dict):
-        raise StoreError(UNREADABLE)
-    return Answer(found)
+        raise StoreError(UNREADABLE_ANSWER)
+    return ResponseBody(found)
 
 
-def checked(answer: httpx2.Response) -> httpx2.Response:
+def raise_for_problem(answer: httpx2.Response) -> httpx2.Response:
     """Return an answer that holds something.
 
     Raises:
@@ -254,7 +254,7 @@ def checked(answer: httpx2.Response) -> httpx2.Response:
     raise error_of(problem.get("code"), problem.get("detail"), answer.status_code)
 
 
-def _checked(url: str, token: str | None, *, allow_insecure: bool) -> str:
+def _validated_url(url: str, token: str | None, *, allow_insecure: bool) -> str:
     """Return the address without a slash at its end; see (1)."""
     try:
         parts = urlsplit(url)
@@ -296,10 +296,10 @@ def _query(pairs: Iterable[tuple[str, Any]]) -> str:
     return "?" + "&".join(found) if found else ""
 
 
-def _wait(answer: httpx2.Response, pause: float) -> float | None:
+def _retry_delay_s(answer: httpx2.Response, pause: float) -> float | None:
     """Return how many seconds to wait before the call is sent again; None where that changes nothing."""
     told = answer.headers.get("retry-after", "").strip()
-    if answer.status_code not in _LATER:
+    if answer.status_code not in _RETRYABLE_STATUSES:
         return None
     if told.isascii() and told.isdigit():
         return max(float(told), pause)

@@ -2,17 +2,17 @@
 
 from keepward.context.compiler import compile_context, memory_block, snapshot
 from keepward.context.render import replay
-from keepward.context.sections import Candidate, Compiled, Inputs, Screened
-from keepward.core.compiled import Excluded, Item, Replayed, Section
+from keepward.context.sections import Candidate, CompileInput, CompileResult, OutputFilterResult
+from keepward.core.compiled import ContextItem, Exclusion, Replayed, Section
 
 __all__ = [
     "Candidate",
-    "Compiled",
-    "Excluded",
-    "Inputs",
-    "Item",
+    "CompileInput",
+    "CompileResult",
+    "ContextItem",
+    "Exclusion",
+    "OutputFilterResult",
     "Replayed",
-    "Screened",
     "Section",
     "compile_context",
     "memory_block",

@@ -21,42 +21,50 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from keepward.context.entries import Entry, Key, consider, eviction, folded, in_order, reason
-from keepward.context.lines import document, line_of, tidy
-from keepward.context.render import Rendered, Tally, digest, render, tally, with_documents
-from keepward.context.sections import SECTIONS, Compiled, Inputs, newest_rules
+from keepward.context.entries import (
+    Entry,
+    MemoryVersion,
+    compile_reason,
+    dedup_key,
+    eviction_key,
+    filter_candidates,
+    sort_entries,
+)
+from keepward.context.lines import document_line, line_of, merge_spans
+from keepward.context.render import RenderedText, TokenCounts, count_section_tokens, digest, insert_documents, render
+from keepward.context.sections import SECTIONS, CompileInput, CompileResult, newest_rules
 from keepward.core.commit import Reason
-from keepward.core.compiled import Excluded, Item, Section
+from keepward.core.compiled import ContextItem, Exclusion, Section
 from keepward.core.memory import Kind, Tier
 from keepward.core.serialization import canonical
 from keepward.core.value import to_micros
 from keepward.errors import ContextTooSmall
 
 #: Why most of what stays out does.
-NO_ROOM = reason("budget", "there was no room for it")
+OUT_OF_BUDGET = compile_reason("budget", "there was no room for it")
 #: Why a summary stays out where its sources may come in.
-SUMMED_UP = reason("repeat", "memories that it sums up were recalled")
+SOURCES_RECALLED = compile_reason("repeat", "memories that it sums up were recalled")
 #: The largest budget, in tokens.
-MOST_TOKENS = 128_000
+MAX_CONTEXT_TOKENS = 128_000
 #: Most memories of a kind: pinned rules, and recalled summaries.
-RULE_CAP = 10
-SUMMARY_CAP = 5
+MAX_PINNED_RULES = 10
+MAX_RECALLED_SUMMARIES = 5
 #: Share of a band's best score from which memories count as about equally relevant.
-ALIKE = 0.9
-_STABLE = frozenset({"pinned", "state"})
-_TAIL = frozenset({"working", "recalled"})
+SCORE_BAND_RATIO = 0.9
+_STABLE_SECTIONS = frozenset({"pinned", "state"})
+_TAIL_SECTIONS = frozenset({"working", "recalled"})
 
 
-def compile_context(inputs: Inputs) -> Compiled:
+def compile_context(inputs: CompileInput) -> CompileResult:
     """Assemble the context of an objective.
 
     Raises:
         ContextTooSmall: a core block is over its own budget, or identity and core over the whole one.
     """
-    return _Assembly(inputs, "context").result()
+    return _ContextBuilder(inputs, "context").result()
 
 
-def snapshot(inputs: Inputs) -> Compiled:
+def snapshot(inputs: CompileInput) -> CompileResult:
     """Assemble what is injected every time whatever the objective: core memories, pinned ones and keyed state.
 
     Neither identity document nor user file take part, and no cap on kinds holds.
@@ -65,37 +73,37 @@ def snapshot(inputs: Inputs) -> Compiled:
         ContextTooSmall: as for ``compile_context``.
     """
     fixed = replace(inputs, identity=None, user_file=None, working=(), recalled=())
-    return _Assembly(fixed, "snapshot").result()
+    return _ContextBuilder(fixed, "snapshot").result()
 
 
-def memory_block(inputs: Inputs) -> Compiled:
+def memory_block(inputs: CompileInput) -> CompileResult:
     """Assemble recalled memories alone; the empty text when there are none."""
     alone = replace(inputs, identity=None, user_file=None, core=(), pinned=(), state=(), working=())
-    return _Assembly(alone, "memory_block").result()
+    return _ContextBuilder(alone, "memory_block").result()
 
 
-class _Assembly:
+class _ContextBuilder:
     """One context being put together, most needed first: who is in, who is out and why, what has been spent."""
 
-    def __init__(self, inputs: Inputs, mode: str) -> None:
+    def __init__(self, inputs: CompileInput, mode: str) -> None:
         policy, budget = inputs.policy, inputs.budget_tokens
         self._inputs = inputs
         self._mode = mode
-        self._identity = document("identity", inputs.identity[1]) if inputs.identity else None
-        self._user_file = document("user_file", inputs.user_file[1]) if inputs.user_file else None
-        self._reasons: dict[Key, Reason] = {}
+        self._identity = document_line("identity", inputs.identity[1]) if inputs.identity else None
+        self._user_file = document_line("user_file", inputs.user_file[1]) if inputs.user_file else None
+        self._reasons: dict[MemoryVersion, Reason] = {}
         #: Memories that say the same as another one, and that one.
-        self._repeats: dict[Key, Key] = {}
-        self._kept: dict[Key, Entry] = {}
+        self._repeats: dict[MemoryVersion, MemoryVersion] = {}
+        self._kept: dict[MemoryVersion, Entry] = {}
         #: Which memory says what, by the folded words.
-        self._holders: dict[str, Key] = {}
-        self._whole = MOST_TOKENS if budget is None else budget
+        self._holders: dict[str, MemoryVersion] = {}
+        self._whole = MAX_CONTEXT_TOKENS if budget is None else budget
         #: Most tokens that sections take together.
         self._limits = (
             (frozenset({"recalled"}), policy.retrieved_budget),
             (frozenset({"working"}), policy.working_budget),
-            (_TAIL, policy.context_budget if budget is None else budget),
-            (_STABLE, policy.pinned_budget),
+            (_TAIL_SECTIONS, policy.context_budget if budget is None else budget),
+            (_STABLE_SECTIONS, policy.pinned_budget),
             (frozenset(SECTIONS), self._whole),
         )
         self._most_recalled = policy.max_items if budget is None else None
@@ -103,22 +111,22 @@ class _Assembly:
         #: Tokens of people's memories that are not in the context yet, by section.
         self._wanted = dict.fromkeys(SECTIONS, 0)
 
-    def result(self) -> Compiled:
-        entries = self._screened(self._admitted())
-        self._take_core([entry for entry in entries if entry.section == "core"])
+    def result(self) -> CompileResult:
+        entries = self._filter_output(self._apply_kind_caps())
+        self._add_core([entry for entry in entries if entry.section == "core"])
         for entry in entries:
             if entry.by_person and entry.section != "core" and entry.key not in self._reasons:
                 self._wanted[entry.section] += entry.cost
-        for sections in (_STABLE, {"working"}, {"recalled"}):
+        for sections in (_STABLE_SECTIONS, {"working"}, {"recalled"}):
             self._take([entry for entry in entries if entry.section in sections])
-        return self._compiled(*self._fitted())
+        return self._compiled(*self._fit_to_budget())
 
     # --- who comes in
 
-    def _admitted(self) -> list[Entry]:
+    def _apply_kind_caps(self) -> list[Entry]:
         """Return the entries that no cap on kinds bars, recalled ones in bands."""
-        entries, self._reasons = consider(self._inputs)
-        rules = newest_rules([entry.record for entry in entries if entry.section == "pinned"], RULE_CAP)
+        entries, self._reasons = filter_candidates(self._inputs)
+        rules = newest_rules([entry.record for entry in entries if entry.section == "pinned"], MAX_PINNED_RULES)
         ids = {entry.record.id for entry in entries}
         admitted: list[Entry] = []
         band, best = -1, 0.0
@@ -126,18 +134,20 @@ class _Assembly:
             record = entry.record
             if entry.section == "pinned" and record.kind is Kind.RULE and record.id not in rules:
                 if self._mode == "context":
-                    self._reasons[entry.key] = reason("cap", f"a context pins the {RULE_CAP} newest rules")
+                    self._reasons[entry.key] = compile_reason(
+                        "cap", f"a context pins the {MAX_PINNED_RULES} newest rules"
+                    )
                     continue
             elif entry.section == "recalled":
                 entry.summed_up = record.kind is Kind.SUMMARY and not ids.isdisjoint(record.derived_from)
-                # A band begins with the best that is left and holds those that score at least ``ALIKE`` of it.
-                if not entry.summed_up and (band < 0 or entry.strength < ALIKE * best):
+                # A band: the best entry that is left, and those that score at least ``SCORE_BAND_RATIO`` of it.
+                if not entry.summed_up and (band < 0 or entry.strength < SCORE_BAND_RATIO * best):
                     band, best = band + 1, entry.strength
                 entry.band = band
             admitted.append(entry)
         return admitted
 
-    def _screened(self, entries: list[Entry]) -> list[Entry]:
+    def _filter_output(self, entries: list[Entry]) -> list[Entry]:
         """Return the entries that may be shown, with their lines and prices."""
         records = {entry.key: entry.record for entry in entries}
         findings = dict(zip(records, self._inputs.screen([*records.values()]), strict=True))
@@ -145,25 +155,25 @@ class _Assembly:
         for entry in entries:
             found = findings[entry.key]
             if found.drop is not None:
-                self._reasons[entry.key] = SUMMED_UP if entry.summed_up else found.drop
+                self._reasons[entry.key] = SOURCES_RECALLED if entry.summed_up else found.drop
                 continue
-            entry.masks = tidy(found.text_masks, len(entry.record.text)) if found.text_masks else ()
+            entry.masks = merge_spans(found.text_masks, len(entry.record.text)) if found.text_masks else ()
             entry.line = line_of(entry.section, entry.record, entry.masks)
             entry.cost = self._inputs.count(f"\n\n{entry.line.own}")
             shown.append(entry)
         return shown
 
-    def _keep(self, entry: Entry, words: str) -> None:
+    def _include(self, entry: Entry, words: str) -> None:
         self._kept[entry.key] = entry
         self._holders[words] = entry.key
         self._reasons.pop(entry.key, None)
         self._repeats.pop(entry.key, None)
 
-    def _take_core(self, entries: list[Entry]) -> None:
+    def _add_core(self, entries: list[Entry]) -> None:
         lines = [line for line in (self._identity, self._user_file) if line]
         for entry in entries:
             if entry.line is not None:
-                self._keep(entry, folded(entry, entry.line.body or ""))
+                self._include(entry, dedup_key(entry, entry.line.body or ""))
                 lines.append(entry.line)
         for line in lines:
             tokens, limit = self._inputs.count(line.body or ""), self._inputs.policy.block_budget.get(line.block or "")
@@ -172,7 +182,7 @@ class _Assembly:
                     f"the {line.block} block is {tokens - limit} tokens over its budget of {limit}; "
                     "shorten it or raise block_budget"
                 )
-        needed, budget = self._inputs.count(self._rendered()[0].text), self._whole
+        needed, budget = self._inputs.count(self._render()[0].text), self._whole
         if needed > budget:
             raise ContextTooSmall(
                 f"core memory needs {needed} tokens, {needed - budget} more than the budget of {budget}; "
@@ -183,32 +193,32 @@ class _Assembly:
     def _take(self, entries: list[Entry]) -> None:
         """Take in what fits, best first, each line at its own price; a long one does not block a short one."""
         summaries = taken = 0
-        for entry in sorted(entries, key=eviction, reverse=True):
+        for entry in sorted(entries, key=eviction_key, reverse=True):
             if entry.line is None or entry.key in self._kept:
                 continue
             if entry.by_person:
                 self._wanted[entry.section] -= entry.cost
             if entry.summed_up:
-                self._reasons[entry.key] = SUMMED_UP
+                self._reasons[entry.key] = SOURCES_RECALLED
                 continue
-            words = folded(entry, entry.line.body or "")
+            words = dedup_key(entry, entry.line.body or "")
             if (holder := self._holders.get(words)) is not None:
                 self._repeats[entry.key] = holder
                 continue
             recalled, why = entry.section == "recalled", None
             summary = recalled and entry.record.kind is Kind.SUMMARY and entry.record.tier is Tier.EPISODIC
             if recalled and self._most_recalled is not None and taken >= self._most_recalled:
-                why = reason("cap", f"a context recalls at most {self._most_recalled} memories")
-            elif summary and summaries >= SUMMARY_CAP:
-                why = reason("cap", f"a context recalls at most {SUMMARY_CAP} summaries")
+                why = compile_reason("cap", f"a context recalls at most {self._most_recalled} memories")
+            elif summary and summaries >= MAX_RECALLED_SUMMARIES:
+                why = compile_reason("cap", f"a context recalls at most {MAX_RECALLED_SUMMARIES} summaries")
             elif not self._fits(entry):
-                why = NO_ROOM
+                why = OUT_OF_BUDGET
             if why is not None:
                 self._reasons[entry.key] = why
                 continue
             taken, summaries = taken + 1, summaries + summary
             self._spent[entry.section] += entry.cost
-            self._keep(entry, words)
+            self._include(entry, words)
 
     def _fits(self, entry: Entry) -> bool:
         """Whether every limit has room for a memory, by the prices of the lines that are in."""
@@ -224,35 +234,35 @@ class _Assembly:
 
     # --- how it comes out
 
-    def _rendered(self) -> tuple[Rendered, dict[str, list[Entry]]]:
+    def _render(self) -> tuple[RenderedText, dict[str, list[Entry]]]:
         """Return the text of what is in, and the entries of each section in its order."""
         by_section: dict[str, list[Entry]] = {name: [] for name in SECTIONS[1:]}
         for entry in self._kept.values():
             by_section[entry.section].append(entry)
-        ordered = {name: in_order(name, entries) for name, entries in by_section.items()}
+        ordered = {name: sort_entries(name, entries) for name, entries in by_section.items()}
         lines = [entry.line for entries in ordered.values() for entry in entries if entry.line]
-        return render(with_documents(lines, self._identity, self._user_file)), ordered
+        return render(insert_documents(lines, self._identity, self._user_file)), ordered
 
-    def _fitted(self) -> tuple[Rendered, dict[str, list[Entry]], Tally]:
+    def _fit_to_budget(self) -> tuple[RenderedText, dict[str, list[Entry]], TokenCounts]:
         """Count the text as a whole, and while a limit is broken drop the last of what it is about."""
         while True:
-            rendered, ordered = self._rendered()
-            tokens = tally(rendered, self._inputs.count)
-            over, movable = self._excess(tokens)
+            rendered, ordered = self._render()
+            tokens = count_section_tokens(rendered, self._inputs.count)
+            over, movable = self._tokens_over_budget(tokens)
             if not movable:
                 return rendered, ordered, tokens
             tail = False
-            for place, entry in enumerate(sorted(movable, key=eviction)):
+            for place, entry in enumerate(sorted(movable, key=eviction_key)):
                 # The last one that prices call for may stay: with a line its heading goes as well. Pinned memories and
                 # state go only where the text without the tail was counted and is too long.
-                if place and (over <= entry.cost or (tail and entry.section in _STABLE)):
+                if place and (over <= entry.cost or (tail and entry.section in _STABLE_SECTIONS)):
                     break
-                tail = tail or entry.section in _TAIL
+                tail = tail or entry.section in _TAIL_SECTIONS
                 del self._kept[entry.key]
-                self._reasons[entry.key] = NO_ROOM
+                self._reasons[entry.key] = OUT_OF_BUDGET
                 over -= entry.cost
 
-    def _excess(self, tokens: Tally) -> tuple[int, list[Entry]]:
+    def _tokens_over_budget(self, tokens: TokenCounts) -> tuple[int, list[Entry]]:
         """Return by how many tokens a limit is broken, and which memories may go for it."""
         for sections, limit in self._limits:
             over = sum([tokens.by_section.get(name, 0) for name in sections]) - limit
@@ -265,7 +275,7 @@ class _Assembly:
                 return over, notes if crowding else movable
         return 0, []
 
-    def _compiled(self, rendered: Rendered, ordered: dict[str, list[Entry]], tokens: Tally) -> Compiled:
+    def _compiled(self, rendered: RenderedText, ordered: dict[str, list[Entry]], tokens: TokenCounts) -> CompileResult:
         """Return the finished context with its facts."""
         digests = rendered.section_digests()
         sections = tuple(
@@ -281,11 +291,13 @@ class _Assembly:
         final = dict(self._reasons)
         for key, holder in self._repeats.items():
             known = holder in self._kept
-            final[key] = reason("repeat", f"{holder[0]} says the same and is in the context") if known else NO_ROOM
+            final[key] = (
+                compile_reason("repeat", f"{holder[0]} says the same and is in the context") if known else OUT_OF_BUDGET
+            )
         out = sorted(final.keys() - self._kept.keys())
-        excluded = tuple([Excluded(id=key[0], version=key[1], reason=final[key]) for key in out])
+        excluded = tuple([Exclusion(id=key[0], version=key[1], reason=final[key]) for key in out])
         facts = self._facts(rendered, tokens, sections, excluded)
-        return Compiled(
+        return CompileResult(
             text=rendered.formatted(self._inputs.format),
             context_id=facts["context_id"],
             sections=sections,
@@ -298,7 +310,11 @@ class _Assembly:
         )
 
     def _facts(
-        self, rendered: Rendered, tokens: Tally, sections: tuple[Section, ...], excluded: tuple[Excluded, ...]
+        self,
+        rendered: RenderedText,
+        tokens: TokenCounts,
+        sections: tuple[Section, ...],
+        excluded: tuple[Exclusion, ...],
     ) -> dict[str, Any]:
         """Return what the receipt says of the context (7)."""
         inputs = self._inputs
@@ -345,9 +361,9 @@ class _Assembly:
         }
 
 
-def _item(entry: Entry) -> Item:
+def _item(entry: Entry) -> ContextItem:
     record = entry.record
-    return Item(
+    return ContextItem(
         id=record.id,
         version=record.version,
         tier=record.tier._value_,
@@ -361,7 +377,7 @@ def _item(entry: Entry) -> Item:
     )
 
 
-def _item_facts(item: Item) -> dict[str, Any]:
+def _item_facts(item: ContextItem) -> dict[str, Any]:
     facts: dict[str, Any] = {"id": item.id, "version": item.version, "tier": item.tier, "kind": item.kind}
     facts |= {"tokens": item.tokens, "masks": [list(mask) for mask in item.masks]}
     if item.block is not None:

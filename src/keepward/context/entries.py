@@ -18,35 +18,35 @@ from typing import TypeAlias
 from msgspec.structs import replace
 
 from keepward.context.lines import Line
-from keepward.context.sections import ORDER, Candidate, Inputs, is_turn, origin_order
+from keepward.context.sections import SECTION_SORT_KEYS, Candidate, CompileInput, is_turn, origin_order
 from keepward.core.commit import Reason
 from keepward.core.compiled import Mask
 from keepward.core.memory import Kind, Record, Sensitivity, Status, Tier, confidence_at, is_textless
-from keepward.core.trust import SOURCES, Trust
+from keepward.core.principals import SOURCES, Trust
 from keepward.core.value import to_micros
 
 #: Id and version of a memory.
-Key: TypeAlias = tuple[str, int]
+MemoryVersion: TypeAlias = tuple[str, int]
 #: Share of the best score from which a recalled fact stands among the first.
-NEAR = 0.5
-_ENDED = {
+TOP_FACT_SCORE_RATIO = 0.5
+_INACTIVE_REASONS = {
     Status.EXPIRED: "its time to live is over",
     Status.SUPERSEDED: "another memory has replaced it",
     Status.RETIRED: "it was retired",
     Status.ARCHIVED: "it was archived",
     Status.ERASED: "it was erased",
 }
-_CLASS = {Tier.CORE: 0, Tier.WORKING: 1, Tier.EPISODIC: 2, Tier.ARCHIVAL: 3}
+_TIER_ORDER = {Tier.CORE: 0, Tier.WORKING: 1, Tier.EPISODIC: 2, Tier.ARCHIVAL: 3}
 _DAY = timedelta(days=1)
 _DAY_US = 86_400_000_000
-_WORDS_OF_A_REASON = attrgetter("gate", "code", "detail")
+_reason_sort_key = attrgetter("gate", "code", "detail")
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Entry:
     """A memory on its way into a section."""
 
-    key: Key
+    key: MemoryVersion
     record: Record
     section: str
     #: Whether a person wrote or approved it.
@@ -75,20 +75,20 @@ class Entry:
     cost: int = 0
 
 
-def eviction(entry: Entry) -> tuple[int, int, int, bool, float, float, int, datetime, str, int]:
+def eviction_key(entry: Entry) -> tuple[int, int, int, bool, float, float, int, datetime, str, int]:
     """Sort key: what is evicted first comes first, see the compiler's invariant on a lack of room."""
     record, section, band, tier, rank = entry.record, 0, 0, 0, 0
     if entry.section == "working":
         section = 1
     elif entry.section == "recalled":
-        section, band, tier, rank = 2, entry.band, _CLASS[record.tier], entry.rank
+        section, band, tier, rank = 2, entry.band, _TIER_ORDER[record.tier], entry.rank
     # The rank knows what was written later; instants and ids of what was written at once are by chance.
     tie = -rank, record.updated_at or record.created_at, record.id, record.version
     # Of what is there whatever is asked, the words of people stay longest.
     return -section, -band, -tier, section < 2 and entry.by_person, entry.confidence, entry.strength, *tie
 
 
-def folded(entry: Entry, body: str) -> str:
+def dedup_key(entry: Entry, body: str) -> str:
     """Return what equal memories share: their words, and the key, speaker and day that give them meaning."""
     record = entry.record
     day = record.occurred_at.date().isoformat() if record.occurred_at else ""
@@ -96,7 +96,7 @@ def folded(entry: Entry, body: str) -> str:
     return "\0".join((record.key or "", speaker, day, " ".join(body.split()).casefold()))
 
 
-def in_order(section: str, entries: Iterable[Entry]) -> list[Entry]:
+def sort_entries(section: str, entries: Iterable[Entry]) -> list[Entry]:
     """Return the entries of a section in the order of the text.
 
     Recalled ones by origin; within, archival ones, then core and working, each what is near the best in front, newest
@@ -104,10 +104,10 @@ def in_order(section: str, entries: Iterable[Entry]) -> list[Entry]:
     stand in the order they were said; of two sessions the later one stands first.
     """
     if section != "recalled":
-        order = ORDER[section]
+        order = SECTION_SORT_KEYS[section]
         return sorted(entries, key=lambda entry: order(entry.record))
     entries = [*entries]
-    least = NEAR * max([entry.strength for entry in entries], default=0.0)
+    least = TOP_FACT_SCORE_RATIO * max([entry.strength for entry in entries], default=0.0)
     opened: dict[tuple[str, int], int] = {}
     for entry in entries:
         if entry.is_turn and (session := entry.record.session) is not None:
@@ -129,15 +129,15 @@ def in_order(section: str, entries: Iterable[Entry]) -> list[Entry]:
     return sorted(entries, key=place)
 
 
-def consider(inputs: Inputs) -> tuple[list[Entry], dict[Key, Reason]]:
+def filter_candidates(inputs: CompileInput) -> tuple[list[Entry], dict[MemoryVersion, Reason]]:
     """Return entries for what may come in, and by id and version why the others may not."""
     entries: list[Entry] = []
-    reasons: dict[Key, Reason] = {}
+    reasons: dict[MemoryVersion, Reason] = {}
     for name, version, given in inputs.excluded:
         known = reasons.get((name, version))
-        reasons[name, version] = given if known is None else min(known, given, key=_WORDS_OF_A_REASON)
+        reasons[name, version] = given if known is None else min(known, given, key=_reason_sort_key)
     sources: dict[str, Sequence[Candidate]] = {}
-    for section in ORDER:
+    for section in SECTION_SORT_KEYS:
         records: Iterable[Record] = getattr(inputs, section)
         ordered = sorted(records, key=attrgetter("id", "version"))
         sources[section] = [Candidate(record=record) for record in ordered]
@@ -153,7 +153,7 @@ def consider(inputs: Inputs) -> tuple[list[Entry], dict[Key, Reason]]:
         for rank, it in enumerate(candidates):
             record = it.record
             key = record.id, record.version
-            why = reasons.get(key) or _unfit(record, section, newest[record.id], inputs, least)
+            why = reasons.get(key) or _exclusion_reason(record, section, newest[record.id], inputs, least)
             if why is not None:
                 reasons[key] = why
             elif (record.id, recalled) not in seen:
@@ -179,7 +179,7 @@ def consider(inputs: Inputs) -> tuple[list[Entry], dict[Key, Reason]]:
     return entries, reasons
 
 
-def reason(code: str, detail: str) -> Reason:
+def compile_reason(code: str, detail: str) -> Reason:
     """Return a reason of the compiler."""
     return Reason(gate="compile", code=code, detail=detail)
 
@@ -203,20 +203,20 @@ def _decayed_confidence(record: Record, now: datetime) -> float:
     return confidence_at(record, record.reinforced_at + days * _DAY if days > 0 else record.reinforced_at)
 
 
-def _unfit(record: Record, section: str, newest: int, inputs: Inputs, least: Trust) -> Reason | None:
+def _exclusion_reason(record: Record, section: str, newest: int, inputs: CompileInput, least: Trust) -> Reason | None:
     """Return why a memory may not come in, whatever its score."""
     status = record.status_at(inputs.now)
     if status is not Status.ACTIVE:
-        return reason(status.value, _ENDED[status])
+        return compile_reason(status.value, _INACTIVE_REASONS[status])
     if record.version < newest:
-        return reason("superseded", "a newer version of it was given")
+        return compile_reason("superseded", "a newer version of it was given")
     if record.sensitivity is Sensitivity.SENSITIVE and not inputs.include_sensitive:
-        return reason("sensitive", "it is sensitive and was not asked for")
+        return compile_reason("sensitive", "it is sensitive and was not asked for")
     if least and section != "core" and record.effective_trust < least:
         detail = f"its origin ({record.effective_trust.label}) is below {least.label}, the least this purpose accepts"
-        return reason("trust", detail)
+        return compile_reason("trust", detail)
     if is_textless(record):
-        return reason("textless", "it has no text; it is read by its key")
+        return compile_reason("textless", "it has no text; it is read by its key")
     if section == "state" and record.key is None:
-        return reason("unkeyed", "state without a key is found by recall alone")
+        return compile_reason("unkeyed", "state without a key is found by recall alone")
     return None

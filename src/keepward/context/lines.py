@@ -19,9 +19,9 @@ from typing import NamedTuple
 from keepward.core import letters
 from keepward.core.compiled import Mask
 from keepward.core.memory import CORE_BLOCKS, ContentType, Kind, Record
-from keepward.core.patterns import regex
+from keepward.core.patterns import lazy_regex
+from keepward.core.principals import Trust
 from keepward.core.query import CONTEXT_LEGEND
-from keepward.core.trust import Trust
 
 #: Stands where an erased memory or a lost document stood.
 TOMBSTONE = "[erased]"
@@ -36,45 +36,53 @@ HEADING = {
 }
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
-_BREAK = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
-_UNSEEN = letters.INVISIBLE
-_BLANK = " \t\xa0\u1680\u2000-\u200a\u202f\u205f\u3000"
+_LINE_BREAK_CHARS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
+_INVISIBLE_CHARS = letters.INVISIBLE
+_BLANK_CHARS = " \t\xa0\u1680\u2000-\u200a\u202f\u205f\u3000"
 #: Blanks, quote marks and list markers. The quantifier is possessive: a long row takes linear time.
-_PAD = rf"(?:[>{_BLANK}{_UNSEEN}]|(?:[-*+•]|[0-9]{{1,9}}[.)])(?=[{_BLANK}{_UNSEEN}]++[^{_BLANK}{_UNSEEN}{_BREAK}]))*+"
-_END = rf"(?:\Z|(?=[{_BREAK}]))"
+_LINE_PREFIX = (
+    rf"(?:[>{_BLANK_CHARS}{_INVISIBLE_CHARS}]|(?:[-*+•]|[0-9]{{1,9}}[.)])"
+    rf"(?=[{_BLANK_CHARS}{_INVISIBLE_CHARS}]++[^{_BLANK_CHARS}{_INVISIBLE_CHARS}{_LINE_BREAK_CHARS}]))*+"
+)
+_LINE_END = rf"(?:\Z|(?=[{_LINE_BREAK_CHARS}]))"
 
 
-def _seen(*words: str) -> str:
+def _pattern_ignoring_invisible(*words: str) -> str:
     """Return a pattern for any of some words, whatever nobody sees between their letters."""
-    return "(?:" + "|".join(f"[{_UNSEEN}]*+".join(word) for word in words) + ")"
+    return "(?:" + "|".join(f"[{_INVISIBLE_CHARS}]*+".join(word) for word in words) + ")"
 
 
-_ROLE = _seen("system", "assistant", "user", "human", "developer", "tool", "ai")
+_ROLE = _pattern_ignoring_invisible("system", "assistant", "user", "human", "developer", "tool", "ai")
 _TITLES = (*HEADING.values(), *CORE_BLOCKS, "operating rules", "workspace state")
 _STRUCTURE = (
-    rf"[#＃﹟]|(?i:<[/{_UNSEEN}]*+"
-    + _seen("h1", "h2", "h3", "h4", "h5", "h6", "hgroup", "header", "section", "article", "title", "summary", "legend")
+    rf"[#＃﹟]|(?i:<[/{_INVISIBLE_CHARS}]*+"
+    + _pattern_ignoring_invisible(
+        "h1", "h2", "h3", "h4", "h5", "h6", "hgroup", "header", "section", "article", "title", "summary", "legend"
+    )
     + r"\b|<[/\s]*+"
-    + _seen("user", "developer", "model", "tool", "instructions", "rules", "rule", "memory", "context", *CORE_BLOCKS)
-    + rf"\b[^<>\n]{{0,80}}>)|{_seen('```', '~~~')}"
-    rf"|(?:[=][={_BLANK}{_UNSEEN}]*+|-[-{_BLANK}{_UNSEEN}]*+|\*[*{_BLANK}{_UNSEEN}]*+|__[_{_BLANK}{_UNSEEN}]*+){_END}"
-    rf"|[*_]{{0,3}}(?:[\[［][{_UNSEEN}]*+"
-    + _seen("identity", "rule", "fact", "state", "event", "summary", "document", "erased")
+    + _pattern_ignoring_invisible(
+        "user", "developer", "model", "tool", "instructions", "rules", "rule", "memory", "context", *CORE_BLOCKS
+    )
+    + rf"\b[^<>\n]{{0,80}}>)|{_pattern_ignoring_invisible('```', '~~~')}"
+    rf"|(?:[=][={_BLANK_CHARS}{_INVISIBLE_CHARS}]*+|-[-{_BLANK_CHARS}{_INVISIBLE_CHARS}]*+|\*[*{_BLANK_CHARS}{_INVISIBLE_CHARS}]*+|__[_{_BLANK_CHARS}{_INVISIBLE_CHARS}]*+){_LINE_END}"
+    rf"|[*_]{{0,3}}(?:[\[［][{_INVISIBLE_CHARS}]*+"
+    + _pattern_ignoring_invisible("identity", "rule", "fact", "state", "event", "summary", "document", "erased")
     + rf"\b|(?i:{_ROLE}(?:[ \t]+(?:prompt|message|instructions?))?[*_]{{0,3}}[ \t]{{0,3}}[:：]))"
     # A title alone on a line that another one comes before.
-    + rf"|(?<=[{_BLANK}{_UNSEEN}{_BREAK}>*+•.)-])[*_]{{0,3}}(?i:{_seen(*_TITLES)})"
-    + rf"(?:[ \t]*·[^\n]*|[*_:：{_BLANK}{_UNSEEN}]*+){_END}"
+    + rf"|(?<=[{_BLANK_CHARS}{_INVISIBLE_CHARS}{_LINE_BREAK_CHARS}>*+•.)-])[*_]{{0,3}}"
+    + rf"(?i:{_pattern_ignoring_invisible(*_TITLES)})"
+    + rf"(?:[ \t]*·[^\n]*|[*_:：{_BLANK_CHARS}{_INVISIBLE_CHARS}]*+){_LINE_END}"
 )
-_BREAKS = regex(rf"[{_BREAK}]")
-_LINE = regex(rf"(?:\A|(?<=[{_BREAK}]))({_PAD})(\\*)(?={_STRUCTURE})")
-_MARKUP = regex(
+_LINE_BREAK = lazy_regex(rf"[{_LINE_BREAK_CHARS}]")
+_LINE = lazy_regex(rf"(?:\A|(?<=[{_LINE_BREAK_CHARS}]))({_LINE_PREFIX})(\\*)(?={_STRUCTURE})")
+_MARKUP = lazy_regex(
     r"(?i)(?:"
-    rf"(?P<tag><[{_UNSEEN}]*+)(?P<a>\\*)(?=[|｜]|</?sys>>|/?(?:system|assistant|human|think|thinking|antml:\w+"
+    rf"(?P<tag><[{_INVISIBLE_CHARS}]*+)(?P<a>\\*)(?=[|｜]|</?sys>>|/?(?:system|assistant|human|think|thinking|antml:\w+"
     r"|tool_\w+|function_\w+|start_of_turn|end_of_turn|s|[be]os)\b[^<>\n]{0,80}>)"
-    rf"|(?P<box>\[[{_UNSEEN}]*+)(?P<b>\\*)(?=/?inst\])"
+    rf"|(?P<box>\[[{_INVISIBLE_CHARS}]*+)(?P<b>\\*)(?=/?inst\])"
     r")"
 )
-_SPACE = regex(rf"[\s{_BREAK}\0]+")
+_SPACE = lazy_regex(rf"[\s{_LINE_BREAK_CHARS}\0]+")
 
 
 class Line(NamedTuple):
@@ -96,22 +104,22 @@ class Line(NamedTuple):
     day: str | None = None
 
 
-def guard(text: str) -> str:
+def escape_structure(text: str) -> str:
     """Return the text with every structural line start and all chat markup escaped."""
     # Most memories are one plain line: then there is one place to look at, and no markup.
-    plain = _BREAKS.search(text) is None and _LINE.match(text) is None
+    plain = _LINE_BREAK.search(text) is None and _LINE.match(text) is None
     lined = text if plain else _LINE.sub(r"\1\\\2", text)
     if "<" not in lined and "[" not in lined:
         return lined
     return _MARKUP.sub(lambda found: f"{found['tag'] or found['box']}\\{found['a'] or found['b'] or ''}", lined)
 
 
-def label(text: str) -> str:
+def escape_label(text: str) -> str:
     """Return a name such as a key or speaker as one guarded line; runs of white space become one space."""
-    return guard(_SPACE.sub(" ", text).strip())
+    return escape_structure(_SPACE.sub(" ", text).strip())
 
 
-def tidy(masks: Collection[Mask], length: int) -> tuple[Mask, ...]:
+def merge_spans(masks: Collection[Mask], length: int) -> tuple[Mask, ...]:
     """Return masks in order and without overlap, within a text of ``length`` characters.
 
     Overlapping spans become one, named after the first; empty ones are dropped.
@@ -131,7 +139,7 @@ def tidy(masks: Collection[Mask], length: int) -> tuple[Mask, ...]:
     return tuple(clean)
 
 
-def masked(text: str, masks: Collection[Mask]) -> str:
+def apply_masks(text: str, masks: Collection[Mask]) -> str:
     """Return the text with each span of tidy masks replaced by ``[NAME]``."""
     parts: list[str] = []
     at = 0
@@ -143,27 +151,27 @@ def masked(text: str, masks: Collection[Mask]) -> str:
 
 def line_of(section: str, record: Record, masks: Collection[Mask]) -> Line:
     """Return the line of a memory with its tidy masks applied."""
-    body = masked(record.text, masks) if masks else record.text
-    listed, dated = section in HEADING, day(record) if section == "recalled" else None
-    text = guard(body)
+    body = apply_masks(record.text, masks) if masks else record.text
+    listed, dated = section in HEADING, day_of(record) if section == "recalled" else None
+    text = escape_structure(body)
     if listed:
         marks = record.kind._value_
         if record.content_type is not ContentType.TEXT:
             marks += f" · {record.content_type.value}"
         if dated is None and record.occurred_at is not None:
-            marks += f" · {day(record)}"
+            marks += f" · {day_of(record)}"
         # A memory that was given the name of a core block, before these were reserved, is shown without it.
         for name in (None if record.key in CORE_BLOCKS else record.key, record.speaker):
             if name:
-                head = f"{label(name)}:"
+                head = f"{escape_label(name)}:"
                 text = text if text.casefold().startswith(head.casefold()) else f"{head} {text}"
         text = f"[{marks}] {text}"
     block = record.key or "core" if section == "core" else None
-    mark = origin(record) if listed else None
+    mark = trust_label(record) if listed else None
     return Line(record.id, section, record.tier._value_, body, text, block, mark, dated)
 
 
-def document(kind: str, text: str | None) -> Line | None:
+def document_line(kind: str, text: str | None) -> Line | None:
     """Return the line of an ``identity`` or ``user_file`` document; None for a blank one."""
     body = None if text is None else text.strip()
     if body == "":
@@ -173,7 +181,7 @@ def document(kind: str, text: str | None) -> Line | None:
     return Line(kind, section, "core", body, TOMBSTONE if body is None else body, block)
 
 
-def origin(record: Record) -> str | None:
+def trust_label(record: Record) -> str | None:
     """Return the words for an origin that is trusted less than a person, or None."""
     if record.trust >= Trust.AGENT and record.heard is not None:
         if record.kind is Kind.EVENT:
@@ -189,11 +197,11 @@ def _named(trust: Trust) -> str:
     return "unknown source" if trust is Trust.UNKNOWN else trust.label
 
 
-def day(record: Record) -> str:
+def day_of(record: Record) -> str:
     """Return the UTC day on which it happened, such as ``2026-03-01 Sun``."""
-    return _day((record.occurred_at or record.created_at).date())
+    return _format_day((record.occurred_at or record.created_at).date())
 
 
 @lru_cache(maxsize=4_096)
-def _day(at: date) -> str:
+def _format_day(at: date) -> str:
     return f"{at.isoformat()} {_DAYS[at.weekday()]}"

@@ -16,14 +16,14 @@ from itertools import groupby, pairwise
 from operator import itemgetter
 from typing import Any, TypeAlias
 
-from keepward.context.lines import HEADING, LEGEND, Line, document, label, line_of
-from keepward.context.sections import PREFIX, Format
+from keepward.context.lines import HEADING, LEGEND, Line, document_line, escape_label, line_of
+from keepward.context.sections import PREFIX_SECTIONS, Format
 from keepward.core.compiled import Replayed
 from keepward.core.memory import Record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rendered:
+class RenderedText:
     """A text and whose each part of it is."""
 
     text: str
@@ -67,24 +67,24 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def with_documents(lines: Sequence[Line], identity: Line | None, user_file: Line | None) -> list[Line]:
+def insert_documents(lines: Sequence[Line], identity: Line | None, user_file: Line | None) -> list[Line]:
     """Return the lines with the identity document first and the user file at the head of ``human``."""
     at = sum(1 for line in lines if line.section == "core" and line.block == "persona")
     middle = [] if user_file is None else [user_file]
     return [*([] if identity is None else [identity]), *lines[:at], *middle, *lines[at:]]
 
 
-_NOWHERE: tuple[str | None, ...] = (None, None, None)
+_NO_POSITION: tuple[str | None, ...] = (None, None, None)
 
 
-def render(lines: Sequence[Line]) -> Rendered:
+def render(lines: Sequence[Line]) -> RenderedText:
     """Return the text of lines in their order; nothing for no lines.
 
     Lines of one section and origin share a heading. Two or more lines of one day share a further one; a single line
     carries its date behind the text, where no text of a memory can stand.
     """
     #: Section or block, origin and day of each line. A line that is gone stays in the place of the one before.
-    places: list[tuple[str | None, ...]] = [_NOWHERE]
+    places: list[tuple[str | None, ...]] = [_NO_POSITION]
     for line in lines:
         if line.section not in HEADING:
             places.append((f"block {line.block or 'core'}", None, None))
@@ -92,7 +92,7 @@ def render(lines: Sequence[Line]) -> Rendered:
             places.append((line.section, line.mark, line.day))
         else:
             places.append(places[-1])
-    places.append(_NOWHERE)
+    places.append(_NO_POSITION)
     text, legend = "", f"\n{LEGEND}"
     split = 0
     runs: list[tuple[str, str, int]] = []
@@ -103,26 +103,26 @@ def render(lines: Sequence[Line]) -> Rendered:
             text += "\n\n"
         if place[:2] != last[:2]:
             if line.section not in HEADING:
-                text += f"## {label(line.block or 'core')}\n\n"
+                text += f"## {escape_label(line.block or 'core')}\n\n"
             else:
                 mark = f" · {place[1]}" if place[1] else ""
-                text += f"## {HEADING[line.section]}{mark}{'' if line.section in PREFIX else legend}\n\n"
-                legend = legend if line.section in PREFIX else ""
+                text += f"## {HEADING[line.section]}{mark}{'' if line.section in PREFIX_SECTIONS else legend}\n\n"
+                legend = legend if line.section in PREFIX_SECTIONS else ""
         shares = place[2] is not None and place in (last, following)
         if shares and place != last:
             text += f"### {place[2]}\n\n"
         text += line.own if shares or line.day is None else f"{line.own} ({line.day[:10]})"
         ends.append(len(text))
-        if line.section in PREFIX:
+        if line.section in PREFIX_SECTIONS:
             split = len(text)
         if runs and runs[-1][:2] == (line.section, line.tier):
             runs.pop()
         runs.append((line.section, line.tier, len(text)))
-    return Rendered(text=text, split=split, runs=tuple(runs), ends=tuple(ends))
+    return RenderedText(text=text, split=split, runs=tuple(runs), ends=tuple(ends))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tally:
+class TokenCounts:
     """Tokens of a text."""
 
     whole: int
@@ -130,7 +130,7 @@ class Tally:
     by_tier: Mapping[str, int]
 
 
-def tally(rendered: Rendered, count: Callable[[str], int]) -> Tally:
+def count_section_tokens(rendered: RenderedText, count: Callable[[str], int]) -> TokenCounts:
     """Count a text as a whole, and give each run what the text up to its end has more than up to its start.
 
     A counter for which a longer text counts less gives that run 0, so that numbers are at least 0 and sum to the whole.
@@ -144,14 +144,14 @@ def tally(rendered: Rendered, count: Callable[[str], int]) -> Tally:
         by_section[section] = by_section.get(section, 0) + until - before
         by_tier[tier] = by_tier.get(tier, 0) + until - before
         before = until
-    return Tally(whole=whole, by_section=by_section, by_tier=by_tier)
+    return TokenCounts(whole=whole, by_section=by_section, by_tier=by_tier)
 
 
-Fetch: TypeAlias = Callable[[str, int], Record | None]
-Artefact: TypeAlias = Callable[[str, str], str | None]
+RecordLookup: TypeAlias = Callable[[str, int], Record | None]
+ArtefactLookup: TypeAlias = Callable[[str, str], str | None]
 
 
-def replay(facts: Mapping[str, Any], fetch: Fetch, artefact: Artefact) -> Replayed:
+def replay(facts: Mapping[str, Any], fetch: RecordLookup, artefact: ArtefactLookup) -> Replayed:
     """Render a context again from its facts, with each record at the version the facts name.
 
     ``artefact`` is asked for the kinds ``identity`` and ``user_file``. What either does not have is shown
@@ -171,7 +171,9 @@ def replay(facts: Mapping[str, Any], fetch: Fetch, artefact: Artefact) -> Replay
     )
 
 
-def pieces(facts: Mapping[str, Any], fetch: Fetch, artefact: Artefact) -> list[tuple[str, str, str]]:
+def rendered_lines(
+    facts: Mapping[str, Any], fetch: RecordLookup, artefact: ArtefactLookup
+) -> list[tuple[str, str, str]]:
     """Return (section, name, text) of each line of a context in order; together they are its text.
 
     The name is a memory's id, ``identity`` or ``user_file``; headings belong to the line that they open.
@@ -182,7 +184,9 @@ def pieces(facts: Mapping[str, Any], fetch: Fetch, artefact: Artefact) -> list[t
     return [(line.section, line.name, again.text[start:end]) for line, (start, end) in zip(lines, spans, strict=True)]
 
 
-def _lines(facts: Mapping[str, Any], fetch: Fetch, artefact: Artefact) -> tuple[list[Line], list[tuple[str, int]]]:
+def _lines(
+    facts: Mapping[str, Any], fetch: RecordLookup, artefact: ArtefactLookup
+) -> tuple[list[Line], list[tuple[str, int]]]:
     """Return the lines of a context in order, and what of it is gone."""
     missing: list[tuple[str, int]] = []
     documents: dict[str, Line | None] = {}
@@ -190,7 +194,7 @@ def _lines(facts: Mapping[str, Any], fetch: Fetch, artefact: Artefact) -> tuple[
         text = artefact(kind, version)
         if text is None:
             missing.append((kind, 0))
-        documents[kind] = document(kind, text)
+        documents[kind] = document_line(kind, text)
     lines: list[Line] = []
     for section in facts["sections"]:
         for item in section["items"]:
@@ -201,4 +205,4 @@ def _lines(facts: Mapping[str, Any], fetch: Fetch, artefact: Artefact) -> tuple[
             else:
                 masks = [(start, end, name) for start, end, name in item["masks"]]
                 lines.append(line_of(section["name"], record, masks))
-    return with_documents(lines, documents.get("identity"), documents.get("user_file")), missing
+    return insert_documents(lines, documents.get("identity"), documents.get("user_file")), missing

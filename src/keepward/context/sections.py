@@ -15,10 +15,10 @@ from datetime import datetime
 from typing import Any, Literal
 
 from keepward.core.commit import Reason
-from keepward.core.compiled import Excluded, Mask, Section
+from keepward.core.compiled import Exclusion, Mask, Section
 from keepward.core.memory import CORE_BLOCKS, Kind, Record, Tier
 from keepward.core.policy import Policy
-from keepward.core.trust import SHARED, Trust, in_task
+from keepward.core.principals import SHARED_SCOPE, Trust, is_task_scope
 from keepward.core.value import to_micros
 
 Format = Literal["markdown", "messages"]
@@ -28,7 +28,7 @@ _DAY = 86_400_000_000
 #: All sections, in the order of the text.
 SECTIONS = ("identity", "core", "pinned", "state", "working", "recalled")
 #: The sections that change seldom, so that a provider may cache them.
-PREFIX = frozenset(SECTIONS[:4])
+PREFIX_SECTIONS = frozenset(SECTIONS[:4])
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -47,7 +47,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Screened:
+class OutputFilterResult:
     """What a second look at a memory's text found."""
 
     #: Spans to replace by ``[NAME]``: start, end, name; offsets in characters of the record's text.
@@ -57,7 +57,7 @@ class Screened:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Inputs:
+class CompileInput:
     """Everything a compiled context depends on."""
 
     #: What the context is for, already redacted; it stands in the receipt.
@@ -67,7 +67,7 @@ class Inputs:
     #: Name of the head whose state was read.
     head: str = ""
     #: Scope the reader stands at.
-    scope: str = SHARED
+    scope: str = SHARED_SCOPE
     policy: Policy
     #: The cap of the whole text. None: policy caps working and recalled memories together, and the recalled lines.
     budget_tokens: int | None = None
@@ -89,7 +89,9 @@ class Inputs:
     counter_name: str
     count: Callable[[str], int]
     #: Looks at records together, at each at most once, and always before it is rendered.
-    screen: Callable[[Sequence[Record]], Sequence[Screened]] = lambda records: [Screened() for _ in records]
+    screen: Callable[[Sequence[Record]], Sequence[OutputFilterResult]] = lambda records: [
+        OutputFilterResult() for _ in records
+    ]
     #: Names of embedder, reranker and the like, for the receipt.
     versions: Mapping[str, str] = field(default_factory=dict)
     include_sensitive: bool = False
@@ -100,7 +102,7 @@ class Inputs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compiled:
+class CompileResult:
     """A context and how it came about."""
 
     text: str
@@ -109,7 +111,7 @@ class Compiled:
     #: In the order of the text; only those with content.
     sections: tuple[Section, ...]
     #: By id, then version.
-    excluded: tuple[Excluded, ...]
+    excluded: tuple[Exclusion, ...]
     #: Tokens of the text by the counter.
     tokens: int
     #: The same by tier; they sum to ``tokens``.
@@ -121,9 +123,9 @@ class Compiled:
     facts: dict[str, Any]
 
 
-def depth(scope: str) -> int:
+def scope_depth(scope: str) -> int:
     """Return the number of segments of a scope; 0 for the shared one."""
-    return 0 if scope == SHARED else scope.count("/")
+    return 0 if scope == SHARED_SCOPE else scope.count("/")
 
 
 def happened_at(record: Record) -> datetime:
@@ -135,7 +137,7 @@ def core_order(record: Record) -> tuple[int, str, int, str, int, str]:
     """Sort key of core: the fixed blocks, other keys by name, what has no key; shared scope first."""
     key = record.key or ""
     rank = CORE_BLOCKS.index(key) if key in CORE_BLOCKS else len(CORE_BLOCKS) + (not key)
-    return rank, key, depth(record.scope), record.scope, to_micros(record.created_at), record.id
+    return rank, key, scope_depth(record.scope), record.scope, to_micros(record.created_at), record.id
 
 
 def origin_order(record: Record) -> tuple[int, int]:
@@ -143,10 +145,10 @@ def origin_order(record: Record) -> tuple[int, int]:
     return max(0, Trust.USER - record.trust), 0 if record.heard is None else 1 + Trust.OWNER - record.heard
 
 
-def newest_rules(pinned: Sequence[Record], most: int) -> frozenset[str]:
+def newest_rules(pinned: Sequence[Record], limit: int) -> frozenset[str]:
     """Return the ids of the newest permanent rules; further ones are recalled like facts."""
     rules = sorted((each.updated_at or each.created_at, each.id) for each in pinned if each.kind is Kind.RULE)
-    return frozenset(name for _, name in rules[-most:])
+    return frozenset(name for _, name in rules[-limit:])
 
 
 def pinned_order(record: Record) -> tuple[tuple[int, int], bool, int, str, int, str]:
@@ -154,7 +156,7 @@ def pinned_order(record: Record) -> tuple[tuple[int, int], bool, int, str, int, 
     return (
         origin_order(record),
         record.kind is not Kind.RULE,
-        -depth(record.scope),
+        -scope_depth(record.scope),
         record.scope,
         to_micros(record.created_at),
         record.id,
@@ -163,17 +165,17 @@ def pinned_order(record: Record) -> tuple[tuple[int, int], bool, int, str, int, 
 
 def state_order(record: Record) -> tuple[tuple[int, int], int, str, str, str]:
     """Sort key of state: by origin; shared scope first, then by key."""
-    return origin_order(record), depth(record.scope), record.scope, record.key or "", record.id
+    return origin_order(record), scope_depth(record.scope), record.scope, record.key or "", record.id
 
 
 def working_order(record: Record) -> tuple[bool, int, str, int, str]:
     """Sort key of working: the task's own first, shared last; newest first within a scope."""
     renewed = to_micros(record.updated_at or record.created_at)
-    return not in_task(record.scope), -depth(record.scope), record.scope, -renewed, record.id
+    return not is_task_scope(record.scope), -scope_depth(record.scope), record.scope, -renewed, record.id
 
 
 #: Sort key of each section that is there whatever is asked.
-ORDER: dict[str, Callable[[Record], Any]] = {
+SECTION_SORT_KEYS: dict[str, Callable[[Record], Any]] = {
     "core": core_order,
     "pinned": pinned_order,
     "state": state_order,

@@ -18,28 +18,28 @@ from pathlib import Path
 from typing import Any
 
 from keepward import durable
-from keepward.copies.erasures import carry_out_again, list_again, replay_into
-from keepward.core.blob import Kept
+from keepward.copies.erasures import apply_erasures_to, reapply_erasures, restore_erasure_list
+from keepward.core.blob import StoredBlob
 from keepward.core.commit import Head
-from keepward.core.copies import AdoptedBlock, AdoptedToken, Adoption, Backup, Restored
+from keepward.core.copies import AdoptedBlock, AdoptedToken, AdoptionPlan, Backup, Restored
 from keepward.core.memory import Tier
-from keepward.core.proposal import Waiting
+from keepward.core.principals import Actor, Token
+from keepward.core.proposal import Proposal
 from keepward.core.query import Filter
-from keepward.core.serialization import canonical, digest, hidden
-from keepward.core.trust import Actor, Token
+from keepward.core.serialization import canonical, digest, tenant_digest
 from keepward.core.value import to_micros
 from keepward.errors import Conflict, StoreUnavailable, Tampered, Unauthorised
-from keepward.open import anchor_in, bare_engine, blobs_of
+from keepward.open import bare_engine, blobs_of, trust_store_in
 from keepward.ports.world import BlobStore
 from keepward.services import blobs
-from keepward.services.session import Engine, Session
-from keepward.services.tokens import disown, revoke_again
-from keepward.storage.file import accept, bring_back, id_file, rename
+from keepward.services.request_context import Engine, RequestContext
+from keepward.services.tokens import revoke_again, revoke_all
+from keepward.storage.file import adopt_copy, give_copy_new_id, id_file, restore_file
 from keepward.storage.sqlite import remove
-from keepward.storage.store import Store, open_copy
+from keepward.storage.store import EventStore, open_copy
 
 #: Said of a backup of which this machine's lists know nothing.
-FORGOTTEN = (
+NO_ERASURE_LIST_MESSAGE = (
     "this machine has no list of what was erased and revoked in that store. What was erased or revoked after the "
     "backup was made may be back, and erased texts may be stored again. Import the list with `keepward key import` "
     "and restore the backup again, or erase and revoke again"
@@ -51,14 +51,14 @@ def back_up(engine: Engine, store: str, path: str | Path) -> Backup:
     target = Path(path).expanduser().absolute()
     # Held, so that nothing is removed between the copy of the rows and that of the files.
     held = blobs.files_of(engine).holding() if engine.store.blob_tenants() else contextlib.nullcontext()
-    with blobs.reachable(), held:
+    with blobs.translate_file_errors(), held:
         engine.store.backup(target)
         with closing(open_copy(target)) as copy:
             heads = copy.tails()
-            carried = _carry(copy, blobs.files_of(engine), target)
+            carried = _copy_blobs(copy, blobs.files_of(engine), target)
     listed = engine.erasures is not None
     try:
-        _note(engine, engine.store.store_id, target, Path(store).absolute(), heads)
+        _list_backup(engine, engine.store.store_id, target, Path(store).absolute(), heads)
     except OSError:
         listed = False
     return Backup(
@@ -77,25 +77,25 @@ def restore(backup: str | Path, to: str | Path, *, actor: Actor, config_dir: Pat
         raise Unauthorised("restoring a backup takes the owner")
     source, target = Path(backup).expanduser().absolute(), Path(to).expanduser().absolute()
     world["config_dir"] = config_dir
-    anchor = anchor_in(config_dir)
+    anchor = trust_store_in(config_dir)
     if anchor is None:
         raise StoreUnavailable("this machine has no place for a sealing key; set a configuration folder")
     aside = target.with_name(f".{target.name}.restoring")
     remove(aside)
     try:
-        bring_back(source, aside, target)
-        store_id, engine, entries, warning = _before(source, aside, **world)
-        session = Session(engine=engine, tenant="default", scope="/", actor=actor)
-        gone = replay_into(session, aside, entries)
+        restore_file(source, aside, target)
+        store_id, engine, entries, warning = _check_source(source, aside, **world)
+        session = RequestContext(engine=engine, tenant="default", scope="/", actor=actor)
+        gone = apply_erasures_to(session, aside, entries)
         with closing(open_copy(aside)) as copy:
-            carried = _carry(copy, blobs_of(source), target)
+            carried = _copy_blobs(copy, blobs_of(source), target)
             revoked = revoke_again(replace(session, engine=bare_engine(copy, **world)))
-        separate = any(_lives(each, store_id, target) for each in entries)
+        separate = any(_original_exists(each, store_id, target) for each in entries)
         if separate:
-            store_id = rename(aside)
+            store_id = give_copy_new_id(aside)
         aside.rename(target)
         durable.flush(target.parent)
-        accept(target, store_id, anchor)
+        adopt_copy(target, store_id, anchor)
     finally:
         remove(aside)
     with closing(open_copy(target)) as copy:
@@ -103,10 +103,10 @@ def restore(backup: str | Path, to: str | Path, *, actor: Actor, config_dir: Pat
         engine = bare_engine(copy, **world)
         if engine.erasures is not None:
             # The backup is one of the restored store too.
-            _note(engine, store_id, source, target, {})
-            list_again(engine)
+            _list_backup(engine, store_id, source, target, {})
+            restore_erasure_list(engine)
         # A folder that was there already may hold what was erased since.
-        blobs.clean(replace(engine, blobs=blobs_of(target)))
+        blobs.remove_orphans(replace(engine, blobs=blobs_of(target)))
     return Restored(
         path=str(target),
         store_id=store_id,
@@ -120,7 +120,7 @@ def restore(backup: str | Path, to: str | Path, *, actor: Actor, config_dir: Pat
     )
 
 
-def plan_adopt(session: Session) -> Adoption:
+def plan_adopt(session: RequestContext) -> AdoptionPlan:
     """Return what adopting this copy of a store would accept, under a digest; change nothing."""
     store, now = session.store, session.clock.now()
     _, faults = store.verify()
@@ -129,7 +129,7 @@ def plan_adopt(session: Session) -> Adoption:
         faults = [each for each in faults if each.row != "meta sealed_by"]
     with store.inspecting():
         tails = dict(sorted(store.tails().items()))
-        core = [each for name in tails for each in _core(store, name, now)]
+        core = [each for name in tails for each in _core_blocks(store, name, now)]
         tokens = [
             AdoptedToken(id=each.id, name=each.name, rights=each.rights.value, tenant=each.tenant, scope=each.scope)
             for each in store.documents(Token, None).list()
@@ -137,11 +137,11 @@ def plan_adopt(session: Session) -> Adoption:
         ]
         facts = {name: store.facts(name, now) for name in tails}
         live = {name: int(found["live"]) for name, found in facts.items()}
-        waiting = {name: len(store.documents(Waiting, name).list(state="pending")) for name in tails}
+        waiting = {name: len(store.documents(Proposal, name).list(state="pending")) for name in tails}
     shown = [[each.tenant, each.scope, each.key, each.text] for each in core]
     whole = {name: [head.seq, head.hash.hex()] for name, head in tails.items()}
     named = digest("adopt", canonical([store.store_id, whole, shown, [each.id for each in tokens]])).hex()
-    return Adoption(
+    return AdoptionPlan(
         digest=named,
         heads=_names(tails),
         faults=tuple(faults),
@@ -154,7 +154,7 @@ def plan_adopt(session: Session) -> Adoption:
     )
 
 
-def adopt(session: Session, digest: str) -> Adoption:
+def adopt(session: RequestContext, digest: str) -> AdoptionPlan:
     """Accept the store as it stands, given the digest of what was shown; see ``Memory.adopt``."""
     plan = plan_adopt(session)
     if plan.digest != digest:
@@ -165,7 +165,7 @@ def adopt(session: Session, digest: str) -> Adoption:
     elif plan.foreign:
         # Before it is accepted: there is no moment in which they open it.
         with session.store.inspecting():
-            disown(session.engine)
+            revoke_all(session.engine)
         note = (
             f"the store came from elsewhere and was adopted on {session.clock.now():%Y-%m-%d} as it stood, with "
             f"{len(plan.core)} core blocks; its {len(plan.tokens)} tokens were ended"
@@ -176,25 +176,25 @@ def adopt(session: Session, digest: str) -> Adoption:
                 "refused here when it is said again, and backups made elsewhere may hold it still"
             )
     session.store.adopt(note)
-    list_again(session.engine)
-    carry_out_again(session)
+    restore_erasure_list(session.engine)
+    reapply_erasures(session)
     for tenant in session.store.tenants():
         session.indexes.forget(tenant)
     return plan
 
 
-def _core(store: Store, tenant: str, now: datetime) -> list[AdoptedBlock]:
+def _core_blocks(store: EventStore, tenant: str, now: datetime) -> list[AdoptedBlock]:
     """Return the live core blocks of a tenant as they stand."""
     found = store.find(tenant, Filter(tiers=(Tier.CORE.value,), include_sensitive=True), live_at=now, limit=None)
     told = [AdoptedBlock(tenant=tenant, scope=each.scope, key=each.key, text=each.text) for each in found.records]
     return sorted(told, key=lambda each: (each.scope, each.key or "", each.text))
 
 
-def _note(engine: Engine, store_id: str, backup: Path, of: Path, heads: Mapping[str, Head]) -> None:
+def _list_backup(engine: Engine, store_id: str, backup: Path, of: Path, heads: Mapping[str, Head]) -> None:
     """Note a backup of a store on this machine's list, where there is one."""
     if engine.erasures is not None:
         entry = {"entry": "backup", "store": store_id, "path": str(backup), "of": str(of)}
-        named = {hidden(name): head.name for name, head in sorted(heads.items())}
+        named = {tenant_digest(name): head.name for name, head in sorted(heads.items())}
         engine.erasures.note([{**entry, "at": to_micros(engine.clock.now()), "heads": named}])
 
 
@@ -202,7 +202,7 @@ def _names(heads: Mapping[str, Head]) -> dict[str, str]:
     return {name: head.name for name, head in sorted(heads.items())}
 
 
-def _before(source: Path, aside: Path, **world: Any) -> tuple[str, Engine, list[dict[str, Any]], str]:
+def _check_source(source: Path, aside: Path, **world: Any) -> tuple[str, Engine, list[dict[str, Any]], str]:
     """Check a backup against this machine's list, before it is a store.
 
     Returns the id of the store it was made of, an engine, the entries of the list, and what has to be said of it.
@@ -210,17 +210,17 @@ def _before(source: Path, aside: Path, **world: Any) -> tuple[str, Engine, list[
     with closing(open_copy(aside)) as copy:
         engine = bare_engine(copy, **world)
         entries = engine.erasures.entries() if engine.erasures else []
-        made_here = _as_made(engine, source, entries)
-    return copy.store_id, engine, entries, "" if made_here else FORGOTTEN
+        made_here = _check_noted_heads(engine, source, entries)
+    return copy.store_id, engine, entries, "" if made_here else NO_ERASURE_LIST_MESSAGE
 
 
-def _carry(copy: Store, source: BlobStore, target: Path) -> blobs.Copied:
+def _copy_blobs(copy: EventStore, source: BlobStore, target: Path) -> blobs.CopyResult:
     """Copy the blobs that a copy of a store knows to the folder beside ``target``."""
-    wanted = [each for tenant in copy.blob_tenants() for each in copy.documents(Kept, tenant).list()]
+    wanted = [each for tenant in copy.blob_tenants() for each in copy.documents(StoredBlob, tenant).list()]
     return blobs.copy(source, blobs_of(target), wanted)
 
 
-def _as_made(engine: Engine, source: Path, entries: list[dict[str, Any]]) -> bool:
+def _check_noted_heads(engine: Engine, source: Path, entries: list[dict[str, Any]]) -> bool:
     """Hold a backup against what was noted when it was made: its journal must still pass through those heads.
 
     Returns whether this machine has a list that tells of a backup of this store.
@@ -231,7 +231,7 @@ def _as_made(engine: Engine, source: Path, entries: list[dict[str, Any]]) -> boo
     made = [each for each in entries if each.get("entry") == "backup" and each["path"] == str(source)]
     noted = made[-1]["heads"] if made and made[-1]["store"] == engine.store.store_id else {}
     for tenant in engine.store.tenants():
-        said = noted.pop(hidden(tenant), None)
+        said = noted.pop(tenant_digest(tenant), None)
         view = engine.store.commit(tenant, said.partition(":")[0]) if said else None
         if said and (view is None or f"{view.commit.seq}:{view.commit.hash.hex()[:16]}" != said):
             raise Tampered("the backup is not the one that was made: its journal was rewritten or cut")
@@ -240,7 +240,7 @@ def _as_made(engine: Engine, source: Path, entries: list[dict[str, Any]]) -> boo
     return any(each.get("store") == engine.store.store_id for each in entries)
 
 
-def _lives(entry: dict[str, Any], store_id: str, target: Path) -> bool:
+def _original_exists(entry: dict[str, Any], store_id: str, target: Path) -> bool:
     """Whether the store that a backup was made of is still where it was."""
     if entry.get("entry") != "backup" or entry["store"] != store_id or entry["of"] == str(target):
         return False

@@ -14,21 +14,21 @@ import hashlib
 import re
 from datetime import UTC, datetime, timedelta
 
-from keepward.core.patterns import regex
-from keepward.core.serialization import hidden
-from keepward.core.trust import Actor, ActorKind, Rights
+from keepward.core.patterns import lazy_regex
+from keepward.core.principals import Actor, ActorKind, Role
+from keepward.core.serialization import tenant_digest
 from keepward.core.value import Data, Value
 from keepward.errors import InvalidInput
 
 #: Most bytes of one blob.
-LIMIT = 32 * 1024 * 1024
+MAX_BLOB_BYTES = 32 * 1024 * 1024
 #: How long a blob is kept that nothing refers to, counted from when it was last put.
-GRACE = timedelta(hours=24)
+UNREFERENCED_GRACE = timedelta(hours=24)
 #: Principals that are remembered as having put a blob; the newest stay.
-MOST_PUTS = 64
-PREFIX = "sha256:"
-_REF = regex(r"sha256:[0-9a-f]{64}", re.ASCII)
-_PLACE = regex(r"[0-9a-f]{16}/[0-9]{4}/[0-9]{2}/[0-9]{2}/[0-9a-f]{64}", re.ASCII)
+MAX_UPLOADS = 64
+REF_PREFIX = "sha256:"
+_REF = lazy_regex(r"sha256:[0-9a-f]{64}", re.ASCII)
+_PATH = lazy_regex(r"[0-9a-f]{16}/[0-9]{4}/[0-9]{2}/[0-9]{2}/[0-9a-f]{64}", re.ASCII)
 
 
 class Blob(Value):
@@ -46,7 +46,7 @@ class Blob(Value):
     notes: tuple[str, ...] = ()
 
 
-class Put(Data):
+class BlobUpload(Data):
     """That a principal had the bytes and put them; it may read them as well."""
 
     kind: str
@@ -56,12 +56,12 @@ class Put(Data):
 
     def by(self, actor: Actor) -> bool:
         """Whether it was this principal."""
-        return actor.is_same(
-            Actor(kind=ActorKind(self.kind), name=self.name, rights=Rights.AGENT, credential=self.credential)
+        return actor.is_same_actor(
+            Actor(kind=ActorKind(self.kind), name=self.name, rights=Role.AGENT, credential=self.credential)
         )
 
 
-class Kept(Data):
+class StoredBlob(Data):
     """A blob as the store knows it."""
 
     tenant: str
@@ -69,22 +69,22 @@ class Kept(Data):
     #: When it was first put: the day of its folder.
     at: datetime
     #: Oldest first; one a principal.
-    puts: tuple[Put, ...]
+    puts: tuple[BlobUpload, ...]
 
     @property
     def place(self) -> str:
         """Path of its file inside the folder of blobs."""
-        return place(self.tenant, self.at, self.blob.ref)
+        return blob_path(self.tenant, self.at, self.blob.ref)
 
     @property
-    def last_put(self) -> datetime:
+    def last_upload(self) -> datetime:
         """When it was put last."""
         return max((each.at for each in self.puts), default=self.at)
 
 
 def ref_of(data: bytes) -> str:
     """Return the name of a blob with these bytes."""
-    return PREFIX + hashlib.sha256(data).hexdigest()
+    return REF_PREFIX + hashlib.sha256(data).hexdigest()
 
 
 def parse_ref(ref: object) -> str:
@@ -98,16 +98,16 @@ def parse_ref(ref: object) -> str:
     return ref
 
 
-def place(tenant: str, at: datetime, ref: str) -> str:
+def blob_path(tenant: str, at: datetime, ref: str) -> str:
     """Return ``<16 hex digits>/<year>/<month>/<day>/<64 hex digits>``, with the day in UTC."""
-    return f"{hidden(tenant)[:16]}/{at.astimezone(UTC):%Y/%m/%d}/{parse_ref(ref).removeprefix(PREFIX)}"
+    return f"{tenant_digest(tenant)[:16]}/{at.astimezone(UTC):%Y/%m/%d}/{parse_ref(ref).removeprefix(REF_PREFIX)}"
 
 
-def is_place(path: str) -> bool:
+def is_blob_path(path: str) -> bool:
     """Whether a path is one that ``place`` gives."""
-    return _PLACE.fullmatch(path) is not None
+    return _PATH.fullmatch(path) is not None
 
 
-def with_put(puts: tuple[Put, ...], fresh: Put, actor: Actor) -> tuple[Put, ...]:
+def with_upload(puts: tuple[BlobUpload, ...], fresh: BlobUpload, actor: Actor) -> tuple[BlobUpload, ...]:
     """Return the puts of a blob with one more; an earlier one of the same principal goes."""
-    return (*(each for each in puts if not each.by(actor)), fresh)[-MOST_PUTS:]
+    return (*(each for each in puts if not each.by(actor)), fresh)[-MAX_UPLOADS:]

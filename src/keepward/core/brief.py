@@ -34,13 +34,15 @@ def _line(value: Any) -> str:
     if isinstance(value, Record):
         said = f"{value.id} v{value.version} {value.tier.value} {value.kind.value}"
         ended = "" if value.status.value == "active" else f" ({value.status.value})"
-        return _cut(f"{said}{ended}: {_cut(value.text, MAX_TEXT)}", MAX_LINE)
+        return _shorten(f"{said}{ended}: {_shorten(value.text, MAX_TEXT)}", MAX_LINE)
     if isinstance(value, Hit):
         weak = ", weak" if value.weak else ""
-        return _cut(f"{value.rank}. {_cut(value.memory.text, MAX_TEXT)} (score {value.score:.2f}{weak})", MAX_LINE)
-    parts = (f"{name} {said}" for name, each in _fields(value) if (said := _said(each)))
+        return _shorten(
+            f"{value.rank}. {_shorten(value.memory.text, MAX_TEXT)} (score {value.score:.2f}{weak})", MAX_LINE
+        )
+    parts = (f"{name} {said}" for name, each in _fields(value) if (said := _field_text(each)))
     name, told = type(value).__name__, ", ".join(parts)
-    return _cut(f"{name}: {told}" if told else f"{name}: {_size(value)}", 2 * MAX_LINE)
+    return _shorten(f"{name}: {told}" if told else f"{name}: {_size(value)}", 2 * MAX_LINE)
 
 
 def _fields(value: Any) -> Iterator[tuple[str, Any]]:
@@ -49,7 +51,7 @@ def _fields(value: Any) -> Iterator[tuple[str, Any]]:
         yield from ((each, getattr(value, each)) for each in value.__struct_fields__)
 
 
-def _said(value: Any) -> str:
+def _field_text(value: Any) -> str:
     """Return what a line says of a field; nothing of an empty one, the number of items of a long one."""
     match value:
         case None | "" | bytes():
@@ -65,16 +67,18 @@ def _said(value: Any) -> str:
         case datetime():
             return f"{value:%Y-%m-%d %H:%M}"
         case str():
-            return _cut(value, MAX_TEXT)
+            return _shorten(value, MAX_TEXT)
         case Mapping():
             few = len(value) <= _MAX_NAMED and all(isinstance(each, int | str) for each in value.values())
-            return _cut(", ".join(f"{name} {each}" for name, each in value.items()), MAX_TEXT) if few else _size(value)
+            return (
+                _shorten(", ".join(f"{name} {each}" for name, each in value.items()), MAX_TEXT) if few else _size(value)
+            )
         case Sequence() | frozenset():
             few = len(value) <= _MAX_NAMED and all(isinstance(each, str) for each in value)
-            return _cut(", ".join(value), MAX_TEXT) if few else _size(value)
+            return _shorten(", ".join(value), MAX_TEXT) if few else _size(value)
         case Record():
             return _line(value)
-    return str(getattr(value, "id", "")) or _cut(_line(value).partition(": ")[2], MAX_TEXT)
+    return str(getattr(value, "id", "")) or _shorten(_line(value).partition(": ")[2], MAX_TEXT)
 
 
 def _items(value: Any) -> Iterator[str]:
@@ -82,7 +86,7 @@ def _items(value: Any) -> Iterator[str]:
     listed = [("", value)] if isinstance(value, Sequence) else _fields(value)
     for _, each in listed:
         if isinstance(each, Sequence) and not isinstance(each, str | bytes):
-            yield from (f"  {_cut(_line(item), MAX_LINE)}" for item in each if isinstance(item, Data))
+            yield from (f"  {_shorten(_line(item), MAX_LINE)}" for item in each if isinstance(item, Data))
 
 
 def _size(value: Any) -> str:
@@ -90,7 +94,7 @@ def _size(value: Any) -> str:
     return f"({count})" if count else ""
 
 
-def _cut(text: str, most: int) -> str:
+def _shorten(text: str, most: int) -> str:
     """Return a text in one line of at most so many characters, without control characters."""
     flat = " ".join(text.split())
     shown = flat if flat.isprintable() else repr(flat)[1:-1]

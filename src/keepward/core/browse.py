@@ -64,7 +64,7 @@ class Activity(Value):
     more: int
 
 
-class Origins(Data):
+class SourceActivity(Data):
     """What one actor, source, reference or session wrote."""
 
     name: str
@@ -84,17 +84,17 @@ class Sources(Value):
 
     head: str
     #: ``kind:name``.
-    actors: tuple[Origins, ...]
+    actors: tuple[SourceActivity, ...]
     #: Classes such as ``web``.
-    sources: tuple[Origins, ...]
+    sources: tuple[SourceActivity, ...]
     #: What stands in evidence, such as a page or a chat.
-    references: tuple[Origins, ...]
-    sessions: tuple[Origins, ...]
+    references: tuple[SourceActivity, ...]
+    sessions: tuple[SourceActivity, ...]
     #: How many more there are in a list than it shows.
     more: Mapping[str, int]
 
 
-class Relative(Data):
+class LineageNode(Data):
     """A memory that this one was made from, or that was made from it."""
 
     id: str
@@ -109,7 +109,7 @@ class Relative(Data):
     depth: int
 
 
-class Bond(Data):
+class LineageEdge(Data):
     """That one memory was made from another, or took its place."""
 
     #: Id of what was there first.
@@ -125,8 +125,8 @@ class Lineage(Value):
 
     id: str
     #: By depth, then by id.
-    memories: tuple[Relative, ...]
-    bonds: tuple[Bond, ...]
+    memories: tuple[LineageNode, ...]
+    bonds: tuple[LineageEdge, ...]
     #: How many are out of the reader's reach, and how many were left out because there are so many.
     hidden: int
     left_out: int

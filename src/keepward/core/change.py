@@ -16,7 +16,7 @@ from keepward.core.memory import Access, ContentType, Kind, Sensitivity, Stabili
 from keepward.core.value import Data, plain_name
 
 #: Stands for "leave this field as it is" where None already means "empty".
-KEEP: Any = type("Keep", (), {"__repr__": lambda _: "KEEP", "__slots__": ()})()
+UNSET: Any = type("Keep", (), {"__repr__": lambda _: "KEEP", "__slots__": ()})()
 
 TierName = Tier | Literal["core", "working", "episodic", "archival"]
 KindName = Kind | Literal["identity", "rule", "fact", "state", "event", "summary", "document"]
@@ -91,21 +91,21 @@ class Insert(Data):
 
 
 class Replace(Data):
-    """Give a memory new text or new fields; what is ``KEEP`` stays."""
+    """Give a memory new text or new fields; what is ``UNSET`` stays."""
 
     id: str
-    text: str = KEEP
-    category: str | None = KEEP
-    subject: str | None = KEEP
-    tags: tuple[str, ...] = KEEP
-    metadata: Mapping[str, Any] | None = KEEP
+    text: str = UNSET
+    category: str | None = UNSET
+    subject: str | None = UNSET
+    tags: tuple[str, ...] = UNSET
+    metadata: Mapping[str, Any] | None = UNSET
     source: str | None = None
-    evidence: tuple[str, ...] = KEEP
+    evidence: tuple[str, ...] = UNSET
     confidence: float | None = None
     importance: float | None = None
     sensitivity: str | None = None
     #: New time to live from now; None removes it.
-    ttl: timedelta | None = KEEP
+    ttl: timedelta | None = UNSET
     consent: bool = False
     #: Version the writer saw; another newest version makes the change stale.
     if_version: int | None = None
@@ -151,9 +151,9 @@ class Move(Data):
     """Put a memory in another tier or scope, or under another key."""
 
     id: str
-    tier: str = KEEP
-    scope: str = KEEP
-    key: str | None = KEEP
+    tier: str = UNSET
+    scope: str = UNSET
+    key: str | None = UNSET
     if_version: int | None = None
 
 
@@ -217,7 +217,7 @@ Change = (
     Insert | Replace | Append | Supersede | Move | Promote | Retire | Archive | Expire | Restore | Reinforce | Revert
 )
 #: Those that say something in words of their writer's own.
-SAYING = (Insert, Replace, Append)
+TEXT_CHANGES = (Insert, Replace, Append)
 
 
 #: Operations that confirm what a memory says and change nothing of it. They make a version like any other, and what
@@ -230,7 +230,7 @@ def operation(change: Change | type[Change]) -> str:
     return (change if isinstance(change, type) else type(change)).__name__.lower()
 
 
-BY_OPERATION: Mapping[str, Any] = {operation(each): each for each in get_args(Change)}
+CHANGE_BY_OPERATION: Mapping[str, Any] = {operation(each): each for each in get_args(Change)}
 #: The reason of a proposal whose caller gives none, by operation.
 _DEFAULT_REASONS: Mapping[str, str] = {
     "insert": "remembered",

@@ -25,8 +25,8 @@ import msgspec
 from msgspec.structs import replace
 
 from keepward.core.memory import Record, Status
-from keepward.core.serialization import canonical, commitment, digest, encode, hidden, safe_integer
-from keepward.core.trust import Trust
+from keepward.core.principals import Trust
+from keepward.core.serialization import canonical, commitment, digest, encode, safe_integer, tenant_digest
 from keepward.core.value import Data, Value, to_micros
 from keepward.errors import Tampered
 
@@ -180,13 +180,13 @@ def commit_hash(commit: Commit) -> bytes:
         "payload_commit": commit.commitment().hex(),
         "prev": commit.prev.hex(),
         "seq": safe_integer(commit.seq),
-        "tenant": hidden(commit.tenant),
+        "tenant": tenant_digest(commit.tenant),
         "v": 1,
     }
     return digest("commit", encode(header))
 
 
-def recompute(commit: Commit, events: list[Event]) -> bytes:
+def recompute_commit_hash(commit: Commit, events: list[Event]) -> bytes:
     """Return the hash that a commit with these events must carry."""
     return commit_hash(replace(commit, events_hash=events_hash(events)))
 
@@ -257,10 +257,10 @@ class Receipt(Value):
         }
 
 
-def receipt_from(told: Mapping[str, Any]) -> Receipt:
+def receipt_from(fields: Mapping[str, Any]) -> Receipt:
     """Return the receipt that ``Receipt.as_dict`` gave."""
-    own = {name: told[name] for name in Receipt.__struct_fields__ if name != "facts"}
-    return msgspec.convert({**own, "facts": {name: told[name] for name in told if name not in own}}, Receipt)
+    own = {name: fields[name] for name in Receipt.__struct_fields__ if name != "facts"}
+    return msgspec.convert({**own, "facts": {name: fields[name] for name in fields if name not in own}}, Receipt)
 
 
 def items_in(receipt: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -273,26 +273,26 @@ def items_in(receipt: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 #: Stands where a reason, a digest or a name stood.
 ERASED = "[erased]"
 #: What the aliases of a tombstone begin with; no memory may be given such a name.
-MARK = "erased:"
+ERASED_ALIAS_PREFIX = "erased:"
 #: Why something is erased: a code, so that the reason repeats nothing.
-REASONS = ("request", "consent", "retention", "mistake", "secret", "other")
+ERASURE_REASONS = ("request", "consent", "retention", "mistake", "secret", "other")
 #: n of a commit's own content among its events.
-OWN = -1
+DETAILS = -1
 
-Place = tuple[int, int]
-Sort = Literal["text", "name"]
+EventPosition = tuple[int, int]
+FingerprintKind = Literal["text", "name"]
 
 
-def mark(key: bytes, tenant: str, sort: Sort, content: bytes) -> str:
+def erasure_fingerprint(key: bytes, tenant: str, sort: FingerprintKind, content: bytes) -> str:
     """Return the keyed mark of a text's normalised digest, or of an alias or reference.
 
     The first 16 bytes of HMAC-SHA256 over ``keepward/tombstone/v1``, the tenant's name, the sort, and the content.
     """
     body = b"\0".join((b"keepward/tombstone/v1", tenant.encode(), sort.encode(), content))
-    return f"{MARK}{sort}:{hmac.digest(key, body, 'sha256')[:16].hex()}"
+    return f"{ERASED_ALIAS_PREFIX}{sort}:{hmac.digest(key, body, 'sha256')[:16].hex()}"
 
 
-def blank(record: Record, version: int) -> Record:
+def erased_record(record: Record, version: int) -> Record:
     """Return a version of a memory without anything it said; see (5)."""
     return Record(
         id=record.id,
@@ -315,27 +315,29 @@ def blank(record: Record, version: int) -> Record:
 
 def tombstone(record: Record, *, now: datetime, by: str, marks: tuple[str, ...]) -> Record:
     """Return the last version of an erased memory; ``by`` is ``kind:name`` of who erased it."""
-    return replace(blank(record, record.version + 1), author=by, aliases=marks, updated_at=now, reinforced_at=now)
+    return replace(
+        erased_record(record, record.version + 1), author=by, aliases=marks, updated_at=now, reinforced_at=now
+    )
 
 
-def place_name(place: Place) -> str:
+def format_event_position(place: EventPosition) -> str:
     """Return ``seq.n``, or ``seq`` for a commit's own content."""
     seq, n = place
-    return str(seq) if n == OWN else f"{seq}.{n}"
+    return str(seq) if n == DETAILS else f"{seq}.{n}"
 
 
-def parse_place(name: str) -> Place:
+def parse_event_position(name: str) -> EventPosition:
     """Return the place of a name.
 
     Raises:
-        Tampered: ``place_name`` did not write it.
+        Tampered: ``format_event_position`` did not write it.
     """
     seq, dot, n = name.partition(".")
     try:
-        place = (int(seq), int(n) if dot else OWN)
+        place = (int(seq), int(n) if dot else DETAILS)
     except ValueError as fault:
         raise Tampered("an erasure names what is no place; run `keepward verify`") from fault
-    if place_name(place) != name:
+    if format_event_position(place) != name:
         raise Tampered("an erasure names what is no place; run `keepward verify`")
     return place
 

@@ -14,7 +14,7 @@ from keepward.core.value import Data, Value
 Mask: TypeAlias = tuple[int, int, str]
 
 
-class Item(Data):
+class ContextItem(Data):
     """One memory in a context."""
 
     id: str
@@ -42,10 +42,10 @@ class Section(Data):
     tokens: int
     #: SHA-256 of this part of the text, in hex.
     digest: str
-    items: tuple[Item, ...]
+    items: tuple[ContextItem, ...]
 
 
-class Excluded(Data):
+class Exclusion(Data):
     """A memory that was considered and left out."""
 
     id: str
@@ -53,7 +53,7 @@ class Excluded(Data):
     reason: Reason
 
 
-class Part(Data):
+class ContextLine(Data):
     """A line of a context, with the headings that it opens."""
 
     section: str
@@ -98,7 +98,7 @@ class Explanation(Data):
     """A context cut by memory, and why each candidate is in or out."""
 
     #: In the order of the text; their texts make up the text as markdown, whatever the format.
-    parts: tuple[Part, ...]
+    parts: tuple[ContextLine, ...]
     #: Those that are in, in the order of the text, then the others: best score first, then by id.
     candidates: tuple[Considered, ...]
 
@@ -111,7 +111,7 @@ class CompiledContext(Value):
     #: None where it was not kept, and ``notes`` say why, and of a preview.
     receipt: Receipt | None
     sections: tuple[Section, ...]
-    excluded: tuple[Excluded, ...]
+    excluded: tuple[Exclusion, ...]
     tokens: int
     prefix_digest: str
     tail_digest: str

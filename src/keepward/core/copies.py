@@ -7,7 +7,7 @@ from msgspec import field
 from keepward.core.journal import Fault
 from keepward.core.value import Data, Value
 
-WARNING = (
+ADOPTION_WARNING = (
     "Accepting seals everything anew under a fresh key and forgets the heads that this machine had noted. From then "
     "on edits are noticed. An edit, or a newer end of the journal, that was lost before is not: compare the head with "
     "one that you trust, such as that of a receipt. Tombstones made on another machine refuse nothing here."
@@ -15,7 +15,7 @@ WARNING = (
 
 
 #: What a new store does not take over, in words.
-NOT_CARRIED = "receipts, tokens, the review queue, feedback, learned weights and counts of use"
+NOT_COPIED = "receipts, tokens, the review queue, feedback, learned weights and counts of use"
 
 
 class Backup(Value):
@@ -51,7 +51,7 @@ class Restored(Value):
     warning: str = ""
 
 
-class MovedTenant(Value):
+class MigratedTenant(Value):
     """A tenant of a store that is moved."""
 
     tenant: str
@@ -62,18 +62,18 @@ class MovedTenant(Value):
     carried: bool
 
 
-class Moved(Value):
+class MigrationResult(Value):
     """A store that was moved, or that would be."""
 
     #: The new place; of a database without the password.
     place: str
-    tenants: tuple[MovedTenant, ...]
+    tenants: tuple[MigratedTenant, ...]
     #: Names the new store; None where nothing was moved yet.
     store_id: str | None = None
     blobs: int = 0
 
 
-class RescuedTenant(Value):
+class RecoveredTenant(Value):
     """What came of one tenant."""
 
     tenant: str
@@ -90,7 +90,7 @@ class RescuedTenant(Value):
     lost: tuple[str, ...]
 
 
-class Rescued(Value):
+class RecoveryResult(Value):
     """A store that was made out of a damaged one."""
 
     path: str
@@ -99,13 +99,13 @@ class Rescued(Value):
     of: str
     #: Whether this machine had the key of the damaged store: without it, hashes alone speak for what was carried over.
     sealed: bool
-    tenants: tuple[RescuedTenant, ...]
+    tenants: tuple[RecoveredTenant, ...]
     #: Blobs carried over, and names of those that are gone or changed.
     blobs: int
     lost_blobs: tuple[str, ...]
     #: Rows between damaged pages that were not read, by table: there were too many numbers to try.
     skipped: tuple[str, ...]
-    not_carried: str = NOT_CARRIED
+    not_carried: str = NOT_COPIED
 
     @property
     def whole(self) -> bool:
@@ -134,7 +134,7 @@ class AdoptedToken(Data):
     scope: str
 
 
-class Adoption(Value):
+class AdoptionPlan(Value):
     """What would be accepted."""
 
     #: Names exactly this state; 64 hex digits.
@@ -153,7 +153,7 @@ class Adoption(Value):
     waiting: dict[str, int] = field(default_factory=dict)
     #: Memories that were erased.
     erased: int = 0
-    warning: str = WARNING
+    warning: str = ADOPTION_WARNING
 
 
 class ExportPlan(Data):
@@ -183,7 +183,7 @@ class RestoredExport(Data):
     notes: tuple[str, ...]
 
 
-class CarriedKey(Value):
+class KeyTransfer(Value):
     """A key that was exported or imported."""
 
     path: str

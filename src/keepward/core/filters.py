@@ -18,19 +18,19 @@ from collections.abc import Callable, Iterator, Mapping
 from operator import ge, gt, le, lt
 from typing import Any
 
-from keepward.core.value import Data, unknown
+from keepward.core.value import Data, unknown_name_message
 from keepward.errors import InvalidInput
 
 #: Most conditions of one filter, and values of a list in one.
-MOST = 64
+MAX_CONDITIONS = 64
 #: Most fields of one memory that it is found by.
-FIELDS = 1_000
+MAX_INDEXED_FIELDS = 1_000
 #: Most characters of a text that are compared in an order; whether texts are equal is told by all of them.
-ORDERED = 256
-_ORDERS: Mapping[str, Callable[[Any, Any], bool]] = {"$gt": gt, "$gte": ge, "$lt": lt, "$lte": le}
-OPERATORS = ("$eq", "$ne", "$in", "$nin", *_ORDERS, "$exists")
+MAX_COMPARED_CHARS = 256
+_COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {"$gt": gt, "$gte": ge, "$lt": lt, "$lte": le}
+OPERATORS = ("$eq", "$ne", "$in", "$nin", *_COMPARISONS, "$exists")
 #: What also holds where the field is missing.
-_WITHOUT = {"$ne": "$in", "$nin": "$in"}
+_NEGATION_OF = {"$ne": "$in", "$nin": "$in"}
 
 
 class Condition(Data):
@@ -39,7 +39,7 @@ class Condition(Data):
     path: str
     #: ``$in``, ``$exists`` or the name of an order.
     operator: str
-    #: By ``key_of``, the values that pass; empty for an order.
+    #: By ``equality_key``, the values that pass; empty for an order.
     keys: frozenset[str] = frozenset()
     #: What a value is compared with in an order.
     bound: Any = None
@@ -49,9 +49,11 @@ class Condition(Data):
     def holds(self, value: Any) -> bool:
         """Whether a value is in the order that is asked for; see (2)."""
         if isinstance(value, str):
-            value = value[:ORDERED]
+            value = value[:MAX_COMPARED_CHARS]
         alike = isinstance(value, str) and isinstance(self.bound, str)
-        return (alike or (_is_number(value) and _is_number(self.bound))) and _ORDERS[self.operator](value, self.bound)
+        return (alike or (_is_number(value) and _is_number(self.bound))) and _COMPARISONS[self.operator](
+            value, self.bound
+        )
 
 
 Where = tuple[Condition, ...]
@@ -70,8 +72,12 @@ def parse_where(given: Any) -> Where:
             raise InvalidInput("`where` is a JSON object of conditions") from fault
     if given is None:
         return ()
-    if not isinstance(given, Mapping) or len(given) > MOST or not all(isinstance(path, str) for path in given):
-        raise InvalidInput(f"`where` is an object of at most {MOST} conditions, by the path of the field")
+    if (
+        not isinstance(given, Mapping)
+        or len(given) > MAX_CONDITIONS
+        or not all(isinstance(path, str) for path in given)
+    ):
+        raise InvalidInput(f"`where` is an object of at most {MAX_CONDITIONS} conditions, by the path of the field")
     found: list[Condition] = []
     for path, asked in given.items():
         if path.startswith("$"):
@@ -93,27 +99,29 @@ def parse_where(given: Any) -> Where:
 
 def _condition(path: str, operator: str, operand: Any) -> Condition:
     if operator not in OPERATORS:
-        raise InvalidInput(unknown("operator", operator, OPERATORS))
-    if operator in {"$in", "$nin"} and not (isinstance(operand, list | tuple) and len(operand) <= MOST):
-        raise InvalidInput(f"{operator} takes a list of at most {MOST} values")
-    if operator in _ORDERS:
+        raise InvalidInput(unknown_name_message("operator", operator, OPERATORS))
+    if operator in {"$in", "$nin"} and not (isinstance(operand, list | tuple) and len(operand) <= MAX_CONDITIONS):
+        raise InvalidInput(f"{operator} takes a list of at most {MAX_CONDITIONS} values")
+    if operator in _COMPARISONS:
         if not (isinstance(operand, str) or _is_number(operand)):
             raise InvalidInput(f"{operator} takes a number or a text")
-        bound = operand[:ORDERED] if isinstance(operand, str) else operand
+        bound = operand[:MAX_COMPARED_CHARS] if isinstance(operand, str) else operand
         return Condition(path=path, operator=operator, bound=bound)
     if operator == "$exists":
         if not isinstance(operand, bool):
             raise InvalidInput("$exists takes true or false")
         return Condition(path=path, operator="$exists", negated=not operand)
     values = operand if operator in {"$in", "$nin"} else [operand]
-    return Condition(path=path, operator="$in", keys=frozenset(map(key_of, values)), negated=operator in _WITHOUT)
+    return Condition(
+        path=path, operator="$in", keys=frozenset(map(equality_key, values)), negated=operator in _NEGATION_OF
+    )
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def key_of(value: Any) -> str:
+def equality_key(value: Any) -> str:
     """Return a text that is equal for values that are equal (1); what JSON cannot hold equals nothing.
 
     Raises:
@@ -126,34 +134,36 @@ def key_of(value: Any) -> str:
         text = json.dumps(value, sort_keys=True, ensure_ascii=False)
     except (TypeError, ValueError) as fault:
         raise InvalidInput("a condition compares with a value of JSON") from fault
-    return text if len(text) <= ORDERED else hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return (
+        text if len(text) <= MAX_COMPARED_CHARS else hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    )
 
 
-def meets(metadata: Mapping[str, Any], where: Where) -> bool:
+def matches(metadata: Mapping[str, Any], where: Where) -> bool:
     """Whether a memory's own fields meet all conditions."""
     if not where:
         return True
-    fields = dict(leaves(metadata))
-    return all(_meets(fields, each) is not each.negated for each in where)
+    fields = dict(indexed_fields(metadata))
+    return all(_matches_condition(fields, each) is not each.negated for each in where)
 
 
-def _meets(fields: Mapping[str, Any], condition: Condition) -> bool:
+def _matches_condition(fields: Mapping[str, Any], condition: Condition) -> bool:
     if condition.path not in fields:
         return False
     value = fields[condition.path]
     if condition.operator == "$exists":
         return True
-    return key_of(value) in condition.keys if condition.operator == "$in" else condition.holds(value)
+    return equality_key(value) in condition.keys if condition.operator == "$in" else condition.holds(value)
 
 
-def leaves(metadata: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the path and the value of every field, and of every field of an object in it; at most ``FIELDS``."""
+def indexed_fields(metadata: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the path and value of every field, nested ones too; at most ``MAX_INDEXED_FIELDS`` of them."""
     waiting = [("", metadata)]
     found = 0
     while waiting:
         prefix, holder = waiting.pop()
         for name, value in holder.items():
-            if found == FIELDS:
+            if found == MAX_INDEXED_FIELDS:
                 return
             found += 1
             path = f"{prefix}{name}"

@@ -8,7 +8,7 @@ from datetime import datetime
 from keepward.core.value import Value
 
 #: Digits of an edition that make the version, by which receipts name it.
-VERSION = 16
+EDITION_ID_CHARS = 16
 
 
 def edition_of(text: str) -> str:

@@ -38,11 +38,11 @@ SCHEDULES = {
 #: Stands for the name of a job where all that are due are meant.
 DUE = "due"
 #: A failed run is tried again after this, where the schedule says later.
-RETRY = timedelta(hours=1)
+RETRY_DELAY = timedelta(hours=1)
 #: How long a lease holds unless it is renewed.
-LEASE = timedelta(minutes=10)
+LEASE_DURATION = timedelta(minutes=10)
 #: How far apart the clocks of servers may be; less than half a lease, after which its holder renews it.
-SKEW = timedelta(minutes=2)
+MAX_CLOCK_SKEW = timedelta(minutes=2)
 _TIME = re.compile(r"([01]\d|2[0-3]):([0-5]\d)", re.ASCII)
 
 
@@ -105,11 +105,11 @@ def due_at(schedule: Schedule | None, row: JobRow, now: datetime) -> datetime | 
     """Return the instant from which a job is due, ``now`` for one that never ran; None for one that is off."""
     if schedule is None:
         return None
-    if row.last_at is None or row.last_at > now + SKEW:
+    if row.last_at is None or row.last_at > now + MAX_CLOCK_SKEW:
         # A last run far in the future means that the clock was set back; waiting for it could take for ever.
         return now
     following = schedule.after(row.last_at)
-    return min(following, row.last_at + RETRY) if row.outcome == "failed" else following
+    return min(following, row.last_at + RETRY_DELAY) if row.outcome == "failed" else following
 
 
 class JobRow(Data):
@@ -127,9 +127,11 @@ class JobRow(Data):
     #: Id of the last run's receipt.
     receipt: str | None = None
 
-    def held_at(self, now: datetime) -> bool:
+    def is_leased_at(self, now: datetime) -> bool:
         """Whether somebody holds the lease at an instant; one that reaches further than a lease can is none."""
-        return bool(self.holder) and self.until is not None and now < self.until <= now + LEASE + SKEW
+        return (
+            bool(self.holder) and self.until is not None and now < self.until <= now + LEASE_DURATION + MAX_CLOCK_SKEW
+        )
 
 
 class Run(Value):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from keepward.core.commit import Commit, CommitDetails, Place, Reason, Receipt, Step
+from keepward.core.commit import Commit, CommitDetails, EventPosition, Reason, Receipt, Step
 from keepward.core.memory import Record
 from keepward.core.value import Data, Value
 
@@ -148,7 +148,7 @@ class ErasePlan(Value):
     #: Ids of other memories with a version that quotes a target.
     quoting: tuple[str, ...]
     #: Places that lose their content: versions of memories, then details of commits.
-    versions: tuple[Place, ...]
+    versions: tuple[EventPosition, ...]
     details: tuple[int, ...]
     #: Ids of what is rewritten without it.
     receipts: tuple[str, ...]
@@ -279,7 +279,7 @@ class Bisection(Value):
     after: str
 
 
-class ContextItem(Data):
+class ContextDiffItem(Data):
     """One memory that the two contexts do not share as it is."""
 
     id: str
@@ -304,6 +304,6 @@ class ContextDifference(Value):
     #: Whether both have the same bytes.
     same: bool
     #: Added, then removed, then changed; each by id.
-    items: tuple[ContextItem, ...]
+    items: tuple[ContextDiffItem, ...]
     #: What was asked differently, by name: (first, second).
     inputs: Mapping[str, tuple[Any, Any]]

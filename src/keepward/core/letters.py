@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from functools import cache
 
-from keepward.core.patterns import regex, table
+from keepward.core.patterns import lazy_regex, load_toml
 
 #: Characters that a reader does not see, for a character class: Unicode's Default_Ignorable_Code_Point, control
 #: characters but for tab and line breaks, annotation marks and the empty Braille pattern.
@@ -15,14 +15,14 @@ INVISIBLE = (
     "\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
 #: After case is folded: digits and letters that fonts draw alike.
-_ALIKE = (("rn", "m"), ("vv", "w"))
+_LOOKALIKES = (("rn", "m"), ("vv", "w"))
 _DIGITS = str.maketrans("01l", "oii")
 
 
 @cache
 def _latin() -> dict[int, str]:
     """Return Latin letters by the code of the letters that pass for them."""
-    letters = table(__package__, "letters.toml")
+    letters = load_toml(__package__, "letters.toml")
     pairs = (("lookalikes", "lookalikes_as"), ("marked", "marked_as"))
     return {ord(each): to for a, b in pairs for each, to in zip(letters[a], letters[b], strict=True)}
 
@@ -34,8 +34,8 @@ def skeleton(name: str) -> str:
     ``skeleton("\u0430na\u200b") == skeleton("Ana")``. Letters are those of Unicode Technical Standard 39.
     """
     plain = unicodedata.normalize("NFKD", name).translate(_latin())
-    seen = regex(f"[{INVISIBLE}]").sub("", plain)
+    seen = lazy_regex(f"[{INVISIBLE}]").sub("", plain)
     folded = "".join(filter(str.isalnum, seen)).casefold().translate(_DIGITS)
-    for pair, one in _ALIKE:
+    for pair, one in _LOOKALIKES:
         folded = folded.replace(pair, one)
     return folded or name

@@ -3,7 +3,7 @@
 Invariants
 (1) A claimed type never overrules known bytes: a picture that is called text is refused. A claim that the bytes
     neither confirm nor contradict is accepted.
-(2) Content is active unless its name and its bytes both have a type of ``_SHOWN``.
+(2) Content is active unless its name and its bytes both have a type of ``_INERT_TYPES``.
 
 The signatures are those of puremagic. Text is not matched against them: words look like short signatures.
 """
@@ -15,12 +15,12 @@ import json
 import re
 
 from keepward.core.memory import ContentType
-from keepward.core.patterns import regex
+from keepward.core.patterns import lazy_regex
 from keepward.errors import InvalidInput
 
-ANY = "application/octet-stream"
+UNKNOWN_TYPE = "application/octet-stream"
 #: What a browser shows and never runs. Content of every other type is active, and a browser saves it.
-_SHOWN = regex(
+_INERT_TYPES = lazy_regex(
     r"application/(?:json|pdf)|audio/(?:aac|flac|mp4|mpeg|ogg|wav|webm)|image/(?:avif|bmp|gif|heic|jpeg|png|tiff|webp)"
     r"|text/(?:csv|markdown|plain)|video/(?:mp4|ogg|quicktime|webm)"
 )
@@ -29,7 +29,7 @@ _CONTAINERS = frozenset(
     {"application/gzip", "application/x-executable", "application/x-ole-storage", "application/zip"}
 )
 #: Other names of a type, with the name that is stored.
-_SAME = {
+_TYPE_SYNONYMS = {
     "application/ogg": "audio/ogg",
     "application/x-gzip": "application/gzip",
     # puremagic's name for every ELF file.
@@ -57,15 +57,15 @@ _SAME = {
     "video/avi": "video/x-msvideo",
     "video/x-m4v": "video/mp4",
 }
-_NAME = regex(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,126}/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}", re.ASCII)
-_TEXTUAL = regex(
+_TYPE_NAME = lazy_regex(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,126}/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}", re.ASCII)
+_TEXTUAL = lazy_regex(
     r"text/.+|(?:application|image|model)/(?:.+\+(?:json|xml|yaml)|json|jsonl|(?:x-)?ndjson|xml|(?:x-)?yaml|toml|sql"
     r"|graphql|rtf|typescript|obj|x-(?:sh|python|tex|subrip|pem-file|www-form-urlencoded))|message/rfc822"
 )
-_LEAD = regex(
+_MARKUP_PREAMBLE = lazy_regex(
     r"(?:\s|<\?xml[^>]{0,256}\?>|<!--.{0,1024}?-->|<!doctype\s+(?!html)[^>]{0,512}>)*", re.DOTALL | re.IGNORECASE
 )
-_MARKUP = regex(r"<!doctype\s+html|<(?:html|head|body|script|iframe|svg)[\s/>]", re.IGNORECASE)
+_MARKUP = lazy_regex(r"<!doctype\s+html|<(?:html|head|body|script|iframe|svg)[\s/>]", re.IGNORECASE)
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -86,18 +86,18 @@ def media_type_of(claim: str | None, data: bytes) -> tuple[str, bool]:
         InvalidInput: the claim is no media type, or the bytes have another one.
     """
     named = None if claim is None else _name(claim)
-    text = text_in(data)
-    found = _signatures(data) if text is None else [_written(text)]
-    best = found[0] if found else ANY
-    if named is None or named == ANY:
+    text = decode_text(data)
+    found = _signatures(data) if text is None else [_detect_text_type(text)]
+    best = found[0] if found else UNKNOWN_TYPE
+    if named is None or named == UNKNOWN_TYPE:
         named = best
     elif not _fits(named, found, text, data):
         known = f"they look like {best}" if found else "they look like nothing of the kind"
         raise InvalidInput(f"the bytes are not of that media type: {known}; name theirs, or leave it out")
-    return named, not all(_SHOWN.fullmatch(name) for name in (named, *found[:1]))
+    return named, not all(_INERT_TYPES.fullmatch(name) for name in (named, *found[:1]))
 
 
-def text_in(data: bytes) -> str | None:
+def decode_text(data: bytes) -> str | None:
     """Return the text that bytes are: UTF-8, or UTF-16 and UTF-32 with their mark; None when they are none."""
     codec = next((codec for mark, codec in _BOMS if data.startswith(mark)), "utf-8")
     if codec.startswith("utf-8") and b"\0" in data:
@@ -124,7 +124,7 @@ def content_type_of(media_type: str) -> ContentType:
     return ContentType.STRUCTURED if is_textual(media_type) else ContentType.FILE
 
 
-def agrees(content_type: ContentType, media_type: str) -> bool:
+def content_type_fits(content_type: ContentType, media_type: str) -> bool:
     """Whether a memory of that content type may refer to a blob of that media type."""
     if content_type is ContentType.FILE:
         return True
@@ -135,9 +135,9 @@ def agrees(content_type: ContentType, media_type: str) -> bool:
 
 def _name(claim: object) -> str:
     plain = claim.partition(";")[0].strip().lower() if isinstance(claim, str) else ""
-    if not _NAME.fullmatch(plain):
+    if not _TYPE_NAME.fullmatch(plain):
         raise InvalidInput("a media type is two names with a slash between them, such as image/png")
-    return _SAME.get(plain, plain)
+    return _TYPE_SYNONYMS.get(plain, plain)
 
 
 def _signatures(data: bytes) -> list[str]:
@@ -153,8 +153,8 @@ def _signatures(data: bytes) -> list[str]:
         return []
     ends: dict[str, int] = {}
     for row in rows:
-        name = _SAME.get(row.mime_type, row.mime_type)
-        if name not in {"", ANY} and not is_textual(name):
+        name = _TYPE_SYNONYMS.get(row.mime_type, row.mime_type)
+        if name not in {"", UNKNOWN_TYPE} and not is_textual(name):
             ends[name] = max(ends.get(name, 0), row.offset + len(row.byte_match))
     most = max(ends.values(), default=0)
     kinds = {name.partition("/")[0] for name, end in ends.items() if end == most}
@@ -174,13 +174,15 @@ def _fits(named: str, found: list[str], text: str | None, data: bytes) -> bool:
         return text is None and not proved
     if kind == "image" and text is not None:
         return False
-    return _SHOWN.fullmatch(named) is None and (not proved or (kind == "application" and proved[0] in _CONTAINERS))
+    return _INERT_TYPES.fullmatch(named) is None and (
+        not proved or (kind == "application" and proved[0] in _CONTAINERS)
+    )
 
 
-def _written(text: str) -> str:
+def _detect_text_type(text: str) -> str:
     """Return what a text is: HTML, SVG, XML, JSON or plain."""
     head = text[:_HEAD_CHARACTERS]
-    start = _LEAD.match(head)
+    start = _MARKUP_PREAMBLE.match(head)
     markup = _MARKUP.match(head, start.end() if start else 0)
     if markup is not None:
         return "image/svg+xml" if markup[0].lower().startswith("<svg") else "text/html"

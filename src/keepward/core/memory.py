@@ -21,7 +21,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from keepward.core.trust import Trust
+from keepward.core.principals import Trust
 from keepward.core.value import Value
 
 
@@ -223,14 +223,14 @@ def is_textless(record: Record) -> bool:
 
 
 #: The fields of a memory by the names under which people meet them, in order.
-FIELDS = tuple(each.removesuffix("_json") for each in Record.__struct_fields__)
+RECORD_FIELDS = tuple(each.removesuffix("_json") for each in Record.__struct_fields__)
 #: Fields that a read fills in; no version has them.
 READ_FIELDS = ("base_confidence", "base_importance", "uses", "last_used", "children")
 #: Fields that say who wrote which version when; a diff is about the rest.
 VERSION_FIELDS = frozenset({"id", "version", "created_at", "updated_at", "reinforced_at", "author"})
 #: Fields beside the text in which a writer's words stand: those of one text, and those of several.
-WORDS = ("key", "subject", "category", "session", "speaker", "job", "blob")
-WORD_LISTS = ("tags", "evidence", "aliases")
+NAME_FIELDS = ("key", "subject", "category", "session", "speaker", "job", "blob")
+NAME_LIST_FIELDS = ("tags", "evidence", "aliases")
 _stored = attrgetter(
     *(each for each in Record.__struct_fields__ if each not in {*READ_FIELDS, "confidence", "importance"}),
     "stored_confidence",
@@ -238,15 +238,15 @@ _stored = attrgetter(
 )
 
 
-def share(value: float) -> float:
+def round_share(value: float) -> float:
     """Return a value of 0..1 rounded to 1/10,000."""
     return round(value * 10_000) / 10_000
 
 
 #: Importance lost per idle day, as the exponent's rate.
-IDLE_RATE = 0.01
+IMPORTANCE_DECAY_PER_DAY = 0.01
 #: Importance never falls below this.
-FLOOR = 0.01
+MIN_IMPORTANCE = 0.01
 _DAY = timedelta(days=1)
 _HALF_LIFE = {Kind.SUMMARY: timedelta(days=90), Kind.EVENT: timedelta(days=60)}
 _DEFAULT_HALF_LIFE = timedelta(days=30)
@@ -275,7 +275,7 @@ def confidence_at(record: Record, now: datetime) -> float:
     if span is None:
         return record.stored_confidence
     idle = max(now - record.reinforced_at, timedelta(0))
-    return share(record.stored_confidence * 0.5 ** (idle / span))
+    return round_share(record.stored_confidence * 0.5 ** (idle / span))
 
 
 def importance_at(record: Record, now: datetime, last_used: datetime | None = None) -> float:
@@ -289,7 +289,7 @@ def importance_at(record: Record, now: datetime, last_used: datetime | None = No
 
 def decayed_importance(base: float, days: float) -> float:
     """Return what is left of an importance after some idle days."""
-    return share(max(min(FLOOR, base), base * math.exp(-IDLE_RATE * days)))
+    return round_share(max(min(MIN_IMPORTANCE, base), base * math.exp(-IMPORTANCE_DECAY_PER_DAY * days)))
 
 
 def as_read(record: Record, now: datetime, **beside: Any) -> Record:

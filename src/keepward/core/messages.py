@@ -37,7 +37,7 @@ class Message(Data):
     others: int
 
 
-def message_of(value: Any) -> Message:
+def parse_message(value: Any) -> Message:
     """Read ``{role, content, name?, id?, timestamp?}``; content is a text or a list of parts.
 
     Raises:
@@ -86,12 +86,12 @@ def _time_of(value: Mapping[str, Any]) -> datetime | None:
     if found is None or isinstance(found, datetime):
         return found
     try:
-        return instant_of(found)
+        return parse_timestamp(found)
     except InvalidInput as fault:
         raise InvalidInput("the timestamp is ISO 8601 or seconds or milliseconds since 1970") from fault
 
 
-def instant_of(value: Any) -> datetime:
+def parse_timestamp(value: Any) -> datetime:
     """Read ISO 8601, or seconds, milliseconds or microseconds since 1970, told apart by their size.
 
     Raises:

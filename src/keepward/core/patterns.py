@@ -9,23 +9,23 @@ from typing import Any, cast
 
 
 @cache
-def table(package: str, name: str) -> dict[str, Any]:
+def load_toml(package: str, name: str) -> dict[str, Any]:
     """Return what a file of TOML in a package says; one object for all who ask."""
     import tomllib
 
     return tomllib.loads((pkgutil.get_data(package, name) or b"").decode())
 
 
-def regex(source: str, flags: int = 0) -> re.Pattern[str]:
+def lazy_regex(source: str, flags: int = 0) -> re.Pattern[str]:
     """Return what ``re.compile`` does; a mistake in it is told of at its first use.
 
     Raises:
         re.error: see above.
     """
-    return cast("re.Pattern[str]", _Pattern(source, flags))
+    return cast("re.Pattern[str]", _LazyPattern(source, flags))
 
 
-class _Pattern:
+class _LazyPattern:
     def __init__(self, source: str, flags: int) -> None:
         self.pattern, self._flags = source, flags
 

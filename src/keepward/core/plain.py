@@ -18,8 +18,8 @@ from typing import Any, Literal, NamedTuple, TypedDict
 
 from keepward.core.commit import Commit, CommitDetails, Step
 from keepward.core.journal import CommitView, Difference
-from keepward.core.memory import FIELDS, READ_FIELDS, VERSION_FIELDS, Record
-from keepward.core.proposal import Committed, Duplicate, Outcome, Quarantined, Refused, Waiting
+from keepward.core.memory import READ_FIELDS, RECORD_FIELDS, VERSION_FIELDS, Record
+from keepward.core.proposal import Committed, Duplicate, Outcome, Proposal, Quarantined, Refused
 from keepward.core.query import Hit, Recall
 from keepward.core.value import Data
 from keepward.errors import KeepwardError
@@ -27,12 +27,12 @@ from keepward.errors import KeepwardError
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
-def instant(at: datetime | None) -> str | None:
+def format_instant(at: datetime | None) -> str | None:
     """Return an instant as ISO 8601 in UTC."""
     return at.astimezone(UTC).isoformat() if at else None
 
 
-def plain(value: Any, of: Callable[[Any], Any] | None = None) -> Any:
+def to_plain(value: Any, of: Callable[[Any], Any] | None = None) -> Any:
     """Return any value of the model as JSON values: by its shape or its fields, enums by name, instants by (3).
 
     ``of`` says what a struct is, where that is something else.
@@ -44,15 +44,15 @@ def plain(value: Any, of: Callable[[Any], Any] | None = None) -> Any:
         case str():
             return str(value)
         case datetime():
-            return instant(value)
+            return format_instant(value)
         case timedelta():
             return value.total_seconds()
         case Mapping():
-            return {str(plain(key)): plain(item, of) for key, item in value.items()}
+            return {str(to_plain(key)): to_plain(item, of) for key, item in value.items()}
         case list() | tuple():
-            return [plain(item, of) for item in value]
+            return [to_plain(item, of) for item in value]
         case set() | frozenset():
-            return sorted(plain(item) for item in value)
+            return sorted(to_plain(item) for item in value)
         case bytes():
             return value.hex()
         case KeepwardError():
@@ -64,17 +64,17 @@ def plain(value: Any, of: Callable[[Any], Any] | None = None) -> Any:
 
 def _by_field(value: Any) -> Any:
     if isinstance(value, Record):
-        return record(value)
+        return record_as_dict(value)
     shape = SHAPES.get(type(value))
     if shape is not None:
-        return shaped(value, shape)
-    return {each: plain(getattr(value, each)) for each in value.__struct_fields__}
+        return as_shape(value, shape)
+    return {each: to_plain(getattr(value, each)) for each in value.__struct_fields__}
 
 
-def record(item: Record) -> dict[str, Any]:
+def record_as_dict(item: Record) -> dict[str, Any]:
     """Return a memory, every field of it: confidence and importance as read, and as stored beside."""
     # Most fields are what they are already, and a page of memories has thousands of them.
-    found = {name: value if type(value := getattr(item, name)) in _PLAIN else plain(value) for name in FIELDS}
+    found = {name: value if type(value := getattr(item, name)) in _PLAIN else to_plain(value) for name in RECORD_FIELDS}
     stored = {"base_confidence": item.stored_confidence, "base_importance": item.stored_importance}
     return found | stored | {"metadata": found["metadata"] or None}
 
@@ -110,15 +110,15 @@ class Exclusion(TypedDict):
     reason: str
 
 
-def changed(before: Record | None, after: Record | None) -> list[FieldChange]:
+def changed_fields(before: Record | None, after: Record | None) -> list[FieldChange]:
     """Return the fields that differ, in the order of `Record`.
 
     Bookkeeping is left out. One side may be missing: the other side's fields that are not empty count.
     """
-    old, new = (record(side) if side else {} for side in (before, after))
+    old, new = (record_as_dict(side) if side else {} for side in (before, after))
     return [
         {"field": name, "before": old.get(name), "after": new.get(name)}
-        for name in FIELDS
+        for name in RECORD_FIELDS
         if name not in VERSION_FIELDS and name not in READ_FIELDS
         if old.get(name) != new.get(name) and not (_empty(old.get(name)) and _empty(new.get(name)))
     ]
@@ -142,18 +142,18 @@ def keys_of(owner: type, names: str, at: str = "", *, kind: Any = None) -> tuple
     return tuple(Key(name, attrgetter(f"{at}.{name}" if at else name), kind, owner) for name in names.split())
 
 
-def shaped(value: Any, shape: Iterable[Key]) -> dict[str, Any]:
+def as_shape(value: Any, shape: Iterable[Key]) -> dict[str, Any]:
     """Return a value as an object with the keys of a shape, in their order."""
-    return {key.name: item if type(item := key.read(value)) in _PLAIN else plain(item) for key in shape}
+    return {key.name: item if type(item := key.read(value)) in _PLAIN else to_plain(item) for key in shape}
 
 
-def _written(result: Outcome) -> tuple[Record, ...]:
+def _written_records(result: Outcome) -> tuple[Record, ...]:
     """Return the memories that were written, proposed or found to be the same; none where it was refused."""
     return tuple(each.after for each in result.item.steps) if result.item else result.records
 
 
 def _of_first(name: str, kind: Any) -> Key:
-    return Key(name, lambda result: next((getattr(each, name) for each in _written(result)), None), kind)
+    return Key(name, lambda result: next((getattr(each, name) for each in _written_records(result)), None), kind)
 
 
 def _id_of(name: str, field: str, kind: Any = str | None) -> Key:
@@ -164,7 +164,7 @@ def _id_of(name: str, field: str, kind: Any = str | None) -> Key:
 DETAILS = "actor reason receipt policy session proposal approved_by undoes"
 _ID_VERSION = keys_of(Record, "id version")
 _TOUCHED = keys_of(Record, "id version tier")
-_CHANGED = Key("changed", lambda each: changed(each.before, each.after), list[FieldChange])
+_CHANGED = Key("changed", lambda each: changed_fields(each.before, each.after), list[FieldChange])
 _WRITTEN = (
     Key("outcome", lambda result: result.outcome, Literal["committed", "quarantined", "refused", "duplicate"]),
     _of_first("id", str | None),
@@ -176,7 +176,7 @@ _WRITTEN = (
     Key("redacted", lambda result: result.redacted, list[str]),
     *(_of_first(name, str | None) for name in ("tier", "kind", "key")),
     _of_first("expires_at", datetime | None),
-    Key("memories", lambda result: [shaped(each, _ID_VERSION) for each in _written(result)], list[IdVersion]),
+    Key("memories", lambda result: [as_shape(each, _ID_VERSION) for each in _written_records(result)], list[IdVersion]),
 )
 #: By class, the keys of what is no object of its fields.
 SHAPES: Mapping[type, tuple[Key, ...]] = {
@@ -189,19 +189,19 @@ SHAPES: Mapping[type, tuple[Key, ...]] = {
         *keys_of(Commit, "hash prev", "commit", kind=str),
         Key(
             "changes",
-            lambda view: [{"op": each.op, **shaped(each.after, _TOUCHED)} for each in view.steps],
+            lambda view: [{"op": each.op, **as_shape(each.after, _TOUCHED)} for each in view.steps],
             list[Touched],
         ),
     ),
-    Waiting: (
-        *keys_of(Waiting, "id state"),
+    Proposal: (
+        *keys_of(Proposal, "id state"),
         Key("proposer", lambda item: item.proposer.label, str),
-        *keys_of(Waiting, "reason reasons"),
+        *keys_of(Proposal, "reason reasons"),
         Key("diff", lambda item: item.steps, list[Step]),
-        *keys_of(Waiting, "base"),
+        *keys_of(Proposal, "base"),
         Key("base_version", lambda item: max(item.base.values(), default=0), int),
         *keys_of(
-            Waiting,
+            Proposal,
             "digest created_at expires_at decided_by decision decided_at may_approve stale current review_context",
         ),
     ),

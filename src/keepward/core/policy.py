@@ -21,14 +21,14 @@ from msgspec.structs import FieldInfo, asdict, force_setattr
 
 from keepward.core.job import SCHEDULES, parse_schedule
 from keepward.core.memory import CORE_BLOCKS, Access, Kind, Tier
-from keepward.core.trust import Actor, Trust, parse_scope
-from keepward.core.value import Data, unknown
+from keepward.core.principals import Actor, Trust, parse_scope
+from keepward.core.value import Data, unknown_name_message
 from keepward.errors import InvalidInput
 
 #: Where work is done, which governs nothing: receipts say it by themselves.
-_WHERE = frozenset({"candidates", "process_limit"})
+_DEPLOYMENT_FIELDS = frozenset({"candidates", "process_limit"})
 #: Tables in which every name is looked for: what is left out is as usual.
-_WHOLE = frozenset({"text_limit", "access", "least_trust"})
+_COMPLETED_TABLES = frozenset({"text_limit", "access", "least_trust"})
 
 
 def _frozen(**values: Any) -> Any:
@@ -170,7 +170,7 @@ class Policy(Data, dict=True):
     #: Rules of the owner's own.
     memory_ethics: tuple[EthicsRule, ...] = ()
 
-    def decides(self, actor: Actor) -> bool:
+    def may_self_approve(self, actor: Actor) -> bool:
         """Whether what this principal asks for needs nobody else's decision."""
         return actor.is_owner and not self.four_eyes
 
@@ -178,7 +178,7 @@ class Policy(Data, dict=True):
         self._check_types()
         for name, text in self.jobs.items():
             if name not in SCHEDULES:
-                raise InvalidInput(f"policy.jobs: {unknown('job', name, SCHEDULES)}")
+                raise InvalidInput(f"policy.jobs: {unknown_name_message('job', name, SCHEDULES)}")
             try:
                 parse_schedule(text)
             except InvalidInput as fault:
@@ -189,7 +189,7 @@ class Policy(Data, dict=True):
             raise InvalidInput("policy.agent_feedback_share is a share, from 0 to 1")
 
     def _check_types(self) -> None:
-        """Convert each value to the type of its field, and complete the tables in ``_WHOLE`` by their defaults.
+        """Convert each value to the type of its field; fill the tables in ``_COMPLETED_TABLES`` with defaults.
 
         Raises:
             InvalidInput: a field has a value of another type.
@@ -209,7 +209,7 @@ class Policy(Data, dict=True):
                     f"policy.{each.name} takes {Policy.__annotations__[each.name]}, and no number below 0"
                 ) from exc
             if isinstance(value, dict):
-                value = MappingProxyType({**usual, **value} if each.name in _WHOLE else value)
+                value = MappingProxyType({**usual, **value} if each.name in _COMPLETED_TABLES else value)
             force_setattr(self, each.name, value)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -222,16 +222,16 @@ class Policy(Data, dict=True):
 
     @cached_property
     def version(self) -> str:
-        """The first 16 hex digits of the SHA-256 of the policy's canonical JSON, but for ``_WHERE``."""
-        governing = {name: value for name, value in self.as_dict().items() if name not in _WHERE}
+        """The first 16 hex digits of the SHA-256 of the policy's canonical JSON, but for ``_DEPLOYMENT_FIELDS``."""
+        governing = {name: value for name, value in self.as_dict().items() if name not in _DEPLOYMENT_FIELDS}
         text = json.dumps(governing, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def as_dict(self) -> dict[str, Any]:
         """Return the policy as plain JSON values, durations in seconds, keys as in a settings file."""
-        from keepward.core.plain import plain
+        from keepward.core.plain import to_plain
 
-        found: dict[str, Any] = plain(self)
+        found: dict[str, Any] = to_plain(self)
         return found
 
 

@@ -18,14 +18,14 @@ import msgspec
 from keepward.core.commit import Commit, Reason, Receipt, Step
 from keepward.core.journal import Delivery
 from keepward.core.memory import Record, Tier
+from keepward.core.principals import Actor
 from keepward.core.serialization import canonical, digest, encode_record
-from keepward.core.trust import Actor
-from keepward.core.value import Data, Told, Value
+from keepward.core.value import Data, ResultMixin, Value
 from keepward.errors import KeepwardError, Tampered
 
 ProposalState = Literal["pending", "approved", "rejected", "expired", "stale"]
 #: What became of a proposal that was not stored, in words for who made it.
-AGAINST: Mapping[str, str] = {"rejected": "rejected", "expired": "not decided in time", "stale": "set aside"}
+NEGATIVE_DECISIONS: Mapping[str, str] = {"rejected": "rejected", "expired": "not decided in time", "stale": "set aside"}
 
 
 class Evidence(Value):
@@ -45,7 +45,7 @@ class Similar(Value):
     why: tuple[str, ...]
 
 
-class Reached(Value):
+class ContextExposure(Value):
     """Which compiled contexts held what a proposal would change."""
 
     contexts: int
@@ -62,10 +62,10 @@ class ReviewContext(Value):
     #: Memories like the text that it would store, most alike first.
     similar: tuple[Similar, ...]
     #: Of what it would change, how far that went; None where all of it is new.
-    reached: Reached | None
+    reached: ContextExposure | None
 
 
-class Waiting(Value):
+class Proposal(Value):
     """A proposal in the review queue, already redacted."""
 
     id: str
@@ -155,7 +155,7 @@ class Committed(_Outcome, Value):
 class Quarantined(_Outcome, Value):
     """The changes wait for a person; what held before still holds."""
 
-    item: Waiting
+    item: Proposal
     receipt: Receipt
     reasons: tuple[Reason, ...] = ()
     outcome: Literal["quarantined"] = "quarantined"
@@ -216,7 +216,7 @@ class Duplicate(_Outcome, Value):
 Outcome = Committed | Quarantined | Refused | Duplicate
 
 
-def is_for_import(outcome: Outcome) -> bool:
+def is_too_long_for_tier(outcome: Outcome) -> bool:
     """Whether a text was refused as longer than its tier takes: an import would keep it, in parts."""
     refused = outcome.outcome == "refused"
     return refused and any(each.code == "too_long" and each.detail.startswith("the text") for each in outcome.reasons)
@@ -226,15 +226,15 @@ def is_for_import(outcome: Outcome) -> bool:
 PROPOSAL_SCHEMA = 1
 
 
-def waiting_to_dict(item: Waiting) -> dict[str, Any]:
+def proposal_to_dict(item: Proposal) -> dict[str, Any]:
     """Return a proposal as JSON values; what its proposer could do beside the rights, and who reads it, is not kept."""
     fields: dict[str, Any] = msgspec.to_builtins(item)
     del fields["proposer"]["can"], fields["may_approve"], fields["stale"], fields["current"], fields["review_context"]
     return {"v": PROPOSAL_SCHEMA, **fields}
 
 
-def waiting_from_dict(fields: dict[str, Any]) -> Waiting:
-    """Return the proposal that ``waiting_to_dict`` wrote.
+def proposal_from_dict(fields: dict[str, Any]) -> Proposal:
+    """Return the proposal that ``proposal_to_dict`` wrote.
 
     Raises:
         Tampered: it did not write this.
@@ -242,7 +242,7 @@ def waiting_from_dict(fields: dict[str, Any]) -> Waiting:
     try:
         if fields["v"] != PROPOSAL_SCHEMA:
             raise Tampered("a proposal is written in an unknown schema; upgrade Keepward or run `keepward verify`")
-        return msgspec.convert(fields, Waiting)
+        return msgspec.convert(fields, Proposal)
     except (KeyError, ValueError) as exc:
         raise Tampered("a proposal in the queue is damaged; run `keepward verify`") from exc
 
@@ -274,7 +274,7 @@ class Forgetting(Value):
     outcome: Outcome | None = None
 
 
-class Decided(Value):
+class DecisionResult(Value):
     """What became of one proposal of many."""
 
     id: str
@@ -290,14 +290,14 @@ class Decided(Value):
         return self.error is None
 
 
-class Proposals(list[Waiting], Told):
+class ProposalPage(list[Proposal], ResultMixin):
     """One window of the review queue, oldest first."""
 
     __slots__ = ("counts", "offset", "oldest_at", "total")
 
     def __init__(
         self,
-        items: Iterable[Waiting] = (),
+        items: Iterable[Proposal] = (),
         *,
         offset: int = 0,
         total: int = 0,
@@ -324,7 +324,7 @@ class Proposals(list[Waiting], Told):
         }
 
 
-class Shown(Value):
+class ProposedStep(Value):
     """One step of a proposal."""
 
     op: str

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Literal, get_args
 
 from keepward.core.commit import Commit, Receipt
 from keepward.core.memory import ContentType, Kind, Record, Tier
-from keepward.core.trust import Trust
-from keepward.core.value import Data, Told, Value, chosen
+from keepward.core.principals import Trust
+from keepward.core.value import Data, ResultMixin, Value, one_of
 from keepward.errors import InvalidInput
 
 #: By what recall orders: the learned reranker where one serves, the fused score, or closeness in meaning alone.
@@ -24,7 +24,7 @@ PURPOSES: tuple[Purpose, ...] = get_args(Purpose)
 
 
 #: Most hits of a recall.
-MOST_HITS = 1_000
+MAX_HITS = 1_000
 
 
 def check_limit(limit: int | None, most: int | None = None, *, hint: str = "") -> None:
@@ -50,7 +50,7 @@ def check_names(*, tiers: Sequence[str], kinds: Sequence[str], content_types: Se
     )
     for what, names, every in known:
         for name in names:
-            chosen(what, name, every)
+            one_of(what, name, every)
 
 
 class Filter(Data):
@@ -125,7 +125,7 @@ class Filters(Data):
     include_sensitive: bool = True
 
 
-class Memories(list[Record], Told):
+class Memories(list[Record], ResultMixin):
     """The memories that passed a filter, and what could not be shown of them."""
 
     __slots__ = ("head", "notes", "total", "withheld")

@@ -21,7 +21,7 @@ from msgspec import field
 from msgspec.structs import replace
 
 from keepward.core import change as ask
-from keepward.core.change import KEEP
+from keepward.core.change import UNSET
 from keepward.core.memory import (
     Access,
     ContentType,
@@ -33,31 +33,31 @@ from keepward.core.memory import (
     Tier,
     confidence_at,
     importance_at,
-    share,
+    round_share,
 )
 from keepward.core.policy import Policy, access_for
-from keepward.core.serialization import encode_record
-from keepward.core.trust import (
+from keepward.core.principals import (
     SOURCES,
     Actor,
     ActorKind,
     Trust,
     default_source,
-    in_task,
+    is_task_scope,
     trust_of,
     user_of,
     visible_from,
 )
-from keepward.core.value import Data, unknown
+from keepward.core.serialization import encode_record
+from keepward.core.value import Data, unknown_name_message
 from keepward.errors import Conflict, InvalidInput
 
 _E = TypeVar("_E", bound=StrEnum)
-_ENDED = {ask.Retire: Status.RETIRED, ask.Archive: Status.ARCHIVED, ask.Expire: Status.EXPIRED}
+_STATUS_AFTER = {ask.Retire: Status.RETIRED, ask.Archive: Status.ARCHIVED, ask.Expire: Status.EXPIRED}
 #: Fields that an edit names, those that are sorted among them; and shares.
-_EDITED = ("text", "category", "subject", "tags", "evidence")
-_SHARES = ("confidence", "importance")
+_EDITABLE_FIELDS = ("text", "category", "subject", "tags", "evidence")
+_SHARE_FIELDS = ("confidence", "importance")
 #: Fields that a new memory takes from its change as they stand there; each other one is computed.
-_AS_GIVEN = tuple(
+_COPIED_FIELDS = tuple(
     sorted(
         set(ask.Insert.__struct_fields__)
         & set(Record.__struct_fields__)
@@ -67,7 +67,7 @@ _AS_GIVEN = tuple(
 )
 
 
-class Frame(Data):
+class ChangeContext(Data):
     """What a fold needs to know besides the change."""
 
     now: datetime
@@ -81,7 +81,7 @@ class Frame(Data):
     earlier: Record | None = None
 
 
-def apply(change: ask.Change, before: Record | None, frame: Frame) -> Record:
+def apply(change: ask.Change, before: Record | None, frame: ChangeContext) -> Record:
     """Return the record after a change.
 
     Raises:
@@ -107,11 +107,11 @@ def apply(change: ask.Change, before: Record | None, frame: Frame) -> Record:
         case ask.Retire() | ask.Archive() | ask.Expire():
             if isinstance(change, ask.Expire) and before.status_at(now) is not Status.EXPIRED:
                 raise Conflict("the memory's term is not over; it holds until then")
-            after = replace(before, status=_ENDED[type(change)])
+            after = replace(before, status=_STATUS_AFTER[type(change)])
         case ask.Restore():
             after = _restore(change, before, frame)
         case ask.Reinforce():
-            raised = share(min(1.0, importance_at(before, now) + change.gain))
+            raised = round_share(min(1.0, importance_at(before, now) + change.gain))
             confirmed = now if change.confirms else before.reinforced_at
             after = replace(before, reinforced_at=confirmed, importance=raised)
         case ask.Revert():
@@ -140,7 +140,7 @@ def default_tier(change: ask.Insert) -> str:
             return Tier.ARCHIVAL.value
         case "identity":
             return Tier.CORE.value
-    return Tier.WORKING.value if in_task(change.scope) else Tier.ARCHIVAL.value
+    return Tier.WORKING.value if is_task_scope(change.scope) else Tier.ARCHIVAL.value
 
 
 def default_kind(tier: Tier, key: str | None) -> Kind:
@@ -185,40 +185,42 @@ def metadata_text(metadata: Mapping[str, Any] | None) -> str | None:
         ) from fault
 
 
-def _named(enum: type[_E], value: str, what: str) -> _E:
+def _enum_member(enum: type[_E], value: str, what: str) -> _E:
     try:
         return enum(value)
     except ValueError as fault:
-        raise InvalidInput(unknown(what, value, list(enum))) from fault
+        raise InvalidInput(unknown_name_message(what, value, list(enum))) from fault
 
 
-def _insert(change: ask.Insert, frame: Frame) -> Record:
-    tier = _named(Tier, default_tier(change) if change.tier is None else change.tier, "tier")
-    kind = default_kind(tier, change.key) if change.kind is None else _named(Kind, change.kind, "kind")
-    stability = _named(Stability, change.stability, "stability") if change.stability else default_stability(tier, kind)
+def _insert(change: ask.Insert, frame: ChangeContext) -> Record:
+    tier = _enum_member(Tier, default_tier(change) if change.tier is None else change.tier, "tier")
+    kind = default_kind(tier, change.key) if change.kind is None else _enum_member(Kind, change.kind, "kind")
+    stability = (
+        _enum_member(Stability, change.stability, "stability") if change.stability else default_stability(tier, kind)
+    )
     ttl = change.ttl if change.ttl is not None else default_ttl(tier, kind, stability, frame.policy)
     source = change.source or default_source(frame.actor)
     known = SOURCES.get(source, SOURCES["unknown"])
     trust = trust_of(frame.actor, source)
     born = Record(
-        **{name: getattr(change, name) for name in _AS_GIVEN},
+        **{name: getattr(change, name) for name in _COPIED_FIELDS},
         subject=change.subject if change.subject is not None else user_of(change.scope),
         version=1,
         tier=tier,
         kind=kind,
         tags=_sorted(change.tags),
-        content_type=_named(ContentType, change.content_type, "content type"),
+        content_type=_enum_member(ContentType, change.content_type, "content type"),
         metadata_json=metadata_text(change.metadata),
         source=source,
         trust=trust,
         heard=frame.heard if frame.heard is not None and frame.heard < trust else None,
         evidence=_sorted(change.evidence),
         derived_from=tuple(frame.parents[name].id if name in frame.parents else name for name in change.derived_from),
-        confidence=share(known.confidence if change.confidence is None else change.confidence),
-        importance=share(known.importance if change.importance is None else change.importance),
-        sensitivity=_named(Sensitivity, change.sensitivity or "normal", "sensitivity"),
+        confidence=round_share(known.confidence if change.confidence is None else change.confidence),
+        importance=round_share(known.importance if change.importance is None else change.importance),
+        sensitivity=_enum_member(Sensitivity, change.sensitivity or "normal", "sensitivity"),
         stability=stability,
-        access=_named(Access, change.access, "access") if change.access else None,
+        access=_enum_member(Access, change.access, "access") if change.access else None,
         author=frame.actor.label,
         created_at=frame.now,
         expires_at=None if ttl is None else frame.now + ttl,
@@ -245,7 +247,7 @@ def inherit(child: Record, parents: Sequence[Record]) -> Record:
         child,
         scope=narrowest,
         trust=min(child.trust, *(parent.trust for parent in parents)),
-        heard=_least_heard(child.heard, *(parent.heard for parent in parents)),
+        heard=_lowest_taint(child.heard, *(parent.heard for parent in parents)),
         confidence=min(child.confidence, *(confidence_at(parent, child.created_at) for parent in parents)),
         sensitivity=Sensitivity.SENSITIVE if sensitive else Sensitivity.NORMAL,
         expires_at=min(ends) if ends else None,
@@ -257,7 +259,7 @@ def _sorted(items: Sequence[str]) -> tuple[str, ...]:
     return tuple(sorted(set(items)))
 
 
-def strengthened(existing: Record, restated: Record, change: ask.Insert, frame: Frame) -> Record | None:
+def reinforced_by(existing: Record, restated: Record, change: ask.Insert, frame: ChangeContext) -> Record | None:
     """Return a memory with what a restatement of it adds: trust, evidence, confidence, the kind of a rule.
 
     Nothing is ever weakened. None where nothing is added; where it comes from somebody who is trusted less; and where
@@ -274,7 +276,7 @@ def strengthened(existing: Record, restated: Record, change: ask.Insert, frame: 
     after = replace(
         existing,
         trust=restated.trust,
-        heard=None if person else _least_heard(existing.heard, restated.heard),
+        heard=None if person else _lowest_taint(existing.heard, restated.heard),
         source=restated.source if raised or surer else existing.source,
         evidence=_sorted([*existing.evidence, *restated.evidence]),
         confidence=restated.confidence if surer else existing.confidence,
@@ -286,27 +288,27 @@ def strengthened(existing: Record, restated: Record, change: ask.Insert, frame: 
     return replace(after, version=existing.version + 1, importance=importance, updated_at=now, reinforced_at=now)
 
 
-def _retrusted(before: Record, frame: Frame, source: str | None) -> Trust:
+def _trust_of_new_text(before: Record, frame: ChangeContext, source: str | None) -> Trust:
     """Return the trust of new text: an owner's own words count as the owner's, others' never raise it."""
     owner = frame.actor.is_owner
     return trust_of(frame.actor, source or default_source(frame.actor), () if owner else (before.trust,))
 
 
-def _lowered(before: Record, frame: Frame, source: str | None = None) -> Trust:
+def _trust_after_edit(before: Record, frame: ChangeContext, source: str | None = None) -> Trust:
     """Return the trust of a memory of which somebody sets a field (5)."""
     return trust_of(frame.actor, source or default_source(frame.actor), (before.trust,))
 
 
-def _heard(before: Record, frame: Frame) -> Trust | None:
+def _taint_of_new_text(before: Record, frame: ChangeContext) -> Trust | None:
     """Return the mark of new text: an owner's own words carry none, others' never take one away."""
-    return None if frame.actor.is_owner else _least_heard(before.heard, frame.heard)
+    return None if frame.actor.is_owner else _lowest_taint(before.heard, frame.heard)
 
 
-def _least_heard(*marks: Trust | None) -> Trust | None:
+def _lowest_taint(*marks: Trust | None) -> Trust | None:
     return min((mark for mark in marks if mark is not None), default=None)
 
 
-def _upsert(change: ask.Insert, before: Record, frame: Frame) -> Record:
+def _upsert(change: ask.Insert, before: Record, frame: ChangeContext) -> Record:
     """Apply an insert whose key is taken: the occupant takes the new text and the fields that were named."""
     asked = _insert(replace(change, id=before.id), frame)
     if access_for(frame.policy, before.tier, before.key, before.access) is Access.APPEND:
@@ -324,8 +326,8 @@ def _upsert(change: ask.Insert, before: Record, frame: Frame) -> Record:
         **kept,
         version=before.version + 1,
         expires_at=_renewed(change, before, frame),
-        trust=min(_retrusted(before, frame, change.source), asked.trust),
-        heard=_heard(before, frame),
+        trust=min(_trust_of_new_text(before, frame, change.source), asked.trust),
+        heard=_taint_of_new_text(before, frame),
         importance=before.importance if change.importance is None else asked.importance,
         sensitivity=Sensitivity.SENSITIVE if sensitive else Sensitivity.NORMAL,
         aliases=_sorted([*before.aliases, *change.aliases]),
@@ -335,7 +337,7 @@ def _upsert(change: ask.Insert, before: Record, frame: Frame) -> Record:
     )
 
 
-def _renewed(change: ask.Insert, before: Record, frame: Frame) -> datetime | None:
+def _renewed(change: ask.Insert, before: Record, frame: ChangeContext) -> datetime | None:
     if change.ttl is not None:
         return frame.now + change.ttl
     stability = Stability(change.stability) if change.stability else before.stability
@@ -346,67 +348,67 @@ def _renewed(change: ask.Insert, before: Record, frame: Frame) -> datetime | Non
     return before.expires_at
 
 
-def _replace(change: ask.Replace, before: Record, frame: Frame) -> Record:
-    given = {name: value for name in _EDITED if (value := getattr(change, name)) is not KEEP}
+def _replace(change: ask.Replace, before: Record, frame: ChangeContext) -> Record:
+    given = {name: value for name in _EDITABLE_FIELDS if (value := getattr(change, name)) is not UNSET}
     after: dict[str, Any] = {
         name: _sorted(value) if name in {"tags", "evidence"} else value for name, value in given.items()
     }
-    after |= {name: share(value) for name in _SHARES if (value := getattr(change, name)) is not None}
-    if change.metadata is not KEEP:
+    after |= {name: round_share(value) for name in _SHARE_FIELDS if (value := getattr(change, name)) is not None}
+    if change.metadata is not UNSET:
         after["metadata_json"] = metadata_text(change.metadata)
-    if change.ttl is not KEEP:
+    if change.ttl is not UNSET:
         after["expires_at"] = None if change.ttl is None else frame.now + change.ttl
-    if change.text is not KEEP or (change.source is not None and frame.actor.is_owner):
+    if change.text is not UNSET or (change.source is not None and frame.actor.is_owner):
         # An owner who names a source vouches for the text as it stands.
         after |= {
-            "trust": _retrusted(before, frame, change.source),
-            "heard": _heard(before, frame),
+            "trust": _trust_of_new_text(before, frame, change.source),
+            "heard": _taint_of_new_text(before, frame),
             "source": change.source or default_source(frame.actor),
             "reinforced_at": frame.now,
         }
     elif not (frame.actor.kind is ActorKind.JOB and set(after) <= {"evidence"}):
         # A job gives what stays the evidence of what it lets go, and says nothing itself.
-        after["trust"] = _lowered(before, frame, change.source)
+        after["trust"] = _trust_after_edit(before, frame, change.source)
     if change.sensitivity is not None:
-        wanted = _named(Sensitivity, change.sensitivity, "sensitivity")
+        wanted = _enum_member(Sensitivity, change.sensitivity, "sensitivity")
         # Only the owner may declare that something sensitive no longer is.
         if wanted is Sensitivity.SENSITIVE or frame.actor.is_owner:
             after["sensitivity"] = wanted
     return replace(before, **after)
 
 
-def _append(change: ask.Append | ask.Insert, before: Record, frame: Frame) -> Record:
-    surest = before.confidence if change.confidence is None else share(change.confidence)
+def _append(change: ask.Append | ask.Insert, before: Record, frame: ChangeContext) -> Record:
+    surest = before.confidence if change.confidence is None else round_share(change.confidence)
     return replace(
         before,
         text=f"{before.text}\n{change.text}",
-        trust=_lowered(before, frame, change.source),
-        heard=_least_heard(before.heard, frame.heard),
+        trust=_trust_after_edit(before, frame, change.source),
+        heard=_lowest_taint(before.heard, frame.heard),
         evidence=_sorted([*before.evidence, *change.evidence]),
         confidence=min(before.confidence, surest),
         reinforced_at=frame.now,
     )
 
 
-def _move(change: ask.Move, before: Record, frame: Frame) -> Record:
+def _move(change: ask.Move, before: Record, frame: ChangeContext) -> Record:
     after: dict[str, Any] = {}
-    if change.tier is not KEEP:
-        after["tier"] = _named(Tier, change.tier, "tier")
+    if change.tier is not UNSET:
+        after["tier"] = _enum_member(Tier, change.tier, "tier")
         if before.tier is Tier.WORKING and after["tier"] is not Tier.WORKING:
             # The term was the working tier's, not the memory's.
             after |= {"stability": Stability.STABLE, "expires_at": None}
         elif before.tier is not Tier.WORKING and after["tier"] is Tier.WORKING:
             ends = frame.now + frame.policy.ttl_working
             after |= {"stability": Stability.VOLATILE, "expires_at": min(before.expires_at or ends, ends)}
-    if change.scope is not KEEP:
+    if change.scope is not UNSET:
         after["scope"] = change.scope
-    if change.key is not KEEP and change.key != before.key:
+    if change.key is not UNSET and change.key != before.key:
         # A name is a field like any other (5).
-        after |= {"key": change.key, "trust": _lowered(before, frame)}
+        after |= {"key": change.key, "trust": _trust_after_edit(before, frame)}
     return replace(before, **after)
 
 
-def _promote(change: ask.Promote, before: Record, frame: Frame) -> Record:
+def _promote(change: ask.Promote, before: Record, frame: ChangeContext) -> Record:
     return replace(
         before,
         text=change.text,
@@ -420,7 +422,7 @@ def _promote(change: ask.Promote, before: Record, frame: Frame) -> Record:
     )
 
 
-def _restore(change: ask.Restore, before: Record, frame: Frame) -> Record:
+def _restore(change: ask.Restore, before: Record, frame: ChangeContext) -> Record:
     if before.is_live(frame.now):
         raise Conflict("the memory already holds; there is nothing to restore")
     lapsed = before.expires_at is not None and before.expires_at <= frame.now

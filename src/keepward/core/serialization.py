@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from keepward.core.memory import READ_FIELDS, Record
-from keepward.core.trust import Trust
+from keepward.core.principals import Trust
 from keepward.core.value import from_micros, to_micros
 from keepward.errors import InvalidInput, Tampered
 
@@ -32,9 +32,9 @@ T = TypeVar("T")
 #: Schema number of record payloads.
 RECORD_SCHEMA = 1
 #: Largest whole number that every reader of JSON keeps.
-SAFE = 2**53
+MAX_SAFE_INTEGER = 2**53
 #: What shares are whole numbers of.
-_SHARE = 10_000
+_SHARE_SCALE = 10_000
 _PAYLOAD_LABEL = b"keepward/payload/v1\0"
 #: A NUL as JSON spells it: an even number of backslashes before it are characters of their own.
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
@@ -70,7 +70,7 @@ def _ordered(value: Any) -> Any:
 
 def safe_integer(number: int) -> int:
     """Return a whole number of at most 2**53; InvalidInput for a larger one."""
-    if abs(number) > SAFE:
+    if abs(number) > MAX_SAFE_INTEGER:
         raise InvalidInput("an integer beyond 2**53 cannot be stored; send it as text")
     return number
 
@@ -112,7 +112,7 @@ def digest(label: str, *parts: bytes) -> bytes:
 
 
 @lru_cache(maxsize=256)
-def hidden(tenant: str) -> str:
+def tenant_digest(tenant: str) -> str:
     """Return the 64 hex digits that stand for a tenant where its name is not to be read."""
     return digest("tenant", tenant.encode("utf-8", "surrogatepass")).hex()
 
@@ -128,11 +128,11 @@ def _micros(at: datetime) -> int:
 
 
 def _ten_thousandths(share: float) -> int:
-    return round(share * _SHARE)
+    return round(share * _SHARE_SCALE)
 
 
 def _share(ten_thousandths: int) -> float:
-    return ten_thousandths / _SHARE
+    return ten_thousandths / _SHARE_SCALE
 
 
 #: How a field of a record is written, by its type; the others are written as they are.

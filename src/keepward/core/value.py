@@ -40,13 +40,13 @@ class Data(msgspec.Struct, frozen=True, metaclass=_Frozen):
     """What never changes: ``msgspec.structs.replace`` makes another."""
 
 
-def without(value: Data, name: str) -> str:
+def repr_without(value: Data, name: str) -> str:
     """Return what ``repr`` gives of a value, but for one field that nobody is to read in a log."""
     shown = (f"{each}={getattr(value, each)!r}" for each in value.__struct_fields__ if each != name)
     return f"{type(value).__name__}({', '.join(shown)})"
 
 
-class Told:
+class ResultMixin:
     """What an operation returns, as a person and as a program read it."""
 
     __slots__ = ()
@@ -63,28 +63,28 @@ class Told:
         Instants are ISO 8601 in UTC, spans of time are seconds, enums are their names, bytes are hex digits. Where a
         command prints the same with ``--json``, the keys are the same.
         """
-        from keepward.core.plain import plain
+        from keepward.core.plain import to_plain
 
-        found: dict[str, Any] = plain(self)
+        found: dict[str, Any] = to_plain(self)
         return found
 
 
-class Value(Told, Data):
+class Value(ResultMixin, Data):
     """A result of an operation."""
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _DURATION = re.compile(r"(-?\d{1,12})\s*(s|m|h|d|w)", re.ASCII)
-_UNIT = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+_UNIT_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 #: The longest accepted time to live.
-LONGEST = timedelta(days=36_525)
+MAX_DURATION = timedelta(days=36_525)
 #: A span of time as people give it: see ``parse_duration``.
 Duration = timedelta | float | str
 
 
 #: Characters that show nothing and are neither white space nor of the category Cf.
-_UNSEEN = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0") | frozenset(
+_INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0") | frozenset(
     map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)))
 )
 
@@ -93,7 +93,7 @@ def is_blank(text: str) -> bool:
     """Whether a text shows nothing: white space, zero-width characters and the like."""
     if text and text[0].isascii() and text[0].isprintable() and text[0] != " ":
         return False
-    return all(each.isspace() or each in _UNSEEN or unicodedata.category(each) == "Cf" for each in text)
+    return all(each.isspace() or each in _INVISIBLE or unicodedata.category(each) == "Cf" for each in text)
 
 
 def to_micros(instant: datetime) -> int:
@@ -132,7 +132,7 @@ def parse_duration(value: Duration) -> timedelta:
         return value
     if isinstance(value, str):
         match = _DURATION.fullmatch(value.strip())
-        seconds: float = int(match[1]) * _UNIT[match[2]] if match else math.nan
+        seconds: float = int(match[1]) * _UNIT_SECONDS[match[2]] if match else math.nan
     else:
         usable = isinstance(value, int | float) and not isinstance(value, bool)
         seconds = value if usable else math.nan
@@ -140,7 +140,7 @@ def parse_duration(value: Duration) -> timedelta:
         raise InvalidInput(
             "not a duration: use a whole number and s, m, h, d or w, such as 24h or 30d, or a number of seconds"
         )
-    if abs(seconds) > LONGEST.total_seconds():
+    if abs(seconds) > MAX_DURATION.total_seconds():
         raise InvalidInput("a duration is at most a hundred years")
     return timedelta(seconds=seconds)
 
@@ -148,7 +148,7 @@ def parse_duration(value: Duration) -> timedelta:
 #: A name of a field as somebody may mistype it.
 _FIELD = re.compile(r"[A-Za-z_-]{1,32}")
 #: Most characters of a name that is compared with those there are.
-_LONGEST = 64
+_MAX_SUGGESTION_INPUT = 64
 
 
 def plain_key(key: str) -> str:
@@ -166,12 +166,12 @@ def name_forms(names: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(unicodedata.normalize(form, name) for name in names for form in ("NFC", "NFD")))
 
 
-def unknown(what: str, given: Any, known: Collection[str]) -> str:
+def unknown_name_message(what: str, given: Any, known: Collection[str]) -> str:
     """Return the sentence about a name that there is not: the one that was probably meant, and all there are."""
-    return f"unknown {what}: {meant(given, known)}use one of {', '.join(map(str, known))}"
+    return f"unknown {what}: {suggestion(given, known)}use one of {', '.join(map(str, known))}"
 
 
-def no_such(what: str, given: Any, known: Collection[str]) -> str:
+def unknown_field_message(what: str, given: Any, known: Collection[str]) -> str:
     """Return the sentence about a field or parameter that does not exist, with the nearest name or all names.
 
     A name that might be a value, such as one with digits, is not repeated.
@@ -183,14 +183,14 @@ def no_such(what: str, given: Any, known: Collection[str]) -> str:
     return f"no {what} {shown}; there are: {', '.join(known)}" if known else f"no {what} {shown}; there are none"
 
 
-def meant(given: Any, known: Collection[str]) -> str:
+def suggestion(given: Any, known: Collection[str]) -> str:
     """Return ``did you mean archival? `` where one of the names is near to what was given, else nothing."""
-    word = given.strip().casefold() if isinstance(given, str) and len(given) <= _LONGEST else ""
+    word = given.strip().casefold() if isinstance(given, str) and len(given) <= _MAX_SUGGESTION_INPUT else ""
     near = get_close_matches(word, [str(name) for name in known], n=1, cutoff=0.6) if word else []
     return f"did you mean {near[0]}? " if near else ""
 
 
-def chosen(what: str, given: Any, known: Collection[str]) -> str:
+def one_of(what: str, given: Any, known: Collection[str]) -> str:
     """Return a name of the list as plain text.
 
     Raises:
@@ -200,7 +200,7 @@ def chosen(what: str, given: Any, known: Collection[str]) -> str:
         raise InvalidInput(f"{what} is a text: use one of {', '.join(map(str, known))}")
     # A member of an enum is equal to its text, and a list may hold either.
     if given not in known:
-        raise InvalidInput(unknown(what, given, known))
+        raise InvalidInput(unknown_name_message(what, given, known))
     return str(given)
 
 
@@ -214,12 +214,12 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def counted(number: int, one: str, many: str) -> str:
+def pluralize(number: int, one: str, many: str) -> str:
     """Return `1 memory` or `3 memories`."""
     return f"{number} {one if number == 1 else many}"
 
 
-def redaction(kinds: Iterable[str]) -> str:
+def redaction_note(kinds: Iterable[str]) -> str:
     """Return the words that say what was replaced and how to keep an identifier; empty where nothing was."""
     named = ", ".join(each.replace("_", " ") for each in kinds)
     return f"redacted: {named} (identifiers given with consent are kept)" if named else ""

@@ -24,7 +24,7 @@ from keepward.core.value import Data
 from keepward.drill.attacks import ATTACKS, Attack, DrillStore
 from keepward.drill.target import DatabaseTarget, Target
 from keepward.errors import KeepwardError
-from keepward.place import Database, Place
+from keepward.locations import DatabaseUrl, Location
 
 #: ``fired``: the defence held. ``breached``: it did not. ``inconclusive``: the attack could not have succeeded.
 Status = Literal["fired", "breached", "inconclusive"]
@@ -46,7 +46,7 @@ def counts_of(results: Sequence[DrillResult]) -> dict[str, Any]:
 
 
 def drill(
-    place: Place,
+    place: Location,
     *,
     tenant: str,
     policy: Policy,
@@ -60,20 +60,20 @@ def drill(
         Tampered: the store's journal does not hold as it is.
     """
     results: list[DrillResult] = []
-    kind = DatabaseTarget if isinstance(place, Database) else Target
+    kind = DatabaseTarget if isinstance(place, DatabaseUrl) else Target
     with tempfile.TemporaryDirectory() as folder, closing(kind(Path(folder), place)) as target:
         target.take()
-        with _unlogged():
+        with _without_logging():
             store = DrillStore(target, tenant, policy)
         with store.owner:
             for each in attacks:
-                with _unlogged():
-                    results.append(result_of(each, store))
+                with _without_logging():
+                    results.append(run_attack(each, store))
                 on_result(results[-1])
     return results
 
 
-def result_of(attack: Attack, store: DrillStore) -> DrillResult:
+def run_attack(attack: Attack, store: DrillStore) -> DrillResult:
     """Make one attack."""
     try:
         held, control, defence = attack.run(store)
@@ -96,7 +96,7 @@ def _is_logged(_: logging.LogRecord) -> bool:
 
 
 @contextmanager
-def _unlogged() -> Iterator[None]:
+def _without_logging() -> Iterator[None]:
     # A filter counts for its own logger alone, and modules that were imported since have new ones.
     for name in [name for name in logging.root.manager.loggerDict if name.startswith("keepward")]:
         logging.getLogger(name).addFilter(_is_logged)

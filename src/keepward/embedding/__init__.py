@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from keepward.core.value import meant
+from keepward.core.value import suggestion
 
 if TYPE_CHECKING:
     from keepward.ports.models import Embedder, Extractor
@@ -26,7 +26,7 @@ NAMES = (
 )
 
 
-def choose(name: str, *, api_key: str | None = None) -> Embedder | None:
+def choose_embedder(name: str, *, api_key: str | None = None) -> Embedder | None:
     """Return the embedder of that name; None for "none", which means search by text alone.
 
     "auto" is MiniLM where its weights are installed, else hashed words. `api_key` is for "http:" alone; a url
@@ -49,7 +49,7 @@ def choose(name: str, *, api_key: str | None = None) -> Embedder | None:
             from keepward.embedding.hashed import HashedEmbedder
 
             return HashedEmbedder()
-        case (("http" | "https"), _) if server := server_of(name):
+        case (("http" | "https"), _) if server := parse_server_name(name):
             from keepward.embedding.remote import HttpEmbedder
 
             return HttpEmbedder(*server, api_key)
@@ -59,14 +59,14 @@ def choose(name: str, *, api_key: str | None = None) -> Embedder | None:
             return RunnerEmbedder(kind, rest)
     # What follows the colon may be a url with a password in it, and errors are logged.
     shown = kind + (":..." if rest else "")
-    raise ValueError(f"no embedder is named {shown!r}; {meant(kind, NAMES)}choose one of: {', '.join(NAMES)}")
+    raise ValueError(f"no embedder is named {shown!r}; {suggestion(kind, NAMES)}choose one of: {', '.join(NAMES)}")
 
 
 def choose_extractor(name: str, *, api_key: str | None = None) -> Extractor | None:
     """Return the extractor of that name; None for "none"."""
     if name.strip() == "none":
         return None
-    server = server_of(name)
+    server = parse_server_name(name)
     if server is None:
         raise ValueError("an extractor is `none`, or a chat server's model as http:<url>#<model>")
     from keepward.embedding.extractor import HttpExtractor
@@ -74,7 +74,7 @@ def choose_extractor(name: str, *, api_key: str | None = None) -> Extractor | No
     return HttpExtractor(*server, api_key)
 
 
-def server_of(name: str) -> tuple[str, str] | None:
+def parse_server_name(name: str) -> tuple[str, str] | None:
     """Return url and model of a name such as "http:https://host/v1#model" or "https://host/v1#model"."""
     kind, _, rest = name.strip().partition(":")
     url, _, model = (name.strip() if rest.startswith("//") else rest).rpartition("#")

@@ -18,13 +18,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from keepward.core.messages import Fact, Turn
-from keepward.core.patterns import table
-from keepward.embedding.remote import Server, readable
+from keepward.core.patterns import load_toml
+from keepward.embedding.remote import Server, as_utf8_text
 
 #: Characters of a fact, and facts of one answer.
-LONGEST = 300
-MOST = 64
-_ASKED: Mapping[str, Any] = table(__package__, "extractor.toml")
+MAX_FACT_CHARS = 300
+MAX_FACTS = 64
+_ASKED: Mapping[str, Any] = load_toml(__package__, "extractor.toml")
 
 
 class HttpExtractor:
@@ -63,7 +63,7 @@ class HttpExtractor:
                 "role": turn.role,
                 "speaker": turn.speaker,
                 "date": _day(turn),
-                "text": readable(turn.text),
+                "text": as_utf8_text(turn.text),
             }
             for number, turn in enumerate(turns)
         ]
@@ -80,7 +80,7 @@ class HttpExtractor:
             },
         }
         found = [fact for each in self._answer(self._server.send(body)) if (fact := _checked(each, turns))]
-        return sorted(found[:MOST], key=lambda fact: fact.turn)
+        return sorted(found[:MAX_FACTS], key=lambda fact: fact.turn)
 
     def _answer(self, data: bytes) -> list[Any]:
         try:
@@ -103,7 +103,7 @@ def _checked(value: Any, turns: Sequence[Turn]) -> Fact | None:
     text, quote = " ".join(text.split()), quote.strip()
     if not 0 <= turn < len(turns) or turns[turn].role != "user":
         return None
-    if not 0 < len(text) <= LONGEST or not quote or quote not in turns[turn].text:
+    if not 0 < len(text) <= MAX_FACT_CHARS or not quote or quote not in turns[turn].text:
         return None
     return Fact(text, quote=quote, turn=turn, importance=0.4, confidence=0.7)
 

@@ -47,14 +47,14 @@ def blocks(weights: Weights) -> bytes:
     """Return a model that turns sums of embeddings into the last hidden states of a text."""
     graph = _Graph(weights)
     thirds = graph.constant("thirds", np.full(3, DIM, dtype=np.int64))
-    streams = graph.parted(graph.normalised([INPUT], "embeddings.LayerNorm"))
+    streams = graph.split_first_token(graph.normalised([INPUT], "embeddings.LayerNorm"))
     for number in range(_LAYERS):
         at = f"encoder.layer.{number}."
         parts = [f"{at}attention.self.{name}" for name in ("query", "key", "value")]
         joined = graph.joined([graph.linear(x, parts) for x in streams])
         q, k, v = graph.node("Split", [joined, thirds], outputs=3, axis=2)
         heads = graph.node("MultiHeadAttention", [q, k, v], num_heads=_HEADS)[0]
-        mixed = graph.parted(graph.linear(heads, [at + "attention.output.dense"]))
+        mixed = graph.split_first_token(graph.linear(heads, [at + "attention.output.dense"]))
         for n, (x, change) in enumerate(zip(streams, mixed, strict=True)):
             y = graph.normalised([change, x], at + "attention.output.LayerNorm")
             wide = graph.linear(y, [at + "intermediate.dense"], after=at + "attention.output.LayerNorm")
@@ -114,7 +114,7 @@ class _Graph:
         reach = np.abs(self._weights[name + ".bias"]) + 3 * np.abs(self._weights[name + ".weight"])
         return np.asarray(np.maximum(reach / np.median(reach), 1), dtype=np.float32)
 
-    def parted(self, x: str) -> list[str]:
+    def split_first_token(self, x: str) -> list[str]:
         """Return the state of the first token and those of all others."""
         bounds = [self.constant(f"bound.{at}", np.array([at], dtype=np.int64)) for at in (0, 1, 1 << 40)]
         return [self.node("Slice", [x, *pair, bounds[1]])[0] for pair in pairwise(bounds)]

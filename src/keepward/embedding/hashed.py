@@ -22,7 +22,7 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
-from keepward.core.patterns import regex
+from keepward.core.patterns import lazy_regex
 
 _REVISION = 1
 
@@ -32,7 +32,7 @@ _UNSPACED = (
     "\u3040-\u30ff\u3100-\u312f\u31f0-\u31ff"  # kana, bopomofo
     "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # Han
 )
-_TOKEN = regex(rf"(?P<run>[{_UNSPACED}]+)|[^\W_{_UNSPACED}]+")
+_TOKEN = lazy_regex(rf"(?P<run>[{_UNSPACED}]+)|[^\W_{_UNSPACED}]+")
 
 #: Weights in units of 1/16, so that sums stay whole numbers (1).
 _WORD, _SHORT_WORD, _PAIR, _PIECE, _CHARACTER, _CHARACTER_PAIR = 16, 4, 6, 3, 6, 16

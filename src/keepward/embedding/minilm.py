@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from keepward.embedding import model_files
 from keepward.embedding.graph import DIM, INPUT
 from keepward.errors import ModelUnavailable
-from keepward.locks import Lock
+from keepward.locks import ForkSafeLock
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -35,7 +35,7 @@ MAX_TOKENS = 256
 _MAX_CHARACTERS = 30_000
 
 
-def tell_nobody() -> None:
+def disable_telemetry() -> None:
     """Turn off the telemetry of onnxruntime, before anything of it is used (3)."""
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     import onnxruntime
@@ -62,7 +62,7 @@ class MiniLmEmbedder:
         if not self.available():
             raise ModelUnavailable("MiniLM is not installed: `keepward model install` fetches it")
         self._folder = model_files.folder()
-        self._lock = Lock()
+        self._lock = ForkSafeLock()
         self._opened: tuple[Tokenizer, Network] | None = None
 
     @staticmethod
@@ -104,7 +104,7 @@ class Network:
     """The forward pass; thread safe, as nothing is kept between calls."""
 
     def __init__(self, folder: Path) -> None:
-        tell_nobody()
+        disable_telemetry()
         import onnxruntime
 
         self._words = np.load(folder / model_files.WORDS, mmap_mode="r").view(np.ndarray)

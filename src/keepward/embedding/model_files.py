@@ -48,7 +48,7 @@ _STDERR: Final = 2
 
 def folder() -> Path:
     """Return where the model is stored, in `KEEPWARD_MODELS` or else in the data folder; it need not exist."""
-    models = os.environ.get("KEEPWARD_MODELS") or str(Path(folders.data(os.environ)) / "models")
+    models = os.environ.get("KEEPWARD_MODELS") or str(Path(folders.data_folder(os.environ)) / "models")
     return Path(models).expanduser().absolute() / NAME
 
 

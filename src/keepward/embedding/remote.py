@@ -31,9 +31,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keepward.core.value import is_loopback
-from keepward.embedding.minilm import tell_nobody
+from keepward.embedding.minilm import disable_telemetry
 from keepward.errors import ModelUnavailable
-from keepward.locks import Lock
+from keepward.locks import ForkSafeLock
 
 _BATCH = 64
 _ATTEMPTS = 4
@@ -129,7 +129,7 @@ class Server:
         return ModelUnavailable(f"the {self._what} server at {self.host} {trouble}")
 
 
-def readable(text: str) -> str:
+def as_utf8_text(text: str) -> str:
     """Return a text as bytes of UTF-8 can say it; never empty."""
     return text.encode("utf-8", "replace").decode("utf-8") or " "
 
@@ -160,7 +160,7 @@ class HttpEmbedder:
         )
         self._model = model
         self._dim = dim
-        self._lock = Lock()
+        self._lock = ForkSafeLock()
 
     @property
     def id(self) -> str:
@@ -186,7 +186,7 @@ class HttpEmbedder:
 
     def _request(self, texts: Sequence[str]) -> NDArray[np.float32]:
         # Servers refuse empty input and bytes that are not UTF-8; neither is worth losing the other 63 texts.
-        body = {"model": self._model, "input": [readable(text) for text in texts], "encoding_format": "float"}
+        body = {"model": self._model, "input": [as_utf8_text(text) for text in texts], "encoding_format": "float"}
         rows = self._rows(self._server.send(body), len(texts))
         with self._lock:
             if self._dim is None:
@@ -246,7 +246,7 @@ class RunnerEmbedder:
     def __init__(self, runner: str, model: str) -> None:
         self._runner = runner
         self._name = model
-        self._lock = Lock()
+        self._lock = ForkSafeLock()
         self._opened: tuple[Callable[[str], Any], int] | None = None
 
     @property
@@ -278,7 +278,7 @@ def _sentence_transformers(name: str) -> Callable[[str], Any]:
 
 def _fastembed(name: str) -> Callable[[str], Any]:
     with suppress(ImportError):
-        tell_nobody()
+        disable_telemetry()
     model = _import("fastembed").TextEmbedding(name)
     return lambda text: next(iter(model.embed([text])))
 

@@ -18,10 +18,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from keepward.core.patterns import regex
-from keepward.core.value import meant
+from keepward.core.patterns import lazy_regex
+from keepward.core.value import suggestion
 from keepward.errors import ModelUnavailable
-from keepward.locks import Lock
+from keepward.locks import ForkSafeLock
 
 if TYPE_CHECKING:
     from keepward.ports.models import TokenCounter
@@ -64,18 +64,18 @@ _KINDS: tuple[tuple[str, str, int, int], ...] = (
     ("symbol", r"[\u00a1-\u2bff\u3000-\u303f\uff00-\uffef]", 24, 0),
     ("other", r"(?s:.)", 48, 0),
 )
-_PIECE = regex("|".join(f"(?P<{kind}>{pattern})" for kind, pattern, _, _ in _KINDS))
+_PIECE = lazy_regex("|".join(f"(?P<{kind}>{pattern})" for kind, pattern, _, _ in _KINDS))
 #: What a piece of each kind costs at least, and a character.
 _COSTS = {kind: (least, each) for kind, _, least, each in _KINDS}
 _LINE_END = _COSTS["line"][0]
 _BEFORE_DIGITS = _COSTS["before_digits"][0]
-_LINE = regex(r"[^\n]*\n\s*|[^\n]+")
+_LINE = lazy_regex(r"[^\n]*\n\s*|[^\n]+")
 #: Lines, words and short texts whose cost is remembered, of each so many; when there are more, all are forgotten.
 _REMEMBERED = 32_768
 #: Characters of a short text: a memory's line, and no context.
 _SHORT = 1_024
 #: Blanks that do more than to part two words.
-_UNEVEN = regex(r"[^\S ]|  ")
+_UNEVEN = lazy_regex(r"[^\S ]|  ")
 
 
 class EstimateCounter:
@@ -154,7 +154,7 @@ class TokenizerCounter:
         #: Package and vocabulary.
         self.name = name
         self._opened = opened
-        self._lock = Lock()
+        self._lock = ForkSafeLock()
         self._tokens: Callable[[str], int] | None = None
 
     def count(self, text: str) -> int:
@@ -233,4 +233,4 @@ def choose_counter(name: str) -> TokenCounter:
             return tiktoken_counter(rest)
         case "tokenizers", _ if rest:
             return tokenizers_counter(rest)
-    raise ValueError(f"no token counter is named {name!r}; {meant(name, NAMES)}choose one of: {', '.join(NAMES)}")
+    raise ValueError(f"no token counter is named {name!r}; {suggestion(name, NAMES)}choose one of: {', '.join(NAMES)}")

@@ -21,12 +21,30 @@ from keepward.core import change as ask
 from keepward.core.commit import Reason
 from keepward.core.memory import CORE_BLOCKS, Access, Kind, Record, Stability, Tier
 from keepward.core.policy import Policy, access_for
-from keepward.core.trust import SOURCES, ActorKind, Rights, Trust, default_source, lies_in, trust_of, visible_from
-from keepward.gates.gate_types import Case, Quarantine, Refuse, Rewrite, Verdict, View, reasons_of, takes_back
+from keepward.core.principals import (
+    SOURCES,
+    ActorKind,
+    Role,
+    Trust,
+    default_source,
+    is_within_scope,
+    trust_of,
+    visible_from,
+)
+from keepward.gates.gate_types import (
+    GateContext,
+    GateInput,
+    Quarantine,
+    Refuse,
+    Rewrite,
+    Verdict,
+    reasons_of,
+    retires_own_turn,
+)
 
 _reason = reasons_of("authority")
 #: How a message names an origin.
-_ORIGINS = {
+_SOURCE_PHRASES = {
     Trust.UNKNOWN: "something of unknown origin",
     Trust.WEB: "the web",
     Trust.IMPORT: "an import",
@@ -38,21 +56,21 @@ _ORIGINS = {
 }
 
 
-def authority(case: Case, view: View, policy: Policy) -> Verdict | None:
+def authority(case: GateInput, view: GateContext, policy: Policy) -> Verdict | None:
     """Refuse what this actor may not ask for; hold what a person has to decide."""
-    forbidden = tuple(_forbidden(case, view, policy))
+    forbidden = tuple(_refusal_reasons(case, view, policy))
     if forbidden:
         return Refuse(reasons=forbidden)
-    if policy.decides(case.actor) or _is_upkeep(case):
+    if policy.may_self_approve(case.actor) or _is_upkeep(case):
         return None
-    held = (*_held(case, policy), *_lesser(case, view, policy))
+    held = (*_quarantine_reasons(case, policy), *_below_target_trust(case, view, policy))
     if held:
         return Quarantine(reasons=held)
-    claimed = _claims_more(case, view)
+    claimed = _claims_higher_source(case, view)
     return Rewrite(after=case.after, reasons=(claimed,)) if claimed else None
 
 
-def _forbidden(case: Case, view: View, policy: Policy) -> Iterator[Reason]:
+def _refusal_reasons(case: GateInput, view: GateContext, policy: Policy) -> Iterator[Reason]:
     after, before, actor = case.after, case.before, case.actor
     sides = [side for side in (before, after) if side is not None]
     if not view.edition and any(_is_identity(side) for side in sides):
@@ -61,15 +79,15 @@ def _forbidden(case: Case, view: View, policy: Policy) -> Iterator[Reason]:
         return
     if view.contained and not actor.is_owner:
         yield _reason("contained", "this memory was contained: only the owner can bring it back")
-    if actor.rights is Rights.REVIEWER:
+    if actor.rights is Role.REVIEWER:
         yield _reason("reviewers_do_not_write", "a reviewer approves and rejects; writing takes an agent or the owner")
     elif not actor.may_propose:
         yield _reason("credential_reads_only", "this credential only reads; ask the owner for one that may propose")
     for side in sides:
-        if not _reaches(case.scope, side.scope):
+        if not _is_within_handle(case.scope, side.scope):
             yield _reason("out_of_scope", "this handle does not reach that scope: open the store at that scope")
             break
-        if not lies_in(side.scope, case.write_scope):
+        if not is_within_scope(side.scope, case.write_scope):
             detail = f"this token writes at {case.write_scope} and below: ask the owner for one that can `share`"
             yield _reason("out_of_scope", detail)
             break
@@ -86,7 +104,7 @@ def _forbidden(case: Case, view: View, policy: Policy) -> Iterator[Reason]:
         yield _reason("read_only", f"this memory is read-only for a {actor.kind.value}")
 
 
-def _held(case: Case, policy: Policy) -> Iterator[Reason]:
+def _quarantine_reasons(case: GateInput, policy: Policy) -> Iterator[Reason]:
     after, before, change = case.after, case.before, case.change
     accesses = _accesses(case, policy)
     if Access.APPROVAL in accesses:
@@ -96,7 +114,7 @@ def _held(case: Case, policy: Policy) -> Iterator[Reason]:
         Access.APPEND in accesses
         and before is not None
         and not isinstance(change, ask.Insert | ask.Append)
-        and not takes_back(case)
+        and not retires_own_turn(case)
     ):
         what = ask.operation(change)
         yield _reason("append_only", f"this memory takes additions; to {what} it needs a person's approval")
@@ -115,24 +133,24 @@ def _held(case: Case, policy: Policy) -> Iterator[Reason]:
             yield _reason("untrusted_origin", f"a rule does not take text of {after.trust.label} origin unreviewed")
 
 
-def _lesser(case: Case, view: View, policy: Policy) -> Iterator[Reason]:
+def _below_target_trust(case: GateInput, view: GateContext, policy: Policy) -> Iterator[Reason]:
     """Object to a change that is trusted less than what it changes (4)."""
     before, change = case.before, case.change
     if before is None:
         return
     least = case.after.trust
-    if not isinstance(change, ask.SAYING):
+    if not isinstance(change, ask.TEXT_CHANGES):
         # What these set is in the trust of what they make; of the others only who asks is known.
         least = min(least, trust_of(case.actor, default_source(case.actor)))
     if view.successor is not None:
         least = min(least, view.successor.trust)
-    if least >= before.trust or (least >= Trust.AGENT and _opened(case, policy)):
+    if least >= before.trust or (least >= Trust.AGENT and _is_opened_to_agents(case, policy)):
         return
-    detail = f"what the {before.trust.label} told is not changed by {_ORIGINS[least]}: a person has to decide"
+    detail = f"what the {before.trust.label} told is not changed by {_SOURCE_PHRASES[least]}: a person has to decide"
     yield _reason("lower_trust", detail)
 
 
-def _claims_more(case: Case, view: View) -> Reason | None:
+def _claims_higher_source(case: GateInput, view: GateContext) -> Reason | None:
     """Return that an agent named a source above its own, unless the store recorded the message that it names."""
     source = getattr(case.change, "source", None)
     if case.actor.kind is not ActorKind.AGENT or source not in SOURCES or view.user_evidence:
@@ -141,13 +159,13 @@ def _claims_more(case: Case, view: View) -> Reason | None:
     if SOURCES[source].trust <= own:
         return None
     detail = (
-        f"the source {source} is not {_ORIGINS[own]}'s to claim and it counts as {_ORIGINS[own]}'s: "
+        f"the source {source} is not {_SOURCE_PHRASES[own]}'s to claim and it counts as {_SOURCE_PHRASES[own]}'s: "
         "name as evidence the id of a message of theirs that this store recorded"
     )
     return _reason("claimed_source", detail)
 
 
-def _opened(case: Case, policy: Policy) -> bool:
+def _is_opened_to_agents(case: GateInput, policy: Policy) -> bool:
     """Whether the owner's setting, and not a default, lets agents do this to the memory."""
     before = case.before
     if before is None or (before.tier is not Tier.CORE and before.access is None):
@@ -157,15 +175,15 @@ def _opened(case: Case, policy: Policy) -> bool:
     return access is Access.READ_WRITE or adds
 
 
-def _brings_text(case: Case) -> bool:
+def _brings_text(case: GateInput) -> bool:
     """Whether a text comes to where it was not: written there, or moved under a key or into core."""
     before, after = case.before, case.after
     if isinstance(case.change, ask.Move) and before is not None:
         return after.key != before.key or (after.tier is Tier.CORE and before.tier is not Tier.CORE)
-    return isinstance(case.change, ask.SAYING)
+    return isinstance(case.change, ask.TEXT_CHANGES)
 
 
-def vouches(case: Case) -> bool:
+def approver_certifies_text(case: GateInput) -> bool:
     """Whether who approves this change approves the text itself: it is new, or comes under a key, into core, to last.
 
     Who lets a memory go, come back or lie elsewhere has not said that it is true.
@@ -175,7 +193,7 @@ def vouches(case: Case) -> bool:
     return isinstance(case.change, ask.Promote) or _brings_text(case)
 
 
-def _is_upkeep(case: Case) -> bool:
+def _is_upkeep(case: GateInput) -> bool:
     """Whether it is an automatic step that policy allows everywhere: confirm, or put away what is not core."""
     if case.after.tier is Tier.CORE:
         return False
@@ -183,7 +201,7 @@ def _is_upkeep(case: Case) -> bool:
     return isinstance(case.change, ask.Reinforce) or (upkeep and isinstance(case.change, ask.Archive | ask.Expire))
 
 
-def _accesses(case: Case, policy: Policy) -> set[Access]:
+def _accesses(case: GateInput, policy: Policy) -> set[Access]:
     sides = [side for side in (case.before, case.after) if side is not None]
     return {access_for(policy, side.tier, side.key, side.access) for side in sides}
 
@@ -192,17 +210,17 @@ def _is_identity(record: Record) -> bool:
     return record.kind is Kind.IDENTITY or (record.tier is Tier.CORE and record.key == CORE_BLOCKS[0])
 
 
-def _reaches(handle: str, scope: str) -> bool:
+def _is_within_handle(handle: str, scope: str) -> bool:
     """Whether a handle sees a scope or stands above it."""
-    return scope in visible_from(handle) or lies_in(scope, handle)
+    return scope in visible_from(handle) or is_within_scope(scope, handle)
 
 
-def _has_user_evidence(case: Case, view: View) -> bool:
+def _has_user_evidence(case: GateInput, view: GateContext) -> bool:
     """Whether new text names a recorded user message itself: what backed an earlier text does not back it."""
     change = case.change
     named = case.after.evidence
     if isinstance(change, ask.Insert | ask.Append):
         named = change.evidence
-    elif isinstance(change, ask.Replace) and change.text is not ask.KEEP:
-        named = () if change.evidence is ask.KEEP else change.evidence
+    elif isinstance(change, ask.Replace) and change.text is not ask.UNSET:
+        named = () if change.evidence is ask.UNSET else change.evidence
     return any(reference in view.user_evidence for reference in named)

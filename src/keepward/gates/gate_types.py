@@ -20,17 +20,17 @@ from msgspec.structs import replace
 
 from keepward.core.change import Change, Retire
 from keepward.core.commit import Reason
-from keepward.core.memory import WORD_LISTS, WORDS, ContentType, Kind, Record, Tier
+from keepward.core.memory import NAME_FIELDS, NAME_LIST_FIELDS, ContentType, Kind, Record, Tier
 from keepward.core.policy import Policy
-from keepward.core.trust import Actor, Trust
+from keepward.core.principals import Actor, Trust
 from keepward.gates.detectors.matcher import Finding
-from keepward.gates.detectors.near_duplicate import Form
+from keepward.gates.detectors.near_duplicate import NormalizedText
 from keepward.gates.detectors.normalize import Text
-from keepward.gates.detectors.tables import once
+from keepward.gates.detectors.tables import lazy_property
 
 
 @dataclass(frozen=True, kw_only=True)
-class Case:
+class GateInput:
     """One step under judgement."""
 
     change: Change
@@ -44,29 +44,29 @@ class Case:
     after: Record
     reason: str = ""
 
-    @once
+    @lazy_property
     def strings(self) -> list[tuple[str, str]]:
         """The (field name, text) of every non-empty stored text; the reason comes last."""
-        return [*named(self.after), *([("reason", self.reason)] if self.reason else ())]
+        return [*named_texts(self.after), *([("reason", self.reason)] if self.reason else ())]
 
-    @once
+    @lazy_property
     def texts(self) -> list[tuple[str, Text]]:
         """The same as ``strings``, as detectors read them: each is brought into normal form once."""
         return [(name, Text(text)) for name, text in self.strings]
 
-    @once
+    @lazy_property
     def whole(self) -> Text:
         """All stored texts, one a line, for one quick look at once."""
         return Text("\n".join([text for _, text in self.strings]))
 
-    @once
-    def aside(self) -> Text:
+    @lazy_property
+    def texts_except_body(self) -> Text:
         """All stored texts but the memory's own, one a line."""
         return Text("\n".join([text for name, text in self.strings if name != "text"]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
+class GateContext:
     """What the engine read for the gates."""
 
     now: datetime
@@ -74,7 +74,7 @@ class View:
     #: first; of the others, those that cannot state the same may be left out.
     neighbours: tuple[Record, ...] = ()
     #: Texts as they are compared, where that was worked out already.
-    forms: Mapping[str, Form] = field(default_factory=dict)
+    forms: Mapping[str, NormalizedText] = field(default_factory=dict)
     #: Records of what no longer holds and says the same: superseded memories, earlier values of the key.
     echoes: tuple[Record, ...] = ()
     #: Live memories of the tenant, by tier.
@@ -128,18 +128,18 @@ class Refuse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Same:
+class DuplicateMatch:
     """The same is remembered already."""
 
     existing: Record
     reasons: tuple[Reason, ...]
 
 
-Verdict = Rewrite | Quarantine | Refuse | Same
-Gate = Callable[[Case, View, Policy], Verdict | None]
+Verdict = Rewrite | Quarantine | Refuse | DuplicateMatch
+Gate = Callable[[GateInput, GateContext, Policy], Verdict | None]
 
 
-def takes_back(case: Case) -> bool:
+def retires_own_turn(case: GateInput) -> bool:
     """Whether somebody retires a turn of a session that they have written themselves; it can be restored."""
     before = case.before
     if before is None or not isinstance(case.change, Retire):
@@ -147,7 +147,7 @@ def takes_back(case: Case) -> bool:
     return before.kind is Kind.EVENT and before.session is not None and before.author == case.actor.label
 
 
-def as_data(record: Record) -> bool:
+def is_consulted_data(record: Record) -> bool:
     """Whether a memory is what a program or a document holds, by somebody who is trusted as an agent at least.
 
     It is consulted and not followed, whatever it says; core memory and rules are followed.
@@ -172,34 +172,34 @@ def reasons_of(gate: str) -> Callable[[str, str], Reason]:
     return lambda code, detail: Reason(gate=gate, code=code, detail=detail)
 
 
-_SINGLE = ("text", *WORDS, "metadata", "source")
+_SINGLE = ("text", *NAME_FIELDS, "metadata", "source")
 #: Where they are kept: of an object, its JSON text.
 _FIELDS = {**{name: name for name in _SINGLE}, "metadata": "metadata_json"}
-_singles, _manies = attrgetter(*_FIELDS.values()), attrgetter(*WORD_LISTS)
+_singles, _manies = attrgetter(*_FIELDS.values()), attrgetter(*NAME_LIST_FIELDS)
 #: Fields by which memories are looked up: one marker in place of two names would make them one.
-NAMES = frozenset({"key", "subject", "session", "job", "source"})
+LOOKUP_FIELDS = frozenset({"key", "subject", "session", "job", "source"})
 #: Handles of other systems, and hashes: nobody reads them.
-HANDLES = frozenset({"aliases", "blob"})
+OPAQUE_FIELDS = frozenset({"aliases", "blob"})
 
 
-def named(record: Record) -> list[tuple[str, str]]:
+def named_texts(record: Record) -> list[tuple[str, str]]:
     """Return (field name, text) for every non-empty stored text of a record."""
     found = [pair for pair in zip(_SINGLE, _singles(record), strict=True) if pair[1]]
-    for name, items in zip(WORD_LISTS, _manies(record), strict=True):
+    for name, items in zip(NAME_LIST_FIELDS, _manies(record), strict=True):
         if items:
             found += [(name, item) for item in items]
     return found
 
 
-def mapped(record: Record, change: Callable[[str, str], str]) -> Record:
+def map_texts(record: Record, replace_text: Callable[[str, str], str]) -> Record:
     """Return the record with ``change(field name, text)`` in place of every stored text."""
     fields: dict[str, Any] = {}
     for name, attribute in _FIELDS.items():
         value = getattr(record, attribute)
         if value:
-            fields[attribute] = change(name, value)
-    for name in WORD_LISTS:
+            fields[attribute] = replace_text(name, value)
+    for name in NAME_LIST_FIELDS:
         values = getattr(record, name)
         if values:
-            fields[name] = tuple(change(name, item) for item in values)
+            fields[name] = tuple(replace_text(name, item) for item in values)
     return replace(record, **fields)

@@ -23,8 +23,8 @@ from keepward.core.memory import Record
 from keepward.core.policy import Policy
 from keepward.gates import content, state
 from keepward.gates.authority import authority
-from keepward.gates.gate_types import Case, Gate, Quarantine, Refuse, Same, Verdict, View
-from keepward.gates.validation import shape
+from keepward.gates.gate_types import DuplicateMatch, Gate, GateContext, GateInput, Quarantine, Refuse, Verdict
+from keepward.gates.validation import validate
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ GATES: tuple[tuple[str, Gate], ...] = (
     ("privacy", content.privacy),
     ("injection", content.injection),
     ("ethics", content.ethics),
-    ("shape", shape),
+    ("shape", validate),
     ("noise", content.noise),
     ("authority", authority),
     ("confidence", state.confidence),
@@ -42,13 +42,13 @@ GATES: tuple[tuple[str, Gate], ...] = (
     ("capacity", state.capacity),
 )
 #: How many of them judge content.
-_CONTENT = [name for name, _ in GATES].index("authority")
+_CONTENT_GATE_COUNT = [name for name, _ in GATES].index("authority")
 #: What a rollback passes: it brings back what the gates have already judged.
-_FOR_REVERT = frozenset({"secrets", "authority", "capacity"})
+_REVERT_GATES = frozenset({"secrets", "authority", "capacity"})
 
 #: Seconds of processor time that one gate may take for one change. Lengths are bounded before (see ``shape``), so
 #: that none comes near it; what does is somebody's find.
-BUDGET = 1.0
+GATE_BUDGET_S = 1.0
 
 _CAPTURE_OFF = Reason(gate="policy", code="capture_off", detail="capture is switched off by policy")
 _MEMORY_OFF = Reason(
@@ -61,18 +61,18 @@ Decision = Literal["allow", "quarantine", "refuse", "same"]
 #: Decisions by the verdicts that lead to them, strictest first.
 _DECISIONS: tuple[tuple[type[Verdict], Decision], ...] = (
     (Refuse, "refuse"),
-    (Same, "same"),
+    (DuplicateMatch, "same"),
     (Quarantine, "quarantine"),
 )
 #: The gates that compare a memory with others, after all that rewrite it.
-_COMPARE = frozenset({"duplicate", "capacity"})
+_COMPARING_GATES = frozenset({"duplicate", "capacity"})
 
 
 @dataclass(slots=True, kw_only=True)
-class Judged:
+class GateResult:
     """The decision on one case."""
 
-    case: Case
+    case: GateInput
     decision: Decision = "allow"
     reasons: list[Reason] = field(default_factory=list)
     #: Those of them for which a person has to decide.
@@ -80,18 +80,18 @@ class Judged:
     #: The memory that says the same, when the decision is ``same``.
     existing: Record | None = None
     #: What the last gates saw of the store.
-    view: View | None = None
+    view: GateContext | None = None
 
 
-def judge(
-    case: Case,
-    view: View,
+def run_gates(
+    case: GateInput,
+    view: GateContext,
     policy: Policy,
     *,
     meter: Callable[[], float] = float,
-    compare: Callable[[Case, View], View] | None = None,
+    compare: Callable[[GateInput, GateContext], GateContext] | None = None,
     plugins: tuple[tuple[str, Gate], ...] = (),
-) -> Judged:
+) -> GateResult:
     """Pass a case through every gate, ``plugins`` before authority.
 
     ``meter`` returns the seconds of processor time used so far.
@@ -99,35 +99,35 @@ def judge(
     """
     if not (policy.enabled and policy.capture):
         off = _CAPTURE_OFF if policy.enabled else _MEMORY_OFF
-        return Judged(case=case, view=view, decision="refuse", reasons=[off])
+        return GateResult(case=case, view=view, decision="refuse", reasons=[off])
     found: dict[str, Verdict] = {}
-    gates = (*GATES[:_CONTENT], *plugins, *GATES[_CONTENT:])
+    gates = (*GATES[:_CONTENT_GATE_COUNT], *plugins, *GATES[_CONTENT_GATE_COUNT:])
     for name, gate in gates:
-        if isinstance(case.change, Revert) and name not in _FOR_REVERT:
+        if isinstance(case.change, Revert) and name not in _REVERT_GATES:
             continue
-        if name in _COMPARE and compare is not None:
+        if name in _COMPARING_GATES and compare is not None:
             view = compare(case, view)
             compare = None
-        verdict = _ask(name, gate, case, view, policy, meter)
+        verdict = _run_gate(name, gate, case, view, policy, meter)
         if verdict is None:
             continue
         found[name] = verdict
-        tier, case = case.after.tier, _rewritten(case, verdict)
+        tier, case = case.after.tier, _apply_verdict(case, verdict)
         if case.after.tier is not tier and isinstance(found.get("authority"), Refuse | Quarantine):
             del found["authority"]
-            again = _ask("authority", authority, case, view, policy, meter)
+            again = _run_gate("authority", authority, case, view, policy, meter)
             if again is not None:
-                found["authority"], case = again, _rewritten(case, again)
+                found["authority"], case = again, _apply_verdict(case, again)
         if name == "shape" and any(isinstance(each, Refuse) for each in found.values()):
             # Text without a usable form is not worth comparing with anything.
             break
-    judged = Judged(case=case, view=view)
+    judged = GateResult(case=case, view=view)
     if not found:
         return judged
     verdicts = [found[name] for name, _ in gates if name in found]
     judged.reasons = [reason for each in verdicts for reason in each.reasons]
     judged.held = [reason for each in verdicts if isinstance(each, Quarantine) for reason in each.reasons]
-    judged.existing = next((each.existing for each in verdicts if isinstance(each, Same)), None)
+    judged.existing = next((each.existing for each in verdicts if isinstance(each, DuplicateMatch)), None)
     for kind, decision in _DECISIONS:
         if any(isinstance(each, kind) for each in verdicts):
             judged.decision = decision
@@ -135,15 +135,17 @@ def judge(
     return judged
 
 
-def _rewritten(case: Case, verdict: Verdict) -> Case:
+def _apply_verdict(case: GateInput, verdict: Verdict) -> GateInput:
     """Return the case as the gates after this verdict see it."""
-    if isinstance(verdict, Refuse | Same):
+    if isinstance(verdict, Refuse | DuplicateMatch):
         return case
     reason = case.reason if verdict.reason is None else verdict.reason
     return replace(case, after=verdict.after or case.after, reason=reason)
 
 
-def _ask(name: str, gate: Gate, case: Case, view: View, policy: Policy, meter: Callable[[], float]) -> Verdict | None:
+def _run_gate(
+    name: str, gate: Gate, case: GateInput, view: GateContext, policy: Policy, meter: Callable[[], float]
+) -> Verdict | None:
     begun = meter()
     try:
         verdict = gate(case, view, policy)
@@ -154,7 +156,7 @@ def _ask(name: str, gate: Gate, case: Case, view: View, policy: Policy, meter: C
         detail = "the gate failed; " + ("nothing was stored" if refuse else "a person has to decide")
         return (Refuse if refuse else Quarantine)(reasons=(Reason(gate=name, code="gate_failed", detail=detail),))
     spent = meter() - begun
-    if spent <= BUDGET or isinstance(verdict, Refuse | Same):
+    if spent <= GATE_BUDGET_S or isinstance(verdict, Refuse | DuplicateMatch):
         return verdict
     logger.warning("gate over budget", extra={"action": "gate_over_budget", "gate": name, "seconds": spent})
     late = Reason(gate=name, code="over_budget", detail="the gate took longer than it may; a person has to decide")

@@ -14,14 +14,23 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from keepward.core.change import SAYING, Insert, Move, Promote, Restore
+from keepward.core.change import TEXT_CHANGES, Insert, Move, Promote, Restore
 from keepward.core.commit import Reason
 from keepward.core.memory import ContentType, Kind, Record, Tier, confidence_at
 from keepward.core.policy import Policy
+from keepward.core.principals import ActorKind, Trust
 from keepward.core.reducer import content
-from keepward.core.trust import ActorKind, Trust
-from keepward.gates.detectors.near_duplicate import Form, alike, match, normalise
-from keepward.gates.gate_types import Case, Quarantine, Refuse, Rewrite, Same, Verdict, View, reasons_of
+from keepward.gates.detectors.near_duplicate import NormalizedText, is_near_duplicate, match, normalise
+from keepward.gates.gate_types import (
+    DuplicateMatch,
+    GateContext,
+    GateInput,
+    Quarantine,
+    Refuse,
+    Rewrite,
+    Verdict,
+    reasons_of,
+)
 
 #: Neighbours looked at for a likeness worth a word.
 NEAREST = 1
@@ -35,7 +44,7 @@ _PEOPLE = {ActorKind.OPERATOR, ActorKind.USER}
 _confidence, _duplicate, _capacity = map(reasons_of, ("confidence", "duplicate", "capacity"))
 
 
-def confidence(case: Case, view: View, policy: Policy) -> Verdict | None:
+def confidence(case: GateInput, view: GateContext, policy: Policy) -> Verdict | None:
     """Divert or hold what is below its tier's floor.
 
     What was aimed at core and stated below its floor goes to the archive, and its writer is told; what is below the
@@ -48,7 +57,7 @@ def confidence(case: Case, view: View, policy: Policy) -> Verdict | None:
     below = Quarantine(reasons=(_confidence("below_floor", detail),))
     if isinstance(case.change, Move) and case.before is not None and after.tier not in {case.before.tier, Tier.CORE}:
         return below if confidence_at(case.before, view.now) < floor else None
-    if not isinstance(case.change, SAYING) or after.confidence >= floor:
+    if not isinstance(case.change, TEXT_CHANGES) or after.confidence >= floor:
         return None
     if after.tier is Tier.CORE:
         if case.change.confidence is None:
@@ -61,13 +70,13 @@ def confidence(case: Case, view: View, policy: Policy) -> Verdict | None:
     return below
 
 
-def duplicate(case: Case, view: View, policy: Policy) -> Verdict | None:
+def duplicate(case: GateInput, view: GateContext, policy: Policy) -> Verdict | None:
     """Answer with the existing memory where there is one: it is confirmed, not stored twice."""
     if not isinstance(case.change, Insert):
         return None
     after = case.after
     if case.before is not None and _says_nothing_new(case.before, after):
-        return _same(case.before, "unchanged", "says exactly this already")
+        return _duplicate_of(case.before, "unchanged", "says exactly this already")
     # A program that writes a value to a key of its own sets it, and says nothing again.
     before, value = case.before, after.content_type is ContentType.STRUCTURED
     own = before is not None and (
@@ -85,7 +94,7 @@ def duplicate(case: Case, view: View, policy: Policy) -> Verdict | None:
         return _same_event(after, view)
     if after.key is not None:
         return None
-    form = view.forms.get(after.text) or Form(after.text)
+    form = view.forms.get(after.text) or NormalizedText(after.text)
     # Two pictures under one description are two memories, and so are two that other systems tell apart by name.
     others = [
         other
@@ -95,25 +104,25 @@ def duplicate(case: Case, view: View, policy: Policy) -> Verdict | None:
         and other.blob == after.blob
         and (not after.aliases or set(after.aliases) & set(other.aliases))
     ]
-    forms = {other.id: view.forms.get(other.text) or Form(other.text) for other in others}
+    forms = {other.id: view.forms.get(other.text) or NormalizedText(other.text) for other in others}
     overlap, ratio = policy.duplicate_overlap, policy.similarity_threshold
     found = match(form, list(forms.values()), ratio_floor=ratio)
     if found is not None:
         place, exact = found
         if exact:
-            return _same(others[place], "duplicate", "says exactly this")
-        return _same(others[place], "near_duplicate", "says the same in other words")
+            return _duplicate_of(others[place], "duplicate", "says exactly this")
+        return _duplicate_of(others[place], "near_duplicate", "says the same in other words")
     for other in view.neighbours[:NEAREST]:
         # The nearest memory that is alike by a floor and states another fact is named; both are kept.
         if other.kind is Kind.EVENT or other.subject != after.subject:
             continue
-        if alike(form, forms.get(other.id) or other.text, overlap_floor=overlap, ratio_floor=ratio):
+        if is_near_duplicate(form, forms.get(other.id) or other.text, overlap_floor=overlap, ratio_floor=ratio):
             return Rewrite(after=after, reasons=(_naming(other, "similar", "is similar; both are kept"),))
     return None
 
 
-def _same(other: Record, code: str, what: str) -> Same:
-    return Same(existing=other, reasons=(_naming(other, code, what),))
+def _duplicate_of(other: Record, code: str, what: str) -> DuplicateMatch:
+    return DuplicateMatch(existing=other, reasons=(_naming(other, code, what),))
 
 
 def _naming(other: Record, code: str, what: str) -> Reason:
@@ -125,7 +134,7 @@ def _says_nothing_new(before: Record, after: Record) -> bool:
     return content(replace(after, **{name: getattr(before, name) for name in _PASSING})) == content(before)
 
 
-def _same_event(after: Record, view: View) -> Verdict | None:
+def _same_event(after: Record, view: GateContext) -> Verdict | None:
     for other in view.neighbours:
         shared = set(after.aliases) & set(other.aliases) and after.session == other.session
         again = (
@@ -135,17 +144,17 @@ def _same_event(after: Record, view: View) -> Verdict | None:
             and after.text == other.text
         )
         if shared or again:
-            return _same(other, "same_event", "records this event already")
+            return _duplicate_of(other, "same_event", "records this event already")
     return None
 
 
-def capacity(case: Case, view: View, policy: Policy) -> Verdict | None:
+def capacity(case: GateInput, view: GateContext, policy: Policy) -> Verdict | None:
     """Refuse what does not fit: core in its token budgets, the other tiers in their numbers."""
     after = case.after
     if after.tier is Tier.CORE:
         # What is no block has no budget: the authority gate says which blocks there are.
         budget = policy.block_budget.get(after.key or "", 0)
-        grows = isinstance(case.change, (*SAYING, Promote, Restore))
+        grows = isinstance(case.change, (*TEXT_CHANGES, Promote, Restore))
         if after.key not in policy.core_keys or not grows or view.tokens <= budget:
             return None
         detail = f"the block `{after.key}` would hold {view.tokens} tokens of {budget}: shorten it"
@@ -160,6 +169,6 @@ def capacity(case: Case, view: View, policy: Policy) -> Verdict | None:
     return Refuse(reasons=(_capacity("full", detail),))
 
 
-def makes_room(case: Case, view: View, policy: Policy) -> bool:
+def makes_room(case: GateInput, view: GateContext, policy: Policy) -> bool:
     """Whether a full tier archives its least useful memory for this one."""
     return policy.when_full == "archive" and case.after.trust >= Trust.AGENT and view.spare is not None

@@ -1,6 +1,6 @@
 """The shape gate: lengths, names, ranges, odd Unicode, and the rules of each tier and kind.
 
-``ill_formed`` runs before anything else reads the change, since what it finds cannot be processed at
+``validation_error`` runs before anything else reads the change, since what it finds cannot be processed at
 all; the gate ``shape`` runs this check.
 
 Invariants
@@ -22,28 +22,42 @@ from msgspec.structs import replace
 
 from keepward.core import change as ask
 from keepward.core.commit import Reason
-from keepward.core.memory import CORE_BLOCKS, WORDS, ContentType, Kind, Record, Stability, Tier
-from keepward.core.patterns import regex
+from keepward.core.memory import CORE_BLOCKS, NAME_FIELDS, ContentType, Kind, Record, Stability, Tier
+from keepward.core.patterns import lazy_regex
 from keepward.core.policy import Policy
+from keepward.core.principals import RESERVED_SCOPE, SOURCES, is_scope, parse_scope
 from keepward.core.query import CONTEXT_LEGEND
-from keepward.core.trust import RESERVED, SOURCES, is_scope, parse_scope
-from keepward.core.value import LONGEST, is_blank, unknown
-from keepward.gates.detectors.normalize import Text, invisible, odd_unicode
-from keepward.gates.gate_types import Case, Quarantine, Refuse, Rewrite, Verdict, View, reasons_of, takes_back
+from keepward.core.value import MAX_DURATION, is_blank, unknown_name_message
+from keepward.gates.detectors.normalize import Text, first_forbidden_char, invisible
+from keepward.gates.gate_types import (
+    GateContext,
+    GateInput,
+    Quarantine,
+    Refuse,
+    Rewrite,
+    Verdict,
+    reasons_of,
+    retires_own_turn,
+)
 
 #: Longest of the short fields, in characters, and most items of a list.
-SHORT = 256
-REFERENCE = 512
-REASON = 1_000
-ITEMS = 64
+MAX_SHORT_CHARS = 256
+MAX_REFERENCE_CHARS = 512
+MAX_REASON_CHARS = 1_000
+MAX_LIST_ITEMS = 64
 #: Characters of a sentence of the identity that counts wherever it stands, of one that counts at all, and of what may
 #: stand beside a short one.
-QUOTED, LEAST, BESIDE = 30, 8, 16
+MIN_QUOTE_CHARS, MIN_SENTENCE_CHARS, MAX_REMAINDER_CHARS = 30, 8, 16
 _CONTROLS = dict.fromkeys(range(32))
-_ENDS = regex(r"[.!?;:。！？；：]+")
-_MARKS = regex(r"[\W_]+")
-_LINES = tuple(name for name in WORDS if name != "blob")
-_LISTS = {"tags": SHORT, "evidence": REFERENCE, "aliases": SHORT, "derived_from": SHORT}
+_ENDS = lazy_regex(r"[.!?;:。！？；：]+")
+_MARKS = lazy_regex(r"[\W_]+")
+_LINES = tuple(name for name in NAME_FIELDS if name != "blob")
+_LISTS = {
+    "tags": MAX_SHORT_CHARS,
+    "evidence": MAX_REFERENCE_CHARS,
+    "aliases": MAX_SHORT_CHARS,
+    "derived_from": MAX_SHORT_CHARS,
+}
 _STABILITY = {
     Kind.SUMMARY: ({Stability.VOLATILE, Stability.STABLE}, "a summary is volatile or stable"),
     Kind.RULE: ({Stability.STABLE, Stability.PERMANENT}, "a rule is stable or permanent"),
@@ -56,7 +70,7 @@ _reason = reasons_of("shape")
 _lines, _lists = attrgetter(*_LINES), attrgetter(*_LISTS)
 
 
-def ill_formed(change: ask.Change, reason: str, policy: Policy) -> tuple[Reason, ...]:
+def validation_error(change: ask.Change, reason: str, policy: Policy) -> tuple[Reason, ...]:
     """Return why a change cannot be processed: too long (1), odd Unicode, wrong types, numbers out of range."""
     found = list(dict.fromkeys(_oversize(change, reason, policy)))
     if found:
@@ -64,7 +78,7 @@ def ill_formed(change: ask.Change, reason: str, policy: Policy) -> tuple[Reason,
     for name, text in (*_strings(change), ("reason", reason)):
         # JSON writes a control character in six plain ones, so that no file or database meets it.
         said = text.translate(_CONTROLS) if name == "metadata" else text
-        odd = None if said.isascii() and said.isprintable() else odd_unicode(said)
+        odd = None if said.isascii() and said.isprintable() else first_forbidden_char(said)
         if odd is not None:
             found.append(_reason("odd_unicode", f"{name} holds {odd}: send well-formed text without it"))
     for name in ("confidence", "importance", "gain"):
@@ -75,25 +89,25 @@ def ill_formed(change: ask.Change, reason: str, policy: Policy) -> tuple[Reason,
         if not usable or not math.isfinite(value) or not 0 <= value <= 1:
             found.append(_reason(f"bad_{name}", f"{name} is a number from 0 to 1"))
     ttl = getattr(change, "ttl", None)
-    if isinstance(ttl, timedelta) and not timedelta(0) < ttl <= LONGEST:
+    if isinstance(ttl, timedelta) and not timedelta(0) < ttl <= MAX_DURATION:
         found.append(_reason("bad_ttl", "a time to live is longer than nothing and at most a hundred years"))
     return tuple(found)
 
 
 #: Characters of a turn of a talk or of a document, the secrets that will be masked included.
-UNMASKED = 32_768
+MAX_UNMASKED_CHARS = 32_768
 
 
 def _oversize(change: ask.Change, reason: str, policy: Policy) -> Iterator[Reason]:
     longest = max(policy.text_limit.values())
     if isinstance(change, ask.Insert) and change.kind in {Kind.EVENT, Kind.DOCUMENT}:
         # The secrets gate masks secrets in these; the text that is left must fit its tier.
-        longest = max(longest, UNMASKED)
-    if len(reason) > REASON:
-        yield _reason("too_long", f"a reason is at most {REASON} characters")
+        longest = max(longest, MAX_UNMASKED_CHARS)
+    if len(reason) > MAX_REASON_CHARS:
+        yield _reason("too_long", f"a reason is at most {MAX_REASON_CHARS} characters")
     for name in _LISTS:
         items = getattr(change, name, None)
-        if isinstance(items, list | tuple) and len(items) > ITEMS:
+        if isinstance(items, list | tuple) and len(items) > MAX_LIST_ITEMS:
             yield _wrong_list(name)
     sizes: dict[str, int] = {}
     for name, text in _strings(change):
@@ -103,8 +117,12 @@ def _oversize(change: ask.Change, reason: str, policy: Policy) -> Iterator[Reaso
             sizes[name] = sizes.get(name, 0) + len(text)
         elif name in _LISTS and len(text) > _LISTS[name]:
             yield _wrong_list(name)
-        elif name != "text" and name not in _LISTS and len(text) > REFERENCE:
-            yield _wrong_line(name) if name in _LINES else _reason("too_long", f"{name} is at most {SHORT} characters")
+        elif name != "text" and name not in _LISTS and len(text) > MAX_REFERENCE_CHARS:
+            yield (
+                _wrong_line(name)
+                if name in _LINES
+                else _reason("too_long", f"{name} is at most {MAX_SHORT_CHARS} characters")
+            )
     most = max(policy.metadata_limit, policy.structured_limit)
     if sizes.get("metadata", 0) > most:
         yield _metadata_too_long(most)
@@ -123,7 +141,7 @@ def _metadata_too_long(most: int) -> Reason:
     return _reason("too_long", f"metadata is at most {most} characters of JSON")
 
 
-def shape(case: Case, view: View, policy: Policy) -> Verdict | None:
+def validate(case: GateInput, view: GateContext, policy: Policy) -> Verdict | None:
     """Refuse what breaks a rule of form; hold a rule that lacks evidence or confidence."""
     problems = list(_problems(case, policy))
     clashing = _clashing_aliases(case, view, policy)
@@ -136,8 +154,8 @@ def shape(case: Case, view: View, policy: Policy) -> Verdict | None:
         problems.append(_reason("taken_alias", _TAKEN))
     if case.after.key in view.taken:
         problems.append(_reason("bad_key", "the id of another memory begins so: use another key"))
-    if isinstance(case.change, (*ask.SAYING, ask.Promote)):
-        problems += _sizes(case, policy)
+    if isinstance(case.change, (*ask.TEXT_CHANGES, ask.Promote)):
+        problems += _size_problems(case, policy)
     if problems:
         return Refuse(reasons=tuple(problems))
     if CONTEXT_LEGEND in case.after.text:
@@ -155,11 +173,11 @@ def shape(case: Case, view: View, policy: Policy) -> Verdict | None:
     return Rewrite(after=kept.after, reasons=(_reason(ALIAS_LEFT_OUT, _TAKEN), *(told.reasons if told else ())))
 
 
-def _problems(case: Case, policy: Policy) -> Iterator[Reason]:
+def _problems(case: GateInput, policy: Policy) -> Iterator[Reason]:
     after, before, change = case.after, case.before, case.change
     asked = getattr(change, "source", None)
     if after.source not in SOURCES or (type(asked) is str and asked not in SOURCES):
-        yield _reason("unknown_source", unknown("source", asked, SOURCES))
+        yield _reason("unknown_source", unknown_name_message("source", asked, SOURCES))
     yield from _unknown_scope(case, policy)
     if _hides_in_its_key(after, before):
         yield _reason("bad_key", "a key holds no invisible character: it could not be told from another")
@@ -187,7 +205,7 @@ def _hides_in_its_key(after: Record, before: Record | None) -> bool:
     return not key.isprintable() or (not key.isascii() and any(map(invisible, key)))
 
 
-def _takes_a_blocks_name(case: Case, policy: Policy) -> bool:
+def _takes_a_blocks_name(case: GateInput, policy: Policy) -> bool:
     """Whether a memory outside of core is given the name of a core block, in whatever letters."""
     after, before = case.after, case.before
     if after.key is None or after.tier is Tier.CORE or isinstance(case.change, ask.Revert | ask.Restore):
@@ -202,7 +220,7 @@ def _names_a_block(name: str, policy: Policy) -> bool:
     return plain in {*CORE_BLOCKS, *policy.core_keys}
 
 
-def _clashing_aliases(case: Case, view: View, policy: Policy) -> set[str]:
+def _clashing_aliases(case: GateInput, view: GateContext, policy: Policy) -> set[str]:
     """Return new aliases by which something else goes: a core block, or another memory by its key or id."""
     if not isinstance(case.change, ask.Insert):
         return set()
@@ -210,8 +228,8 @@ def _clashing_aliases(case: Case, view: View, policy: Policy) -> set[str]:
     return {each for each in fresh if each in view.taken or _names_a_block(each, policy)}
 
 
-def _unknown_scope(case: Case, policy: Policy) -> Iterator[Reason]:
-    if isinstance(case.change, ask.Revert) and case.after.scope == RESERVED:
+def _unknown_scope(case: GateInput, policy: Policy) -> Iterator[Reason]:
+    if isinstance(case.change, ask.Revert) and case.after.scope == RESERVED_SCOPE:
         # What the store keeps for itself is undone like anything else, and changed by nothing else that is judged.
         return
     if not is_scope(case.after.scope):
@@ -220,17 +238,17 @@ def _unknown_scope(case: Case, policy: Policy) -> Iterator[Reason]:
         yield _reason("unknown_scope", f"unknown scope: this store knows {', '.join(policy.scopes)}")
 
 
-def _rewrites_event(case: Case, before: Record) -> bool:
+def _rewrites_event(case: GateInput, before: Record) -> bool:
     if before.kind is not Kind.EVENT or before.tier is not Tier.EPISODIC:
         return False
     if isinstance(
         case.change, ask.Archive | ask.Expire | ask.Restore | ask.Reinforce | ask.Revert | ask.Supersede
-    ) or takes_back(case):
+    ) or retires_own_turn(case):
         return False
-    return not (case.actor.is_owner and not isinstance(case.change, ask.SAYING))
+    return not (case.actor.is_owner and not isinstance(case.change, ask.TEXT_CHANGES))
 
 
-def _sizes(case: Case, policy: Policy) -> Iterator[Reason]:
+def _size_problems(case: GateInput, policy: Policy) -> Iterator[Reason]:
     after = case.after
     added = getattr(case.change, "text", None)
     # Also where it is added to a text that is there, so that nothing but a line break would be. What is structured may
@@ -240,29 +258,31 @@ def _sizes(case: Case, policy: Policy) -> Iterator[Reason]:
         yield _reason("empty_text", "there is no text to remember")
     # What an insert leaves aside because its key is taken has to be in form all the same.
     taken = isinstance(case.change, ask.Insert) and case.before is not None
-    yield from dict.fromkeys(each for value in ((after, case.change) if taken else (after,)) for each in _short(value))
+    yield from dict.fromkeys(
+        each for value in ((after, case.change) if taken else (after,)) for each in _short_field_problems(value)
+    )
     limit = policy.text_limit[after.tier]
     if len(after.text) > limit and not isinstance(case.change, ask.Promote):
         yield _text_too_long(len(after.text), limit)
 
 
-def _short(value: Any) -> Iterator[Reason]:
+def _short_field_problems(value: Any) -> Iterator[Reason]:
     """Yield what is wrong with the short fields of a memory or of an insert."""
     for name, text in zip(_LINES, _lines(value), strict=True):
-        if text is not None and (is_blank(text) or len(text) > SHORT or "\n" in text):
+        if text is not None and (is_blank(text) or len(text) > MAX_SHORT_CHARS or "\n" in text):
             yield _wrong_line(name)
     for (name, most), items in zip(_LISTS.items(), _lists(value), strict=True):
         # Most lists are empty, and to begin to look at one costs more than to see that.
-        if items and (len(items) > ITEMS or any(is_blank(item) or len(item) > most for item in items)):
+        if items and (len(items) > MAX_LIST_ITEMS or any(is_blank(item) or len(item) > most for item in items)):
             yield _wrong_list(name)
 
 
 def _wrong_line(name: str) -> Reason:
-    return _reason(f"bad_{name}", f"a {name} is one line of 1 to {SHORT} characters")
+    return _reason(f"bad_{name}", f"a {name} is one line of 1 to {MAX_SHORT_CHARS} characters")
 
 
 def _wrong_list(name: str) -> Reason:
-    return _reason(f"bad_{name}", f"{name} are at most {ITEMS} texts of 1 to {_LISTS[name]} characters")
+    return _reason(f"bad_{name}", f"{name} are at most {MAX_LIST_ITEMS} texts of 1 to {_LISTS[name]} characters")
 
 
 def _text_too_long(length: int, limit: int) -> Reason:
@@ -270,12 +290,12 @@ def _text_too_long(length: int, limit: int) -> Reason:
     return _reason("too_long", f"{detail}; an import keeps it in linked parts")
 
 
-def _weak_rule(case: Case, policy: Policy) -> Iterator[Reason]:
+def _weak_rule(case: GateInput, policy: Policy) -> Iterator[Reason]:
     after = case.after
     if (
         after.kind is not Kind.RULE
         or not isinstance(case.change, ask.Insert | ask.Replace)
-        or policy.decides(case.actor)
+        or policy.may_self_approve(case.actor)
     ):
         return
     if not after.evidence:
@@ -284,7 +304,7 @@ def _weak_rule(case: Case, policy: Policy) -> Iterator[Reason]:
         yield _reason("rule_below_floor", f"a rule needs a confidence of {policy.rule_floor:g} or more")
 
 
-def _defaults_told(case: Case) -> Rewrite | None:
+def _defaults_told(case: GateInput) -> Rewrite | None:
     change, after = case.change, case.after
     if not isinstance(change, ask.Insert) or change.ttl is not None or after.expires_at is None or case.before:
         return None
@@ -304,7 +324,8 @@ def _quotes_identity(after: Record, identity: str | None) -> bool:
         return False
     text = f" {_plainly(after.text)} "
     return any(
-        f" {sentence} " in text and (len(sentence) >= QUOTED or len(text) - len(sentence) <= BESIDE)
+        f" {sentence} " in text
+        and (len(sentence) >= MIN_QUOTE_CHARS or len(text) - len(sentence) <= MAX_REMAINDER_CHARS)
         for sentence in _sentences(identity)
     )
 
@@ -313,7 +334,7 @@ def _quotes_identity(after: Record, identity: str | None) -> bool:
 def _sentences(identity: str) -> tuple[str, ...]:
     lines = (part for line in identity.splitlines() for part in (line, *_ENDS.split(line)))
     plain = dict.fromkeys(map(_plainly, lines))
-    return tuple(sentence for sentence in plain if len(sentence) >= LEAST)
+    return tuple(sentence for sentence in plain if len(sentence) >= MIN_SENTENCE_CHARS)
 
 
 def _plainly(text: str) -> str:

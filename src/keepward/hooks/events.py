@@ -14,33 +14,33 @@ from pathlib import PurePath
 from typing import Any, Literal, get_args
 from uuid import NAMESPACE_OID, uuid5
 
-What = Literal["start", "prompt", "compact", "end"]
+EventKind = Literal["start", "prompt", "compact", "end"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Client:
+class ClientFormat:
     """How one client speaks of events."""
 
     name: str
     #: Its own names of events.
-    events: Mapping[str, What]
+    events: Mapping[str, EventKind]
     #: Of which events the answer may add text.
     adds: frozenset[str]
     #: Whether it names sessions by letters at random, which look like a token: their like would be held as a secret.
     at_random: bool = False
 
 
-def _client(name: str, events: str, *, adds: int = 2, at_random: bool = False) -> Client:
+def _client(name: str, events: str, *, adds: int = 2, at_random: bool = False) -> ClientFormat:
     """Return a client by its names of a start, a prompt, a compaction and, where it tells that, an end.
 
     To the first ``adds`` of them it takes text as an answer.
     """
     names = events.split()
-    sorts = dict(zip(names, get_args(What), strict=False))
-    return Client(name=name, events=sorts, adds=frozenset(names[:adds]), at_random=at_random)
+    sorts = dict(zip(names, get_args(EventKind), strict=False))
+    return ClientFormat(name=name, events=sorts, adds=frozenset(names[:adds]), at_random=at_random)
 
 
-CLIENTS: Mapping[str, Client] = {
+CLIENTS: Mapping[str, ClientFormat] = {
     each.name: each
     for each in (
         _client("claude", "SessionStart UserPromptSubmit PreCompact SessionEnd"),
@@ -58,7 +58,7 @@ _SESSION = ("session_id", "conversation_id", "sessionId")
 class Event:
     """One thing that happened in a client."""
 
-    what: What
+    what: EventKind
     #: The client's own name for it; empty where it was not said.
     name: str
     session: str
@@ -73,12 +73,12 @@ class Event:
     adds: bool = False
 
 
-def name_of(client: Client, what: str) -> str:
+def event_name(client: ClientFormat, what: str) -> str:
     """Return what a client calls an event; the empty text where it has none of that sort."""
     return next((name for name, sort in client.events.items() if sort == what), "")
 
 
-def read(client: Client, what: str, data: str) -> Event | None:
+def parse_event(client: ClientFormat, what: str, data: str) -> Event | None:
     """Return the event that a client wrote; None where it is none that can be used."""
     try:
         given = json.loads(data)
@@ -87,7 +87,7 @@ def read(client: Client, what: str, data: str) -> Event | None:
     if not isinstance(given, dict):
         return None
     session = next((given[key] for key in _SESSION if isinstance(given.get(key), str) and given[key].strip()), None)
-    name = name_of(client, what)
+    name = event_name(client, what)
     if session is None or not name:
         return None
     session = str(uuid5(NAMESPACE_OID, session)) if client.at_random else session
@@ -106,7 +106,7 @@ def read(client: Client, what: str, data: str) -> Event | None:
     )
 
 
-def answer(client: Client, event: Event, text: str) -> str:
+def format_answer(client: ClientFormat, event: Event, text: str) -> str:
     """Return what the client is to read for a text to be added; the empty text where there is nothing to say."""
     if not text or not event.adds:
         return ""
@@ -117,6 +117,6 @@ def answer(client: Client, event: Event, text: str) -> str:
     return json.dumps({"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": text}})
 
 
-def _text(given: Mapping[str, Any], key: str) -> str:
-    value = given.get(key)
+def _text(args: Mapping[str, Any], key: str) -> str:
+    value = args.get(key)
     return value if isinstance(value, str) else ""

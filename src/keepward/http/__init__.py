@@ -1,6 +1,6 @@
 """The HTTP API."""
 
+from keepward.http.app_state import ServerOptions
 from keepward.http.server import create_app
-from keepward.http.serving import ServerOptions
 
 __all__ = ["ServerOptions", "create_app"]

@@ -19,40 +19,40 @@ from starlette.responses import Response
 
 from keepward import idempotency
 from keepward.errors import KeepwardError
-from keepward.http.answers import write_response
-from keepward.http.credentials import confirm, identify
-from keepward.http.reading import PLACE, Problem
+from keepward.http.auth import identify, require_valid_credential
+from keepward.http.handlers import write_response
+from keepward.http.requests import SCOPE_HEADERS, Problem
 from keepward.idempotency import IdempotencyKey
-from keepward.memory import Memory, repeated
-from keepward.services.session import principal
+from keepward.memory import Memory, outcome_under_key
+from keepward.services.request_context import actor_key
 
-HEADER = "Idempotency-Key"
-REPLAYED = "Idempotency-Replayed"
+KEY_HEADER = "Idempotency-Key"
+REPLAYED_HEADER = "Idempotency-Replayed"
 _KEY = re.compile(r"[\x21-\x7e]{1,255}")
 
 
-async def once(request: Request, inner: Callable[[Request], Awaitable[Response]], *, repeats: bool) -> Response:
+async def respond_once(request: Request, inner: Callable[[Request], Awaitable[Response]], *, repeats: bool) -> Response:
     """Answer a call under its key; ``repeats`` is whether what it committed is answered again.
 
     Raises:
         Problem: the key is not 1 to 255 printable ASCII characters.
         IdempotencyReused: the key was sent with another call.
     """
-    name, handle = request.headers[HEADER], (await identify(request)).handle
+    name, handle = request.headers[KEY_HEADER], (await identify(request)).handle
     if not _KEY.fullmatch(name):
-        raise Problem(400, "bad_request", f"{HEADER} is 1 to 255 printable ASCII characters")
+        raise Problem(400, "bad_request", f"{KEY_HEADER} is 1 to 255 printable ASCII characters")
     if not repeats:
         return await inner(request)
-    key = IdempotencyKey((principal(handle.actor), name), await _digest(request))
-    before = await run_in_threadpool(_answered, handle, key)
+    key = IdempotencyKey((actor_key(handle.actor), name), await _digest(request))
+    before = await run_in_threadpool(_stored_response, handle, key)
     if before is not None:
         return before
     try:
-        with idempotency.under(key):
+        with idempotency.with_key(key):
             return await inner(request)
     except (KeepwardError, Problem):
         # The same call may have been carried out at this moment, by this server or another.
-        before = await run_in_threadpool(_answered, handle, key)
+        before = await run_in_threadpool(_stored_response, handle, key)
         if before is None:
             raise
         return before
@@ -60,18 +60,18 @@ async def once(request: Request, inner: Callable[[Request], Awaitable[Response]]
 
 async def _digest(request: Request) -> bytes:
     state = hashlib.sha256()
-    headers = (request.headers.get(name, "") for name in (*PLACE, "If-Match", "Content-Type"))
+    headers = (request.headers.get(name, "") for name in (*SCOPE_HEADERS, "If-Match", "Content-Type"))
     for part in (request.method, request.scope["path"], str(request.url.query), *headers):
         state.update(part.encode("utf-8", "surrogatepass") + b"\0")
     state.update(await request.body())
     return state.digest()
 
 
-def _answered(handle: Memory, key: IdempotencyKey) -> Response | None:
-    confirm(handle)
-    outcome = repeated(handle, key)
+def _stored_response(handle: Memory, key: IdempotencyKey) -> Response | None:
+    require_valid_credential(handle)
+    outcome = outcome_under_key(handle, key)
     if outcome is None:
         return None
     response = write_response(outcome)
-    response.headers[REPLAYED] = "true"
+    response.headers[REPLAYED_HEADER] = "true"
     return response

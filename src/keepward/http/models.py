@@ -23,25 +23,25 @@ from pydantic_core import PydanticCustomError
 
 from keepward.api import OPERATIONS
 from keepward.core import change
-from keepward.core.value import no_such
+from keepward.core.value import unknown_field_message
 from keepward.operations import REQUIRED, Argument, Operation
 from keepward.types import (
     AS_OF_PATTERN,
     FIELDS,
-    MANY,
-    MOST,
+    MAX_DECISIONS,
+    MAX_ITEMS,
     NEW_ID_PATTERN,
     Digest,
+    GateLimit,
     Id,
-    Judged,
     Limit,
-    Line,
     Scope,
+    ShortText,
     TierName,
 )
 
 #: What words of JSON Schema are called in pydantic.
-_WORDS = {
+_PYDANTIC_NAMES = {
     "minimum": "ge",
     "maximum": "le",
     "exclusiveMinimum": "gt",
@@ -64,7 +64,7 @@ def _integral(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _written(pattern: re.Pattern[str], read: Callable[[str], Any], what: str) -> BeforeValidator:
+def _parse_matching(pattern: re.Pattern[str], read: Callable[[str], Any], what: str) -> BeforeValidator:
     """Return what reads a value of a query, where it is written like that; see (4)."""
 
     def validate(value: str) -> Any:
@@ -81,20 +81,20 @@ def _moment(value: str) -> str:
     return value
 
 
-_IN_BODY: Mapping[Any, Any] = {int: BeforeValidator(_integral)}
-_IN_QUERY: Mapping[Any, Any] = {
-    int: _written(_DIGITS, int, "a whole number"),
-    float: _written(_NUMBER, float, "a number"),
-    bool: _written(re.compile("true|false"), lambda text: text == "true", "true or false"),
+_BODY_VALIDATORS: Mapping[Any, Any] = {int: BeforeValidator(_integral)}
+_QUERY_VALIDATORS: Mapping[Any, Any] = {
+    int: _parse_matching(_DIGITS, int, "a whole number"),
+    float: _parse_matching(_NUMBER, float, "a number"),
+    bool: _parse_matching(re.compile("true|false"), lambda text: text == "true", "true or false"),
 }
 
 
-def typed(kind: Any, *, query: bool = False, described: bool = True, judged: bool = True) -> Any:
+def pydantic_type(kind: Any, *, query: bool = False, described: bool = True, judged: bool = True) -> Any:
     """Return a type of an argument with its limits as pydantic reads them; see (2) and (4).
 
     ``judged`` is whether what a gate judges stands in the schema.
     """
-    inside = partial(typed, query=query, described=described, judged=judged)
+    inside = partial(pydantic_type, query=query, described=described, judged=judged)
     origin, parts = get_origin(kind), get_args(kind)
     if origin is Annotated:
         inner = inside(parts[0])
@@ -119,16 +119,16 @@ def typed(kind: Any, *, query: bool = False, described: bool = True, judged: boo
         return Union[tuple(made)]  # noqa: UP007  known when it runs
     if origin is list:
         return list[inside(parts[0])]  # type: ignore[misc]
-    reader = (_IN_QUERY if query else _IN_BODY).get(kind)
+    reader = (_QUERY_VALIDATORS if query else _BODY_VALIDATORS).get(kind)
     return kind if reader is None else Annotated[kind, reader]
 
 
 @cache
-def names_moment(kind: Any) -> bool:
+def accepts_as_of(kind: Any) -> bool:
     """Return whether a type takes a commit, a head or an instant as text, rather than an instant alone."""
     notes = kind.__metadata__ if get_origin(kind) is Annotated else ()
     here = any(isinstance(each, Limit) and each.schema.get("pattern") == AS_OF_PATTERN for each in notes)
-    return here or any(names_moment(part) for part in get_args(kind) if get_origin(part) in (Annotated, Union))
+    return here or any(accepts_as_of(part) for part in get_args(kind) if get_origin(part) in (Annotated, Union))
 
 
 def _bare(kind: Any) -> Any:
@@ -137,9 +137,9 @@ def _bare(kind: Any) -> Any:
 
 def _field(note: Limit, *, described: bool, judged: bool) -> Any:
     doc = (note.doc or None) if described else None
-    if isinstance(note, Judged):
+    if isinstance(note, GateLimit):
         return Field(description=doc, json_schema_extra=(dict(note.schema) if judged else {}) or None)
-    return Field(description=doc, **{_WORDS[word]: value for word, value in note.schema.items()})
+    return Field(description=doc, **{_PYDANTIC_NAMES[word]: value for word, value in note.schema.items()})
 
 
 class Body(BaseModel):
@@ -155,7 +155,7 @@ class Body(BaseModel):
             wrong = next((name for name in value if name not in cls.model_fields), None)
             if wrong is not None:
                 raise PydanticCustomError(
-                    "unknown_field", "{said}", {"said": no_such("field", wrong, cls.model_fields)}
+                    "unknown_field", "{said}", {"said": unknown_field_message("field", wrong, cls.model_fields)}
                 )
         return value
 
@@ -170,7 +170,7 @@ def body_model(
     """Return the model of a body with these arguments; ``kinds`` gives some of them another type."""
     fields: dict[str, Any] = {}
     for each in asked:
-        kind = (kinds or {}).get(each.wire) or typed(each.kind)
+        kind = (kinds or {}).get(each.wire) or pydantic_type(each.kind)
         bare = _bare(each.kind)
         if each.default is REQUIRED:
             fields[each.wire] = (kind, ...)
@@ -179,10 +179,10 @@ def body_model(
         elif type(None) in get_args(bare):
             fields[each.wire] = (kind, None)
         else:
-            fields[each.wire] = (kind, "" if each.default is change.KEEP else each.default)
+            fields[each.wire] = (kind, "" if each.default is change.UNSET else each.default)
     base = type("Body", (Body,), {"model_config": config}) if config else Body
     reads = name == "ProposeRequest"
-    readers: dict[str, Any] = {"_one_edit": model_validator(mode="before")(_one_edit)} if reads else {}
+    readers: dict[str, Any] = {"_one_edit": model_validator(mode="before")(_expand_single_edit)} if reads else {}
     made: type[Body] = create_model(
         name, __base__=base, __doc__=doc, __module__=__name__, __validators__=readers, **fields
     )
@@ -190,10 +190,10 @@ def body_model(
 
 
 #: Fields of an edit that names one block or tier, and what they are called in a change.
-_ONE_EDIT = {"content": "text", "confidence": "confidence", "provenance": "source"}
+_SINGLE_EDIT_FIELDS = {"content": "text", "confidence": "confidence", "provenance": "source"}
 
 
-def _one_edit(value: Any) -> Any:
+def _expand_single_edit(value: Any) -> Any:
     """Return an edit of one ``target``, such as ``core:mission``, as the proposal of one change that it is."""
     if not isinstance(value, dict) or "target" not in value or "changes" in value:
         return value
@@ -202,11 +202,11 @@ def _one_edit(value: Any) -> Any:
     word = rest.pop("op", "replace" if "content" in rest else "delete")
     if word == "delete":
         return {**rest, "changes": [{"op": "retire", "id": key}]}
-    change = {name: rest.pop(given) for given, name in _ONE_EDIT.items() if given in rest}
+    change = {name: rest.pop(given) for given, name in _SINGLE_EDIT_FIELDS.items() if given in rest}
     return {**rest, "changes": [{"op": "insert", "tier": tier, **({"key": key} if key else {}), **change}]}
 
 
-def _no_defaults(schema: dict[str, Any]) -> None:
+def _remove_defaults(schema: dict[str, Any]) -> None:
     """Take the defaults out of a schema whose fields mean nothing unless they are sent (3)."""
     for each in schema.get("properties", {}).values():
         each.pop("default", None)
@@ -217,14 +217,14 @@ def _nothing_left_out(schema: dict[str, Any]) -> None:
     schema["properties"]["without"]["default"] = []
 
 
-def _one_given(word: str, *names: str) -> dict[str, Any]:
+def _exactly_one_schema(word: str, *names: str) -> dict[str, Any]:
     """Return the schema of an object in which one of these is given, and not as null; `ids[]` is a list."""
     lists = {"type": "array", "minItems": 1}
     ways = {name.removesuffix("[]"): lists if name.endswith("[]") else {"type": "string"} for name in names}
     return {word: [{"required": [name], "properties": {name: schema}} for name, schema in ways.items()]}
 
 
-def _of_memory() -> list[Argument]:
+def _memory_arguments() -> list[Argument]:
     return [each for name, each in OPERATIONS["remember"].arguments.items() if name != "reason"]
 
 
@@ -244,37 +244,41 @@ CHANGES: Mapping[str, tuple[str, str, Any]] = {
 
 
 #: Types that differ from those of a new memory: a place is not taken away by null, and an edit says of consent no more.
-_KINDS: Mapping[Any, Mapping[str, Any]] = {
+_NARROWED_TYPES: Mapping[Any, Mapping[str, Any]] = {
     change.Replace: {"consent": bool},
     change.Append: {"consent": bool},
-    change.Move: {"tier": typed(TierName), "scope": typed(Scope), "key": typed(Line) | None},
+    change.Move: {
+        "tier": pydantic_type(TierName),
+        "scope": pydantic_type(Scope),
+        "key": pydantic_type(ShortText) | None,
+    },
 }
 
 
-def _operation(word: str) -> type[Body]:
+def _change_model(word: str) -> type[Body]:
     name, doc, makes = CHANGES[word]
-    asked = _of_memory() if makes is None else [_argument(each) for each in msgspec.structs.fields(makes)]
+    asked = _memory_arguments() if makes is None else [_argument(each) for each in msgspec.structs.fields(makes)]
     asked.insert(2 if word == "append" else 1, Argument("op", "op", Literal[word], REQUIRED, ""))
     if makes is None:
         told = "Id of the new memory, by which later changes name it; without one it is given one."
         asked.append(Argument("id", "id", Annotated[str, Limit(told, pattern=NEW_ID_PATTERN)] | None, None, told))
-    config = {"json_schema_extra": _no_defaults} if word in {"replace", "move"} else {}
-    return body_model(name, doc, asked, _KINDS.get(makes), **config)
+    config = {"json_schema_extra": _remove_defaults} if word in {"replace", "move"} else {}
+    return body_model(name, doc, asked, _NARROWED_TYPES.get(makes), **config)
 
 
 def _argument(field: msgspec.structs.FieldInfo) -> Argument:
     return Argument(field.name, field.name, FIELDS[field.name], REQUIRED if field.required else field.default, "")
 
 
-Op: Any = Union[tuple(_operation(word) for word in CHANGES)]  # noqa: UP007  made when it runs
-Ops: Any = Annotated[list[Annotated[Op, Field(discriminator="op")]], Field(min_length=1, max_length=MOST)]
+Op: Any = Union[tuple(_change_model(word) for word in CHANGES)]  # noqa: UP007  made when it runs
+Ops: Any = Annotated[list[Annotated[Op, Field(discriminator="op")]], Field(min_length=1, max_length=MAX_ITEMS)]
 
 
 class Approval(Body):
     """One proposal and the digest that was seen."""
 
-    id: typed(Id)  # type: ignore[valid-type]
-    digest: typed(Digest) | None = None  # type: ignore[valid-type]
+    id: pydantic_type(Id)  # type: ignore[valid-type]
+    digest: pydantic_type(Digest) | None = None  # type: ignore[valid-type]
 
 
 class TalkMessage(Body):
@@ -289,37 +293,47 @@ class TalkMessage(Body):
     timestamp: str | int | float | None = None
 
 
-_each = "One of several memories to be; each is judged by itself."
+_ITEM_DOC = "One of several memories to be; each is judged by itself."
 #: An item that a gate refuses is told in its place, so its description has but the limits that refuse the whole call.
-_apart = {each.wire: typed(each.kind, judged=each.wire in {"scope", "ttl", "occurred_at"}) for each in _of_memory()}
-OneOfMany = body_model("OneOfMany", _each, _of_memory(), _apart)
+_ITEM_TYPES = {
+    each.wire: pydantic_type(each.kind, judged=each.wire in {"scope", "ttl", "occurred_at"})
+    for each in _memory_arguments()
+}
+OneOfMany = body_model("OneOfMany", _ITEM_DOC, _memory_arguments(), _ITEM_TYPES)
 #: Types of what the registry leaves open.
-_WITHIN: Mapping[str, Mapping[str, Any]] = {
+_NESTED_TYPES: Mapping[str, Mapping[str, Any]] = {
     "propose": {"changes": Ops},
-    "approve_many": {"items": Annotated[list[Approval], Field(min_length=1, max_length=MANY)]},
-    "remember_many": {"items": Annotated[list[OneOfMany], Field(min_length=1, max_length=MOST)]},  # type: ignore[valid-type]
-    "add": {"messages": Annotated[list[TalkMessage], Field(min_length=1, max_length=MOST)]},
+    "approve_many": {"items": Annotated[list[Approval], Field(min_length=1, max_length=MAX_DECISIONS)]},
+    "remember_many": {"items": Annotated[list[OneOfMany], Field(min_length=1, max_length=MAX_ITEMS)]},  # type: ignore[valid-type]
+    "add": {"messages": Annotated[list[TalkMessage], Field(min_length=1, max_length=MAX_ITEMS)]},
 }
 #: Paths whose body is a file.
 _FILES = ("/memory/blobs", "/memory/import", "/memory/restore-export")
 #: What is changed in the schema of a body.
-_CHANGED: Mapping[str, Callable[[dict[str, Any]], None] | dict[str, Any]] = {
-    **dict.fromkeys(("plan_contain", "contain"), _one_given("oneOf", "source", "actor", "session", "commit", "memory")),
+_SCHEMA_CHANGES: Mapping[str, Callable[[dict[str, Any]], None] | dict[str, Any]] = {
+    **dict.fromkeys(
+        ("plan_contain", "contain"), _exactly_one_schema("oneOf", "source", "actor", "session", "commit", "memory")
+    ),
     "context": _nothing_left_out,
-    **dict.fromkeys(("amend", "revise", "move"), _no_defaults),
-    "feedback": _one_given("anyOf", "used[]", "ignored[]"),
+    **dict.fromkeys(("amend", "revise", "move"), _remove_defaults),
+    "feedback": _exactly_one_schema("anyOf", "used[]", "ignored[]"),
 }
 
 
-def body_of(about: Operation) -> type[Body] | None:
+def body_of(operation: Operation) -> type[Body] | None:
     """Return the model of a operation's body; None where it takes none."""
-    asked = [each for wire, each in about.arguments.items() if f"{{{wire}}}" not in about.path]
-    if not asked or about.http_method in {"GET", "DELETE"} or about.path.startswith(_FILES) or about.name == "approve":
+    asked = [each for wire, each in operation.arguments.items() if f"{{{wire}}}" not in operation.path]
+    if (
+        not asked
+        or operation.http_method in {"GET", "DELETE"}
+        or operation.path.startswith(_FILES)
+        or operation.name == "approve"
+    ):
         # What an approval names, the digest, stands in `If-Match`.
         return None
-    name, changed = about.name.title().replace("_", "") + "Request", _CHANGED.get(about.name)
-    kinds = _WITHIN.get(about.name) or _KINDS.get(about.makes)
-    if about.name == "propose":
+    name, changed = operation.name.title().replace("_", "") + "Request", _SCHEMA_CHANGES.get(operation.name)
+    kinds = _NESTED_TYPES.get(operation.name) or _NARROWED_TYPES.get(operation.makes)
+    if operation.name == "propose":
         asked.append(Argument("mode", "mode", Literal["atomic"], "atomic", ""))
     config = {"json_schema_extra": changed} if changed else {}
-    return body_model(name, f"Parameters of `{about.name}`.", asked, kinds, **config)
+    return body_model(name, f"Parameters of `{operation.name}`.", asked, kinds, **config)

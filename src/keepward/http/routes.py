@@ -40,24 +40,24 @@ from keepward.core.job import Alike, JobState, Run
 from keepward.core.journal import Check, Difference
 from keepward.core.proposal import Outcome
 from keepward.errors import KeepwardError
-from keepward.http import answers, schemas, settings, slots, streams
-from keepward.http.answers import OVER_HTTP, Call
-from keepward.http.credentials import Handle, Writes, confirm, identify, serving_of
-from keepward.http.idempotency import HEADER, once
-from keepward.http.models import body_of, typed
-from keepward.http.reading import (
-    LONGEST,
+from keepward.http import handlers, schemas, settings, slots, streams
+from keepward.http.auth import Handle, Writes, app_state_of, identify, require_valid_credential
+from keepward.http.handlers import HTTP_OPERATIONS, OperationCall
+from keepward.http.idempotency import KEY_HEADER, respond_once
+from keepward.http.models import body_of, pydantic_type
+from keepward.http.requests import (
+    MAX_CURSOR_LENGTH,
     Problem,
     StrictRequest,
-    answer_of,
+    accepts_many,
+    check_content_type,
     check_query,
-    check_type,
-    is_many,
+    error_response,
 )
-from keepward.http.schemas import Written, answered, mirror, page
+from keepward.http.schemas import Written, documented_answers, model_from_dataclass, page_model
 from keepward.http.telemetry import OPERATIONS
 from keepward.operations import REQUIRED, Operation
-from keepward.types import Judged, Limit
+from keepward.types import GateLimit, Limit
 
 
 class _Named(StringConvertor):
@@ -68,18 +68,18 @@ class _Named(StringConvertor):
 register_url_convertor("named", _Named())
 
 
-_COSTLY = (
+_COSTLY_OPERATIONS = (
     "bisect impact plan_contain contain contradictions merge_candidates verify doctor replay "
     "receipt export rebuild reindex train_reranker run_jobs plan_erase"
 )
 #: What a call counts as, by operation; any other is a call.
-WORK: Mapping[str, slots.Work] = {
-    **dict.fromkeys(_COSTLY.split(), slots.COSTLY),
+WORK_OF_OPERATION: Mapping[str, slots.Work] = {
+    **dict.fromkeys(_COSTLY_OPERATIONS.split(), slots.COSTLY),
     **dict.fromkeys(("import", "plan_restore_export", "restore_export"), slots.IMPORT),
     "events": slots.STREAM,
 }
 #: Errors that are an answer; any other is the server's own to tell of, with its place.
-FORESEEN = (KeepwardError, HTTPException, RequestValidationError)
+EXPECTED_ERRORS = (KeepwardError, HTTPException, RequestValidationError)
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
@@ -108,7 +108,7 @@ class PublicRoute(APIRoute):
         """Return what answers a request to this route, within its span."""
         inner, parsed = super().get_route_handler(), self.body_field is not None
         # The parameters of the query, and whether each may stand more than once.
-        known = {each.alias: is_many(each.field_info.annotation) for each in self.dependant.query_params}
+        known = {each.alias: accepts_many(each.field_info.annotation) for each in self.dependant.query_params}
         operation = OPERATIONS.get(self.operation_id or self.name)
 
         async def answer(request: Request) -> Response:
@@ -116,24 +116,24 @@ class PublicRoute(APIRoute):
             try:
                 if self.takes_token:
                     handle = (await identify(strict)).handle
-                    work = WORK.get(self.operation_id or "", slots.CALL)
-                    await serving_of(strict).admit(strict.scope, handle, work)
+                    work = WORK_OF_OPERATION.get(self.operation_id or "", slots.CALL)
+                    await app_state_of(strict).admit(strict.scope, handle, work)
                     if not self.confirms:
-                        await run_in_threadpool(confirm, handle)
+                        await run_in_threadpool(require_valid_credential, handle)
                 check_query(strict, known)
                 if parsed:
-                    check_type(strict)
-                if not self.takes_token or strict.method != "POST" or HEADER.lower() not in strict.headers:
+                    check_content_type(strict)
+                if not self.takes_token or strict.method != "POST" or KEY_HEADER.lower() not in strict.headers:
                     return await inner(strict)
                 if (self.openapi_extra or {}).get(streams.STREAMING):
-                    raise Problem(400, "bad_request", f"this call is a stream and takes no {HEADER}; leave it out")
-                about = ALL.get(self.operation_id or self.name)
-                return await once(strict, inner, repeats=about is not None and about.is_one_write)
-            except FORESEEN as fault:
-                return answer_of(strict, fault)
+                    raise Problem(400, "bad_request", f"this call is a stream and takes no {KEY_HEADER}; leave it out")
+                about = ALL_OPERATIONS.get(self.operation_id or self.name)
+                return await respond_once(strict, inner, repeats=about is not None and about.is_one_write)
+            except EXPECTED_ERRORS as fault:
+                return error_response(strict, fault)
 
         async def watched(request: Request) -> Response:
-            serving = serving_of(request)
+            serving = app_state_of(request)
             if serving.spans is None or operation is None:
                 response = await answer(request)
             else:
@@ -151,7 +151,7 @@ class KeepwardRoute(PublicRoute):
     takes_token = True
 
 
-class VerbRoute(KeepwardRoute):
+class SelfConfirmingRoute(KeepwardRoute):
     """A route whose endpoint confirms the credential itself; see (3)."""
 
     confirms = True
@@ -159,33 +159,35 @@ class VerbRoute(KeepwardRoute):
 
 def _query(kind: Any, doc: str = "") -> Any:
     """Return an argument's type as a parameter of a query; what is said of it stands beside its schema."""
-    return Annotated[typed(kind, query=True, described=False), Query(description=doc or None)]
+    return Annotated[pydantic_type(kind, query=True, described=False), Query(description=doc or None)]
 
 
 def _header(name: str, kind: Any, doc: str) -> Any:
     """Return a header that may be left out, and its default."""
-    return Annotated[typed(kind | None, query=True), Header(alias=name, description=doc)], None
+    return Annotated[pydantic_type(kind | None, query=True), Header(alias=name, description=doc)], None
 
 
-_Tag = Annotated[str, Judged(pattern=r'^(\*|"[!#-~]*")$')]
+_ETag = Annotated[str, GateLimit(pattern=r'^(\*|"[!#-~]*")$')]
 _Number = Annotated[str, Limit(maxLength=16, pattern=r"^(0|[1-9][0-9]{0,15})$")]
-_Cursor = Annotated[str, Limit(minLength=1, maxLength=LONGEST, pattern=r"^[A-Za-z0-9_-]+$")]
+_Cursor = Annotated[str, Limit(minLength=1, maxLength=MAX_CURSOR_LENGTH, pattern=r"^[A-Za-z0-9_-]+$")]
 _Why = Annotated[str, Limit(maxLength=1000, pattern=r"^[^\x00]*$")]
-_MATCH = {"if_match": _header("If-Match", _Tag, "The ETag that was read.")}
-_UNCHANGED = {"if_none_match": _header("If-None-Match", _Tag, "An ETag; 304 where it is still that of the answer.")}
-_SEEN = {"last_event_id": _header("Last-Event-ID", _Number, "As for `after`, which it takes the place of.")}
+_IF_MATCH = {"if_match": _header("If-Match", _ETag, "The ETag that was read.")}
+_IF_NONE_MATCH = {
+    "if_none_match": _header("If-None-Match", _ETag, "An ETag; 304 where it is still that of the answer.")
+}
+_LAST_EVENT_ID = {"last_event_id": _header("Last-Event-ID", _Number, "As for `after`, which it takes the place of.")}
 _CURSOR = {"cursor": (_query(_Cursor | None, "From the page before."), None)}
 _EVENTS = {"events": (_query(bool, "Each memory before and after as well."), False)}
 _REF = {"ref": streams.Ref, "data": None, "media_type": None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class RouteSpec:
     """What a route has beside its operation."""
 
     #: The problems that are not every route's.
     problems: tuple[int, ...]
-    answer: Callable[[Call], Response] = answers.plain
+    answer: Callable[[OperationCall], Response] = handlers.plain_endpoint
     #: Model of the answer; None for that of the operation's result.
     model: Any = None
     #: Documentation of other answers, by status.
@@ -202,210 +204,222 @@ class Row:
     title: str = ""
 
 
-def row(*problems: int, **more: Any) -> Row:
-    return Row(problems=problems, **more)
+def route_spec(*problems: int, **options: Any) -> RouteSpec:
+    return RouteSpec(problems=problems, **options)
 
 
-def _write(*problems: int, **more: Any) -> Row:
-    more.setdefault("also", {200: Written, 202: Written})
-    return Row(problems=(404, 409, 413, 415, *problems), **more)
+def _write_spec(*problems: int, **options: Any) -> RouteSpec:
+    options.setdefault("also", {200: Written, 202: Written})
+    return RouteSpec(problems=(404, 409, 413, 415, *problems), **options)
 
 
-def _edit(*problems: int, **more: Any) -> Row:
-    return _write(412, *problems, answer=answers.edited, beside=_MATCH, **more)
+def _edit_spec(*problems: int, **options: Any) -> RouteSpec:
+    return _write_spec(412, *problems, answer=handlers.update_memory, beside=_IF_MATCH, **options)
 
 
 #: Rows by tag and operation, in the order of the description.
-ROWS: Mapping[str, Mapping[str, Row]] = {
+ROUTE_SPECS: Mapping[str, Mapping[str, RouteSpec]] = {
     "blobs": {
-        "put_blob": row(409, 413, answer=streams.put_blob, receives=Request.body, kinds=_REF, extra=streams.BYTES),
-        "read_blob": row(
+        "put_blob": route_spec(
+            409, 413, answer=streams.put_blob, receives=Request.body, kinds=_REF, extra=streams.BLOB_BODY
+        ),
+        "read_blob": route_spec(
             404,
             500,
             answer=streams.read_blob,
-            beside=_UNCHANGED,
+            beside=_IF_NONE_MATCH,
             kinds=_REF,
-            also={200: streams.READ, 304: {"description": "They are the bytes that were named."}},
+            also={200: streams.BLOB_ANSWER, 304: {"description": "They are the bytes that were named."}},
         ),
     },
     "carry": {
-        "export": row(500, answer=streams.export, also={200: streams.EXPORTED}),
-        "import": row(
+        "export": route_spec(500, answer=streams.export, also={200: streams.EXPORT_ANSWER}),
+        "import": route_spec(
             409,
             413,
             500,
-            answer=streams.bring_in,
-            receives=streams.received,
-            also={200: streams.IMPORTED},
-            extra=streams.FILE,
+            answer=streams.import_file,
+            receives=streams.receive_upload,
+            also={200: streams.IMPORT_ANSWER},
+            extra=streams.UPLOAD_BODY,
             title="import_lines",
         ),
-        "plan_restore_export": row(
+        "plan_restore_export": route_spec(
             409,
             413,
-            answer=streams.plan_restoring,
-            model=mirror(ExportPlan),
-            receives=streams.received,
-            extra=streams.FILE,
+            answer=streams.plan_restore,
+            model=model_from_dataclass(ExportPlan),
+            receives=streams.receive_upload,
+            extra=streams.UPLOAD_BODY,
             title="plan_restoring",
         ),
-        "restore_export": row(
+        "restore_export": route_spec(
             409,
             413,
-            answer=streams.restore,
-            model=mirror(RestoredExport),
-            receives=streams.received,
-            extra=streams.FILE,
+            answer=streams.restore_upload,
+            model=model_from_dataclass(RestoredExport),
+            receives=streams.receive_upload,
+            extra=streams.UPLOAD_BODY,
             title="restore_lines",
         ),
     },
     "erase": {
-        "plan_erase": row(404, 409),
-        "erase": row(404, 409, answer=answers.erase, model=schemas.Destroyed),
-        "certificate": row(404, model=schemas.Certificate),
-        "plan_adopt": row(),
-        "adopt": row(409),
+        "plan_erase": route_spec(404, 409),
+        "erase": route_spec(404, 409, answer=handlers.erase, model=schemas.Destroyed),
+        "certificate": route_spec(404, model=schemas.Certificate),
+        "plan_adopt": route_spec(),
+        "adopt": route_spec(409),
     },
-    "events": {"events": row(404, 429, answer=streams.events, beside=_SEEN, also={200: streams.TOLD})},
+    "events": {
+        "events": route_spec(404, 429, answer=streams.events, beside=_LAST_EVENT_ID, also={200: streams.EVENTS_ANSWER})
+    },
     "inquiry": {
-        "blame": row(404),
-        "impact": row(404, kinds=dict.fromkeys(("source", "actor", "session", "commit", "memory"), types.Word | None)),
-        "plan_contain": row(404),
-        "contain": row(404, 409),
-        "bisect": row(404, 409),
-        "contradictions": row(),
+        "blame": route_spec(404),
+        "impact": route_spec(
+            404, kinds=dict.fromkeys(("source", "actor", "session", "commit", "memory"), types.FilterText | None)
+        ),
+        "plan_contain": route_spec(404),
+        "contain": route_spec(404, 409),
+        "bisect": route_spec(404, 409),
+        "contradictions": route_spec(),
     },
     "journal": {
-        "log": row(404, answer=answers.log, model=schemas.Commits, beside=_EVENTS),
-        "show": row(404),
-        "diff": row(
+        "log": route_spec(404, answer=handlers.log, model=schemas.Commits, beside=_EVENTS),
+        "show": route_spec(404),
+        "diff": route_spec(
             404,
-            answer=answers.diff,
-            model=page(Difference, "Differences", **{"from": str, "to": str | None, "count": int}),
+            answer=handlers.diff,
+            model=page_model(Difference, "Differences", **{"from": str, "to": str | None, "count": int}),
         ),
-        "rollback": row(404, 409, 412, 428, answer=answers.rollback, model=schemas.RolledBack, beside=_MATCH),
-        "receipt": row(404, model=schemas.AnyReceipt),
-        "replay": row(404),
-        "receipts": row(),
-        "context_diff": row(404),
+        "rollback": route_spec(
+            404, 409, 412, 428, answer=handlers.rollback, model=schemas.RolledBack, beside=_IF_MATCH
+        ),
+        "receipt": route_spec(404, model=schemas.AnyReceipt),
+        "replay": route_spec(404),
+        "receipts": route_spec(),
+        "context_diff": route_spec(404),
     },
     "read": {
-        "status": row(answer=answers.status, model=schemas.Status),
-        "core": row(answer=answers.core, model=schemas.Core),
-        "recall": row(404, answer=answers.search, model=schemas.Found, beside=_CURSOR),
-        "identity": row(404),
-        "context": row(404, 409, title="compile_context"),
-        "memory_block": row(409, title="block"),
-        "snapshot": row(409),
-        "find": row(404, answer=answers.find, model=schemas.Memories, beside=_CURSOR),
-        "get": row(
+        "status": route_spec(answer=handlers.status, model=schemas.Status),
+        "core": route_spec(answer=handlers.core, model=schemas.Core),
+        "recall": route_spec(404, answer=handlers.search, model=schemas.Found, beside=_CURSOR),
+        "identity": route_spec(404),
+        "context": route_spec(404, 409, title="compile_context"),
+        "memory_block": route_spec(409, title="block"),
+        "snapshot": route_spec(409),
+        "list_memories": route_spec(404, answer=handlers.find, model=schemas.Memories, beside=_CURSOR),
+        "get": route_spec(
             404,
-            answer=answers.get,
-            beside=_UNCHANGED,
+            answer=handlers.get,
+            beside=_IF_NONE_MATCH,
             also={304: {"description": "It is still the version that was named."}},
         ),
-        "history": row(404, answer=answers.history, model=page(schemas.MemoryVersion, "Versions", id=str)),
+        "history": route_spec(
+            404, answer=handlers.history, model=page_model(schemas.MemoryVersion, "Versions", id=str)
+        ),
     },
     "browse": {
-        "facets": row(404),
-        "activity": row(404),
-        "sources": row(404),
-        "users": row(model=page(Member, "Users")),
-        "projects": row(model=page(Member, "Projects")),
-        "lineage": row(404),
+        "facets": route_spec(404),
+        "activity": route_spec(404),
+        "sources": route_spec(404),
+        "users": route_spec(model=page_model(Member, "Users")),
+        "projects": route_spec(model=page_model(Member, "Projects")),
+        "lineage": route_spec(404),
     },
     "review": {
-        "pending": row(answer=answers.pending, model=schemas.Proposals),
-        "proposal": row(404, answer=answers.get_proposal, model=schemas.Reviewed),
-        "approve": row(
-            404, 409, 412, 428, answer=answers.approve, beside=_MATCH, kinds={"id": types.Name, "digest": None}
+        "pending": route_spec(answer=handlers.pending, model=schemas.Proposals),
+        "proposal": route_spec(404, answer=handlers.get_proposal, model=schemas.Reviewed),
+        "approve": route_spec(
+            404, 409, 412, 428, answer=handlers.approve, beside=_IF_MATCH, kinds={"id": types.Name, "digest": None}
         ),
-        "amend": _write(412, 428, answer=answers.approve, beside=_MATCH),
-        "reject": row(404, 409, answer=answers.reject, model=schemas.Rejected),
-        "reopen": row(404, 409, answer=answers.reopen, model=schemas.Reopened),
-        "approve_many": row(428, answer=answers.approve_many, model=schemas.Approved),
-        "reject_many": row(answer=answers.reject_many, model=schemas.RejectedMany),
-        "notices": row(model=page(schemas.Proposal, "Notices")),
+        "amend": _write_spec(412, 428, answer=handlers.approve, beside=_IF_MATCH),
+        "reject": route_spec(404, 409, answer=handlers.reject, model=schemas.Rejected),
+        "reopen": route_spec(404, 409, answer=handlers.reopen, model=schemas.Reopened),
+        "approve_many": route_spec(428, answer=handlers.approve_many, model=schemas.Approved),
+        "reject_many": route_spec(answer=handlers.reject_many, model=schemas.RejectedMany),
+        "notices": route_spec(model=page_model(schemas.ProposalSchema, "Notices")),
     },
     "tokens": {
-        "tokens": row(answer=answers.tokens, model=page(schemas.TokenState, "Tokens")),
-        "create_token": row(answer=answers.create_token, model=schemas.IssuedToken),
-        "revoke_token": row(404, 409, answer=answers.revoke_token, model=schemas.Revoked),
+        "tokens": route_spec(answer=handlers.tokens, model=page_model(schemas.TokenState, "Tokens")),
+        "create_token": route_spec(answer=handlers.create_token, model=schemas.IssuedToken),
+        "revoke_token": route_spec(404, 409, answer=handlers.revoke_token, model=schemas.Revoked),
     },
     "upkeep": {
-        "feedback": row(404, 409),
-        "train_reranker": row(409, title="train"),
-        "verify": row(),
-        "settings": row(answer=settings.settings, model=settings.InForceModel),
-        "rebuild": row(answer=answers.rebuild, model=schemas.Rebuilt),
-        "reindex": row(model=schemas.Reindexed),
-        "doctor": row(answer=answers.doctor, model=page(Check, "Checks", ok=bool)),
-        "jobs": row(model=page(JobState, "Jobs")),
-        "run_jobs": row(404, 409, model=page(Run, "Runs")),
-        "merge_candidates": row(model=page(Alike, "Candidates")),
+        "feedback": route_spec(404, 409),
+        "train_reranker": route_spec(409, title="train"),
+        "verify": route_spec(),
+        "settings": route_spec(answer=settings.settings, model=settings.EffectiveSettingsModel),
+        "rebuild": route_spec(answer=handlers.rebuild, model=schemas.Rebuilt),
+        "reindex": route_spec(model=schemas.Reindexed),
+        "doctor": route_spec(answer=handlers.doctor, model=page_model(Check, "Checks", ok=bool)),
+        "jobs": route_spec(model=page_model(JobState, "Jobs")),
+        "run_jobs": route_spec(404, 409, model=page_model(Run, "Runs")),
+        "merge_candidates": route_spec(model=page_model(Alike, "Candidates")),
     },
     "write": {
-        "remember": _write(),
-        "remember_many": row(404, 409, answer=answers.remember_many, model=schemas.Outcomes),
-        "add": row(404, 409),
-        "merge": _write(model=Written, also={200: schemas.NOTHING_MERGED, 202: Written}),
-        "forget_many": row(409, model=schemas.Forgotten),
-        "plan_forget_matching": row(),
-        "forget_matching": row(409),
-        "revise": _edit(428),
-        "forget": _edit(kinds={"reason": _Why, "if_version": None}),
-        "append": _edit(),
-        "move": _edit(),
-        "archive": _edit(),
-        "restore": _edit(),
-        "reinforce": _write(),
-        "promote": _write(),
-        "supersede": _write(),
-        "update_by_key": _write(),
-        "update_identity": _write(),
-        "propose": _write(title="edit", answer=answers.propose),
+        "remember": _write_spec(),
+        "remember_many": route_spec(404, 409, answer=handlers.remember_many, model=schemas.Outcomes),
+        "add": route_spec(404, 409),
+        "merge": _write_spec(model=Written, also={200: schemas.NOTHING_MERGED, 202: Written}),
+        "forget_many": route_spec(409, model=schemas.Forgotten),
+        "plan_forget_matching": route_spec(),
+        "forget_matching": route_spec(409),
+        "revise": _edit_spec(428),
+        "forget": _edit_spec(kinds={"reason": _Why, "if_version": None}),
+        "append": _edit_spec(),
+        "move": _edit_spec(),
+        "archive": _edit_spec(),
+        "restore": _edit_spec(),
+        "reinforce": _write_spec(),
+        "promote": _write_spec(),
+        "supersede": _write_spec(),
+        "update_by_key": _write_spec(),
+        "update_identity": _write_spec(),
+        "propose": _write_spec(title="edit", answer=handlers.propose),
     },
 }
 #: Whatever has a route, by operation.
-ALL: Mapping[str, Operation] = LIBRARY | OVER_HTTP
+ALL_OPERATIONS: Mapping[str, Operation] = LIBRARY | HTTP_OPERATIONS
 #: What each call takes. Every token reads; ``owner`` is a class and not a right.
-RIGHTS: Mapping[str, str] = {name: each.right for name, each in ALL.items()}
+RIGHTS: Mapping[str, str] = {name: each.right for name, each in ALL_OPERATIONS.items()}
 #: Operations that need nothing beside their signature.
-OTHERS = {
-    name: row(*((404,) if "{" in each.path else ()), *((409,) if each.changes else ()))
-    for name, each in ALL.items()
-    if not any(name in rows for rows in ROWS.values())
+DEFAULT_ROUTE_SPECS = {
+    name: route_spec(*((404,) if "{" in each.path else ()), *((409,) if each.changes else ()))
+    for name, each in ALL_OPERATIONS.items()
+    if not any(name in rows for rows in ROUTE_SPECS.values())
 }
 
 
 @cache
 def routes() -> tuple[APIRouter, ...]:
     """Return the routes by tag; they are the same for every application."""
-    return tuple(_router(tag, rows) for tag, rows in [*ROWS.items(), ("other", OTHERS)] if rows)
+    return tuple(_router(tag, rows) for tag, rows in [*ROUTE_SPECS.items(), ("other", DEFAULT_ROUTE_SPECS)] if rows)
 
 
-def _router(tag: str, rows: Mapping[str, Row]) -> APIRouter:
+def _router(tag: str, rows: Mapping[str, RouteSpec]) -> APIRouter:
     # What brings a file is let in before its body is received.
-    kind = KeepwardRoute if tag in ("blobs", "carry") else VerbRoute
+    kind = KeepwardRoute if tag in ("blobs", "carry") else SelfConfirmingRoute
     made = APIRouter(route_class=kind, tags=[tag])
     for name, each in rows.items():
-        _add(made, ALL[name], each, confirms=kind.confirms)
+        _add(made, ALL_OPERATIONS[name], each, confirms=kind.confirms)
     return made
 
 
-def _add(made: APIRouter, about: Operation, row: Row, *, confirms: bool) -> None:
+def _add(made: APIRouter, operation: Operation, row: RouteSpec, *, confirms: bool) -> None:
     aside = {"http", "handle", "body", "received", *(row.beside or ())}
 
     def endpoint(**sent: Any) -> Response:
         if confirms:
-            confirm(sent["handle"])
+            require_valid_credential(sent["handle"])
         given = {name: value for name, value in sent.items() if name not in aside and value is not None}
         given |= sent["body"].given() if sent.get("body") is not None else {}
         beside = {name: sent.get(name) for name in ("received", *(row.beside or ()))}
-        call = Call(http=sent["http"], memory=sent["handle"], operation=about, given=given, beside=beside)
+        call = OperationCall(http=sent["http"], memory=sent["handle"], operation=operation, given=given, beside=beside)
         # A streamed answer goes on after this returns: what makes it is limited by itself.
-        streamed = WORK.get(about.name) is slots.STREAM or row.extra
-        with nullcontext() if streamed else serving_of(call.http).limited(call.memory, reads=not about.changes):
+        streamed = WORK_OF_OPERATION.get(operation.name) is slots.STREAM or row.extra
+        with (
+            nullcontext() if streamed else app_state_of(call.http).http_limits(call.memory, reads=not operation.changes)
+        ):
             return row.answer(call)
 
     async def receiving(**sent: Any) -> Response:
@@ -414,27 +428,30 @@ def _add(made: APIRouter, about: Operation, row: Row, *, confirms: bool) -> None
 
     receives: Any = row.receives
     called: Any = endpoint if receives is None else receiving
-    called.__name__, called.__doc__ = row.title or about.name, about.doc
-    called.__signature__ = Signature(list(_parameters(about, row)))
+    called.__name__, called.__doc__ = row.title or operation.name, operation.doc
+    called.__signature__ = Signature(list(_parameters(operation, row)))
     own = {}
-    if about.status not in (row.also or {}):
-        own = {about.status: row.model or (Written if about.result == Outcome else mirror(about.result))}
-    body, changes = body_of(about) is not None, about.changes
+    if operation.status not in (row.also or {}):
+        own = {
+            operation.status: row.model
+            or (Written if operation.result == Outcome else model_from_dataclass(operation.result))
+        }
+    body, changes = body_of(operation) is not None, operation.changes
     problems = (*row.problems, *((413, 415) if body else ()), *((429,) if changes else ()))
     made.add_api_route(
-        about.path.replace("{id}", "{id:named}"),
+        operation.path.replace("{id}", "{id:named}"),
         called,
-        methods=[about.http_method],
-        operation_id=about.name,
-        status_code=about.status,
+        methods=[operation.http_method],
+        operation_id=operation.name,
+        status_code=operation.status,
         dependencies=[Writes] if changes else None,
         response_class=Response,
-        responses=answered(about.name, about.status, {**own, **(row.also or {})}, problems),
+        responses=documented_answers(operation.name, operation.status, {**own, **(row.also or {})}, problems),
         openapi_extra=row.extra,
     )
 
 
-def _parameters(about: Operation, row: Row) -> Iterator[Parameter]:
+def _parameters(operation: Operation, row: RouteSpec) -> Iterator[Parameter]:
     """Yield the parameters of an endpoint: of its path, of its query where it has no body, and of HTTP alone."""
 
     def named(name: str, kind: Any, default: Any = Parameter.empty) -> Parameter:
@@ -442,13 +459,15 @@ def _parameters(about: Operation, row: Row) -> Iterator[Parameter]:
 
     yield named("http", Request)
     yield named("handle", Handle)
-    kinds, body = row.kinds or {}, body_of(about)
+    kinds, body = row.kinds or {}, body_of(operation)
     # What has to be given stands first.
-    for wire, each in sorted(about.arguments.items(), key=lambda item: item[1].default is not REQUIRED):
+    for wire, each in sorted(operation.arguments.items(), key=lambda item: item[1].default is not REQUIRED):
         kind = kinds.get(wire, each.kind)
         doc = each.doc if wire not in kinds else next((note.doc for note in getattr(kind, "__metadata__", ())), "")
-        if f"{{{wire}}}" in about.path:
-            yield named(wire, Annotated[typed(kind, query=True, described=False), Path(description=doc or None)])
+        if f"{{{wire}}}" in operation.path:
+            yield named(
+                wire, Annotated[pydantic_type(kind, query=True, described=False), Path(description=doc or None)]
+            )
         elif body is None and kind is not None:
             default = [] if each.default == () else each.default
             yield named(wire, _query(kind, doc), Parameter.empty if default is REQUIRED else default)

@@ -38,35 +38,35 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Scope
 
-from keepward.config import Settings
 from keepward.errors import InvalidInput, KeepwardError
-from keepward.http.credentials import (
-    SESSION_TERM,
+from keepward.http.app_state import AppState, ServerOptions
+from keepward.http.auth import (
+    SESSION_LIFETIME_S,
     Caller,
     Handle,
     Writes,
-    csrf_of,
+    app_state_of,
+    csrf_token_of,
     handle_of,
     identify,
-    serving_of,
     unauthenticated,
 )
-from keepward.http.edge import Edge
-from keepward.http.reading import Problem, answer_of
+from keepward.http.middleware import SecurityMiddleware
+from keepward.http.requests import Problem, error_response
 from keepward.http.routes import KeepwardRoute, PublicRoute
 from keepward.http.routes import routes as application_routes
 from keepward.http.schemas import problems_of
-from keepward.http.serving import ServerOptions, Serving
 from keepward.http.slots import CALL, STREAM
 from keepward.http.telemetry import logging_to
 from keepward.memory import Memory
-from keepward.services.session import principal
+from keepward.services.request_context import actor_key
+from keepward.settings import Settings
 
-FOLDER = Path(__file__).parent / "page"
+PAGE_FOLDER = Path(__file__).parent / "page"
 _TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "txt": "text/plain"}
 
 
-class Told(BaseModel):
+class ProblemDetail(BaseModel):
     """A problem, by RFC 9457."""
 
     type: str
@@ -76,13 +76,13 @@ class Told(BaseModel):
     code: str
 
 
-class Healthy(BaseModel):
+class Health(BaseModel):
     """The server is there."""
 
     ok: bool
 
 
-class Code(BaseModel):
+class LoginCode(BaseModel):
     """The one-time code of a console link."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -90,7 +90,7 @@ class Code(BaseModel):
     code: Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9_-]+$")]
 
 
-class Opened(BaseModel):
+class SessionInfo(BaseModel):
     """A session, as the page needs it."""
 
     #: ``kind:name`` of who the page acts as.
@@ -110,36 +110,36 @@ class Link(BaseModel):
 
 
 #: Seconds within which a worker has to become free, else the server is not ready.
-READY_S = 2.0
+READY_TIMEOUT_S = 2.0
 public = APIRouter(route_class=PublicRoute, tags=["server"])
 private = APIRouter(route_class=KeepwardRoute, tags=["server"])
 
 
 @public.get("/health", responses=problems_of(400, 403, 421))
-async def health() -> Healthy:
+async def health() -> Health:
     """Say that the server is there, and nothing else."""
-    return Healthy(ok=True)
+    return Health(ok=True)
 
 
 @public.get("/ready", responses=problems_of(400, 403, 421, 503))
-async def ready(request: Request) -> Healthy:
+async def ready(request: Request) -> Health:
     """Say whether calls are answered: a worker is free, the store can be read, the server is not about to stop."""
-    serving = serving_of(request)
+    serving = app_state_of(request)
     if serving.stopping.is_set():
         raise Problem(503, "store_unavailable", "the server is about to stop", headers={"Retry-After": "1"})
     try:
-        with anyio.fail_after(READY_S):
+        with anyio.fail_after(READY_TIMEOUT_S):
             await anyio.to_thread.run_sync(serving.newest, serving.memory.tenant, abandon_on_cancel=True)
     except TimeoutError:
-        detail = f"no worker became free within {READY_S:g} seconds: other calls use all of them"
+        detail = f"no worker became free within {READY_TIMEOUT_S:g} seconds: other calls use all of them"
         raise Problem(503, "store_unavailable", detail, headers={"Retry-After": "5"}) from None
     except KeepwardError as fault:
         detail = "the store cannot be read now; `keepward doctor` says why"
         raise Problem(503, "store_unavailable", detail, headers={"Retry-After": "1"}) from fault
-    return Healthy(ok=True)
+    return Health(ok=True)
 
 
-def _static(path: str, name: str) -> None:
+def _add_static_route(path: str, name: str) -> None:
     async def endpoint(request: Request) -> Response:
         return static(request, name)
 
@@ -147,9 +147,9 @@ def _static(path: str, name: str) -> None:
 
 
 for file in ("docs.css", "docs.js"):
-    _static(f"/{file}", file)
-for file in (*(each.name for each in FOLDER.glob("console-*")), "licences.txt"):
-    _static(f"/console/{file}", file)
+    _add_static_route(f"/{file}", file)
+for file in (*(each.name for each in PAGE_FOLDER.glob("console-*")), "licences.txt"):
+    _add_static_route(f"/console/{file}", file)
 
 
 async def screen(request: Request) -> Response:
@@ -167,10 +167,10 @@ async def console() -> Response:
     return RedirectResponse("/console/")
 
 
-@public.post("/session", response_model=Opened, responses=problems_of(400, 401, 403, 413, 415, 421, 422, 429))
-def open_session(request: Request, body: Code) -> Response:
+@public.post("/session", response_model=SessionInfo, responses=problems_of(400, 401, 403, 413, 415, 421, 422, 429))
+def open_session(request: Request, body: LoginCode) -> Response:
     """Exchange the one-time code of a console link for a session."""
-    serving = serving_of(request)
+    serving = app_state_of(request)
     wait = math.ceil(serving.sessions.wait())
     credential = serving.sessions.redeem(body.code)
     if credential is None:
@@ -183,27 +183,27 @@ def open_session(request: Request, body: Code) -> Response:
     handle = serving.bearer(credential) if credential else serving.owner()
     name, session = serving.sessions.open(handle.actor.credential, credential)
     caller = Caller(handle=handle, session=session, name=name)
-    response = JSONResponse(_opened(serving, caller).model_dump())
-    _set_cookie(serving, response, name, SESSION_TERM)
+    response = JSONResponse(_session_info(serving, caller).model_dump())
+    _set_cookie(serving, response, name, SESSION_LIFETIME_S)
     return response
 
 
 @private.get("/session", responses=problems_of(400, 401, 403, 421))
-async def get_session(request: Request) -> Opened:
+async def get_session(request: Request) -> SessionInfo:
     """Return the session of the cookie that came along."""
     caller = await identify(request)
     if caller.session is None:
         raise unauthenticated()
-    return _opened(serving_of(request), caller)
+    return _session_info(app_state_of(request), caller)
 
 
 @private.delete("/session", status_code=204, responses=problems_of(400, 401, 403, 421))
 async def end_session(request: Request) -> Response:
     """End the session of the cookie that came along."""
-    serving, caller = serving_of(request), await identify(request)
+    serving, caller = app_state_of(request), await identify(request)
     if caller.session is None:
         raise unauthenticated()
-    await serving.reach(serving.sessions.end, caller.name)
+    await serving.call_state(serving.sessions.end, caller.name)
     response = Response(status_code=204)
     _set_cookie(serving, response, "", 0)
     return response
@@ -217,13 +217,13 @@ def new_link(request: Request, memory: Handle) -> Link:
         raise Problem(
             403, "unauthorised", "the console is for people who decide: call with an owner's or reviewer's token"
         )
-    return Link(url=serving_of(request).console_link("" if actor.is_owner else actor.credential or ""))
+    return Link(url=app_state_of(request).console_link("" if actor.is_owner else actor.credential or ""))
 
 
 @private.get("/metrics", response_class=Response, responses=problems_of(400, 401, 403, 421, 501))
 def get_metrics(request: Request, memory: Handle) -> Response:
     """Return counts of requests and the depth of the queue, for Prometheus."""
-    meters = serving_of(request).meters
+    meters = app_state_of(request).meters
     if meters is None:
         detail = "this server counts nothing: install keepward[metrics] and start it again"
         raise Problem(501, "not_installed", detail)
@@ -242,7 +242,7 @@ def docs(request: Request, memory: Handle) -> Response:
     return static(request, "docs.html")
 
 
-_file = cache(lambda name: (FOLDER / name).read_bytes())
+_file = cache(lambda name: (PAGE_FOLDER / name).read_bytes())
 _compressed = cache(lambda name: gzip.compress(_file(name), mtime=0))
 
 
@@ -256,18 +256,18 @@ def static(request: Request, name: str) -> Response:
     return Response(_compressed(name), headers={**headers, "Content-Encoding": "gzip"})
 
 
-def _opened(serving: Serving, caller: Caller) -> Opened:
+def _session_info(serving: AppState, caller: Caller) -> SessionInfo:
     left = serving.sessions.remaining(caller.session) if caller.session else 0
     actor = caller.handle.actor
-    return Opened(principal=actor.label, owner=actor.is_owner, csrf=csrf_of(caller.name), expires_in=left)
+    return SessionInfo(principal=actor.label, owner=actor.is_owner, csrf=csrf_token_of(caller.name), expires_in=left)
 
 
-def _set_cookie(serving: Serving, response: Response, value: str, age: int) -> None:
+def _set_cookie(serving: AppState, response: Response, value: str, age: int) -> None:
     settings: dict[str, Any] = {"path": "/", "httponly": True, "samesite": "strict", "secure": serving.options.secure}
     response.set_cookie(serving.cookie, value, max_age=age, **settings)
 
 
-ABOUT = """Memory for AI agents that one can audit, approve and undo.
+API_DESCRIPTION = """Memory for AI agents that one can audit, approve and undo.
 
 Every call takes a token as `Authorization: Bearer kw_...`, or the session of the console. Errors are
 `application/problem+json` with a stable `code`. A write answers 201 committed, 202 held for review, 200 the same was
@@ -278,7 +278,7 @@ def create_app(
     memory: Memory,
     *,
     options: ServerOptions | None = None,
-    serving: Serving | None = None,
+    serving: AppState | None = None,
     routers: Sequence[APIRouter] | None = None,
     lifespan: Any = None,
 ) -> FastAPI:
@@ -291,11 +291,11 @@ def create_app(
         InvalidInput: the options cannot be served safely.
     """
     chosen = (options or ServerOptions()).checked()
-    held = serving or Serving(memory=memory, options=chosen)
+    held = serving or AppState(memory=memory, options=chosen)
     app = FastAPI(
         title="Keepward",
         version=version("keepward"),
-        description=ABOUT,
+        description=API_DESCRIPTION,
         openapi_url=None,
         docs_url=None,
         redoc_url=None,
@@ -308,8 +308,8 @@ def create_app(
     app.router.routes.extend(_routes(routers))
     for kind in (HTTPException, KeepwardError, RequestValidationError):
         app.add_exception_handler(kind, _answer)
-    app.add_middleware(Edge, serving=held)
-    _describe(app, held.cookie)
+    app.add_middleware(SecurityMiddleware, serving=held)
+    _extend_openapi(app, held.cookie)
     return app
 
 
@@ -319,14 +319,14 @@ def _routes(routers: Sequence[APIRouter] | None) -> list[BaseRoute]:
     return [route for each in (public, private, *routers) for route in each.routes]
 
 
-async def _answer(request: Request, fault: Exception) -> Response:
-    response = answer_of(request, fault)
-    if isinstance(fault, HTTPException) and fault.status_code == 405:
-        response.headers["Allow"] = ", ".join(allowed(request))
+async def _answer(request: Request, exc: Exception) -> Response:
+    response = error_response(request, exc)
+    if isinstance(exc, HTTPException) and exc.status_code == 405:
+        response.headers["Allow"] = ", ".join(allowed_methods(request))
     return response
 
 
-def allowed(request: Request) -> list[str]:
+def allowed_methods(request: Request) -> list[str]:
     """Return every method of a request's path, sorted; see (2)."""
     routes: list[Any] = request.app.routes
     found = [route.methods for route in routes if route.matches(request.scope)[0] is not Match.NONE]
@@ -334,7 +334,7 @@ def allowed(request: Request) -> list[str]:
     return sorted(named | {"HEAD"} if "GET" in named else named)
 
 
-def _describe(app: FastAPI, cookie: str) -> None:
+def _extend_openapi(app: FastAPI, cookie: str) -> None:
     """Add to the description what holds for every route: the schema of problems and the two credentials."""
     made = app.openapi
 
@@ -343,7 +343,7 @@ def _describe(app: FastAPI, cookie: str) -> None:
             return app.openapi_schema
         described = made()
         parts = described.setdefault("components", {})
-        problem = Told.model_json_schema()
+        problem = ProblemDetail.model_json_schema()
         parts.setdefault("schemas", {})["Problem"] = {**problem, "title": "Problem", "additionalProperties": True}
         parts["securitySchemes"] = {
             "token": {"type": "http", "scheme": "bearer", "description": "A token, `kw_` and 43 characters."},
@@ -360,7 +360,7 @@ def _describe(app: FastAPI, cookie: str) -> None:
 
 logger = logging.getLogger("keepward.server")
 #: Seconds that a request may take after the server was asked to stop.
-PATIENCE = 10
+SHUTDOWN_TIMEOUT_S = 10
 
 
 def build(memory: Memory, options: ServerOptions, settings: Settings | None = None) -> FastAPI:
@@ -368,10 +368,10 @@ def build(memory: Memory, options: ServerOptions, settings: Settings | None = No
 
     ``settings`` are those that the store was opened with, to be shown to its owner.
     """
-    serving = Serving(memory=memory, options=options.checked(), settings=settings)
-    from keepward.mcp import installed
+    serving = AppState(memory=memory, options=options.checked(), settings=settings)
+    from keepward.mcp import is_installed
 
-    if not (options.mcp and installed()):
+    if not (options.mcp and is_installed()):
         return create_app(memory, options=options, serving=serving)
     from keepward.mcp import server as mcp
 
@@ -379,14 +379,14 @@ def build(memory: Memory, options: ServerOptions, settings: Settings | None = No
         return handle_of(serving, request.headers)
 
     def admit(handle: Memory) -> float:
-        return 0.0 if handle.actor.is_owner else serving.rates.take(principal(handle.actor))
+        return 0.0 if handle.actor.is_owner else serving.rates.take(actor_key(handle.actor))
 
     async def enter(scope: Scope, handle: Memory) -> None:
         # A GET is a stream of what a session has to say.
         await serving.admit(scope, handle, STREAM if scope["method"] == "GET" else CALL)
 
     def bounded(handle: Memory, reads: bool) -> AbstractContextManager[None]:
-        return serving.bounded(handle, reads=reads)
+        return serving.call_limits(handle, reads=reads)
 
     hooks: dict[str, Any] = {"authenticate": authenticate, "admit": admit, "bounded": bounded}
     hooks |= {"body_limit": options.body_limit}
@@ -414,22 +414,22 @@ def bind(options: ServerOptions) -> tuple[socket.socket, ServerOptions]:
         bound.listen(2048)
     except OSError as fault:
         bound.close()
-        raise InvalidInput(_why(fault, options)) from fault
+        raise InvalidInput(_bind_error(fault, options)) from fault
     bound.setblocking(False)
     return bound, replace(options, port=bound.getsockname()[1])
 
 
-def _why(fault: OSError, options: ServerOptions) -> str:
-    if fault.errno == errno.EADDRINUSE:
+def _bind_error(exc: OSError, options: ServerOptions) -> str:
+    if exc.errno == errno.EADDRINUSE:
         return f"port {options.port} is taken; stop what listens there, or name another with --port"
-    if fault.errno in {errno.EACCES, errno.EPERM}:
+    if exc.errno in {errno.EACCES, errno.EPERM}:
         return f"this user may not listen on port {options.port}; name one above 1023 with --port"
     return "that host is not an address of this machine; give another with --host"
 
 
 def prepare(app: FastAPI) -> Server:
     """Return the server of an application, ready to run."""
-    serving: Serving = app.state.serving
+    serving: AppState = app.state.serving
     options = serving.options
     config = uvicorn.Config(
         app,
@@ -441,7 +441,7 @@ def prepare(app: FastAPI) -> Server:
         ws="none",
         # One parser, whatever else is installed: it decides where a request ends.
         http="h11",
-        timeout_graceful_shutdown=PATIENCE,
+        timeout_graceful_shutdown=SHUTDOWN_TIMEOUT_S,
         ssl_certfile=options.tls_cert,
         ssl_keyfile=options.tls_key,
     )
@@ -456,7 +456,7 @@ def prepare(app: FastAPI) -> Server:
 class Server(uvicorn.Server):
     """Ends streams when it is asked to stop, and then returns instead of ending the process (5)."""
 
-    def __init__(self, config: uvicorn.Config, serving: Serving) -> None:
+    def __init__(self, config: uvicorn.Config, serving: AppState) -> None:
         super().__init__(config)
         self._serving = serving
 

@@ -6,14 +6,14 @@ from typing import Any
 
 from starlette.responses import Response
 
-from keepward.config import InForce, Settings, changed_since, in_force
 from keepward.errors import Unauthorised
-from keepward.http.answers import Call, json_response, over_http, shape
-from keepward.http.credentials import serving_of
-from keepward.http.schemas import mirror, model
+from keepward.http.auth import app_state_of
+from keepward.http.handlers import OperationCall, http_operation, json_response, json_value
+from keepward.http.schemas import model_from_dataclass, model_with_fields
+from keepward.settings import EffectiveSetting, Settings, changed_since, effective_settings
 
 
-@over_http("GET /memory/settings", name="settings", right="owner")
+@http_operation("GET /memory/settings", name="settings", right="owner")
 def about_settings(self: Any) -> Any:
     """Return each setting with its origin, and whether the settings file still has to be accepted.
 
@@ -21,26 +21,26 @@ def about_settings(self: Any) -> Any:
     """
 
 
-_SettingsFile: Any = model(
+_SettingsFile: Any = model_with_fields(
     "SettingsFile",
     "The settings file that was read when the server started.",
     # ``accepted``: all of it holds; ``changed``: it says something else by now, which holds after a restart.
     {"path": str, "digest": str, "named": bool, "accepted": bool, "changed": bool},
     {"loosens": dict[str, str], "withheld": list[str], "accept_with": str | None},
 )
-InForceModel: Any = model(
+EffectiveSettingsModel: Any = model_with_fields(
     "SettingsInForce",
     "The settings of a server as they hold.",
-    {"file": _SettingsFile | None, "items": list[mirror(InForce, "SettingInForce")]},  # type: ignore[misc]
+    {"file": _SettingsFile | None, "items": list[model_from_dataclass(EffectiveSetting, "SettingInForce")]},  # type: ignore[misc]
 )
 
 
-def settings(call: Call) -> Response:
+def settings(call: OperationCall) -> Response:
     if not call.memory.actor.is_owner:
         raise Unauthorised("reading the settings takes the owner")
-    serving = serving_of(call.http)
+    serving = app_state_of(call.http)
     read = serving.settings or Settings(policy=serving.memory.policy, server=serving.options)
-    found = in_force(read, serving.memory.policy, serving.options)
+    found = effective_settings(read, serving.memory.policy, serving.options)
     file = None
     if read.file is not None:
         file = {
@@ -53,4 +53,4 @@ def settings(call: Call) -> Response:
             "withheld": list(read.withheld),
             "accept_with": f"keepward config --accept {read.digest}" if read.withheld else None,
         }
-    return json_response({"file": file, "items": shape(found)})
+    return json_response({"file": file, "items": json_value(found)})

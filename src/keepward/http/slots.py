@@ -13,11 +13,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from keepward.http.reading import Problem
+from keepward.http.requests import Problem
 
 #: Seconds that a call waits for a slot, and how many calls of one token may wait.
-PATIENCE_S = 10.0
-MOST_WAITING = 64
+SLOT_TIMEOUT_S = 10.0
+MAX_WAITERS = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,11 +74,11 @@ class Slots:
             if self._fits(waiter):
                 self._count(waiter, 1)
                 return release
-            if not work.waits or sum(each.token == token for each in self._waiting) >= MOST_WAITING:
-                raise _busy(work)
+            if not work.waits or sum(each.token == token for each in self._waiting) >= MAX_WAITERS:
+                raise _too_many_requests(work)
             self._waiting.append(waiter)
         try:
-            await asyncio.wait_for(asyncio.shield(waiter.granted), PATIENCE_S)
+            await asyncio.wait_for(asyncio.shield(waiter.granted), SLOT_TIMEOUT_S)
         except BaseException as fault:
             with self._lock:
                 if waiter not in self._waiting:
@@ -86,7 +86,7 @@ class Slots:
                 else:
                     self._waiting.remove(waiter)
             if isinstance(fault, TimeoutError):
-                raise _busy(work) from None
+                raise _too_many_requests(work) from None
             raise
         return release
 
@@ -118,6 +118,6 @@ def _grant(granted: asyncio.Future[None]) -> None:
         granted.set_result(None)
 
 
-def _busy(work: Work) -> Problem:
+def _too_many_requests(work: Work) -> Problem:
     detail = f"this token has too many {work.name} at a time, or the server has; send it again when one of them ended"
     return Problem(429, "rate_limited", detail, headers={"Retry-After": "5"})

@@ -36,61 +36,64 @@ from starlette.types import Receive, Scope, Send
 from keepward.core import plain
 from keepward.core.journal import CommitView
 from keepward.errors import KeepwardError, NotFound
-from keepward.http.answers import Call, failure, json_response, over_http, shape
-from keepward.http.credentials import serving_of
-from keepward.http.reading import Problem, etag_of_text, not_modified, seq_of
-from keepward.http.serving import RELEASED, Serving
+from keepward.http.app_state import RELEASE_STACK_KEY, AppState
+from keepward.http.auth import app_state_of
+from keepward.http.handlers import OperationCall, error_fields, http_operation, json_response, json_value
+from keepward.http.requests import Problem, head_seq, not_modified, text_etag
 from keepward.interchange import load, plan_restore_export, restore_export, write_vault
 from keepward.interchange.imports import Format
-from keepward.interchange.run import Result
-from keepward.memory import Memory, queue_mark, session_of
+from keepward.interchange.run import LineResult
+from keepward.memory import Memory, queue_version, request_context_of
 from keepward.services import blobs
-from keepward.types import Limit, Word
+from keepward.types import FilterText, Limit
 
 #: Seconds between two looks at the head, and between two signs of life.
-LOOK = 0.5
-HEARTBEAT = 15
+HEAD_POLL_INTERVAL_S = 0.5
+HEARTBEAT_INTERVAL_S = 15
 #: Commits that are read in one go.
-BATCH = 100
+MAX_COMMITS_PER_READ = 100
 #: Lines that may wait for a slow reader.
-AHEAD = 64
+MAX_QUEUED_RESULTS = 64
 
 #: Writes one line, or raises where nobody reads it any more.
-Write = Callable[[str], object]
+WriteText = Callable[[str], object]
 
 STREAMING = "x-streaming"
 NDJSON = "application/x-ndjson"
-UNKNOWN = "application/octet-stream"
-LINES = {NDJSON: {"schema": {"type": "string", "description": "JSON values, one a line."}}}
-_SENT = {"type": "string", "minLength": 1, "description": "Lines of the format; what is empty is no import."}
+OCTET_STREAM = "application/octet-stream"
+NDJSON_CONTENT = {NDJSON: {"schema": {"type": "string", "description": "JSON values, one a line."}}}
+_UPLOAD_SCHEMA = {"type": "string", "minLength": 1, "description": "Lines of the format; what is empty is no import."}
 #: What the description says of the body of a call that brings a file.
-FILE = {
+UPLOAD_BODY = {
     STREAMING: True,
-    "requestBody": {"required": True, "content": {NDJSON: {"schema": _SENT}, "text/plain": {"schema": _SENT}}},
-}
-BYTES = {
     "requestBody": {
-        "content": {UNKNOWN: {"schema": {"type": "string", "format": "binary", "minLength": 1}}},
+        "required": True,
+        "content": {NDJSON: {"schema": _UPLOAD_SCHEMA}, "text/plain": {"schema": _UPLOAD_SCHEMA}},
+    },
+}
+BLOB_BODY = {
+    "requestBody": {
+        "content": {OCTET_STREAM: {"schema": {"type": "string", "format": "binary", "minLength": 1}}},
         "required": True,
     }
 }
-EXPORTED = {"description": "One memory version a line, oldest first.", "content": LINES}
-IMPORTED = {
+EXPORT_ANSWER = {"description": "One memory version a line, oldest first.", "content": NDJSON_CONTENT}
+IMPORT_ANSWER = {
     "description": "What became of each line, as it is known; the last line has `summary`, or `error`.",
-    "content": LINES,
+    "content": NDJSON_CONTENT,
 }
-TOLD = {
+EVENTS_ANSWER = {
     "description": "`event: commit`, `id:` the commit's number, `data:` an object; `event: review` where it was asked "
     "for; `event: end` says why.",
     "content": {"text/event-stream": {}},
 }
-READ = {"description": "The bytes.", "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}}}
+BLOB_ANSWER = {"description": "The bytes.", "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}}}
 Ref = Annotated[str, Limit("As `POST /memory/blobs` gave it.", pattern=r"^sha256:[0-9a-f]{64}$")]
-Seen = Annotated[int, Limit("Number of the last commit that was seen.", minimum=0, maximum=2**53)]
+LastSeq = Annotated[int, Limit("Number of the last commit that was seen.", minimum=0, maximum=2**53)]
 
 
-@over_http("GET /memory/events", name="events", right="read")
-def about_events(self: Any, *, after: Seen | None = None, reviews: bool = False) -> Any:
+@http_operation("GET /memory/events", name="events", right="read")
+def about_events(self: Any, *, after: LastSeq | None = None, reviews: bool = False) -> Any:
     """Return commits as they come: ids, operations and tiers of what the caller may see, no text.
 
     Without `after` or `Last-Event-ID` it begins with what comes next. With `reviews` it also says when the review queue
@@ -98,22 +101,22 @@ def about_events(self: Any, *, after: Seen | None = None, reviews: bool = False)
     """
 
 
-@over_http("GET /memory/export", name="export", right="owner")
+@http_operation("GET /memory/export", name="export", right="owner")
 def about_export(self: Any) -> Any:
     """Return every version of every memory of the tenant, for the owner alone; `restore-export` brings it back."""
 
 
-@over_http("POST /memory/import", name="import", right="propose")
+@http_operation("POST /memory/import", name="import", right="propose")
 def about_import(
     self: Any,
     *,
     format: Format = "auto",  # noqa: A002  the word people use
-    user: Annotated[Word, Limit("Put all of it into this user; without one, each user of the file has a scope.")]
+    user: Annotated[FilterText, Limit("Put all of it into this user; without one, each user of the file has a scope.")]
     | None = None,
-    session: Word | None = None,
-    name: Word | None = None,
+    session: FilterText | None = None,
+    name: FilterText | None = None,
     facts: bool = False,
-    subject: Word | None = None,
+    subject: FilterText | None = None,
     dry_run: bool = False,
 ) -> Any:
     """Bring memories in, each through the gates, those of an export too; it counts as one change.
@@ -124,19 +127,19 @@ def about_import(
     """
 
 
-@over_http("POST /memory/restore-export/plan", name="plan_restore_export", right="owner", changes=True)
+@http_operation("POST /memory/restore-export/plan", name="plan_restore_export", right="owner", changes=True)
 def about_plan_restore_export(self: Any) -> Any:
     """Return what bringing an export of one's own back would restore, under a digest; for the owner alone."""
 
 
-@over_http("POST /memory/restore-export", name="restore_export", right="owner")
+@http_operation("POST /memory/restore-export", name="restore_export", right="owner")
 def about_restore_export(self: Any, *, digest: Annotated[str, Limit(pattern=r"^[0-9a-f]{64}$")]) -> Any:
     """Write an export into an empty tenant as it is, given the digest of its plan; for the owner alone."""
 
 
-def events(call: Call) -> Response:
-    serving, last = serving_of(call.http), call.beside["last_event_id"]
-    newest = seq_of(call.memory.head)
+def events(call: OperationCall) -> Response:
+    serving, last = app_state_of(call.http), call.beside["last_event_id"]
+    newest = head_seq(call.memory.head)
     start = int(last) if last is not None else call.given.get("after")
     if start is not None and start > newest:
         raise NotFound("there is no such commit yet; the `head` of GET /memory/status begins with the newest")
@@ -144,21 +147,21 @@ def events(call: Call) -> Response:
     body = _commits(call.memory, serving, begin, reviews=reviews)
     return EventSourceResponse(
         body,
-        ping=HEARTBEAT,
+        ping=HEARTBEAT_INTERVAL_S,
         ping_message_factory=lambda: ServerSentEvent(comment="still here"),
         # It sees by itself that the server stops, and ends its answer; one that is cut off is an error in the log.
-        shutdown_grace_period=4 * LOOK,
+        shutdown_grace_period=4 * HEAD_POLL_INTERVAL_S,
     )
 
 
-async def _commits(memory: Memory, serving: Serving, seq: int, *, reviews: bool) -> AsyncIterator[ServerSentEvent]:
+async def _commits(memory: Memory, serving: AppState, seq: int, *, reviews: bool) -> AsyncIterator[ServerSentEvent]:
     mark: tuple[int, ...] | None = None
     # The head of the answer goes out with the first piece; a comment lets the caller know that it is heard.
     yield ServerSentEvent(comment="commits after " + str(seq))
     while not serving.stopping.is_set():
         try:
-            found, seq = await run_in_threadpool(_later, memory, seq)
-            before, mark = mark, await run_in_threadpool(queue_mark, memory) if reviews else None
+            found, seq = await run_in_threadpool(_commits_after, memory, seq)
+            before, mark = mark, await run_in_threadpool(queue_version, memory) if reviews else None
         except KeepwardError as fault:
             yield _event("end", {"code": fault.code, "detail": str(fault)})
             return
@@ -169,14 +172,14 @@ async def _commits(memory: Memory, serving: Serving, seq: int, *, reviews: bool)
         if before is not None and mark is not None and before != mark:
             yield _event("review", {"waiting": mark[0]})
         if not found:
-            await asyncio.sleep(LOOK)
+            await asyncio.sleep(HEAD_POLL_INTERVAL_S)
 
 
-def _later(memory: Memory, seq: int) -> tuple[list[CommitView], int]:
+def _commits_after(memory: Memory, seq: int) -> tuple[list[CommitView], int]:
     """Return commits after a number that the handle may see, oldest first, and the number of the last one looked at."""
-    newest = seq_of(memory.head)
+    newest = head_seq(memory.head)
     found: list[CommitView] = []
-    while seq < newest and len(found) < BATCH:
+    while seq < newest and len(found) < MAX_COMMITS_PER_READ:
         seq += 1
         try:
             found.append(memory.show(str(seq)))
@@ -191,19 +194,19 @@ def _event(kind: str, data: dict[str, Any], seq: int | None = None) -> ServerSen
     return ServerSentEvent(data=text, event=kind, id=None if seq is None else str(seq), sep="\n")
 
 
-class Piped(StreamingResponse):
+class LineStreamResponse(StreamingResponse):
     """An answer of the JSON lines that some work writes, in a thread of its own; see (2)."""
 
-    def __init__(self, call: Call, work: Callable[[Write], None]) -> None:
+    def __init__(self, call: OperationCall, work: Callable[[WriteText], None]) -> None:
         """Begin the work; return once there is a first line, or none. The slot of the call is released at its end.
 
         Raises:
             Exception: whatever the work raised before its first line.
         """
         self._loop = from_thread.run_sync(asyncio.get_running_loop)
-        self._sent, self._received = create_memory_object_stream[bytes](AHEAD)
+        self._sent, self._received = create_memory_object_stream[bytes](MAX_QUEUED_RESULTS)
         self._done: Future[None] = Future()
-        self._released = call.http.scope[RELEASED].pop_all()
+        self._released = call.http.scope[RELEASE_STACK_KEY].pop_all()
         threading.Thread(target=self._run, args=(work,), name="keepward-pipe", daemon=True).start()
         first = from_thread.run(anext, self._received, b"")
         if not first:
@@ -211,10 +214,10 @@ class Piped(StreamingResponse):
             self._done.result()
         super().__init__(self._lines(first), media_type=NDJSON)
 
-    def _run(self, work: Callable[[Write], None]) -> None:
+    def _run(self, work: Callable[[WriteText], None]) -> None:
         with self._released, suppress(RuntimeError):
             try:
-                work(lambda text: self._in_loop(self._sent.send(text.encode())))
+                work(lambda text: self._wait_in_loop(self._sent.send(text.encode())))
                 self._done.set_result(None)
             except BaseException as fault:  # noqa: BLE001  it is raised where the answer is made
                 self._done.set_exception(fault)
@@ -224,11 +227,11 @@ class Piped(StreamingResponse):
                 # The server has stopped: nobody waits.
                 self._sent.close()
 
-    def _in_loop(self, awaited: Coroutine[Any, Any, None]) -> None:
+    def _wait_in_loop(self, coroutine: Coroutine[Any, Any, None]) -> None:
         try:
-            sending = asyncio.run_coroutine_threadsafe(awaited, self._loop)
+            sending = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         except RuntimeError:
-            awaited.close()
+            coroutine.close()
             raise
         sending.result()
 
@@ -238,7 +241,7 @@ class Piped(StreamingResponse):
             line = await anext(self._received, b"")
         fault = self._done.exception()
         if isinstance(fault, KeepwardError | Problem):
-            told = fault.facts() if isinstance(fault, Problem) else failure(fault)
+            told = fault.facts() if isinstance(fault, Problem) else error_fields(fault)
             yield line_of({"error": told}).encode()
         elif fault is not None:
             raise fault
@@ -253,12 +256,12 @@ def line_of(value: dict[str, Any]) -> str:
     return json.dumps(value, separators=(",", ":")) + "\n"
 
 
-class _Written:
+class _ExportTarget:
     """What an export is written to."""
 
     encoding = "utf-8"
 
-    def __init__(self, write: Write) -> None:
+    def __init__(self, write: WriteText) -> None:
         self.write = write
 
 
@@ -268,7 +271,7 @@ class Upload(io.BytesIO):
     name = "upload"
 
 
-async def received(request: Request) -> Upload:
+async def receive_upload(request: Request) -> Upload:
     """Read the body of a call that brings a file."""
     upload = Upload()
     async for piece in request.stream():
@@ -277,52 +280,52 @@ async def received(request: Request) -> Upload:
     return upload
 
 
-def export(call: Call) -> Response:
-    def work(write: Write) -> None:
-        target: Any = _Written(write)
+def export(call: OperationCall) -> Response:
+    def work(write: WriteText) -> None:
+        target: Any = _ExportTarget(write)
         write_vault(call.memory, target)
 
-    return Piped(call, work)
+    return LineStreamResponse(call, work)
 
 
-def bring_in(call: Call) -> Response:
+def import_file(call: OperationCall) -> Response:
     upload: Upload = call.beside["received"]
     names = ("format", "user", "session", "facts", "subject", "dry_run")
     how: dict[str, Any] = {name: call.given.get(name) for name in names}
     upload.name = call.given.get("name") or upload.name
 
-    def work(write: Write) -> None:
-        def judged(result: Result) -> None:
-            why = plain.plain(result.reasons)
+    def work(write: WriteText) -> None:
+        def judged(result: LineResult) -> None:
+            why = plain.to_plain(result.reasons)
             write(line_of({"line": result.number, "outcome": result.outcome, "reasons": why, "detail": result.detail}))
 
-        with serving_of(call.http).bounded(call.memory, reads=False), upload:
+        with app_state_of(call.http).call_limits(call.memory, reads=False), upload:
             done = load(call.memory, upload, **how, on_result=judged)
-            write(line_of({"summary": plain.plain(done.as_dict())}))
+            write(line_of({"summary": plain.to_plain(done.as_dict())}))
 
-    return Piped(call, work)
+    return LineStreamResponse(call, work)
 
 
-def plan_restoring(call: Call) -> Response:
+def plan_restore(call: OperationCall) -> Response:
     with call.beside["received"] as upload:
-        return json_response(shape(plan_restore_export(call.memory, upload)))
+        return json_response(json_value(plan_restore_export(call.memory, upload)))
 
 
-def restore(call: Call) -> Response:
+def restore_upload(call: OperationCall) -> Response:
     with call.beside["received"] as upload:
-        return json_response(shape(restore_export(call.memory, upload, call.given["digest"])))
+        return json_response(json_value(restore_export(call.memory, upload, call.given["digest"])))
 
 
-def put_blob(call: Call) -> Response:
+def put_blob(call: OperationCall) -> Response:
     kind = call.http.headers.get("content-type", "").partition(";")[0].strip().lower()
-    held = call.memory.put_blob(call.beside["received"], media_type=None if kind in {"", UNKNOWN} else kind)
-    return json_response(shape(held), 201, {"Location": f"/memory/blobs/{held.ref}"})
+    held = call.memory.put_blob(call.beside["received"], media_type=None if kind in {"", OCTET_STREAM} else kind)
+    return json_response(json_value(held), 201, {"Location": f"/memory/blobs/{held.ref}"})
 
 
-def read_blob(call: Call) -> Response:
-    held = blobs.about(session_of(call.memory), call.given["ref"])
-    tag = etag_of_text(held.ref)
+def read_blob(call: OperationCall) -> Response:
+    held = blobs.blob_info(request_context_of(call.memory), call.given["ref"])
+    tag = text_etag(held.ref)
     if same := not_modified(call.http, tag):
         return same
-    headers, kind = {"Content-Disposition": "attachment", "ETag": tag}, UNKNOWN if held.active else held.media_type
+    headers, kind = {"Content-Disposition": "attachment", "ETag": tag}, OCTET_STREAM if held.active else held.media_type
     return Response(call.run(), headers=headers, media_type=kind)

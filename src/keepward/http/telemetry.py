@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from keepward.memory import Memory
 
 #: Facts that a line may carry, by name; anything else of a record stays where it is.
-FACTS = ("method", "route", "status", "ms", "error", "place", "job", "outcome", "request")
+LOG_FIELDS = ("method", "route", "status", "ms", "error", "place", "job", "outcome", "request")
 #: Loggers that are listened to, and from which level on; those of others for their warnings, asyncio for errors.
 _LOGGERS = {
     "keepward": logging.INFO,
@@ -34,7 +34,7 @@ _LOGGERS = {
     "asyncio": logging.ERROR,
 }
 #: Upper bounds of the histogram of durations, in seconds.
-BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+DURATION_BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _OPERATION, _PROVIDER, _ERROR = "gen_ai.operation.name", "gen_ai.provider.name", "error.type"
 #: Operation by the id of a route; what is not here is no operation on memories.
 OPERATIONS: Mapping[str, str] = {
@@ -50,7 +50,7 @@ OPERATIONS: Mapping[str, str] = {
 }
 
 
-class Lines(logging.Formatter):
+class LogFormatter(logging.Formatter):
     """One record as one line."""
 
     def __init__(self, *, as_json: bool) -> None:
@@ -60,7 +60,7 @@ class Lines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return the line; a trace that came along is left out (1)."""
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
-        facts = {name: getattr(record, name) for name in FACTS if hasattr(record, name)}
+        facts = {name: getattr(record, name) for name in LOG_FIELDS if hasattr(record, name)}
         text, level = record.getMessage().replace("\n", " "), record.levelname.lower()
         if self._as_json:
             action = getattr(record, "action", None) or record.name
@@ -77,7 +77,7 @@ def logging_to(stream: TextIO | None = None, *, as_json: bool, quiet: bool = Fal
     With ``quiet`` warnings and errors alone.
     """
     handler = logging.StreamHandler(stream or sys.stderr)
-    handler.setFormatter(Lines(as_json=as_json))
+    handler.setFormatter(LogFormatter(as_json=as_json))
     before = []
     for name, level in _LOGGERS.items():
         logger = logging.getLogger(name)
@@ -92,7 +92,7 @@ def logging_to(stream: TextIO | None = None, *, as_json: bool, quiet: bool = Fal
             logger.handlers, logger.propagate = handlers, propagate
 
 
-class Meters:
+class Metrics:
     """The counts of one server."""
 
     def __init__(self, prometheus: Any) -> None:
@@ -102,7 +102,7 @@ class Meters:
         labels, own = ("method", "route", "status"), {"registry": self._registry}
         self._requests = prometheus.Counter("keepward_http_requests", "Requests answered.", labels, **own)
         self._seconds = prometheus.Histogram(
-            "keepward_http_request_seconds", "Time to answer a request.", labels[:2], buckets=BUCKETS, **own
+            "keepward_http_request_seconds", "Time to answer a request.", labels[:2], buckets=DURATION_BUCKETS_S, **own
         )
         self._depth = prometheus.Gauge("keepward_quarantine_depth", "Proposals that wait for a person.", **own)
 
@@ -112,25 +112,25 @@ class Meters:
 
     def text(self, memory: Memory) -> bytes:
         """Return all counts, and how many proposals wait in what a handle may read."""
-        from keepward.memory import session_of
+        from keepward.memory import request_context_of
 
-        tenants = {memory.tenant, *(session_of(memory).store.tenants() if memory.actor.is_owner else ())}
+        tenants = {memory.tenant, *(request_context_of(memory).store.tenants() if memory.actor.is_owner else ())}
         waiting = sum(memory.at(tenant=tenant).pending(limit=1).total for tenant in tenants)
         self._depth.set(waiting)
         counted: bytes = self._generate(self._registry)
         return counted
 
 
-def meters() -> Meters | None:
+def create_metrics() -> Metrics | None:
     """Return fresh counts; None where the package is not installed."""
     try:
         import prometheus_client
     except ModuleNotFoundError:
         return None
-    return Meters(prometheus_client)
+    return Metrics(prometheus_client)
 
 
-class Spans:
+class Tracer:
     """The spans of one server."""
 
     def __init__(self, trace: Any, propagator: Any) -> None:
@@ -159,11 +159,11 @@ class Spans:
             yield note
 
 
-def spans() -> Spans | None:
+def create_tracer() -> Tracer | None:
     """Return what opens spans; None where the package is not installed."""
     try:
         from opentelemetry import trace
         from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
     except ModuleNotFoundError:
         return None
-    return Spans(trace, TraceContextTextMapPropagator())
+    return Tracer(trace, TraceContextTextMapPropagator())

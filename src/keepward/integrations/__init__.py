@@ -18,10 +18,10 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from keepward.context.lines import origin
-from keepward.core.trust import Trust
+from keepward.context.lines import trust_label
+from keepward.core.principals import Trust
 from keepward.errors import KeepwardError, NotFound
-from keepward.integrations.names import key_of
+from keepward.integrations.namespaces import key_of
 
 if TYPE_CHECKING:
     from keepward.core.change import KindName
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from keepward.memory import Memory
 
 
-_HELD = "it is held until a person decides"
+_HELD_NOTICE = "it is held until a person decides"
 
 
 class NotStored(KeepwardError):
@@ -39,7 +39,7 @@ class NotStored(KeepwardError):
     code = "not_stored"
 
     def __init__(self, outcome: Outcome) -> None:
-        held = [_HELD] if outcome.outcome == "quarantined" else []
+        held = [_HELD_NOTICE] if outcome.outcome == "quarantined" else []
         super().__init__("; ".join(dict.fromkeys([*held, *(each.detail for each in outcome.reasons)])))
         self.outcome = outcome
 
@@ -52,15 +52,15 @@ class GateWarning(UserWarning):
 KINDS: tuple[KindName, ...] = ("fact", "state", "rule", "summary", "document")
 _ID_LENGTH = len("01900000-0000-7000-8000-000000000000")
 #: Where a value or the metadata of a framework's record holds an origin. It is set on reading and never stored.
-ORIGIN = "keepward_origin"
+ORIGIN_FIELD = "keepward_origin"
 #: What a gate may say of what was stored as it was given, by gate and by code: that what a user said to an agent counts
 #: as the agent's is so for each message.
-_AS_GIVEN = frozenset({"duplicate", "shape", "claimed_source"})
+_UNREPORTED_CODES = frozenset({"duplicate", "shape", "claimed_source"})
 
 
 def origin_of(record: Record) -> str | None:
     """Return the origin in words, such as "from web, unverified"; None if it is trusted like an agent's own notes."""
-    return origin(record) if record.effective_trust < Trust.AGENT else None
+    return trust_label(record) if record.effective_trust < Trust.AGENT else None
 
 
 def text_with_origin(record: Record) -> str:
@@ -69,9 +69,9 @@ def text_with_origin(record: Record) -> str:
     return f"[{found}] {record.text}" if found else record.text
 
 
-def item_named(handle: Memory, name: str) -> Record | None:
+def find_item(handle: Memory, name: str) -> Record | None:
     """Return the active item of a handle's scope by its key, or by its id if it has no key."""
-    found = list(handle.find(key=key_of(name), kinds=KINDS, limit=None))
+    found = list(handle.list_memories(key=key_of(name), kinds=KINDS, limit=None))
     if not found and len(name) == _ID_LENGTH:
         with suppress(NotFound):
             found = [handle.get(name)]
@@ -79,54 +79,54 @@ def item_named(handle: Memory, name: str) -> Record | None:
     return next((each for each in own if each.status == "active"), None)
 
 
-def said(outcomes: Iterable[Outcome]) -> list[str]:
+def warnings_for(outcomes: Iterable[Outcome]) -> list[str]:
     """Return what was done otherwise than it was asked for: held, or changed, in sentences."""
     found: list[str] = []
     for outcome in outcomes:
         if outcome.outcome == "refused":
             raise NotStored(outcome)
-        found += [_HELD] if outcome.outcome == "quarantined" else []
-        found += [each.detail for each in outcome.reasons if not {each.gate, each.code} & _AS_GIVEN]
+        found += [_HELD_NOTICE] if outcome.outcome == "quarantined" else []
+        found += [each.detail for each in outcome.reasons if not {each.gate, each.code} & _UNREPORTED_CODES]
     return list(dict.fromkeys(found))
 
 
-def notes_of(outcomes: Iterable[Outcome]) -> list[str]:
+def notes_for(outcomes: Iterable[Outcome]) -> list[str]:
     """Return in sentences what was refused, held or changed."""
     found: list[str] = []
     for outcome in outcomes:
         try:
-            found += said([outcome])
+            found += warnings_for([outcome])
         except NotStored as fault:
             found.append(f"nothing was stored: {fault}")
     return list(dict.fromkeys(found))
 
 
-def warn_of(outcomes: Iterable[Outcome], *, stacklevel: int = 4) -> None:
+def emit_warnings(outcomes: Iterable[Outcome], *, stacklevel: int = 4) -> None:
     """Warn of what was done otherwise than it was asked for."""
-    notes = said(outcomes)
+    notes = warnings_for(outcomes)
     if notes:
         warnings.warn("; ".join(notes), GateWarning, stacklevel=stacklevel)
 
 
-def warn_notes(outcomes: Iterable[Outcome], *, stacklevel: int = 3) -> None:
+def emit_notes(outcomes: Iterable[Outcome], *, stacklevel: int = 3) -> None:
     """Warn of what was refused, held or changed, each by itself."""
-    for note in notes_of(outcomes):
+    for note in notes_for(outcomes):
         warnings.warn(note, GateWarning, stacklevel=stacklevel)
 
 
-def stored(outcome: Outcome | None, *, stacklevel: int = 5) -> None:
-    """Warn as ``warn_of`` does, of what only makes sense once it is stored."""
+def require_stored(outcome: Outcome | None, *, stacklevel: int = 5) -> None:
+    """Warn as ``emit_warnings`` does, of what only makes sense once it is stored."""
     if outcome is not None:
         if not outcome.ok:
             raise NotStored(outcome)
-        warn_of([outcome], stacklevel=stacklevel)
+        emit_warnings([outcome], stacklevel=stacklevel)
 
 
-def all_stored(outcomes: Iterable[Outcome], *, stacklevel: int = 4) -> list[Record]:
+def require_all_stored(outcomes: Iterable[Outcome], *, stacklevel: int = 4) -> list[Record]:
     """Return the memories, which all have to be stored, and warn of what was changed."""
     found = list(outcomes)
     for each in found:
         if not each.records:
             raise NotStored(each)
-    warn_of(found, stacklevel=stacklevel + 1)
+    emit_warnings(found, stacklevel=stacklevel + 1)
     return [record for each in found for record in each.records]

@@ -22,30 +22,30 @@ from keepward.core.memory import Record, Tier
 from keepward.core.value import from_micros
 from keepward.draft import Draft
 from keepward.errors import StaleVersion
-from keepward.integrations import stored
-from keepward.integrations.names import below, found_by, key_of, labels_below, name_of, segment_of, texts_of
-from keepward.integrations.turns import turn, turns
+from keepward.integrations import require_stored
+from keepward.integrations.messages import session_turns, turn_fields
+from keepward.integrations.namespaces import index_text, key_of, name_of, segment_of, texts_of, to_namespace, to_scope
 from keepward.memory import Memory
 
 #: Tag of sessions and states.
-KEPT = "adk"
-_FIELDS: Any = {"tags": [KEPT], "tier": "archival", "kind": "fact", "content_type": "structured"}
+ADK_TAG = "adk"
+_FIELDS: Any = {"tags": [ADK_TAG], "tier": "archival", "kind": "fact", "content_type": "structured"}
 #: So often something else may be written in between.
-_TRIES = 50
+_MAX_WRITE_ATTEMPTS = 50
 #: Events of one answer, such as calls of tools, behind which the question is still recognised.
 _MAX_STEPS = 200
 #: Keys of states: of a session with its name, of a user and of an app.
 SESSION, USER_STATE, APP_STATE = "session:", "user_state", "app_state"
 
 
-class User:
+class UserSessions:
     """What one user has in an app."""
 
     def __init__(self, mem: Memory, app_name: str, user_id: str) -> None:
         self.names = {"app_name": app_name, "user_id": user_id}
         #: Whom memories are about: an id that has other letters, such as an address, is one of a scope alone.
         self.subject = user_id if segment_of(user_id) == user_id else None
-        self.app, self.own = (mem.at(scope=below(mem.scope, each)) for each in ([app_name], [app_name, user_id]))
+        self.app, self.own = (mem.at(scope=to_scope(mem.scope, each)) for each in ([app_name], [app_name, user_id]))
 
     def session(self, name: str, config: GetSessionConfig | None = None, *, bare: bool = False) -> Session | None:
         """Return a session, with its events unless it is to be ``bare``; None where there is none."""
@@ -54,9 +54,12 @@ class User:
             return None
         config, session = config or GetSessionConfig(), key_of(name)
         since = {"timestamp": {"$gte": config.after_timestamp}} if config.after_timestamp is not None else None
-        events = [] if bare else turns(self.own, session, config.num_recent_events, where=since)
-        latest = events[:1] or turns(self.own, session, 1)
-        scoped = {State.APP_PREFIX: value_of(self.app, APP_STATE), State.USER_PREFIX: value_of(self.own, USER_STATE)}
+        events = [] if bare else session_turns(self.own, session, config.num_recent_events, where=since)
+        latest = events[:1] or session_turns(self.own, session, 1)
+        scoped = {
+            State.APP_PREFIX: state_under(self.app, APP_STATE),
+            State.USER_PREFIX: state_under(self.own, USER_STATE),
+        }
         above = {prefix + key: each for prefix, state in scoped.items() for key, each in state.items()}
         return Session(
             **self.names,
@@ -76,67 +79,69 @@ class User:
                 raise AlreadyExistsError(f"Session with id {name} already exists.")
             if event is not None and held is None:
                 raise SessionNotFoundError(f"Session {name} not found.")
-            if event is not None and turns(self.own, key_of(name), 1, where={"id": event.id}):
+            if event is not None and session_turns(self.own, key_of(name), 1, where={"id": event.id}):
                 return False
             # A key that something else holds stays stale, however often it is read.
-            with suppress(StaleVersion) if tries < _TRIES else nullcontext():
+            with suppress(StaleVersion) if tries < _MAX_WRITE_ATTEMPTS else nullcontext():
                 with self.own.draft(reason="a session went on") as draft:
                     self._set(draft, held, name, _split(delta))
                     if event is not None:
                         item = event.model_dump(mode="json", by_alias=True, exclude_none=True) | {
-                            "role": role_of(event)
+                            "role": speaker_of(event)
                         }
-                        fields = turn(self.own, key_of(name), item, said_in(event.content), event.author or None)
+                        fields = turn_fields(
+                            self.own, key_of(name), item, texts_in(event.content), event.author or None
+                        )
                         occurred = from_micros(round(event.timestamp * 1_000_000))
                         draft.insert(**fields, aliases=[event.id], subject=self.subject, occurred_at=occurred)
-                stored(draft.outcome)
+                require_stored(draft.outcome)
                 return True
 
-    def _set(self, draft: Draft, held: Record | None, name: str, states: dict[str, dict[str, Any]]) -> None:
+    def _set(self, draft: Draft, current: Record | None, name: str, states: dict[str, dict[str, Any]]) -> None:
         for mem, key, prefix in ((self.own, USER_STATE, State.USER_PREFIX), (self.app, APP_STATE, State.APP_PREFIX)):
             if states[prefix]:
-                _put(draft, mem, _record_under(mem, key), key, value_of(mem, key) | states[prefix])
+                _put(draft, mem, _record_under(mem, key), key, state_under(mem, key) | states[prefix])
         new = {"id": name, "state": {}, "created": self.own.now.timestamp()}
-        value: dict[str, Any] = new if held is None else held.metadata
-        if held is None or states[""]:
-            _put(draft, self.own, held, SESSION + name, {**value, "state": value["state"] | states[""]})
+        value: dict[str, Any] = new if current is None else current.metadata
+        if current is None or states[""]:
+            _put(draft, self.own, current, SESSION + name, {**value, "state": value["state"] | states[""]})
 
     def delete(self, name: str) -> None:
         """Retire a session."""
         held = _record_under(self.own, SESSION + name)
         if held is not None:
-            gone = [held, *turns(self.own, key_of(name))]
-            stored(self.own.forget_many([each.id for each in gone], reason="a session was deleted")[0])
+            gone = [held, *session_turns(self.own, key_of(name))]
+            require_stored(self.own.forget_many([each.id for each in gone], reason="a session was deleted")[0])
 
 
 def sessions_of(mem: Memory, app_name: str, user_id: str | None) -> list[Session]:
     """Return the sessions of a user in an app, or of all users, without their events."""
-    where = below(mem.scope, [app_name] if user_id is None else [app_name, user_id])
-    records = mem.at(scope=where).find(tags=[KEPT], within=where, limit=None)
+    where = to_scope(mem.scope, [app_name] if user_id is None else [app_name, user_id])
+    records = mem.at(scope=where).list_memories(tags=[ADK_TAG], within=where, limit=None)
     kept = [each for each in records if name_of(each.key or "").startswith(SESSION)]
-    users = (User(mem, *labels_below(mem.scope, each.scope)) for each in kept)
+    users = (UserSessions(mem, *to_namespace(mem.scope, each.scope)) for each in kept)
     found = (user.session(each.metadata["id"], bare=True) for user, each in zip(users, kept, strict=True))
     return [each for each in found if each is not None]
 
 
 def _record_under(mem: Memory, key: str) -> Record | None:
-    found = mem.find(key=key_of(key), tags=[KEPT], scopes=[mem.scope], limit=1)
+    found = mem.list_memories(key=key_of(key), tags=[ADK_TAG], scopes=[mem.scope], limit=1)
     return found[0] if found else None
 
 
-def value_of(mem: Memory, key: str) -> dict[str, Any]:
+def state_under(mem: Memory, key: str) -> dict[str, Any]:
     """Return a state; an empty one where there is none."""
     held = _record_under(mem, key)
     return {} if held is None else held.metadata
 
 
-def _put(draft: Draft, mem: Memory, held: Record | None, key: str, value: dict[str, Any]) -> None:
-    text = found_by(texts_of(value.get("state", value)), mem.policy.text_limit[Tier.ARCHIVAL])
-    if held is None:
+def _put(draft: Draft, mem: Memory, current: Record | None, key: str, value: dict[str, Any]) -> None:
+    text = index_text(texts_of(value.get("state", value)), mem.policy.text_limit[Tier.ARCHIVAL])
+    if current is None:
         # Of two processes that make it at once the second begins anew, with what the first one wrote.
         draft.insert(text, key=key_of(key), scope=mem.scope, metadata=value, if_version=0, **_FIELDS)
     else:
-        draft.replace(held.id, text, metadata=value, if_version=held.version)
+        draft.replace(current.id, text, metadata=value, if_version=current.version)
 
 
 def _split(state: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -148,7 +153,7 @@ def _split(state: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def role_of(event: Event) -> str:
+def speaker_of(event: Event) -> str:
     """Return whose turn an event is; facts are taken from those of users."""
     return "user" if event.author == "user" else "assistant"
 
@@ -157,7 +162,7 @@ def is_unanswered(own: Memory, turn: Record) -> bool:
     """Whether a turn of the user is the newest of its session and has no final answer yet."""
     if turn.speaker != "user" or turn.session is None or turn.content_type != "structured":
         return False
-    for each in turns(own, turn.session, _MAX_STEPS):
+    for each in session_turns(own, turn.session, _MAX_STEPS):
         if each.id == turn.id:
             return True
         event = Event.model_validate(each.metadata)
@@ -166,6 +171,6 @@ def is_unanswered(own: Memory, turn: Record) -> bool:
     return False
 
 
-def said_in(content: Content | None) -> list[str]:
+def texts_in(content: Content | None) -> list[str]:
     """Return the texts of a message, without what a model thought."""
     return [each.text for each in (content.parts if content else None) or () if each.text and not each.thought]

@@ -17,9 +17,9 @@ from typing import Any
 from agent_framework import AgentSession, ContextProvider, SessionContext
 
 from keepward.core.messages import ROLES
-from keepward.integrations import GateWarning, notes_of
-from keepward.integrations.names import key_of
-from keepward.integrations.turns import carried_out
+from keepward.integrations import GateWarning, notes_for
+from keepward.integrations.messages import run_shielded
+from keepward.integrations.namespaces import key_of
 from keepward.memory import Memory
 
 #: What stands before the memories that a model is given.
@@ -65,13 +65,13 @@ class KeepwardProvider(ContextProvider):
             for each in (*context.input_messages, *answers)
             if each.text and each.role in ROLES
         ]
-        added = await carried_out(
+        added = await run_shielded(
             self.memory.add,
             messages,
             session=key_of(context.session_id or session.session_id),
             subject=self.subject,
             extract=self.extract,
         )
-        state["notes"] = notes_of((*added.turns, *added.facts))
+        state["notes"] = notes_for((*added.turns, *added.facts))
         for note in state["notes"]:
             warnings.warn(note, GateWarning, stacklevel=2)

@@ -17,17 +17,17 @@ from typing import Any
 from anthropic.lib.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool, ToolError
 
 from keepward.core.memory import Record
+from keepward.core.principals import SHARED_SCOPE
 from keepward.core.proposal import Outcome
-from keepward.core.trust import SHARED
-from keepward.integrations import NotStored, origin_of, said
-from keepward.integrations.files import Files, Place, content_of
-from keepward.integrations.names import below
-from keepward.integrations.turns import awaited
+from keepward.integrations import NotStored, origin_of, warnings_for
+from keepward.integrations.files import FilePath, Files, content_of
+from keepward.integrations.messages import async_method
+from keepward.integrations.namespaces import to_scope
 from keepward.memory import Memory
 
 ROOT = "/memories"
 #: Levels of folders that are listed.
-LEVELS = 2
+MAX_LISTED_LEVELS = 2
 _MISSING = "The path {} does not exist. Please provide a valid path."
 
 
@@ -63,7 +63,7 @@ class MemoryTool(BetaAbstractMemoryTool):
 
     def str_replace(self, command: Any) -> str:
         """Replace a text that stands in a file once."""
-        place, record = self._there(command.path)
+        place, record = self._require_file(command.path)
         content, old = content_of(record), command.old_str
         starts = [each.start() for each in re.finditer(f"(?={re.escape(old)})", content)]
         if not starts:
@@ -82,7 +82,7 @@ class MemoryTool(BetaAbstractMemoryTool):
 
     def insert(self, command: Any) -> str:
         """Put lines behind a line of a file, 0 for its beginning."""
-        place, record = self._there(command.path)
+        place, record = self._require_file(command.path)
         content = content_of(record)
         lines = content.removesuffix("\n").split("\n") if content else []
         if not 0 <= command.insert_line <= len(lines):
@@ -116,7 +116,7 @@ class MemoryTool(BetaAbstractMemoryTool):
         self._retire(self.files.all(()), "cleared")
         return "All memory cleared"
 
-    def _place(self, path: str, act: str = "") -> Place:
+    def _place(self, path: str, act: str = "") -> FilePath:
         """Return the parts of a path below the root."""
         if path != ROOT and not path.startswith(f"{ROOT}/"):
             raise ToolError(f"Path must start with {ROOT}, got: {path}")
@@ -127,45 +127,45 @@ class MemoryTool(BetaAbstractMemoryTool):
             raise ToolError(f"Cannot {act} the {ROOT} directory itself")
         place = tuple(plain.removeprefix(ROOT).split("/")[1:])
         try:
-            below(SHARED, place)
+            to_scope(SHARED_SCOPE, place)
         except ValueError as fault:
             raise ToolError(f"Path {path} is too long: {fault}") from fault
         return place
 
-    def _there(self, path: str) -> tuple[Place, Record]:
+    def _require_file(self, path: str) -> tuple[FilePath, Record]:
         place = self._place(path)
         record = self.files.get(place)
         if record is None:
             raise ToolError(f"The path {path} is not a file." if self.files.all(place) else _MISSING.format(path))
         return place, record
 
-    def _listed(self, path: str, place: Place) -> str:
+    def _listed(self, path: str, place: FilePath) -> str:
         files = {parts[len(place) :]: len(content_of(each).encode()) for parts, each in self.files.all(place).items()}
         if place and not files:
             raise ToolError(_MISSING.format(path))
         shown = {name: size for name, size in files.items() if not any(part.startswith(".") for part in name)}
-        folders = {name[:depth] for name in shown for depth in range(1, min(len(name), LEVELS + 1))}
+        folders = {name[:depth] for name in shown for depth in range(1, min(len(name), MAX_LISTED_LEVELS + 1))}
         sizes = {f: sum(size for name, size in shown.items() if name[: len(f)] == f) for f in folders}
-        rows = sorted((name, size, "") for name, size in shown.items() if len(name) <= LEVELS)
+        rows = sorted((name, size, "") for name, size in shown.items() if len(name) <= MAX_LISTED_LEVELS)
         rows = sorted([*rows, *((name, size, "/") for name, size in sizes.items())])
         head = f"Here're the files and directories up to 2 levels deep in {path}, excluding hidden items:"
         lines = [f"{_size(sum(shown.values()))}\t{path}"]
         lines += [f"{_size(size)}\t{path.rstrip('/')}/{'/'.join(name)}{end}" for name, size, end in rows]
         return "\n".join((head, *lines))
 
-    def _write(self, place: Place, record: Record | None, content: str) -> str:
+    def _write(self, place: FilePath, record: Record | None, content: str) -> str:
         return _note([self.files.write(place, content, record)])
 
-    def _retire(self, gone: dict[Place, Record], reason: str) -> str:
+    def _retire(self, gone: dict[FilePath, Record], reason: str) -> str:
         return _note(self.files.retire(gone.values(), reason))
 
 
 class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
     """The same, awaited: each command is carried out in a thread."""
 
-    view, create, str_replace = (awaited(each, "tool") for each in ("view", "create", "str_replace"))
-    insert, delete, rename = (awaited(each, "tool") for each in ("insert", "delete", "rename"))
-    clear_all_memory = awaited("clear_all_memory", "tool")
+    view, create, str_replace = (async_method(each, "tool") for each in ("view", "create", "str_replace"))
+    insert, delete, rename = (async_method(each, "tool") for each in ("insert", "delete", "rename"))
+    clear_all_memory = async_method("clear_all_memory", "tool")
 
     def __init__(self, mem: Memory, **options: Any) -> None:
         super().__init__(**options)
@@ -184,7 +184,7 @@ def _size(count: int) -> str:
 def _note(outcomes: Iterable[Outcome]) -> str:
     """Return what the model is told of its writes (1)."""
     try:
-        notes = said(outcomes)
+        notes = warnings_for(outcomes)
     except NotStored as fault:
         raise ToolError(f"Nothing was stored: {fault}") from fault
     return f"\nNote: {'; '.join(notes)}." if notes else ""

@@ -22,14 +22,14 @@ from keepward.core.memory import Record
 from keepward.core.query import Filters
 from keepward.embedding.hashed import HashedEmbedder
 from keepward.errors import NotFound
-from keepward.integrations import KINDS, ORIGIN, all_stored, origin_of, text_with_origin, warn_of
-from keepward.integrations.embedder import KnownTexts
-from keepward.integrations.names import below, key_of, labels_below, labels_of, name_of
-from keepward.integrations.turns import awaited
+from keepward.integrations import KINDS, ORIGIN_FIELD, emit_warnings, origin_of, require_all_stored, text_with_origin
+from keepward.integrations.embedder import TextByVector
+from keepward.integrations.messages import async_method
+from keepward.integrations.namespaces import key_of, labels_of, name_of, to_namespace, to_scope
 from keepward.memory import Memory
 
 #: What keys of CrewAI's records begin with; what other surfaces keep is named by its id.
-_OURS = "crewai:"
+_KEY_PREFIX = "crewai:"
 _PRIVATE = "_private"
 
 
@@ -42,7 +42,7 @@ class KeepwardStorage:
 
     def __init__(self, mem: Memory, embed: Callable[[list[str]], Any] | None = None) -> None:
         self.memory = mem
-        self.embedder = KnownTexts(embed or HashedEmbedder().embed)
+        self.embedder = TextByVector(embed or HashedEmbedder().embed)
 
     def save(self, records: list[MemoryRecord]) -> None:
         """Save records.
@@ -54,11 +54,11 @@ class KeepwardStorage:
         for scope in dict.fromkeys(each.scope for each in records):
             part = [_item(each) for each in records if each.scope == scope]
             outcomes += self._at(scope).remember_many(part, reason="saved")
-        all_stored(outcomes)
+        require_all_stored(outcomes)
 
     def update(self, record: MemoryRecord) -> None:
         """Save a record in the place of that of the same id."""
-        place = (self._at(record.scope).scope, _OURS + key_of(record.id))
+        place = (self._at(record.scope).scope, _KEY_PREFIX + key_of(record.id))
         others = [each for each in self._named(record.id) if (each.scope, each.key) != place]
         self.save([record])
         self._retire(others)
@@ -119,7 +119,7 @@ class KeepwardStorage:
     def list_scopes(self, parent: str = "/") -> list[str]:
         """Return the scopes right below another that have records, or have some that do."""
         labels = labels_of(parent)
-        every = (labels_below(self.memory.scope, each) for each in self._counts(parent, "scope"))
+        every = (to_namespace(self.memory.scope, each) for each in self._counts(parent, "scope"))
         return sorted({"/" + "/".join(each[: len(labels) + 1]) for each in every if len(each) > len(labels)})
 
     def list_categories(self, scope_prefix: str | None = None) -> dict[str, int]:
@@ -134,17 +134,17 @@ class KeepwardStorage:
         """Retire all records of a scope and those below."""
         self._retire(self._find(scope_prefix))
 
-    asave, asearch, adelete = map(awaited, ("save", "search", "delete"))
+    asave, asearch, adelete = map(async_method, ("save", "search", "delete"))
 
     def _at(self, scope: str | None) -> Memory:
-        return self.memory.at(scope=below(self.memory.scope, labels_of(scope)))
+        return self.memory.at(scope=to_scope(self.memory.scope, labels_of(scope)))
 
     def _find(self, scope: str | None, **asked: Any) -> list[Record]:
         handle = self._at(scope)
-        return list(handle.find(within=handle.scope, kinds=KINDS, **{"limit": None, **asked}))
+        return list(handle.list_memories(within=handle.scope, kinds=KINDS, **{"limit": None, **asked}))
 
     def _named(self, record_id: str) -> list[Record]:
-        found = self._find(None, key=_OURS + key_of(record_id))
+        found = self._find(None, key=_KEY_PREFIX + key_of(record_id))
         with suppress(NotFound):
             found = found or [self.memory.get(record_id)]
         return [each for each in found if each.status == "active" and each.kind in KINDS]
@@ -157,16 +157,16 @@ class KeepwardStorage:
 
     def _retire(self, gone: Iterable[Record]) -> None:
         for each in gone:
-            warn_of([self.memory.at(scope=each.scope).forget(each.id, reason="deleted")])
+            emit_warnings([self.memory.at(scope=each.scope).forget(each.id, reason="deleted")])
 
     def _record(self, record: Record) -> MemoryRecord:
         metadata = {name: value for name, value in record.metadata.items() if name != _PRIVATE}
         if origin := origin_of(record):
-            metadata[ORIGIN] = origin
+            metadata[ORIGIN_FIELD] = origin
         return MemoryRecord(
             id=_id(record),
             content=text_with_origin(record),
-            scope="/" + "/".join(labels_below(self.memory.scope, record.scope)),
+            scope="/" + "/".join(to_namespace(self.memory.scope, record.scope)),
             categories=list(record.tags),
             metadata=metadata,
             importance=record.importance,
@@ -179,10 +179,10 @@ class KeepwardStorage:
 
 def _item(record: MemoryRecord) -> dict[str, Any]:
     metadata = dict(record.metadata)
-    origin = metadata.pop(ORIGIN, None)
+    origin = metadata.pop(ORIGIN_FIELD, None)
     return {
         "text": record.content.removeprefix(f"[{origin}] ") if origin else record.content,
-        "key": _OURS + key_of(record.id),
+        "key": _KEY_PREFIX + key_of(record.id),
         "tags": record.categories,
         "metadata": metadata | ({_PRIVATE: True} if record.private else {}),
         "importance": record.importance,
@@ -194,7 +194,7 @@ def _item(record: MemoryRecord) -> dict[str, Any]:
 
 def _id(record: Record) -> str:
     key = record.key or ""
-    return name_of(key.removeprefix(_OURS)) if key.startswith(_OURS) else record.id
+    return name_of(key.removeprefix(_KEY_PREFIX)) if key.startswith(_KEY_PREFIX) else record.id
 
 
 def _naive(instant: datetime) -> datetime:

@@ -25,7 +25,7 @@ class FunctionEmbedder:
         return np.asarray(found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-9), dtype=np.float32)
 
 
-class KnownTexts:
+class TextByVector:
     """An embedding function that knows again of which text a vector was made: for searches that are given vectors."""
 
     #: Texts that are known again; the oldest are forgotten first.

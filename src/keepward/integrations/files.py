@@ -15,12 +15,12 @@ from typing import Any
 
 from keepward.core.memory import ContentType, Record, Tier
 from keepward.core.proposal import Outcome
-from keepward.integrations import KINDS, item_named
-from keepward.integrations.names import below, found_by, key_of, labels_below, name_of
+from keepward.integrations import KINDS, find_item
+from keepward.integrations.namespaces import index_text, key_of, name_of, to_namespace, to_scope
 from keepward.memory import Memory
 
 #: The parts of a path below the root; none for the root itself.
-Place = tuple[str, ...]
+FilePath = tuple[str, ...]
 
 
 class Files:
@@ -29,23 +29,23 @@ class Files:
     def __init__(self, mem: Memory) -> None:
         self.memory = mem
 
-    def get(self, place: Place) -> Record | None:
-        return item_named(self._at(place[:-1]), place[-1]) if place else None
+    def get(self, path: FilePath) -> Record | None:
+        return find_item(self._at(path[:-1]), path[-1]) if path else None
 
-    def all(self, place: Place) -> dict[Place, Record]:
+    def all(self, path: FilePath) -> dict[FilePath, Record]:
         """Return the file at a place, or all files below it, by their places; one without a key is named by its id."""
-        file = self.get(place)
+        file = self.get(path)
         if file is not None:
-            return {place: file}
-        folder, own = self._at(place), self.memory.scope
-        found = folder.find(within=folder.scope, kinds=KINDS, limit=None)
-        return {(*labels_below(own, each.scope), name_of(each.key) if each.key else each.id): each for each in found}
+            return {path: file}
+        folder, own = self._at(path), self.memory.scope
+        found = folder.list_memories(within=folder.scope, kinds=KINDS, limit=None)
+        return {(*to_namespace(own, each.scope), name_of(each.key) if each.key else each.id): each for each in found}
 
-    def write(self, place: Place, content: str, record: Record | None = None) -> Outcome:
+    def write(self, path: FilePath, content: str, record: Record | None = None) -> Outcome:
         """Propose the content of a file, which was made from ``record`` where there is one."""
-        return self._at(place[:-1]).remember(
-            found_by([content], self.memory.policy.text_limit[Tier.ARCHIVAL]),
-            key=key_of(place[-1]),
+        return self._at(path[:-1]).remember(
+            index_text([content], self.memory.policy.text_limit[Tier.ARCHIVAL]),
+            key=key_of(path[-1]),
             metadata=_value(record, content),
             content_type="structured",
             tier="archival",
@@ -58,8 +58,8 @@ class Files:
         for each in files:
             yield self.memory.at(scope=each.scope).forget(each.id, reason=reason)
 
-    def _at(self, folder: Place) -> Memory:
-        return self.memory.at(scope=below(self.memory.scope, folder))
+    def _at(self, folder: FilePath) -> Memory:
+        return self.memory.at(scope=to_scope(self.memory.scope, folder))
 
 
 def content_of(record: Record) -> str:

@@ -29,23 +29,23 @@ from google.genai.types import Content, Part
 
 from keepward.core.memory import ContentType, Record
 from keepward.errors import NotFound
-from keepward.integrations import text_with_origin, warn_notes
+from keepward.integrations import emit_notes, text_with_origin
 from keepward.integrations.adk_sessions import (
-    KEPT,
+    ADK_TAG,
     USER_STATE,
-    User,
+    UserSessions,
     is_unanswered,
-    role_of,
-    said_in,
     sessions_of,
-    value_of,
+    speaker_of,
+    state_under,
+    texts_in,
 )
-from keepward.integrations.names import key_of
-from keepward.integrations.turns import carried_out
+from keepward.integrations.messages import run_shielded
+from keepward.integrations.namespaces import key_of
 from keepward.memory import Memory
 
 #: Most memories that a search returns, as in the framework's own services.
-MOST = 10
+MAX_RESULTS = 10
 
 
 class KeepwardSessionService(BaseSessionService):
@@ -58,15 +58,15 @@ class KeepwardSessionService(BaseSessionService):
         self, *, app_name: str, user_id: str, state: dict[str, Any] | None = None, session_id: str | None = None
     ) -> Session:
         """Make a session; raise ``AlreadyExistsError`` where there is one of that id."""
-        user, name = User(self.memory, app_name, user_id), (session_id or "").strip() or uuid.new_uuid()
-        await carried_out(user.write, name, state or {})
+        user, name = UserSessions(self.memory, app_name, user_id), (session_id or "").strip() or uuid.new_uuid()
+        await run_shielded(user.write, name, state or {})
         return await asyncio.to_thread(user.session, name)
 
     async def get_session(
         self, *, app_name: str, user_id: str, session_id: str, config: GetSessionConfig | None = None
     ) -> Session | None:
         """Return a session with its events, oldest first."""
-        return await asyncio.to_thread(User(self.memory, app_name, user_id).session, session_id.strip(), config)
+        return await asyncio.to_thread(UserSessions(self.memory, app_name, user_id).session, session_id.strip(), config)
 
     async def list_sessions(self, *, app_name: str, user_id: str | None = None) -> ListSessionsResponse:
         """Return the sessions of a user, or of all, without their events; the latest one last."""
@@ -77,11 +77,11 @@ class KeepwardSessionService(BaseSessionService):
 
     async def delete_session(self, *, app_name: str, user_id: str, session_id: str) -> None:
         """Retire a session and its events; they can be restored."""
-        await carried_out(User(self.memory, app_name, user_id).delete, session_id.strip())
+        await run_shielded(UserSessions(self.memory, app_name, user_id).delete, session_id.strip())
 
     async def get_user_state(self, *, app_name: str, user_id: str) -> dict[str, Any]:
         """Return the state of a user in an app, by names without their prefix."""
-        return await asyncio.to_thread(value_of, User(self.memory, app_name, user_id).own, USER_STATE)
+        return await asyncio.to_thread(state_under, UserSessions(self.memory, app_name, user_id).own, USER_STATE)
 
     async def append_event(self, session: Session, event: Event) -> Event:
         """Store an event and what it changes in states, once, however often it is given; see (1), (2)."""
@@ -89,8 +89,8 @@ class KeepwardSessionService(BaseSessionService):
             return event
         self._apply_temp_state(session, event)
         event = self._trim_temp_delta_state(event)
-        user = User(self.memory, session.app_name, session.user_id)
-        if await carried_out(user.write, session.id, event.actions.state_delta, event):
+        user = UserSessions(self.memory, session.app_name, session.user_id)
+        if await run_shielded(user.write, session.id, event.actions.state_delta, event):
             await super().append_event(session, event)
             session.last_update_time = event.timestamp
         return event
@@ -112,25 +112,25 @@ class KeepwardMemoryService(BaseMemoryService):
     ) -> None:
         """Add events and the facts that they tell; with ``extract=False`` without the facts."""
         said = [
-            {"role": role_of(each), "id": each.id, "timestamp": each.timestamp}
-            | {"content": "\n".join(said_in(each.content))}
+            {"role": speaker_of(each), "id": each.id, "timestamp": each.timestamp}
+            | {"content": "\n".join(texts_in(each.content))}
             for each in events
         ]
-        user = User(self.memory, app_name, user_id)
+        user = UserSessions(self.memory, app_name, user_id)
         asked: dict[str, Any] = {"subject": user.subject, "extract": self.extract}
-        added = await carried_out(
+        added = await run_shielded(
             lambda: user.own.add(said, session=key_of(session_id) if session_id else None, **asked)
         )
-        warn_notes((*added.turns, *added.facts))
+        emit_notes((*added.turns, *added.facts))
 
     async def add_memory(
         self, *, app_name: str, user_id: str, memories: Sequence[MemoryEntry], custom_metadata: Any = None
     ) -> None:
         """Remember facts; their metadata comes back with them."""
-        user = User(self.memory, app_name, user_id)
+        user = UserSessions(self.memory, app_name, user_id)
         items = [
             {
-                "text": "\n".join(said_in(each.content)),
+                "text": "\n".join(texts_in(each.content)),
                 "metadata": {**each.custom_metadata, **(custom_metadata or {})},
                 "occurred_at": each.timestamp,
                 "speaker": each.author,
@@ -138,11 +138,11 @@ class KeepwardMemoryService(BaseMemoryService):
             }
             for each in memories
         ]
-        warn_notes(await carried_out(lambda: user.own.remember_many(items, reason="memories of a user")))
+        emit_notes(await run_shielded(lambda: user.own.remember_many(items, reason="memories of a user")))
 
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
         """Return what bears on a query, best first, without states and without the turn that is being answered."""
-        own = User(self.memory, app_name, user_id).own
+        own = UserSessions(self.memory, app_name, user_id).own
         if not query.strip():
             return SearchMemoryResponse()
         found = await asyncio.to_thread(self._search, own, query)
@@ -151,17 +151,17 @@ class KeepwardMemoryService(BaseMemoryService):
     @staticmethod
     def _search(own: Memory, query: str) -> list[Record]:
         # Two conversations of a user may wait for answers at once.
-        hits = own.recall(query, limit=2 * MOST).hits
-        near = [each.memory for each in hits if not each.weak and KEPT not in each.memory.tags]
+        hits = own.recall(query, limit=2 * MAX_RESULTS).hits
+        near = [each.memory for each in hits if not each.weak and ADK_TAG not in each.memory.tags]
         others = (each for each in near if each.kind != "event" or not (each.text == query or is_unanswered(own, each)))
-        return list(islice(others, MOST))
+        return list(islice(others, MAX_RESULTS))
 
     async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
         """Retire a memory of the user, which can be restored; one of others is left alone."""
-        own = User(self.memory, app_name, user_id).own
+        own = UserSessions(self.memory, app_name, user_id).own
         with suppress(NotFound):
             if memory_id and (found := await asyncio.to_thread(own.get, memory_id)).scope == own.scope:
-                warn_notes([await carried_out(lambda: own.forget(found.id, reason="deleted"))])
+                emit_notes([await run_shielded(lambda: own.forget(found.id, reason="deleted"))])
 
 
 def _entry(found: Record) -> MemoryEntry:

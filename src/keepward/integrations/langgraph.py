@@ -18,10 +18,10 @@ from langgraph.store.base.batch import AsyncBatchedBaseStore
 
 from keepward.core.memory import Record, Tier
 from keepward.core.query import Filters
-from keepward.integrations import KINDS, ORIGIN, item_named, origin_of, warn_of
+from keepward.integrations import KINDS, ORIGIN_FIELD, emit_warnings, find_item, origin_of
 from keepward.integrations.embedder import FunctionEmbedder
-from keepward.integrations.names import below, found_by, key_of, labels_below, name_of, texts_of
-from keepward.integrations.turns import carried_out
+from keepward.integrations.messages import run_shielded
+from keepward.integrations.namespaces import index_text, key_of, name_of, texts_of, to_namespace, to_scope
 from keepward.memory import Memory
 
 _EVERY = 100_000
@@ -55,11 +55,11 @@ class KeepwardStore(base.BaseStore):
 
     async def abatch(self, ops: Iterable[base.Op]) -> list[base.Result]:
         """Do the same in a thread."""
-        return await carried_out(self._run, list(ops))
+        return await run_shielded(self._run, list(ops))
 
     def sweep_ttl(self) -> Any:
         """Return how many items have run out since this was last called; they were read no more before."""
-        found = self.memory.find(within=self.memory.scope, statuses=["expired"], kinds=KINDS, limit=None)
+        found = self.memory.list_memories(within=self.memory.scope, statuses=["expired"], kinds=KINDS, limit=None)
         ended = {each.id for each in found}
         fresh, self._swept = ended - self._swept, ended
         return len(fresh)
@@ -90,16 +90,16 @@ class KeepwardStore(base.BaseStore):
         return None if record is None else base.Item(**self._item_of(record, renews))
 
     def _at(self, namespace: Sequence[str]) -> Memory:
-        return self.memory.at(scope=below(self.memory.scope, namespace))
+        return self.memory.at(scope=to_scope(self.memory.scope, namespace))
 
     def _get(self, namespace: Sequence[str], key: str) -> Record | None:
-        return item_named(self._at(namespace), key)
+        return find_item(self._at(namespace), key)
 
     def _search(self, op: base.SearchOp, renews: bool) -> list[base.SearchItem]:
         handle, where = self._at(op.namespace_prefix), _where(op.filter or {})
         asked: dict[str, Any] = {"within": handle.scope, "where": where or None, "kinds": KINDS}
         if not op.query:
-            listed = handle.find(**asked, sort="changed", offset=op.offset, limit=op.limit)
+            listed = handle.list_memories(**asked, sort="changed", offset=op.offset, limit=op.limit)
             return [base.SearchItem(**self._item_of(each, renews)) for each in listed]
         asked |= {"order": "cosine" if self.index_config else "learned"}
         hits = handle.recall(op.query, **asked, limit=op.offset + op.limit).hits[op.offset :]
@@ -112,12 +112,12 @@ class KeepwardStore(base.BaseStore):
         if renews and record.expires_at is not None and record.content_type == "structured":
             ttl = record.expires_at - (record.updated_at or record.created_at)
             if (record.expires_at - self.memory.now) * 2 <= ttl:
-                warn_of([self.memory.at(scope=record.scope).revise(record.id, ttl=ttl, reason="read")])
+                emit_warnings([self.memory.at(scope=record.scope).revise(record.id, ttl=ttl, reason="read")])
         value = record.metadata if record.content_type == "structured" else {"text": record.text, **record.metadata}
         if origin := origin_of(record):
-            value = {**value, ORIGIN: origin}
+            value = {**value, ORIGIN_FIELD: origin}
         return {
-            "namespace": labels_below(self.memory.scope, record.scope),
+            "namespace": to_namespace(self.memory.scope, record.scope),
             "key": name_of(record.key) if record.key else record.id,
             "value": value,
             "created_at": record.created_at,
@@ -129,23 +129,23 @@ class KeepwardStore(base.BaseStore):
         gone = [found for op in ops if op.value is None and (found := self._get(namespace, op.key))]
         if gone:
             outcome, _ = handle.forget_many([each.id for each in gone], reason="deleted")
-            warn_of([outcome] if outcome else [])
+            emit_warnings([outcome] if outcome else [])
         kept = [op for op in ops if op.value is not None]
         outcomes = handle.remember_many([self._item(op) for op in kept], reason="put") if kept else []
-        warn_of(outcomes)
+        emit_warnings(outcomes)
         for op, outcome in zip(kept, outcomes, strict=True):
             for record in getattr(outcome, "records", ()):
                 if op.ttl is None and record.expires_at is not None:
-                    warn_of([handle.revise(record.id, ttl=None, reason="put")])
+                    emit_warnings([handle.revise(record.id, ttl=None, reason="put")])
 
     def _item(self, op: base.PutOp) -> dict[str, Any]:
-        value = {name: each for name, each in (op.value or {}).items() if name != ORIGIN}
+        value = {name: each for name, each in (op.value or {}).items() if name != ORIGIN_FIELD}
         paths = [] if op.index is False else self._fields if op.index is None else op.index
         texts = [
             each for path in paths for each in (texts_of(value) if path == "$" else base.get_text_at_path(value, path))
         ]
         return {
-            "text": found_by(texts, self.memory.policy.text_limit[Tier.ARCHIVAL]),
+            "text": index_text(texts, self.memory.policy.text_limit[Tier.ARCHIVAL]),
             "key": key_of(op.key),
             "metadata": value,
             "content_type": "structured",
@@ -157,7 +157,7 @@ class KeepwardStore(base.BaseStore):
     def _namespaces(self, op: base.ListNamespacesOp) -> list[tuple[str, ...]]:
         filters = Filters(within=self.memory.scope, kinds=KINDS)
         scopes = self.memory.facets(filters=filters, of=["scope"], most=_EVERY).facets["scope"]
-        every = (labels_below(self.memory.scope, each.value) for each in scopes)
+        every = (to_namespace(self.memory.scope, each.value) for each in scopes)
         found = {each[: op.max_depth] for each in every if all(_meets(each, one) for one in op.match_conditions or ())}
         found.discard(())
         return sorted(found)[op.offset : op.offset + op.limit]
@@ -170,7 +170,7 @@ class AsyncKeepwardStore(KeepwardStore, AsyncBatchedBaseStore):
 
     async def sweep_ttl(self) -> int:
         """Return how many items have run out since this was last called."""
-        return int(await carried_out(KeepwardStore.sweep_ttl, self))
+        return int(await run_shielded(KeepwardStore.sweep_ttl, self))
 
     async def start_ttl_sweeper(self, *_: Any, **__: Any) -> bool:
         """Return True: nothing has to run."""
@@ -179,12 +179,12 @@ class AsyncKeepwardStore(KeepwardStore, AsyncBatchedBaseStore):
     stop_ttl_sweeper = start_ttl_sweeper
 
 
-def _where(given: dict[str, Any]) -> dict[str, Any]:
+def _where(args: dict[str, Any]) -> dict[str, Any]:
     """Return a filter as conditions: what is not equal has to be there."""
-    if not all(map(_FILTER.fullmatch, given)):
+    if not all(map(_FILTER.fullmatch, args)):
         raise ValueError("Invalid filter key: use letters, digits, dots, hyphens and underscores")
-    differs = {name for name, asked in given.items() if isinstance(asked, dict) and "$ne" in asked}
-    return {name: {**asked, "$exists": True} if name in differs else asked for name, asked in given.items()}
+    differs = {name for name, asked in args.items() if isinstance(asked, dict) and "$ne" in asked}
+    return {name: {**asked, "$exists": True} if name in differs else asked for name, asked in args.items()}
 
 
 def _meets(namespace: tuple[str, ...], condition: base.MatchCondition) -> bool:

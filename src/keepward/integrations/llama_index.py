@@ -18,9 +18,9 @@ from llama_index.core.bridge.pydantic import Field
 from llama_index.core.memory import BaseMemoryBlock
 
 from keepward.core.messages import ROLES
-from keepward.integrations import warn_notes
-from keepward.integrations.names import key_of
-from keepward.integrations.turns import carried_out
+from keepward.integrations import emit_notes
+from keepward.integrations.messages import run_shielded
+from keepward.integrations.namespaces import key_of
 from keepward.memory import Memory
 
 #: What some models call themselves.
@@ -46,16 +46,16 @@ class KeepwardMemoryBlock(BaseMemoryBlock[str]):
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
         for session, part in groupby(messages, lambda each: each.additional_kwargs.get("session_id")):
-            added = await carried_out(
+            added = await run_shielded(
                 self.mem.add,
                 [message for each in part if (message := _message(each))],
                 session=None if session is None else key_of(session),
                 subject=self.subject,
                 extract=self.extract,
             )
-            warn_notes((*added.turns, *added.facts))
+            emit_notes((*added.turns, *added.facts))
 
 
-def _message(given: ChatMessage) -> dict[str, Any] | None:
-    role = "assistant" if given.role.value in _ASSISTANTS else given.role.value
-    return {"role": role, "content": given.content} if given.content and role in ROLES else None
+def _message(args: ChatMessage) -> dict[str, Any] | None:
+    role = "assistant" if args.role.value in _ASSISTANTS else args.role.value
+    return {"role": role, "content": args.content} if args.content and role in ROLES else None

@@ -19,13 +19,13 @@ from agents import SessionSettings
 from agents.memory import SessionABC
 from agents.memory.session_settings import coerce_session_settings, resolve_session_limit
 
-from keepward.integrations import warn_of
-from keepward.integrations.names import key_of
-from keepward.integrations.turns import carried_out, turn, turns
+from keepward.integrations import emit_warnings
+from keepward.integrations.messages import run_shielded, session_turns, turn_fields
+from keepward.integrations.namespaces import key_of
 from keepward.memory import Memory
 
 #: Most items that are stored together.
-MOST = 500
+MAX_ITEMS_PER_WRITE = 500
 
 
 class KeepwardSession(SessionABC):
@@ -42,7 +42,7 @@ class KeepwardSession(SessionABC):
         """Return the items, oldest first; with a limit the newest so many."""
         self._check()
         most = resolve_session_limit(limit, self.session_settings)
-        records = await asyncio.to_thread(turns, self.memory, self._name, most)
+        records = await asyncio.to_thread(session_turns, self.memory, self._name, most)
         return [each.metadata for each in reversed(records)]
 
     async def add_items(self, items: Sequence[Any]) -> None:
@@ -54,17 +54,17 @@ class KeepwardSession(SessionABC):
         """
         self._check()
         if items:
-            await carried_out(self._add, list(items))
+            await run_shielded(self._add, list(items))
 
     async def pop_item(self) -> Any | None:
         """Take the newest item back and return it; None where there is none."""
         self._check()
-        return await carried_out(self._pop)
+        return await run_shielded(self._pop)
 
     async def clear_session(self) -> None:
         """Take all items back."""
         self._check()
-        await carried_out(self._clear)
+        await run_shielded(self._clear)
 
     def close(self) -> None:
         """Use this session no more: every later call is a RuntimeError. The handle stays open."""
@@ -76,21 +76,21 @@ class KeepwardSession(SessionABC):
 
     def _add(self, items: list[Any]) -> None:
         json.dumps(items)  # what is none is a TypeError, as in every session of the SDK
-        items = [turn(self.memory, self._name, dict(item), item, item.get("role")) for item in items]
-        for start in range(0, len(items), MOST):
+        items = [turn_fields(self.memory, self._name, dict(item), item, item.get("role")) for item in items]
+        for start in range(0, len(items), MAX_ITEMS_PER_WRITE):
             outcomes = self.memory.remember_many(
-                items[start : start + MOST], mode="atomic", reason="turns of a session"
+                items[start : start + MAX_ITEMS_PER_WRITE], mode="atomic", reason="turns of a session"
             )
-            warn_of(outcomes[:1])
+            emit_warnings(outcomes[:1])
 
     def _pop(self) -> Any | None:
-        for record in turns(self.memory, self._name, 1):
-            warn_of([self.memory.forget(record.id, reason="taken back")])
+        for record in session_turns(self.memory, self._name, 1):
+            emit_warnings([self.memory.forget(record.id, reason="taken back")])
             return record.metadata
         return None
 
     def _clear(self) -> None:
-        records = turns(self.memory, self._name)
+        records = session_turns(self.memory, self._name)
         if records:
             outcome, _ = self.memory.forget_many([each.id for each in records], reason="the session was cleared")
-            warn_of([outcome] if outcome else [])
+            emit_warnings([outcome] if outcome else [])

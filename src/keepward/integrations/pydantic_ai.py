@@ -34,9 +34,9 @@ from pydantic_ai.toolsets import FunctionToolset
 from keepward.core.memory import Record, Status
 from keepward.draft import Draft
 from keepward.errors import NotFound, StaleVersion
-from keepward.integrations import stored
-from keepward.integrations.names import key_of
-from keepward.integrations.turns import carried_out, turn, turns
+from keepward.integrations import require_stored
+from keepward.integrations.messages import run_shielded, session_turns, turn_fields
+from keepward.integrations.namespaces import key_of
 from keepward.memory import Memory
 from keepward.tools import ToolProfile
 
@@ -78,7 +78,7 @@ class KeepwardToolset(FunctionToolset[Any]):
 
     def _tool(self, tool: dict[str, Any]) -> Tool[Any]:
         async def call(**arguments: Any) -> ToolReturn:
-            result = await carried_out(lambda: self.memory.call_tool(tool["name"], arguments, profile=self.profile))
+            result = await run_shielded(lambda: self.memory.call_tool(tool["name"], arguments, profile=self.profile))
             if not result.ok:
                 raise ToolFailed(result.text)
             return ToolReturn(return_value=result.text, metadata=result.data)
@@ -117,19 +117,21 @@ class KeepwardConversationStore(ConversationStore):
         expected_revision: str | None,
     ) -> None:
         """Store a record and its new entries; raise ``ConversationConflict`` where another one is stored (2)."""
-        await carried_out(self._write, record, new_entries, expected_revision)
+        await run_shielded(self._write, record, new_entries, expected_revision)
 
     async def delete_record(self, conversation_id: str, *, expected_revision: str) -> None:
         """Retire a conversation and the entries that no other one reaches; they can be restored."""
-        await carried_out(self._delete, conversation_id, expected_revision)
+        await run_shielded(self._delete, conversation_id, expected_revision)
 
     def _found(self, name: str) -> Record | None:
-        found = self.memory.find(key=key_of(f"{_TAG}:{name}"), tags=[_TAG], scopes=[self.memory.scope], limit=1)
+        found = self.memory.list_memories(
+            key=key_of(f"{_TAG}:{name}"), tags=[_TAG], scopes=[self.memory.scope], limit=1
+        )
         return found[0] if found else None
 
     def _records(self, where: dict[str, Any], limit: int | None) -> list[ConversationRecord]:
         asked: dict[str, Any] = {"tags": [_TAG], "scopes": [self.memory.scope], "where": where or None}
-        found = self.memory.find(**asked, sort="changed", limit=limit)
+        found = self.memory.list_memories(**asked, sort="changed", limit=limit)
         return [_RECORD.validate_python(each.metadata) for each in found]
 
     def _turn(self, entry_id: str) -> Record:
@@ -145,7 +147,7 @@ class KeepwardConversationStore(ConversationStore):
         while head_id is not None and (limit is None or len(entries) < limit):
             if head_id not in known:
                 session = str(self._turn(head_id).session)
-                known |= {alias: each for each in turns(self.memory, session) for alias in each.aliases}
+                known |= {alias: each for each in session_turns(self.memory, session) for alias in each.aliases}
             entries.append(_entry(known[head_id]))
             head_id = entries[-1].parent_id
         return entries[::-1]
@@ -167,7 +169,7 @@ class KeepwardConversationStore(ConversationStore):
             others = [each for each in self._records({}, None) if each.conversation_id != name and each.forked_from]
             tips = {tip for each in others for tip in (each.head_id, *each.branches)}
             reached = {entry.id for tip in tips for entry in self._history(tip)}
-            for each in (held, *turns(self.memory, key_of(name))):
+            for each in (held, *session_turns(self.memory, key_of(name))):
                 if each is not None and not reached.intersection(each.aliases):
                     draft.retire(each.id, if_version=each.version)
 
@@ -183,7 +185,7 @@ class KeepwardConversationStore(ConversationStore):
                     yield held, draft
             except (StaleVersion, LookupError) as fault:
                 raise ConversationConflict(name) from fault
-            stored(draft.outcome)
+            require_stored(draft.outcome)
 
     def _fields(self, name: str, entry: ConversationEntry) -> dict[str, Any]:
         (message,) = ModelMessagesTypeAdapter.dump_python([entry.message], mode="json")
@@ -191,7 +193,7 @@ class KeepwardConversationStore(ConversationStore):
         message.pop("instructions", None)
         said = [each for each in message["parts"] if each["part_kind"] in _SPEAKERS]
         speaker = _SPEAKERS[said[0]["part_kind"]] if said else "tool"
-        return turn(self.memory, key_of(name), {"message": message, "parent_id": entry.parent_id}, said, speaker)
+        return turn_fields(self.memory, key_of(name), {"message": message, "parent_id": entry.parent_id}, said, speaker)
 
 
 def _entry(found: Record) -> ConversationEntry:

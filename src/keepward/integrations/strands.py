@@ -19,13 +19,13 @@ from strands.memory import MemoryEntry, MemoryStore
 
 from keepward.core.memory import Record
 from keepward.core.messages import Added
-from keepward.integrations import all_stored, text_with_origin, warn_notes
-from keepward.integrations.names import key_of
-from keepward.integrations.turns import carried_out
+from keepward.integrations import emit_notes, require_all_stored, text_with_origin
+from keepward.integrations.messages import run_shielded
+from keepward.integrations.namespaces import key_of
 from keepward.memory import Memory
 
 #: Most memories that a search returns unless it is said otherwise.
-MOST = 10
+DEFAULT_MAX_RESULTS = 10
 
 
 class KeepwardMemoryStore(MemoryStore):
@@ -56,7 +56,7 @@ class KeepwardMemoryStore(MemoryStore):
     async def search(self, query: str, options: Any = None) -> list[MemoryEntry]:
         """Return what bears on a query, best first, with id, score and trust of each in its metadata."""
         asked = (options or {}).get("max_search_results")
-        limit = _checked(asked) if asked is not None else self.max_search_results or MOST
+        limit = _checked(asked) if asked is not None else self.max_search_results or DEFAULT_MAX_RESULTS
         if not any(map(str.isalnum, query)):
             return []
         hits = (await asyncio.to_thread(self.memory.recall, query, limit=limit)).hits
@@ -75,10 +75,10 @@ class KeepwardMemoryStore(MemoryStore):
         self._writes()
         if not content.strip():
             raise ValueError("content must not be empty")
-        outcome = await carried_out(
+        outcome = await run_shielded(
             self.memory.remember, content, kind="fact", tier="archival", metadata=metadata or {}, reason="added"
         )
-        return all_stored([outcome], stacklevel=2)[0]
+        return require_all_stored([outcome], stacklevel=2)[0]
 
     async def add_messages(self, messages: list[Any], context: Any = None) -> Added:
         """Add messages to the session, with the facts that they tell; what gates held or refused is a warning."""
@@ -86,8 +86,8 @@ class KeepwardMemoryStore(MemoryStore):
         numbers = getattr(context, "sequence_numbers", None) or range(len(messages))
         talk = [self._message(each, number) for each, number in zip(messages, numbers, strict=True)]
         name = None if self.session is None else key_of(self.session)
-        added = await carried_out(self.memory.add, talk, session=name, subject=self.subject)
-        warn_notes((*added.turns, *added.facts), stacklevel=3)
+        added = await run_shielded(self.memory.add, talk, session=name, subject=self.subject)
+        emit_notes((*added.turns, *added.facts), stacklevel=3)
         return added
 
     def _writes(self) -> None:

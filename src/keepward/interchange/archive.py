@@ -23,16 +23,16 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import IO, Any, cast
 
 from keepward.errors import InvalidInput
-from keepward.interchange.reading import TOTAL_LIMIT, ZIP, Source, checked, opened
+from keepward.interchange.parsing import TOTAL_LIMIT, ZIP_MAGIC, Source, open_source, require_readable
 
 #: Endings of files that are looked into.
-_READ = frozenset({".json", ".jsonl", ".af", ".md", ".markdown", ".mdown", ".mkd"})
+_READABLE_SUFFIXES = frozenset({".json", ".jsonl", ".af", ".md", ".markdown", ".mdown", ".mkd"})
 #: Files in one folder or archive; bytes of an archive's list of files, and of one read.
-_MOST, _LISTING, _PIECE = 100_000, 8_000_000, 1 << 20
+_MAX_FILES, _MAX_DIRECTORY_BYTES, _PIECE = 100_000, 8_000_000, 1 << 20
 #: What members may be packed with: these unpack in steps of any size.
 _METHODS = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
 #: What the readers of archives raise where one is damaged.
-_DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError)
+_DAMAGE_ERRORS = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -50,34 +50,36 @@ class Bundle:
 
 
 @contextmanager
-def bundled(target: str | Path | IO[str] | IO[bytes]) -> Iterator[Bundle]:
+def open_bundle(target: str | Path | IO[str] | IO[bytes]) -> Iterator[Bundle]:
     """Open a file, a stream, a folder or an archive."""
     if isinstance(target, str | Path) and Path(target).is_dir():
         yield _folder(Path(target))
         return
-    with opened(target) as source:
-        if not source.begins(ZIP):
+    with open_source(target) as source:
+        if not source.begins(ZIP_MAGIC):
             yield Bundle(name=source.name, files={source.name: lambda: nullcontext(source)})
             return
         source.stream.seek(0)
         try:
-            archive = zipfile.ZipFile(cast("IO[bytes]", _Steps(source.stream)))
+            archive = zipfile.ZipFile(cast("IO[bytes]", _LimitedStream(source.stream)))
             found = _archive(archive, source.name)
-        except _DAMAGED as fault:
+        except _DAMAGE_ERRORS as fault:
             raise InvalidInput(f"{source.name} is a damaged archive; fetch it again") from fault
         with archive:
             yield found
 
 
 @dataclass(slots=True)
-class _Steps:
+class _LimitedStream:
     """The stream of an archive; ``zipfile`` reads a list of files at once, so a longer one is refused here."""
 
     stream: IO[bytes]
 
-    def read(self, size: int = _LISTING) -> bytes:
-        if size > _LISTING:
-            raise InvalidInput(f"its list of files is longer than {_LISTING // 10**6} MB; import a part of it")
+    def read(self, size: int = _MAX_DIRECTORY_BYTES) -> bytes:
+        if size > _MAX_DIRECTORY_BYTES:
+            raise InvalidInput(
+                f"its list of files is longer than {_MAX_DIRECTORY_BYTES // 10**6} MB; import a part of it"
+            )
         return self.stream.read(size)
 
     def __getattr__(self, name: str) -> Any:
@@ -96,18 +98,18 @@ def _folder(folder: Path) -> Bundle:
             path = Path(place, name)
             if path.is_symlink():
                 found.left["links"] += 1
-            elif name.startswith(".") or path.suffix.lower() not in _READ or not path.is_file():
+            elif name.startswith(".") or path.suffix.lower() not in _READABLE_SUFFIXES or not path.is_file():
                 found.left["files of other kinds"] += 1
             else:
                 inside = path.relative_to(folder).as_posix()
                 found.files[inside] = partial(_file, path, inside)
-        _counted(found)
+        _check_file_count(found)
     return found
 
 
 @contextmanager
 def _file(path: Path, inside: str) -> Iterator[Source]:
-    with opened(path) as source:
+    with open_source(path) as source:
         yield Source(stream=source.stream, name=inside, path=path)
 
 
@@ -123,7 +125,10 @@ def _archive(archive: zipfile.ZipFile, name: str) -> Bundle:
         if stat.S_ISLNK(info.external_attr >> 16):
             found.left["links"] += 1
             continue
-        if any(part.startswith((".", "__MACOSX")) for part in inside.parts) or inside.suffix.lower() not in _READ:
+        if (
+            any(part.startswith((".", "__MACOSX")) for part in inside.parts)
+            or inside.suffix.lower() not in _READABLE_SUFFIXES
+        ):
             found.left["files of other kinds"] += 1
             continue
         if info.flag_bits & 1:
@@ -133,7 +138,7 @@ def _archive(archive: zipfile.ZipFile, name: str) -> Bundle:
         kept.append(info)
         found.left["files whose name another one has as well"] += inside.as_posix() in found.files
         found.files[inside.as_posix()] = partial(_member, archive, info, inside.as_posix())
-        _counted(found)
+        _check_file_count(found)
     came = 0
     for info in kept:
         # All of it is unpacked once, so that damage shows before anything is stored. `zipfile` stops at the size that
@@ -155,9 +160,9 @@ def _archive(archive: zipfile.ZipFile, name: str) -> Bundle:
 @contextmanager
 def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, inside: str) -> Iterator[Source]:
     with archive.open(info) as member:
-        yield checked(Source(stream=member, name=inside))
+        yield require_readable(Source(stream=member, name=inside))
 
 
-def _counted(found: Bundle) -> None:
-    if len(found.files) > _MOST:
-        raise InvalidInput(f"{found.name} holds more than {_MOST} files; import a part of it")
+def _check_file_count(count: Bundle) -> None:
+    if len(count.files) > _MAX_FILES:
+        raise InvalidInput(f"{count.name} holds more than {_MAX_FILES} files; import a part of it")

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from keepward.interchange.messages import events
-from keepward.interchange.reading import Row, Source, fact, listed
+from keepward.interchange.parsing import Row, Source, list_or_empty, permanent_item
 from keepward.interchange.run import ImportRun
-from keepward.services.parts import Unusable
+from keepward.services.splitter import UnusableItem
 
 _MAX_CATEGORY = 256
 
@@ -42,7 +42,7 @@ def read_chatgpt(source: Source, run: ImportRun) -> Iterator[Row]:
             run.groups.add(value["id"])
             continue
         if not isinstance(value, dict) or not isinstance(value.get("mapping"), dict):
-            yield number, Unusable("it is no conversation")
+            yield number, UnusableItem("it is no conversation")
             continue
         rows: list[dict[str, Any]] = []
         for message in _branch_shown_last(value, run):
@@ -59,7 +59,7 @@ def read_chatgpt(source: Source, run: ImportRun) -> Iterator[Row]:
                 yield from _documents(number, None, ("\n\n".join(texts), "custom instructions"))
             elif role == "assistant" and message.get("recipient") == "bio" and isinstance(parts, list):
                 text = "\n".join(each for each in parts if isinstance(each, str))
-                yield number, fact(text, name=row["id"], when=row["timestamp"], category="memory")
+                yield number, permanent_item(text, name=row["id"], when=row["timestamp"], category="memory")
             elif about.get("is_visually_hidden_from_conversation") or role not in {"user", "assistant"}:
                 run.skipped["instructions to the model, and answers of tools"] += 1
             elif message.get("recipient", "all") not in {"all", None} or sort not in {"text", "multimodal_text"}:
@@ -89,17 +89,19 @@ def read_claude(source: Source, run: ImportRun) -> Iterator[Row]:
     """Read conversations, projects and memory; each is of an account."""
     for number, value in source.elements():
         if not isinstance(value, dict):
-            yield number, Unusable("it is no conversation")
+            yield number, UnusableItem("it is no conversation")
             continue
         rows: list[dict[str, Any]] = []
         for message in value.get("chat_messages") or ():
             if not isinstance(message, dict):
                 rows.append({"role": None})
                 continue
-            parts = listed(message.get("content"))
+            parts = list_or_empty(message.get("content"))
             spoken = [each for each in parts if isinstance(each, dict) and each.get("type") in {"text", "voice_note"}]
             run.skipped["thoughts, and calls and answers of tools"] += len(parts) - len(spoken)
-            run.skipped["attachments"] += sum(len(listed(message.get(name))) for name in ("attachments", "files"))
+            run.skipped["attachments"] += sum(
+                len(list_or_empty(message.get(name))) for name in ("attachments", "files")
+            )
             role = {"human": "user"}.get(str(message.get("sender")), message.get("sender"))
             content, when = spoken or message.get("text"), message.get("created_at")
             rows.append({"role": role, "content": content, "id": message.get("uuid"), "timestamp": when})
@@ -137,11 +139,11 @@ def _conversation(
     titled = {"title": title} if isinstance(title, str) and title.strip() else {}
     for place, row in enumerate(rows, 1):
         for _, item in events([(place, row | titled)], name, run.skipped):
-            yield number, item if isinstance(item, Unusable) else {**item, "account": account}
+            yield number, item if isinstance(item, UnusableItem) else {**item, "account": account}
 
 
 def _documents(number: int, account: str | None, *texts: tuple[Any, str], **fields: Any) -> Iterator[Row]:
     for text, category in texts:
         if text:
             about = {"kind": "document", "category": category[:_MAX_CATEGORY], "account": account}
-            yield number, fact(text, **about, **fields)
+            yield number, permanent_item(text, **about, **fields)

@@ -19,15 +19,15 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, TextIO
 
 from keepward import durable
-from keepward.core.commit import Commit, Event, Head, recompute
+from keepward.core.commit import Commit, Event, Head, recompute_commit_hash
 from keepward.core.copies import AdoptedBlock, ExportPlan, RestoredExport
 from keepward.core.memory import Tier
 from keepward.core.serialization import canonical, digest
 from keepward.errors import Conflict, InvalidInput, StoreUnavailable, Tampered, Unauthorised
 from keepward.interchange import legacy, vault
 from keepward.interchange.imports import detect
-from keepward.interchange.reading import Source, opened
-from keepward.services.blobs import ref_in
+from keepward.interchange.parsing import Source, open_source
+from keepward.services.blobs import blob_ref_of
 from keepward.storage.file import id_file
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def write_legacy(mem: Memory, target: str | Path | TextIO) -> tuple[int, list[st
     if isinstance(target, str | Path) and Path(target).exists():
         raise InvalidInput(f"{Path(target).name} is there already; name a new file")
     skipped = Counter[str]()
-    found = mem.find(within="/", limit=None, sort="created", ascending=True)
+    found = mem.list_memories(within="/", limit=None, sort="created", ascending=True)
     count = _write_lines(target, legacy.lines_of(found, skipped))
     return count, [f"left out: {number} {what}" for what, number in sorted(skipped.items())]
 
@@ -96,7 +96,7 @@ def _write_lines(
     path = Path(target)
     _check_replaceable(path)
     try:
-        with durable.replacing(path) as out:
+        with durable.atomic_replace(path) as out:
             for line in lines:
                 out.write(f"{line}\n".encode())
                 count += 1
@@ -133,11 +133,11 @@ def _lines(mem: Memory, refs: set[str]) -> Iterator[str]:
     head = Head(seq=newest[0].commit.seq, hash=newest[0].commit.hash)
     export = vault.export_fields(mem.tenant, head)
     for commit, events in mem.journal():
-        if recompute(commit, events) != commit.hash or not events:
+        if recompute_commit_hash(commit, events) != commit.hash or not events:
             raise Tampered(f"commit {commit.seq} does not match its hash; run `keepward verify`")
         for event in events:
             first = commit if event.n == 0 else None
-            ref = None if event.payload is None else ref_in(event.payload)
+            ref = None if event.payload is None else blob_ref_of(event.payload)
             if ref is not None:
                 refs.add(ref)
             heads = export if first and commit.seq == 1 else None
@@ -159,8 +159,8 @@ def plan_restore_export(mem: Memory, target: str | Path | IO[str] | IO[bytes]) -
         Conflict: the tenant is not empty, or memory is switched off.
     """
     _require_restorer(mem)
-    with opened(target) as source:
-        return _planned(mem, source)[0]
+    with open_source(target) as source:
+        return _plan_restore(mem, source)[0]
 
 
 def restore_export(
@@ -180,11 +180,11 @@ def restore_export(
         Tampered: the journal does not hold.
     """
     _require_restorer(mem)
-    with opened(target) as source:
-        plan, place, found = _planned(mem, source)
+    with open_source(target) as source:
+        plan, place, found = _plan_restore(mem, source)
         if plan.digest != digest:
             raise Conflict("the export is not the one that was shown; look at it again")
-        return _restored(mem, place, source, found, on_progress)
+        return _restore_journal(mem, place, source, found, on_progress)
 
 
 def _require_restorer(mem: Memory) -> None:
@@ -192,10 +192,10 @@ def _require_restorer(mem: Memory) -> None:
         raise Unauthorised("restoring an export takes the owner; anyone may import it, through the gates")
 
 
-def _planned(mem: Memory, source: Source) -> tuple[ExportPlan, Memory, vault.VaultSummary]:
+def _plan_restore(mem: Memory, source: Source) -> tuple[ExportPlan, Memory, vault.VaultSummary]:
     if (told := detect(source)) != "vault":
         raise InvalidInput(f"the file is no export of a whole journal, it looks like {told}: import it instead")
-    found = vault.survey(source)
+    found = vault.verify_file(source)
     if not (mem.policy.enabled and mem.policy.capture):
         raise Conflict("memory is switched off by policy; switch it on first")
     if mem.tenant not in {found.tenant, "default"}:
@@ -223,12 +223,12 @@ def _planned(mem: Memory, source: Source) -> tuple[ExportPlan, Memory, vault.Vau
     return plan, place, found
 
 
-def _restored(
+def _restore_journal(
     mem: Memory, place: Memory, source: Source, found: vault.VaultSummary, report: Callable[[int, int], None] | None
 ) -> RestoredExport:
     # Before the journal: what refers to them is stored only when they are there.
     errors = {ref: why for ref in sorted(found.blobs) if (why := vault.blob_error(place, source.path, ref))}
-    commits = _counted(vault.journal(source, found.head), found.lines, report)
+    commits = _report_progress(vault.commits_of(source, found.head), found.lines, report)
     head = place.restore_journal(commits)
     if head != found.head:
         raise Tampered("the restored journal does not end in the head of the file; run `keepward verify`")
@@ -248,7 +248,7 @@ def _restored(
     return RestoredExport(tenant=found.tenant, head=head.name, versions=found.lines, notes=tuple(notes))
 
 
-def _counted(
+def _report_progress(
     commits: Iterator[tuple[Commit, list[Event]]], total: int, report: Callable[[int, int], None] | None
 ) -> Iterator[tuple[Commit, list[Event]]]:
     done = 0
@@ -270,13 +270,13 @@ def write_notes(mem: Memory, folder: str | Path) -> int:
     root = Path(folder)
     if root.exists() and (not root.is_dir() or any(root.iterdir())):
         raise InvalidInput(f"{root.name} is not an empty folder: name one that is new")
-    found = mem.find(within="/", limit=None, sort="created", ascending=True)
+    found = mem.list_memories(within="/", limit=None, sort="created", ascending=True)
     names = {each.id: _name_of(each) for each in found}
     try:
         for each in found:
             path = root.joinpath(*names[each.id].split("/"))
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with durable.fresh(path.with_name(path.name + ".md")) as out:
+            with durable.new_file(path.with_name(path.name + ".md")) as out:
                 out.write(_note(each, [names[name] for name in each.derived_from if name in names]).encode())
     except OSError as exc:
         raise StoreUnavailable(f"cannot write {root.name}: {exc.strerror or 'output error'}") from exc

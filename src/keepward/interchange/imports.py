@@ -18,13 +18,13 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
-from keepward.core.value import unknown
+from keepward.core.value import unknown_name_message
 from keepward.errors import InvalidInput
 from keepward.interchange import chats, legacy, markdown, messages, peers, records, tables, tabular, vault
-from keepward.interchange.archive import Bundle, bundled
-from keepward.interchange.reading import SQLITE, Row, Source
-from keepward.interchange.run import Imported, ImportRun, Result
-from keepward.services.parts import Unusable
+from keepward.interchange.archive import Bundle, open_bundle
+from keepward.interchange.parsing import SQLITE_MAGIC, Row, Source
+from keepward.interchange.run import Imported, ImportRun, LineResult
+from keepward.services.splitter import UnusableItem
 
 if TYPE_CHECKING:
     from keepward.memory import Memory
@@ -53,7 +53,7 @@ FORMATS: tuple[Format, ...] = get_args(Format)
 #: How many lines ``auto`` looks at before it gives up on damaged ones.
 _PROBE = 50
 #: Files that are named among those left out.
-_NAMED = 5
+_MAX_NAMED_FILES = 5
 
 
 class Reader(NamedTuple):
@@ -67,12 +67,12 @@ class Reader(NamedTuple):
 
 def detect(source: Source) -> Format:
     """Tell the format of a file by what is in it."""
-    if source.begins(SQLITE):
+    if source.begins(SQLITE_MAGIC):
         return tables.detect(source)
     error, opens = "", source.first()
     values = source.elements() if opens == "[" else source.values() if opens == "{" else iter(())
     for _, value in itertools.islice(values, _PROBE):
-        if isinstance(value, Unusable):
+        if isinstance(value, UnusableItem):
             error = error or str(value)
         elif known := _format_of(value):
             return known
@@ -100,7 +100,7 @@ def load(
     subject: str | None = None,
     dry_run: bool = False,
     on_progress: Callable[[int, int], None] | None = None,
-    on_result: Callable[[Result], None] | None = None,
+    on_result: Callable[[LineResult], None] | None = None,
 ) -> Imported:
     """Import a file, a folder or a zip archive into the tenant of the handle, under the name of its actor.
 
@@ -115,11 +115,11 @@ def load(
         InvalidInput: unreadable, cut, empty or unrecognised, or of several users that cannot be told apart; nothing was
             stored.
     """
-    with bundled(target) as bundle:
+    with open_bundle(target) as bundle:
         formats = formats_of(bundle, format)
         options: dict[str, Any] = {"user": user, "session": session, "facts": facts, "subject": subject}
         run = ImportRun(mem, bundle.name, dry_run=dry_run, on_progress=on_progress, on_result=on_result, **options)
-        notes, readable = [*run.notes, *bundle.notes], _measured(run, bundle, formats)
+        notes, readable = [*run.notes, *bundle.notes], _measure_files(run, bundle, formats)
         # What the first pass left out is left out again.
         run.notes, run.skipped, run.storing = notes, Counter(bundle.left), not dry_run
         for inside in readable:
@@ -132,7 +132,7 @@ def holds_items(
     mem: Memory,
     target: str | Path | IO[str] | IO[bytes],
     *,
-    format: Format = "auto",  # noqa: A002 - the word people use
+    format: Format = "auto",  # noqa: A002  the word of the command line
     user: str | None = None,
     session: str | None = None,
     on_progress: Callable[[int, int], None] | None = None,
@@ -142,13 +142,13 @@ def holds_items(
     Raises:
         InvalidInput: see ``load``.
     """
-    with bundled(target) as bundle:
+    with open_bundle(target) as bundle:
         run = ImportRun(mem, bundle.name, user=user, session=session, on_progress=on_progress)
-        _measured(run, bundle, formats_of(bundle, format))
+        _measure_files(run, bundle, formats_of(bundle, format))
         return run.items > 0
 
 
-def _measured(run: ImportRun, bundle: Bundle, formats: Mapping[str, Format]) -> list[str]:
+def _measure_files(run: ImportRun, bundle: Bundle, formats: Mapping[str, Format]) -> list[str]:
     """Read all files to their end; return the paths of those that can be read (1)."""
     readable = []
     for inside, format in formats.items():  # noqa: A001 - the word people use
@@ -159,7 +159,7 @@ def _measured(run: ImportRun, bundle: Bundle, formats: Mapping[str, Format]) -> 
         except InvalidInput as exc:
             if not bundle.many:
                 raise
-            run.add([(0, Unusable(f"{inside}: {exc}"))])
+            run.add([(0, UnusableItem(f"{inside}: {exc}"))])
     run.require_user()
     return readable
 
@@ -171,7 +171,7 @@ def formats_of(bundle: Bundle, format: Format) -> dict[str, Format]:  # noqa: A0
         InvalidInput: there is nothing to read, or a file that stands alone is of another format than was named.
     """
     if format not in FORMATS:
-        raise InvalidInput(unknown("format", format, FORMATS))
+        raise InvalidInput(unknown_name_message("format", format, FORMATS))
     found: dict[str, Format] = {}
     other: dict[str, str] = {}
     for inside, opened in bundle.files.items():
@@ -183,13 +183,13 @@ def formats_of(bundle: Bundle, format: Format) -> dict[str, Format]:  # noqa: A0
                 other[inside] = str(exc)
                 continue
             told = format
-        if format not in {"auto", told} and (bundle.many or told not in _ALIKE or format not in _ALIKE):
+        if format not in {"auto", told} and (bundle.many or told not in _LINE_FORMATS or format not in _LINE_FORMATS):
             other[inside] = f"{inside} looks like {told}, not {format}: leave the format out, or name {told}"
             continue
         found[inside] = told if format == "auto" else format
     if not found:
         raise InvalidInput(next(iter(other.values()), f"{bundle.name} holds no file that could be read"))
-    named = f"{', '.join(itertools.islice(other, _NAMED))}{', …' if len(other) > _NAMED else ''}"
+    named = f"{', '.join(itertools.islice(other, _MAX_NAMED_FILES))}{', …' if len(other) > _MAX_NAMED_FILES else ''}"
     bundle.notes += [f"left out as of another format, or of none that is known: {named}"] if other else []
     return found
 
@@ -219,4 +219,4 @@ READERS: dict[Format, Reader] = {
     "lines": Reader(_never, tabular.read_lines),
 }
 #: What one may well be read as another, where it is named.
-_ALIKE = frozenset({"vault", "records", "messages", "legacy-jsonl", "markdown", "csv", "lines"})
+_LINE_FORMATS = frozenset({"vault", "records", "messages", "legacy-jsonl", "markdown", "csv", "lines"})

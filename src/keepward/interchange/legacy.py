@@ -13,12 +13,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from keepward.core.memory import Kind, Record, Tier
-from keepward.core.trust import SHARED, parse_scope
+from keepward.core.principals import SHARED_SCOPE, parse_scope
 from keepward.core.value import parse_instant
 from keepward.errors import InvalidInput
-from keepward.interchange.reading import Row, Source
+from keepward.interchange.parsing import Row, Source
 from keepward.interchange.run import ImportRun
-from keepward.services.parts import Unusable
+from keepward.services.splitter import UnusableItem
 
 SOURCES = ("chat", "manual", "tool", "operator", "promotion")
 TIERS = ("canon", "register", "log")
@@ -42,7 +42,7 @@ def read(source: Source, run: ImportRun) -> Iterator[Row]:
     for number, value in source.objects():
         try:
             row, version = _versioned(value)
-        except Unusable:
+        except UnusableItem:
             continue
         lines += 1
         if version >= newest.get(row["id"], (0, 0))[0]:
@@ -55,33 +55,33 @@ def read(source: Source, run: ImportRun) -> Iterator[Row]:
             row, version = _versioned(value)
             if number in wanted:
                 yield number, _item(row, version, run.mem.policy.core_keys)
-        except Unusable as exc:
+        except UnusableItem as exc:
             yield number, exc
 
 
 def _versioned(row: Any) -> tuple[dict[str, Any], int]:
-    if isinstance(row, Unusable):
+    if isinstance(row, UnusableItem):
         raise row
     if not isinstance(row, dict):
-        raise Unusable("a line is an object")
+        raise UnusableItem("a line is an object")
     name, version = row.get("id"), row.get("version", 1)
     if not isinstance(name, str) or not name.strip() or len(name) > 128:
-        raise Unusable("the id is a text, 12 hexadecimal digits in this format")
+        raise UnusableItem("the id is a text, 12 hexadecimal digits in this format")
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        raise Unusable("the version is a whole number from 1")
+        raise UnusableItem("the version is a whole number from 1")
     return row, version
 
 
 def _item(row: dict[str, Any], version: int, core_keys: tuple[str, ...]) -> dict[str, Any]:
     tier, source, tags = row.get("tier") or "canon", row.get("source"), row.get("tags") or []
     if tier not in TIERS:
-        raise Unusable(f"the tier is one of {', '.join(TIERS)}")
+        raise UnusableItem(f"the tier is one of {', '.join(TIERS)}")
     if source is not None and source not in SOURCES:
-        raise Unusable(f"the source is one of {', '.join(SOURCES)}")
+        raise UnusableItem(f"the source is one of {', '.join(SOURCES)}")
     if not isinstance(row.get("text"), str) or not row["text"].strip():
-        raise Unusable("the text is missing")
+        raise UnusableItem("the text is missing")
     if not isinstance(tags, list) or not all(isinstance(tag, str) and tag.strip() for tag in tags):
-        raise Unusable("the tags are a list of texts")
+        raise UnusableItem("the tags are a list of texts")
     topic, category = (_label(row, name) for name in ("topic_id", "category"))
     for name in ("created_at", "updated_at"):
         _check_instant(row, name)
@@ -107,13 +107,13 @@ def _scope(name: Any) -> str:
     try:
         return parse_scope(name if isinstance(name, str) else "")
     except InvalidInput as exc:
-        raise Unusable("the scope is shared or the name of an agent") from exc
+        raise UnusableItem("the scope is shared or the name of an agent") from exc
 
 
 def _label(row: dict[str, Any], name: str) -> str | None:
     value = row.get(name)
     if value is not None and not isinstance(value, str):
-        raise Unusable(f"the {name} is a text")
+        raise UnusableItem(f"the {name} is a text")
     return (value or "").strip() or None
 
 
@@ -122,7 +122,7 @@ def _check_instant(row: dict[str, Any], name: str) -> None:
         if row.get(name) is not None:
             parse_instant(row[name] if isinstance(row[name], str) else "")
     except InvalidInput as exc:
-        raise Unusable(f"{name} is an instant in ISO 8601") from exc
+        raise UnusableItem(f"{name} is an instant in ISO 8601") from exc
 
 
 # --- the way back
@@ -135,14 +135,14 @@ def lines_of(records: list[Record], skipped: Counter[str]) -> Iterator[str]:
     """Yield a line for each memory that this format can hold; the others are counted in ``skipped``."""
     for record in records:
         agent = record.scope.removeprefix("/agents/")
-        if record.scope != SHARED and (agent == record.scope or "/" in agent):
+        if record.scope != SHARED_SCOPE and (agent == record.scope or "/" in agent):
             skipped["memories of scopes that are neither shared nor an agent's"] += 1
         elif record.kind is Kind.EVENT or record.tier is Tier.WORKING:
             skipped["events and working memory, which belong to its journal"] += 1
         elif not 0 < len(record.text) <= _MAX_TEXT:
             skipped[f"memories without a text, or with more than {_MAX_TEXT} characters"] += 1
         else:
-            yield json.dumps(_line(record, "shared" if record.scope == SHARED else agent), ensure_ascii=False)
+            yield json.dumps(_line(record, "shared" if record.scope == SHARED_SCOPE else agent), ensure_ascii=False)
 
 
 def _line(record: Record, scope: str) -> Mapping[str, Any]:

@@ -15,11 +15,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from keepward.core.messages import instant_of
+from keepward.core.messages import parse_timestamp
 from keepward.errors import InvalidInput
-from keepward.interchange.reading import Row, Source, parse
+from keepward.interchange.parsing import Row, Source, parse
 from keepward.interchange.run import ImportRun
-from keepward.services.parts import Unusable
+from keepward.services.splitter import UnusableItem
 
 _HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*")
 _UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*")
@@ -154,7 +154,7 @@ def _item(block: _Block, source: Source, properties: dict[str, Any]) -> dict[str
     if properties:
         item |= _properties_of(source, properties)
     with suppress(InvalidInput):
-        item["occurred_at"] = instant_of(properties.get("date") or properties.get("created"))
+        item["occurred_at"] = parse_timestamp(properties.get("date") or properties.get("created"))
     return item
 
 
@@ -194,10 +194,10 @@ def front_matter(text: str) -> tuple[dict[str, Any], str]:
     return properties, text[found.end() :]
 
 
-def _value(written: str) -> Any:
-    written = written.strip()
-    with suppress(Unusable):
-        return parse(written)
-    if written[:1] == "[" and written[-1:] == "]":
-        return [_value(each) for each in written[1:-1].split(",") if each.strip()]
-    return written[1:-1] if len(written) > 1 and written[0] == written[-1] == "'" else written
+def _value(text: str) -> Any:
+    text = text.strip()
+    with suppress(UnusableItem):
+        return parse(text)
+    if text[:1] == "[" and text[-1:] == "]":
+        return [_value(each) for each in text[1:-1].split(",") if each.strip()]
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] == "'" else text

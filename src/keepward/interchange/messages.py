@@ -12,11 +12,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from keepward.core.messages import message_of
+from keepward.core.messages import parse_message
 from keepward.errors import InvalidInput
-from keepward.interchange.reading import Row, Source
+from keepward.interchange.parsing import Row, Source
 from keepward.interchange.run import ImportRun
-from keepward.services.parts import Unusable
+from keepward.services.splitter import UnusableItem
 
 _SESSIONS = ("session", "session_id", "conversation_id", "thread_id")
 _USERS = ("user_id", "userId")
@@ -46,11 +46,11 @@ def events(messages: Iterable[tuple[int, Any]], session: str, skipped: Counter[s
     """Yield the events of one session from (place, message) in order; what has no text is counted in ``skipped``."""
     for place, value in messages:
         try:
-            if isinstance(value, Unusable):
+            if isinstance(value, UnusableItem):
                 raise value
-            message = message_of(value)
-        except (Unusable, InvalidInput) as exc:
-            yield place, exc if isinstance(exc, Unusable) else Unusable(str(exc))
+            message = parse_message(value)
+        except (UnusableItem, InvalidInput) as exc:
+            yield place, exc if isinstance(exc, UnusableItem) else UnusableItem(str(exc))
             continue
         if not message.text:
             # A message with nothing but parts that are no text is counted as a whole.
@@ -87,7 +87,7 @@ def messages_in(source: Source) -> list[Any]:
     """Return the messages of a file in their order, as they stand there."""
     found = []
     for number, _, _, message in _messages(source):
-        if isinstance(message, Unusable):
+        if isinstance(message, UnusableItem):
             raise InvalidInput(f"line {number}: {message}") from message
         found.append(message)
     return found

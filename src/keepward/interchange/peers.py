@@ -13,12 +13,12 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 
-from keepward.core.value import LONGEST, parse_instant
+from keepward.core.value import MAX_DURATION, parse_instant
 from keepward.errors import InvalidInput
 from keepward.interchange.messages import events, user_of
-from keepward.interchange.reading import Row, Source, fact, listed, rows
+from keepward.interchange.parsing import Row, Source, list_or_empty, permanent_item, rows
 from keepward.interchange.run import ImportRun
-from keepward.services.parts import Unusable
+from keepward.services.splitter import UnusableItem
 
 # --- mem0 and OpenMemory
 
@@ -38,7 +38,7 @@ def read_mem0(source: Source, run: ImportRun) -> Iterator[Row]:
     """Read the active memories that hold, and relations; the run of each is in its metadata."""
     for number, row, around in rows(source, "results", "memories", "relations"):
         if not isinstance(row, dict):
-            yield number, row if isinstance(row, Unusable) else Unusable("a memory is an object")
+            yield number, row if isinstance(row, UnusableItem) else UnusableItem("a memory is an object")
             continue
         user = user_of(row, around)
         whose = around.get("user")
@@ -48,12 +48,12 @@ def read_mem0(source: Source, run: ImportRun) -> Iterator[Row]:
         if isinstance(row.get("relationship"), str):
             parts = (str(row.get(name) or "").replace("_", " ") for name in ("source", "relationship"))
             end = str(row.get("target") or row.get("destination") or "").replace("_", " ")
-            yield number, fact(" ".join((*parts, end)), category="relation", user=user)
+            yield number, permanent_item(" ".join((*parts, end)), category="relation", user=user)
             continue
         holds_for = _holds_for(row.get("expiration_date"), run.mem.now)
         if row.get("state", "active") != "active":
             run.skipped["memories that are paused, archived or deleted"] += 1
-        elif isinstance(holds_for, Unusable):
+        elif isinstance(holds_for, UnusableItem):
             yield number, holds_for
         elif holds_for is not None and holds_for <= timedelta(0):
             run.skipped["memories that ran out"] += 1
@@ -63,28 +63,28 @@ def read_mem0(source: Source, run: ImportRun) -> Iterator[Row]:
             metadata = row["metadata"] if isinstance(row.get("metadata"), dict) else {}
             yield (
                 number,
-                fact(
+                permanent_item(
                     row.get("memory") or row.get("content"),
                     name=row.get("id"),
                     when=row.get("updated_at") or row.get("created_at"),
                     user=user,
-                    tags=tuple(each for each in listed(row.get("categories")) if isinstance(each, str)),
+                    tags=tuple(each for each in list_or_empty(row.get("categories")) if isinstance(each, str)),
                     metadata={**metadata, **({"mem0": about} if about else {})} or None,
                     **({} if holds_for is None else {"ttl": holds_for.total_seconds()}),
                 ),
             )
 
 
-def _holds_for(day: Any, now: datetime) -> timedelta | Unusable | None:
+def _holds_for(day: Any, now: datetime) -> timedelta | UnusableItem | None:
     """Return how long a memory of mem0 holds, to the end of its last day; None for good."""
     if day is None:
         return None
     try:
         left = parse_instant(day) - now
     except (InvalidInput, TypeError):
-        return Unusable("its expiration date is not a day such as 2026-03-01")
+        return UnusableItem("its expiration date is not a day such as 2026-03-01")
     # A day that is further away stands for never.
-    return left + timedelta(days=1) if left < LONGEST - timedelta(days=1) else None
+    return left + timedelta(days=1) if left < MAX_DURATION - timedelta(days=1) else None
 
 
 # --- Letta
@@ -108,12 +108,15 @@ def read_letta(source: Source, run: ImportRun) -> Iterator[Row]:
     blocks = [each for each in value.get("blocks") or value.get("core_memory") or () if isinstance(each, dict)]
     for number, block in enumerate(blocks, 1):
         if str(block.get("value") or "").strip():
-            yield number, fact(block["value"], kind="document", category=f"block {block.get('label') or number}")
+            yield (
+                number,
+                permanent_item(block["value"], kind="document", category=f"block {block.get('label') or number}"),
+            )
         else:
             run.skipped["empty blocks"] += 1
     for agent in (each for each in value.get("agents") or [value] if isinstance(each, dict)):
         name = run.session or str(agent.get("name") or agent.get("id") or source.stem)
-        said = (_letta_message(each, name, run.skipped) for each in listed(agent.get("messages")))
+        said = (_letta_message(each, name, run.skipped) for each in list_or_empty(agent.get("messages")))
         yield from events(enumerate((each for each in said if each is not None), 1), name, run.skipped)
 
 
@@ -125,7 +128,7 @@ def _letta_message(row: Any, agent: str, skipped: Counter[str]) -> Any:
     if role not in {"user", "assistant"}:
         skipped["instructions to the model, and answers of tools"] += 1
         return None
-    calls = (each.get("function") for each in listed(row.get("tool_calls")) if isinstance(each, dict))
+    calls = (each.get("function") for each in list_or_empty(row.get("tool_calls")) if isinstance(each, dict))
     sent = [each for each in calls if isinstance(each, dict)]
     if sent:
         # What stands beside a call are thoughts; what was said is what it sent.
@@ -169,7 +172,7 @@ def read_zep(source: Source, run: ImportRun) -> Iterator[Row]:
     places = Counter[str]()
     for number, row, around in rows(source, "episodes", "edges", "facts"):
         if not isinstance(row, dict):
-            yield number, row if isinstance(row, Unusable) else Unusable("an episode is an object")
+            yield number, row if isinstance(row, UnusableItem) else UnusableItem("an episode is an object")
             continue
         user = user_of(row, around)
         whose = {"user": user, "group": None if user else row.get("group_id") or around.get("group_id")}
@@ -178,19 +181,19 @@ def read_zep(source: Source, run: ImportRun) -> Iterator[Row]:
             if row.get("invalid_at") or row.get("expired_at"):
                 run.skipped["facts that no longer hold"] += 1
                 continue
-            refs = tuple(each for each in listed(row.get("episodes")) if isinstance(each, str))
+            refs = tuple(each for each in list_or_empty(row.get("episodes")) if isinstance(each, str))
             about = {"when": row.get("valid_at"), "category": row.get("name"), "evidence": refs}
-            yield number, fact(row["fact"], **about, **own)
+            yield number, permanent_item(row["fact"], **about, **own)
         elif row.get("source") == "message" or row.get("role_type"):
             place = next((row[key] for key in ("session_id", "thread_id", "group_id") if row.get(key)), None)
             session = str(place or run.session or source.stem)
             places[session] += 1
             for _, item in events([(places[session], _episode(row))], session, run.skipped):
-                yield number, item if isinstance(item, Unusable) else item | whose
+                yield number, item if isinstance(item, UnusableItem) else item | whose
         else:
             when = row.get("valid_at") or row.get("created_at")
             about = {"when": when, "category": row.get("source_description") or None}
-            yield number, fact(row.get("content"), kind="document", **about, **own)
+            yield number, permanent_item(row.get("content"), kind="document", **about, **own)
 
 
 def _episode(row: dict[str, Any]) -> dict[str, Any]:
@@ -226,18 +229,21 @@ def read_server_memory(source: Source, run: ImportRun) -> Iterator[Row]:
     for number, row, _ in rows(source, "entities", "relations"):
         record = row if isinstance(row, dict) else {}
         names = ("from", "relationType", "to") if "relationType" in record else ("name", "entityType")
-        values = [*(record.get(name) for name in names), *listed(record.get("observations"))]
+        values = [*(record.get(name) for name in names), *list_or_empty(record.get("observations"))]
         texts = [each for each in values if isinstance(each, str) and each.strip()]
         if len(texts) < len(values):
-            missing = Unusable("it is no entity and no relation: a name or a type is missing")
-            yield number, row if isinstance(row, Unusable) else missing
+            missing = UnusableItem("it is no entity and no relation: a name or a type is missing")
+            yield number, row if isinstance(row, UnusableItem) else missing
             continue
         subject = " ".join(texts[0].split())[:_MAX_SUBJECT]
         if "relationType" in record:
-            yield number, fact(" ".join(texts[:3]), category="relation", subject=subject)
+            yield number, permanent_item(" ".join(texts[:3]), category="relation", subject=subject)
             continue
-        yield number, fact(f"{subject} ({texts[1]})", category="entity", subject=subject)
+        yield number, permanent_item(f"{subject} ({texts[1]})", category="entity", subject=subject)
         for content in texts[2:]:
             # One that does not name its entity is found by that name, too.
             named = re.search(rf"(?<!\w){re.escape(subject)}(?!\w)", content, re.IGNORECASE)
-            yield number, fact(content if named else f"{subject}: {content}", category="observation", subject=subject)
+            yield (
+                number,
+                permanent_item(content if named else f"{subject}: {content}", category="observation", subject=subject),
+            )

@@ -9,35 +9,66 @@ from typing import TYPE_CHECKING, Any
 
 from keepward.core.change import Insert
 from keepward.core.memory import Record, Tier
-from keepward.core.messages import instant_of
+from keepward.core.messages import parse_timestamp
 from keepward.errors import InvalidInput
 from keepward.interchange.messages import user_of
-from keepward.interchange.reading import Row, Source, rows
+from keepward.interchange.parsing import Row, Source, rows
 from keepward.interchange.run import ImportRun
-from keepward.services.parts import Unusable
+from keepward.services.splitter import UnusableItem
 
 if TYPE_CHECKING:
     from datetime import datetime
 
 #: What a memory brings from one store to another as it is.
-CARRIED = set(Insert.__struct_fields__) & set(Record.__struct_fields__) - {"id", "source", "derived_from"}
+COPIED_FIELDS = set(Insert.__struct_fields__) & set(Record.__struct_fields__) - {"id", "source", "derived_from"}
 #: What is left out of another store's memories.
-INACTIVE = "memories that are not active"
+INACTIVE_NOTE = "memories that are not active"
 #: Fields by which programs say that a record is not active: false, true, or set to anything but null.
-_FALSE = ("active", "is_active", "enabled")
-_TRUE = ("archived", "is_archived", "deleted", "is_deleted", "inactive", "superseded", "disabled", "retired", "expired")
-_SET = ("deleted_at", "archived_at", "retired_at", "superseded_at", "superseded_by", "invalid_at", "expired_at")
+_INACTIVE_IF_FALSE = ("active", "is_active", "enabled")
+_INACTIVE_IF_TRUE = (
+    "archived",
+    "is_archived",
+    "deleted",
+    "is_deleted",
+    "inactive",
+    "superseded",
+    "disabled",
+    "retired",
+    "expired",
+)
+_INACTIVE_IF_SET = (
+    "deleted_at",
+    "archived_at",
+    "retired_at",
+    "superseded_at",
+    "superseded_by",
+    "invalid_at",
+    "expired_at",
+)
 #: Where records name a date, a term, what they were made from, and their vector; the first one counts.
-_WHEN = ("occurred_at", "created_at", "created", "timestamp", "date")
-_ENDS = ("expires_at", "expiration_date", "valid_until")
+_TIME_FIELDS = ("occurred_at", "created_at", "created", "timestamp", "date")
+_EXPIRY_FIELDS = ("expires_at", "expiration_date", "valid_until")
 _PARENTS = ("derived_from", "parent_id", "parent_ids", "parent", "parents")
 _VECTORS, _MODELS = ("vector", "embedding"), ("embedding_model", "vector_model")
 #: Fields that a read computes or that each store counts for itself.
-_OF_THE_STORE = frozenset(
+_COMPUTED_FIELDS = frozenset(
     {"id", "version", "status", "state", "reinforced_at", "children", "base_confidence", "base_importance"}
 )
-_READ = frozenset({*CARRIED, *_FALSE, *_TRUE, *_SET, *_WHEN, *_ENDS, *_PARENTS, *_VECTORS, *_MODELS, *_OF_THE_STORE})
-_READ |= {"user_id", "userId"}
+_KNOWN_FIELDS = frozenset(
+    {
+        *COPIED_FIELDS,
+        *_INACTIVE_IF_FALSE,
+        *_INACTIVE_IF_TRUE,
+        *_INACTIVE_IF_SET,
+        *_TIME_FIELDS,
+        *_EXPIRY_FIELDS,
+        *_PARENTS,
+        *_VECTORS,
+        *_MODELS,
+        *_COMPUTED_FIELDS,
+    }
+)
+_KNOWN_FIELDS |= {"user_id", "userId"}
 #: How many names of fields are listed among those left out, and what is listed as a name.
 _MAX_LISTED, _NAME = 20, re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,39}")
 
@@ -61,13 +92,13 @@ def read(source: Source, run: ImportRun) -> Iterator[Row]:
 def item_of(number: int, row: Any, run: ImportRun) -> Iterator[Row]:
     """Yield the item of a record, or why there is none; nothing for one that is not active."""
     try:
-        if isinstance(row, Unusable):
+        if isinstance(row, UnusableItem):
             raise row
         if not isinstance(row, dict) or not isinstance(row.get("id"), str) or not isinstance(row.get("text"), str):
-            raise Unusable("a memory has an id and a text")
+            raise UnusableItem("a memory has an id and a text")
         item = _item(row, run)
-    except (Unusable, InvalidInput, TypeError) as exc:
-        yield number, exc if isinstance(exc, Unusable) else Unusable("a field of it is damaged")
+    except (UnusableItem, InvalidInput, TypeError) as exc:
+        yield number, exc if isinstance(exc, UnusableItem) else UnusableItem("a field of it is damaged")
     else:
         if item is not None:
             yield number, item
@@ -75,17 +106,17 @@ def item_of(number: int, row: Any, run: ImportRun) -> Iterator[Row]:
 
 def _item(row: dict[str, Any], run: ImportRun) -> dict[str, Any] | None:
     """Return what a record asks for; None for one that is not active. What is left out is counted."""
-    now, ends = run.mem.now, _instant(row, _ENDS)
+    now, ends = run.mem.now, _instant(row, _EXPIRY_FIELDS)
     if _is_inactive(row) or (ends is not None and ends <= now):
-        run.skipped[INACTIVE] += 1
+        run.skipped[INACTIVE_NOTE] += 1
         return None
-    item = {name: row[name] for name in sorted(CARRIED) if row.get(name) not in (None, [], {})}
+    item = {name: row[name] for name in sorted(COPIED_FIELDS) if row.get(name) not in (None, [], {})}
     item |= {
         "metadata": row.get("metadata") or None,
         # A core block was judged by a person there, and is judged again here: its floor is not in question.
         "confidence": None if row.get("tier") == Tier.CORE else row.get("confidence"),
         "ttl": None if ends is None else ends - now,
-        "when": _instant(row, _WHEN),
+        "when": _instant(row, _TIME_FIELDS),
         "name": row["id"],
         "aliases": (*(row.get("aliases") or ()),),
         "evidence": (*(row.get("evidence") or ()),),
@@ -104,16 +135,16 @@ def _is_inactive(row: Mapping[str, Any]) -> bool:
     status = str(row.get("status") or row.get("state") or "active").lower()
     return (
         status != "active"
-        or any(row.get(name) is not None and row[name] in no for name in _FALSE)
-        or any(row.get(name) is not None and row[name] in yes for name in _TRUE)
-        or any(row.get(name) not in (None, "", False, 0) for name in _SET)
+        or any(row.get(name) is not None and row[name] in no for name in _INACTIVE_IF_FALSE)
+        or any(row.get(name) is not None and row[name] in yes for name in _INACTIVE_IF_TRUE)
+        or any(row.get(name) not in (None, "", False, 0) for name in _INACTIVE_IF_SET)
     )
 
 
 def _instant(row: Mapping[str, Any], names: tuple[str, ...]) -> datetime | None:
     """Return the first of these fields that is set, as an instant."""
     value = next((row[name] for name in names if row.get(name) not in (None, "")), None)
-    return None if value is None else instant_of(value)
+    return None if value is None else parse_timestamp(value)
 
 
 def _parents(row: Mapping[str, Any]) -> tuple[str, ...]:
@@ -125,7 +156,7 @@ def _parents(row: Mapping[str, Any]) -> tuple[str, ...]:
 def _count_skipped(row: Mapping[str, Any], skipped: Counter[str]) -> None:
     """Count the fields of a record that have no place in an imported memory."""
     for name, value in row.items():
-        if name in _READ or value in (None, "", 0, False, [], {}):
+        if name in _KNOWN_FIELDS or value in (None, "", 0, False, [], {}):
             continue
         listed = name if _NAME.fullmatch(name) and len(skipped) < _MAX_LISTED else "of other names"
         skipped[f"fields `{listed}`" if listed == name else f"fields {listed}"] += 1

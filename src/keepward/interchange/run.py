@@ -37,18 +37,18 @@ import msgspec
 
 from keepward.core.commit import Reason
 from keepward.core.memory import Record, Status, Tier
-from keepward.core.messages import instant_of
+from keepward.core.messages import parse_timestamp
+from keepward.core.principals import SHARED_SCOPE, Actor, is_scope, parse_scope, user_of
 from keepward.core.proposal import Refused
-from keepward.core.trust import SHARED, Actor, is_scope, parse_scope, user_of
 from keepward.core.value import Value, plain_name
 from keepward.errors import InvalidInput, NotFound
 from keepward.gates.validation import ALIAS_LEFT_OUT
-from keepward.interchange.reading import Row, well_formed
-from keepward.memory import session_of
+from keepward.interchange.parsing import Row, require_well_formed
+from keepward.memory import request_context_of
 from keepward.services.edits import new_memories
 from keepward.services.ingest import propose_facts
-from keepward.services.parts import Unusable, numbered
-from keepward.services.write import Rehearsal
+from keepward.services.splitter import UnusableItem, split_item
+from keepward.services.write import DryRun
 
 if TYPE_CHECKING:
     from keepward.memory import Memory
@@ -56,11 +56,11 @@ if TYPE_CHECKING:
 #: Most items of one file.
 ITEM_LIMIT = 500_000
 #: Memories in one commit.
-BATCH = 100
+BATCH_SIZE = 100
 #: Items that are counted between two reports of progress.
 _REPORT_EVERY = 1_000
 #: How often deferred items are looked at for those whose parents are there.
-_PASSES = 16
+_MAX_PARENT_PASSES = 16
 _MAX_NAME = 200
 #: Names of users and groups that a message lists.
 _MAX_LISTED = 5
@@ -101,7 +101,7 @@ class Imported(Value):
         return msgspec.structs.asdict(self)
 
 
-class Result(Value):
+class LineResult(Value):
     """What became of one line or item."""
 
     number: int
@@ -125,7 +125,7 @@ class ImportRun:
         subject: str | None = None,
         dry_run: bool = False,
         on_progress: Callable[[int, int], None] | None = None,
-        on_result: Callable[[Result], None] | None = None,
+        on_result: Callable[[LineResult], None] | None = None,
     ) -> None:
         self.mem, self.name, self.session = mem, name, session
         own = user_of(mem.scope)
@@ -137,7 +137,7 @@ class ImportRun:
         self.scope = mem.scope if own or user is None else _scope_of(mem.scope, user)
         self._facts, self._subject = facts and not dry_run, subject or user
         self._on_progress, self._on_result = on_progress, on_result
-        self._rehearsal = Rehearsal(session_of(mem), f"import of {name}") if dry_run else None
+        self._rehearsal = DryRun(request_context_of(mem), f"import of {name}") if dry_run else None
         #: Plain sentences, and how much of what was left out.
         self.notes: list[str] = ["facts are not looked for in a dry run"] if facts and dry_run else []
         self.skipped = Counter[str]()
@@ -178,7 +178,7 @@ class ImportRun:
             if count > ITEM_LIMIT:
                 raise InvalidInput(f"{file} holds more than {ITEM_LIMIT} items: split it, and import its parts")
             self._total += 1
-            if not isinstance(row, Unusable):
+            if not isinstance(row, UnusableItem):
                 self.items += 1
                 for field, known in (
                     ("name", self._names),
@@ -205,7 +205,7 @@ class ImportRun:
             self._done += 1
             try:
                 items = list(self._items(row))
-            except Unusable as exc:
+            except UnusableItem as exc:
                 self._fail(number, f"{file}{exc}")
                 continue
             self._done += len(items) - 1
@@ -214,11 +214,11 @@ class ImportRun:
 
     def _fail(self, number: int, reason: str) -> None:
         self._failed.append((number, reason))
-        self._tell(number, "failed", detail=reason)
+        self._report_result(number, "failed", detail=reason)
 
     def finish(self, format: str) -> Imported:  # noqa: A002 - the word people use
         """Store what waits for its parents or its batch, and return what came of the import."""
-        for last in (*[False] * _PASSES, True):
+        for last in (*[False] * _MAX_PARENT_PASSES, True):
             if last:
                 # They were made from each other, or stand in too deep a row of descent.
                 self._names.clear()
@@ -247,26 +247,26 @@ class ImportRun:
 
     # --- one item
 
-    def _items(self, row: dict[str, Any] | Unusable) -> Iterator[tuple[str, dict[str, Any], tuple[str, ...]]]:
+    def _items(self, row: dict[str, Any] | UnusableItem) -> Iterator[tuple[str, dict[str, Any], tuple[str, ...]]]:
         """Yield the name of an item, what ``remember`` takes for it, and its parents; a long text comes in parts."""
-        if isinstance(row, Unusable):
+        if isinstance(row, UnusableItem):
             raise row
-        well_formed(row)
+        require_well_formed(row)
         item = {"scope": None, "tier": None, **row}
         name, when, parents, user, account, _ = (
             item.pop(field, None) for field in ("name", "when", "parents", "user", "account", "group")
         )
         text = item.get("text")
         if not isinstance(text, str) or not (text.strip() or item.get("key") or item.get("blob")):
-            raise Unusable("it has no text")
+            raise UnusableItem("it has no text")
         for field in ("tier", "kind", "session", "scope"):
             if not isinstance(item.get(field), str | None):
-                raise Unusable(f"its {field} is a text")
+                raise UnusableItem(f"its {field} is a text")
         try:
             if when not in (None, ""):
-                item["occurred_at"] = when if isinstance(when, datetime) else instant_of(when)
+                item["occurred_at"] = when if isinstance(when, datetime) else parse_timestamp(when)
         except InvalidInput as exc:
-            raise Unusable("its time is neither ISO 8601 nor a number since 1970") from exc
+            raise UnusableItem("its time is neither ISO 8601 nor a number since 1970") from exc
         user = user or (account if len(self._accounts) > 1 else None)
         named = self.user or (_user_name(str(user)) if user else None)
         try:
@@ -275,14 +275,14 @@ class ImportRun:
                 item["subject"] = item.get("subject") or named
             item["scope"] = parse_scope(item["scope"] or self.scope)
         except InvalidInput as exc:
-            raise Unusable(str(exc)) from exc
+            raise UnusableItem(str(exc)) from exc
         item["aliases"] = (name,) if isinstance(name, str) and name.strip() else ()
         item["aliases"] += tuple(row.get("aliases") or ())
         item["evidence"] = (*(row.get("evidence") or ()), self.reference)
         place = item["tier"] or ("episodic" if item.get("kind") in _EPISODIC_KINDS else "archival")
         limit = self._limits.get(place)
         whole = item.get("key") is not None or place == Tier.CORE
-        for part in (item,) if limit is None or whole else numbered(item, limit):
+        for part in (item,) if limit is None or whole else split_item(item, limit):
             if not part["aliases"]:
                 # An alias exempts a fact from the search for likenesses, so one of a session has its name as evidence.
                 field = "evidence" if part.get("session") and part.get("kind") != "event" else "aliases"
@@ -297,7 +297,7 @@ class ImportRun:
         known = self._deduplicator.find(name, item)
         if known is not None:
             self._counts["duplicate"] += 1
-            self._tell(number, "duplicate", detail="known already, in memory or waiting for review")
+            self._report_result(number, "duplicate", detail="known already, in memory or waiting for review")
             # What an import before this one was not asked for, or was broken off at, is made up for.
             self._met += [known] if isinstance(known, Record) else []
             return
@@ -313,7 +313,7 @@ class ImportRun:
         held = (lasting and not owner) or (item["tier"] == Tier.CORE and not (owner and decides))
         batch = self._pending.setdefault(held, [])
         batch.append((number, item))
-        if len(batch) == BATCH:
+        if len(batch) == BATCH_SIZE:
             self._flush(held)
 
     def _link(self, item: dict[str, Any], parents: tuple[str, ...]) -> None:
@@ -332,16 +332,16 @@ class ImportRun:
     # --- one batch
 
     def _flush(self, held: bool) -> None:
-        self._judge(self._pending.pop(held), held)
+        self._store_batch(self._pending.pop(held), held)
         self._report(sum(map(len, self._pending.values())))
 
-    def _judge(self, batch: list[tuple[int, dict[str, Any]]], held: bool) -> None:
+    def _store_batch(self, batch: list[tuple[int, dict[str, Any]]], held: bool) -> None:
         """Have a batch judged and count what became of it; by halves, what cannot be part of it is singled out."""
         items = [{**item, "source": "import"} for _, item in batch]
         judged: _Judged | None
         try:
             if self._rehearsal is not None:
-                found = self._rehearsal.judge(new_memories(session_of(self.mem), items))
+                found = self._rehearsal.evaluate(new_memories(request_context_of(self.mem), items))
                 judged = [("quarantined" if held and word == "committed" else word, why) for word, why in found]
             else:
                 judged = self._propose(items) if held else self._remember(items)
@@ -352,11 +352,11 @@ class ImportRun:
             judged = None
         if judged is None:
             middle = len(batch) // 2
-            self._judge(batch[:middle], held)
-            self._judge(batch[middle:], held)
+            self._store_batch(batch[:middle], held)
+            self._store_batch(batch[middle:], held)
             return
         for (number, _), (outcome, reasons) in zip(batch, judged, strict=True):
-            self._tell(number, outcome, reasons)
+            self._report_result(number, outcome, reasons)
             self._counts[outcome] += 1
             self._counts["alike"] += outcome == "duplicate"
             self._counts["unnamed"] += any(each.code == ALIAS_LEFT_OUT for each in reasons)
@@ -365,7 +365,7 @@ class ImportRun:
 
     def _remember(self, items: list[dict[str, Any]]) -> _Judged:
         outcomes = self.mem.remember_many(
-            items, mode="each", reason=f"import of {self.name}", kind="import", batch=BATCH
+            items, mode="each", reason=f"import of {self.name}", kind="import", batch=BATCH_SIZE
         )
         stored = [each.record for each in outcomes if each.record is not None]
         self._propose_facts(stored)
@@ -376,7 +376,7 @@ class ImportRun:
         """Put items before a person as one proposal; None where one of several is refused, and all with it."""
         # The owner decides what waits, so somebody else has to ask.
         asker = Actor.importer(self.mem.actor.name) if self.mem.actor.is_owner else self.mem.actor
-        with self.mem.acting_as(asker).draft(reason=f"import of {self.name}: lasting memories") as draft:
+        with self.mem.as_actor(asker).draft(reason=f"import of {self.name}: lasting memories") as draft:
             for item in items:
                 draft.insert(**item)
         assert draft.outcome is not None
@@ -388,7 +388,7 @@ class ImportRun:
         """Propose the facts that conversations tell, of each session by itself."""
         said = [each for each in records if self._facts and each.tier is Tier.EPISODIC and each.status is Status.ACTIVE]
         for (_, subject), group in itertools.groupby(said, lambda each: (each.session, each.subject)):
-            outcomes, notes = propose_facts(session_of(self.mem), list(group), self._subject or subject)
+            outcomes, notes = propose_facts(request_context_of(self.mem), list(group), self._subject or subject)
             self._fact_counts.update(each.outcome for each in outcomes)
             self._fact_notes += [note for note in notes if note not in self._fact_notes]
 
@@ -400,9 +400,11 @@ class ImportRun:
         if self._on_progress is not None:
             self._on_progress(self._reported, max(self._total, self._done))
 
-    def _tell(self, number: int, outcome: _Outcome, reasons: tuple[Reason, ...] = (), detail: str = "") -> None:
+    def _report_result(
+        self, number: int, outcome: _Outcome, reasons: tuple[Reason, ...] = (), detail: str = ""
+    ) -> None:
         if self._on_result is not None:
-            self._on_result(Result(number=number, outcome=outcome, reasons=reasons, detail=detail))
+            self._on_result(LineResult(number=number, outcome=outcome, reasons=reasons, detail=detail))
 
     def _all_notes(self) -> Iterator[str]:
         yield from dict.fromkeys(self.notes)
@@ -436,7 +438,7 @@ class Deduplicator:
         self._empty = mem.head.startswith("0:")
         self._views = {mem.scope: mem}
         #: Session and alias, or session and text, of what waits for review.
-        self._waiting = set(_waiting_in(mem))
+        self._waiting = set(_pending_names(mem))
         self._seen: set[tuple[str, str | None, str]] = set()
         self._repeats = Counter[tuple[str, ...]]()
         self._loaded: tuple[tuple[str, str], dict[str, Record]] = (("", ""), {})
@@ -485,18 +487,18 @@ class Deduplicator:
         # A reader sees its own scope and those above, so each item is looked for from where it goes.
         if scope not in self._views:
             self._views[scope] = self._mem.at(scope=scope)
-            self._waiting.update(_waiting_in(self._views[scope]))
+            self._waiting.update(_pending_names(self._views[scope]))
         return self._views[scope]
 
     def _of_session(self, view: Memory, session: str) -> dict[str, Record]:
         if self._loaded[0] != (view.scope, session):
-            found = view.find(session=session, limit=None, include_ended=True)
+            found = view.list_memories(session=session, limit=None, include_ended=True)
             named = {name: each for each in found for name in (*each.evidence, each.id, *each.aliases)}
             self._loaded = (view.scope, session), named
         return self._loaded[1]
 
 
-def _waiting_in(view: Memory) -> Iterator[tuple[str | None, str]]:
+def _pending_names(view: Memory) -> Iterator[tuple[str | None, str]]:
     """Yield the session with each name and text of what waits for review and a handle sees."""
     for proposal in view.pending(limit=None):
         for step in proposal.steps:
@@ -507,7 +509,7 @@ def _waiting_in(view: Memory) -> Iterator[tuple[str | None, str]]:
 
 def _scope_of(scope: str, user: str) -> str:
     try:
-        return parse_scope(f"{scope.removesuffix(SHARED)}/users/{user}")
+        return parse_scope(f"{scope.removesuffix(SHARED_SCOPE)}/users/{user}")
     except InvalidInput as exc:
         raise InvalidInput(f"{user!r} is no name of a user: use a name or an id such as u-1042") from exc
 

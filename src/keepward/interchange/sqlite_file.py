@@ -15,11 +15,11 @@ from contextlib import closing, contextmanager
 from typing import Any
 
 from keepward.errors import InvalidInput
-from keepward.interchange.reading import ROW_LIMIT, SQLITE, TOTAL_LIMIT, Source
-from keepward.storage.driver import companion
+from keepward.interchange.parsing import ROW_LIMIT, SQLITE_MAGIC, TOTAL_LIMIT, Source
+from keepward.storage.driver import sidecar_path
 
 #: Steps of SQLite's machine between two looks at the clock, and how long it may look for a row.
-_STEPS, _ROW_TIMEOUT_S = 1_000, 30
+_PROGRESS_INTERVAL_STEPS, _ROW_TIMEOUT_S = 1_000, 30
 
 
 def columns_in(source: Source) -> dict[str, frozenset[str]]:
@@ -28,14 +28,14 @@ def columns_in(source: Source) -> dict[str, frozenset[str]]:
     Raises:
         InvalidInput: it is no SQLite file, is damaged, or larger than may be read.
     """
-    with _opened(source) as (base, _):
+    with _open_database(source) as (base, _):
         names = base.execute("SELECT name FROM sqlite_master WHERE type='table' AND sql NOT LIKE 'CREATE VIRTUAL%'")
         return {
             name: frozenset(row[1] for row in base.execute(f"PRAGMA table_info({_quoted(name)})")) for (name,) in names
         }
 
 
-def table_with(source: Source, columns: Collection[str], usual: str) -> str | None:
+def find_table(source: Source, columns: Collection[str], usual: str) -> str | None:
     """Return the name of a table that has these columns, first that of the usual name; raises as ``columns_in``."""
     found = [name for name, there in columns_in(source).items() if there.issuperset(columns)]
     return usual if usual in found else next(iter(found), None)
@@ -44,7 +44,7 @@ def table_with(source: Source, columns: Collection[str], usual: str) -> str | No
 def rows_in(source: Source, table: str) -> Iterator[dict[str, Any]]:
     """Yield each row of a table, as the file has it; raises as ``columns_in``."""
     size = 0
-    with _opened(source) as (base, renew):
+    with _open_database(source) as (base, renew):
         # Sorting would hold all rows at once.
         found = base.execute(f"SELECT * FROM {_quoted(table)}")
         names = [each[0] for each in found.description]
@@ -61,14 +61,14 @@ def _quoted(name: str) -> str:
 
 
 @contextmanager
-def _opened(source: Source) -> Iterator[tuple[sqlite3.Connection, Any]]:
+def _open_database(source: Source) -> Iterator[tuple[sqlite3.Connection, Any]]:
     """Open a file; the function beside the connection gives it its time for another row."""
-    if not source.begins(SQLITE):
+    if not source.begins(SQLITE_MAGIC):
         raise InvalidInput(f"{source.name} is no SQLite file")
     place, path = ":memory:", source.path
     if path is not None:
         # One that is in use has a log beside it, which belongs to what it says.
-        how = "mode=ro" if companion(path, "-wal").exists() else "mode=ro&immutable=1"
+        how = "mode=ro" if sidecar_path(path, "-wal").exists() else "mode=ro&immutable=1"
         place = f"{path.resolve().as_uri()}?{how}"
     ends = [0.0]
 
@@ -79,7 +79,7 @@ def _opened(source: Source) -> Iterator[tuple[sqlite3.Connection, Any]]:
     try:
         with closing(sqlite3.connect(place, uri=True)) as base:
             base.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, ROW_LIMIT)
-            base.set_progress_handler(lambda: time.monotonic() > ends[0], _STEPS)
+            base.set_progress_handler(lambda: time.monotonic() > ends[0], _PROGRESS_INTERVAL_STEPS)
             if path is None:
                 source.stream.seek(0)
                 image = bytearray(source.stream.read(TOTAL_LIMIT + 1))

@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
-from keepward.core.blob import LIMIT
+from keepward.core.blob import MAX_BLOB_BYTES
 from keepward.core.value import parse_instant
 from keepward.errors import InvalidInput
-from keepward.integrations.names import below, found_by, key_of, segment_of, texts_of
-from keepward.interchange.reading import Row, Source, parse, rows, well_formed
+from keepward.integrations.namespaces import index_text, key_of, segment_of, texts_of, to_scope
+from keepward.interchange.parsing import Row, Source, parse, require_well_formed, rows
 from keepward.interchange.records import item_of
 from keepward.interchange.run import ImportRun
-from keepward.interchange.sqlite_file import columns_in, rows_in, table_with
-from keepward.services.parts import Unusable
+from keepward.interchange.sqlite_file import columns_in, find_table, rows_in
+from keepward.services.splitter import UnusableItem
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])([A-Z])")
 _Format = Literal["langgraph", "notes-table", "memory-bank"]
@@ -46,7 +46,7 @@ def detect(source: Source) -> _Format:
 
 def _rows_of(source: Source, name: _Format) -> Iterator[dict[str, Any]]:
     usual, columns = _TABLES[name]
-    table = table_with(source, columns, usual)
+    table = find_table(source, columns, usual)
     if table is None:
         raise InvalidInput(f"{source.name} has no table with the columns {', '.join(sorted(columns))}")
     return rows_in(source, table)
@@ -59,7 +59,7 @@ def _record(
     named = {_CAMEL.sub(r"_\1", name).lower(): value for name, value in row.items()}
     try:
         record = as_record({name: value for name, value in named.items() if value not in (None, "")})
-    except Unusable as exc:
+    except UnusableItem as exc:
         yield number, exc
     else:
         yield from item_of(number, record, run)
@@ -71,7 +71,7 @@ def _value_of(text: Any) -> Any:
         return text
     try:
         return parse(text)
-    except Unusable:
+    except UnusableItem:
         return [each.strip() for each in text.split(",") if each.strip()]
 
 
@@ -89,26 +89,26 @@ def read_langgraph(source: Source, run: ImportRun) -> Iterator[Row]:
                 continue
             item = _stored_item(row["prefix"], row["key"], row["value"], run)
             yield number, item | {"ttl": None if ends is None else ends - run.mem.now}
-        except Unusable as exc:
+        except UnusableItem as exc:
             yield number, exc
         except (ValueError, InvalidInput):
-            yield number, Unusable("its time or name is damaged")
+            yield number, UnusableItem("its time or name is damaged")
 
 
 def _stored_item(prefix: object, key: object, value: object, run: ImportRun) -> dict[str, Any]:
     value = value.decode() if isinstance(value, bytes) else value
     if not (isinstance(prefix, str) and isinstance(key, str) and isinstance(value, str)):
-        raise Unusable("an item has a namespace, a key and a value")
+        raise UnusableItem("an item has a namespace, a key and a value")
     held = parse(value)
     if not isinstance(held, dict):
-        raise Unusable("the value of an item is an object")
-    well_formed([prefix, key])
-    text = found_by(texts_of(held), run.mem.policy.text_limit["archival"])  # type: ignore[index]
+        raise UnusableItem("the value of an item is an object")
+    require_well_formed([prefix, key])
+    text = index_text(texts_of(held), run.mem.policy.text_limit["archival"])  # type: ignore[index]
     return {
         # What has no text is found by its key.
         "text": text if text.strip() else key,
         "key": key_of(key),
-        "scope": below(run.scope, prefix.split(".") if prefix else ()),
+        "scope": to_scope(run.scope, prefix.split(".") if prefix else ()),
         "metadata": held,
         "content_type": "structured",
         "tier": "archival",
@@ -136,7 +136,7 @@ def read_notes(source: Source, run: ImportRun) -> Iterator[Row]:
 
 def _note(row: dict[str, Any]) -> dict[str, Any]:
     if row.get("kind") not in _NOTE_KINDS:
-        raise Unusable(f"the kind of a note is one of {', '.join(_NOTE_KINDS)}")
+        raise UnusableItem(f"the kind of a note is one of {', '.join(_NOTE_KINDS)}")
     names = ("expires_at", "superseded_by", "created_at", "user_id", "confidence", "stability", "sensitivity")
     about = {name: row[name] for name in ("scope", "job_id") if name in row}
     return {
@@ -178,7 +178,7 @@ def _blob_of(place: str, database: Path | None, run: ImportRun) -> dict[str, Any
     root = database.resolve().parent if database is not None else None
     if root is not None:
         for file in ((root / place).resolve(), (root / "blobs" / place).resolve()):
-            if file.is_relative_to(root) and file.is_file() and file.stat().st_size <= LIMIT:
+            if file.is_relative_to(root) and file.is_file() and file.stat().st_size <= MAX_BLOB_BYTES:
                 return {"blob": run.mem.put_blob(file.read_bytes()).ref} if run.storing else {}
     run.skipped["contents that are not in the folder of the database: their descriptions came as text"] += 1
     return {"content_type": "text"}
@@ -202,14 +202,14 @@ def read_blocks(source: Source, run: ImportRun) -> Iterator[Row]:
     def as_record(row: dict[str, Any]) -> dict[str, Any]:
         if row.get("tier") not in _BLOCK_TIERS or row.get("permission") not in _ACCESS:
             tiers, permissions = ", ".join(_BLOCK_TIERS), ", ".join(_ACCESS)
-            raise Unusable(f"the tier of a block is one of {tiers}, its permission one of {permissions}")
+            raise UnusableItem(f"the tier of a block is one of {tiers}, its permission one of {permissions}")
         tier, kind = _BLOCK_TIERS[row["tier"]]
         pinned = row["tier"] == "core"
         label = str(row.get("label", ""))
         try:
             owner = f"/agents/{segment_of(str(row.get('owner', '')))}"
         except ValueError as exc:
-            raise Unusable(f"its owner cannot be the name of a scope: {exc}") from exc
+            raise UnusableItem(f"its owner cannot be the name of a scope: {exc}") from exc
         return {
             "id": str(row.get("id", "")),
             "text": row.get("content"),
@@ -229,4 +229,4 @@ def read_blocks(source: Source, run: ImportRun) -> Iterator[Row]:
         elif isinstance(row, dict):
             run.skipped["rows of other tables, such as events and mutations"] += 1
         else:
-            yield number, row if isinstance(row, Unusable) else Unusable("a row is an object")
+            yield number, row if isinstance(row, UnusableItem) else UnusableItem("a row is an object")

@@ -9,9 +9,9 @@ from typing import Any
 
 from keepward.core.memory import Tier
 from keepward.errors import InvalidInput
-from keepward.interchange.reading import Row, Source, fact
+from keepward.interchange.parsing import Row, Source, permanent_item
 from keepward.interchange.run import ImportRun
-from keepward.services.parts import Unusable
+from keepward.services.splitter import UnusableItem
 
 #: Columns that are fields of a memory; other columns become metadata.
 _TEXTS = frozenset(
@@ -49,17 +49,17 @@ def read_csv(source: Source, run: ImportRun) -> Iterator[Row]:
 def read_lines(source: Source, run: ImportRun) -> Iterator[Row]:
     """Read one text a line; blank lines are skipped."""
     for number, line in source.lines():
-        yield number, line if isinstance(line, Unusable) else fact(line)
+        yield number, line if isinstance(line, UnusableItem) else permanent_item(line)
 
 
-def _item(columns: list[str], cells: list[str]) -> dict[str, Any] | Unusable:
+def _item(columns: list[str], cells: list[str]) -> dict[str, Any] | UnusableItem:
     if len(cells) > len(columns):
-        return Unusable("it has more cells than there are columns; put quotes around a text with commas")
+        return UnusableItem("it has more cells than there are columns; put quotes around a text with commas")
     row = {name: cell.strip() for name, cell in zip(columns, cells, strict=False) if name and cell.strip()}
     found: dict[str, Any] = {"name": row.pop("id", None), "user": row.pop("user_id", None)}
     text = row.pop("text", None)
     if row.get("tier") == Tier.CORE:
-        return Unusable("a table brings no core memory; write it with `keepward block`")
+        return UnusableItem("a table brings no core memory; write it with `keepward block`")
     found["when"] = next((row[name] for name in _TIMES if name in row), None)
     for name in list(row):
         if name in _TIMES:
@@ -72,5 +72,5 @@ def _item(columns: list[str], cells: list[str]) -> dict[str, Any] | Unusable:
             try:
                 found[name] = float(row.pop(name))
             except ValueError:
-                return Unusable(f"its {name} is not a number")
-    return fact(text, **found, metadata=row or None)
+                return UnusableItem(f"its {name} is not a number")
+    return permanent_item(text, **found, metadata=row or None)

@@ -25,34 +25,34 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from keepward import durable
-from keepward.core.blob import LIMIT, PREFIX, Kept, parse_ref, ref_of
-from keepward.core.commit import EMPTY_HASH, Commit, Event, Head, events_hash, recompute
+from keepward.core.blob import MAX_BLOB_BYTES, REF_PREFIX, StoredBlob, parse_ref, ref_of
+from keepward.core.commit import EMPTY_HASH, Commit, Event, Head, events_hash, recompute_commit_hash
 from keepward.core.memory import Record, Tier
+from keepward.core.principals import RESERVED_SCOPE, parse_tenant
 from keepward.core.serialization import canonical, commitment, decode_record
-from keepward.core.trust import RESERVED, parse_tenant
 from keepward.core.value import parse_instant
 from keepward.errors import InvalidInput, KeepwardError
-from keepward.interchange.reading import Row, Source, parse, strings
-from keepward.interchange.records import CARRIED, INACTIVE
+from keepward.interchange.parsing import Row, Source, parse, strings
+from keepward.interchange.records import COPIED_FIELDS, INACTIVE_NOTE
 from keepward.interchange.run import ImportRun
-from keepward.memory import session_of
-from keepward.services.blobs import files_of, reachable, ref_in
-from keepward.services.parts import Unusable
+from keepward.memory import request_context_of
+from keepward.services.blobs import blob_ref_of, files_of, translate_file_errors
+from keepward.services.splitter import UnusableItem
 
 if TYPE_CHECKING:
     from keepward.memory import Memory
 
 FORMAT = "keepward-vault/1"
-_FIRST = ("id", "version", "tier", "kind", "key", "scope", "text", "status")
+_LEADING_FIELDS = ("id", "version", "tier", "kind", "key", "scope", "text", "status")
 #: What a reader wants to see, and what the payload leaves out when it is so.
 _IMPLIED: dict[str, Any] = {"key": None, "status": "active"}
 # Line ends to some readers, though not to JSON.
-_BREAKS = {ord(char): f"\\u{ord(char):04x}" for char in "\x85\u2028\u2029"}
+_LINE_BREAK_ESCAPES = {ord(char): f"\\u{ord(char):04x}" for char in "\x85\u2028\u2029"}
 
 
 def event_line(fields: dict[str, Any]) -> str:
     """Return the line with these fields, without a line end."""
-    return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).translate(_BREAKS)
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).translate(_LINE_BREAK_ESCAPES)
 
 
 def event_fields(
@@ -88,7 +88,7 @@ def event_fields(
 def _details_fields(commit: Commit) -> dict[str, Any]:
     if commit.payload is None:
         return {"erased": True, "seal": commit.commitment().hex()}
-    return {"details": _open(commit.payload), "salt": commit.salt.hex()}
+    return {"details": _reveal_payload(commit.payload), "salt": commit.salt.hex()}
 
 
 def export_fields(tenant: str, head: Head) -> dict[str, Any]:
@@ -100,11 +100,11 @@ def _record_fields(event: Event) -> dict[str, Any]:
     if event.payload is None:
         return {"id": event.memory_id, "version": event.version, "erased": True}
     record = json.loads(event.payload)
-    line = {name: record.pop(name, _IMPLIED.get(name)) for name in _FIRST}
+    line = {name: record.pop(name, _IMPLIED.get(name)) for name in _LEADING_FIELDS}
     line["more"] = record
     if payload_of(line) != event.payload:
         # Not in the form this version writes: carried as text, so that no byte changes.
-        line = {name: line[name] for name in _FIRST} | {"payload": event.payload.decode()}
+        line = {name: line[name] for name in _LEADING_FIELDS} | {"payload": event.payload.decode()}
     return line
 
 
@@ -116,40 +116,40 @@ def payload_of(line: dict[str, Any]) -> bytes | None:
         return str(line["payload"]).encode()
     more = line.get("more")
     if not isinstance(more, dict):
-        raise Unusable("the fields of the record are missing")
-    first = {name: line[name] for name in _FIRST if name in line}
+        raise UnusableItem("the fields of the record are missing")
+    first = {name: line[name] for name in _LEADING_FIELDS if name in line}
     return canonical(more | {n: v for n, v in first.items() if n not in _IMPLIED or v != _IMPLIED[n]})
 
 
-def _open(payload: bytes) -> Any:
+def _reveal_payload(payload: bytes) -> Any:
     value = json.loads(payload)
     return value if canonical(value) == payload else payload.decode()
 
 
-def promised(line: dict[str, Any]) -> tuple[str, Head]:
+def declared_head(line: dict[str, Any]) -> tuple[str, Head]:
     """Return the tenant and the head that the first line of a file names."""
     export = line.get("export")
     if not isinstance(export, dict):
-        raise Unusable("the beginning of the file is missing: its first line names no head")
+        raise UnusableItem("the beginning of the file is missing: its first line names no head")
     if export["format"] != FORMAT:
-        raise Unusable("written by a newer Keepward; upgrade this one")
+        raise UnusableItem("written by a newer Keepward; upgrade this one")
     head = Head(seq=export["head"]["seq"], hash=bytes.fromhex(export["head"]["hash"]))
     if not isinstance(head.seq, int) or len(head.hash) != 32:
-        raise Unusable("the head in the first line is damaged")
+        raise UnusableItem("the head in the first line is damaged")
     tenant = parse_tenant(export["tenant"])
     if export != export_fields(tenant, head):
-        raise Unusable("a field was changed")
+        raise UnusableItem("a field was changed")
     return tenant, head
 
 
 def event_of(line: dict[str, Any], seq: int, n: int) -> Event:
     """Return the event of a line, which must stand at this place."""
     if (line["seq"], line["n"]) != (seq, n):
-        raise Unusable(f"event {seq}.{n} is missing here: lines were taken out, added or moved")
+        raise UnusableItem(f"event {seq}.{n} is missing here: lines were taken out, added or moved")
     payload = payload_of(line)
     salt, seal = bytes.fromhex(line["salt"]), bytes.fromhex(line["seal"])
     if payload is not None and commitment(salt, payload) != seal:
-        raise Unusable("the content does not match its seal: the line was changed")
+        raise UnusableItem("the content does not match its seal: the line was changed")
     return Event(
         seq=seq,
         n=n,
@@ -180,16 +180,16 @@ def commit_of(opening: dict[str, Any], tenant: str, seq: int, prev: bytes, event
         hash=bytes.fromhex(opening["hash"]),
         payload_commit=bytes.fromhex(opening["seal"]) if gone else None,
     )
-    if commit.prev != prev or recompute(commit, events) != commit.hash:
-        raise Unusable(f"commit {seq} does not match its hash: the file was changed")
+    if commit.prev != prev or recompute_commit_hash(commit, events) != commit.hash:
+        raise UnusableItem(f"commit {seq} does not match its hash: the file was changed")
     return commit
 
 
-_MOST_NAMED = 5
+_MAX_FAULTS_NAMED = 5
 _SHORTEST_SECRET = 8
 # Names of fields, actors and sessions come again in every line; they are screened once.
-_REPEATED = 64
-_REMEMBERED = 10_000
+_MAX_CACHED_TEXT_LENGTH = 64
+_MAX_CACHED_TEXTS = 10_000
 
 
 def detect(value: Any) -> bool:
@@ -211,7 +211,7 @@ class VaultSummary:
     blobs: set[str] = field(default_factory=set)
 
 
-def survey(source: Source) -> VaultSummary:
+def verify_file(source: Source) -> VaultSummary:
     """Read the file once and verify it."""
     faults: list[str] = []
     found: VaultSummary | None = None
@@ -220,20 +220,20 @@ def survey(source: Source) -> VaultSummary:
     try:
         for head, commit, events, numbers in _commits(source):
             for number, event in zip(numbers, events, strict=True):
-                _screen(number, event.payload, faults, clean)
+                _screen_payload(number, event.payload, faults, clean)
                 _check_record(number, event, faults)
-            _screen(numbers[0], commit.payload, faults, clean)
+            _screen_payload(numbers[0], commit.payload, faults, clean)
             found = found or VaultSummary(tenant=commit.tenant, head=head)
             found.lines += len(events)
-            found.blobs |= {ref for each in events if each.payload and (ref := ref_in(each.payload)) is not None}
+            found.blobs |= {ref for each in events if each.payload and (ref := blob_ref_of(each.payload)) is not None}
             found.newest |= {event.memory_id: number for number, event in zip(numbers, events, strict=True)}
             last = Head(seq=commit.seq, hash=commit.hash)
-            if len(faults) >= _MOST_NAMED:
+            if len(faults) >= _MAX_FAULTS_NAMED:
                 break
-    except Unusable as exc:
+    except UnusableItem as exc:
         faults.append(str(exc))
     if faults:
-        more = " and more" if len(faults) >= _MOST_NAMED else ""
+        more = " and more" if len(faults) >= _MAX_FAULTS_NAMED else ""
         raise InvalidInput(f"nothing was imported: {'; '.join(faults)}{more}")
     if found is None:
         raise InvalidInput("nothing was imported: the file holds no memory version")
@@ -243,30 +243,30 @@ def survey(source: Source) -> VaultSummary:
     return found
 
 
-def journal(source: Source, head: Head) -> Iterator[tuple[Commit, list[Event]]]:
+def commits_of(source: Source, head: Head) -> Iterator[tuple[Commit, list[Event]]]:
     """Yield the commits of a surveyed file; ``head`` is the one found then."""
     last = Head(seq=0, hash=EMPTY_HASH)
     try:
         for _, commit, events, _ in _commits(source):
             yield commit, events
             last = Head(seq=commit.seq, hash=commit.hash)
-    except Unusable as exc:
+    except UnusableItem as exc:
         raise InvalidInput(f"the file changed while it was read: {exc}") from exc
     if last != head:
         raise InvalidInput("the file changed while it was read; nothing was imported")
 
 
-def records(source: Source, wanted: frozenset[int]) -> Iterator[tuple[int, Record]]:
+def records(source: Source, line_numbers: frozenset[int]) -> Iterator[tuple[int, Record]]:
     """Yield (line number, record) for the given lines of a surveyed file."""
-    for number, line in _picked(source, wanted):
+    for number, line in _picked(source, line_numbers):
         payload = payload_of(line)
         if payload is not None:
             yield number, decode_record(payload)
 
 
-def _picked(source: Source, wanted: frozenset[int]) -> Iterator[tuple[int, dict[str, Any]]]:
-    for number, text in source.lines() if wanted else ():
-        if number in wanted and not isinstance(text, Unusable):
+def _picked(source: Source, line_numbers: frozenset[int]) -> Iterator[tuple[int, dict[str, Any]]]:
+    for number, text in source.lines() if line_numbers else ():
+        if number in line_numbers and not isinstance(text, UnusableItem):
             yield number, parse(text)
 
 
@@ -276,7 +276,7 @@ def _check_lines(lines: list[dict[str, Any]], numbers: list[int], commit: Commit
         first = commit if event.n == 0 else None
         export = line.get("export") if first and commit.seq == 1 else None
         if line != event_fields(event, first, len(events), export):
-            raise Unusable(f"line {number}: a field was changed")
+            raise UnusableItem(f"line {number}: a field was changed")
 
 
 def _commits(source: Source) -> Iterator[tuple[Head, Commit, list[Event], list[int]]]:
@@ -289,12 +289,12 @@ def _commits(source: Source) -> Iterator[tuple[Head, Commit, list[Event], list[i
     opening: dict[str, Any] = {}
     for number, line in source.values():
         try:
-            if isinstance(line, Unusable):
+            if isinstance(line, UnusableItem):
                 raise line
             if not isinstance(line, dict):
-                raise Unusable("not an object")
+                raise UnusableItem("not an object")
             if not tenant:
-                tenant, head = promised(line)
+                tenant, head = declared_head(line)
             if not events:
                 opening, seq = line["commit"], seq + 1
             events.append(event_of(line, seq, len(events)))
@@ -305,12 +305,12 @@ def _commits(source: Source) -> Iterator[tuple[Head, Commit, list[Event], list[i
             commit = commit_of(opening, tenant, seq, prev, events)
             _check_lines(lines, numbers, commit, events)
         except (KeyError, TypeError, ValueError, AttributeError, KeepwardError) as exc:
-            said = str(exc) if isinstance(exc, Unusable | KeepwardError) else "a field is missing or damaged"
-            raise Unusable(said if said.startswith("line ") else f"line {number}: {said}") from exc
+            said = str(exc) if isinstance(exc, UnusableItem | KeepwardError) else "a field is missing or damaged"
+            raise UnusableItem(said if said.startswith("line ") else f"line {number}: {said}") from exc
         yield head, commit, events, numbers
         prev, events, numbers, lines = commit.hash, [], [], []
     if events:
-        raise Unusable(f"the file was cut: commit {seq} lacks {opening['events'] - len(events)} of its lines")
+        raise UnusableItem(f"the file was cut: commit {seq} lacks {opening['events'] - len(events)} of its lines")
 
 
 def _check_record(number: int, event: Event, faults: list[str]) -> None:
@@ -325,7 +325,7 @@ def _check_record(number: int, event: Event, faults: list[str]) -> None:
         faults.append(f"line {number}: the record is another memory's")
 
 
-def _screen(number: int, payload: bytes | None, faults: list[str], clean: set[str]) -> None:
+def _screen_payload(number: int, payload: bytes | None, faults: list[str], clean: set[str]) -> None:
     # Loaded here: the detectors take longer to load than everything else in this module.
     from keepward.gates.detectors import secrets
 
@@ -338,28 +338,28 @@ def _screen(number: int, payload: bytes | None, faults: list[str], clean: set[st
         if certain:
             faults.append(f"line {number}: holds a secret ({certain[0].detector})")
             return
-        if len(text) <= _REPEATED and len(clean) < _REMEMBERED:
+        if len(text) <= _MAX_CACHED_TEXT_LENGTH and len(clean) < _MAX_CACHED_TEXTS:
             clean.add(text)
 
 
 def read(source: Source, run: ImportRun) -> Iterator[Row]:
     """Read the live memories of a whole and true file as new ones; old ids become names."""
-    found = survey(source)
+    found = verify_file(source)
     told = "the live memories were imported as new ones, without their history"
     run.notes.append(f"{told}; `keepward restore-export` brings back an export of your own as it was")
     now = run.mem.now
     for number, record in records(source, frozenset(found.newest.values())):
         if not record.is_live(now):
             # What the store itself wrote is no memory of anybody's.
-            run.skipped[INACTIVE] += record.scope != RESERVED
+            run.skipped[INACTIVE_NOTE] += record.scope != RESERVED_SCOPE
         elif run.storing and record.blob is not None and (error := blob_error(run.mem, source.path, record.blob)):
-            yield number, Unusable(f"it refers to a blob: {error}")
+            yield number, UnusableItem(f"it refers to a blob: {error}")
         else:
             yield number, _item(record, run)
 
 
 def _item(record: Record, run: ImportRun) -> dict[str, Any]:
-    carried = {name: getattr(record, name) for name in sorted(CARRIED)}
+    carried = {name: getattr(record, name) for name in sorted(COPIED_FIELDS)}
     return {name: value.value if isinstance(value, Enum) else value for name, value in carried.items()} | {
         # Bytes that are not taken over cannot be referred to.
         "blob": record.blob if run.storing else None,
@@ -380,20 +380,20 @@ def folder_of(file: Path) -> Path:
 
 def write_blobs(mem: Memory, file: Path, refs: set[str]) -> None:
     """Write the blobs of a vault file beside it, in place of what was there; one that the store lost is left out."""
-    session = session_of(mem, owners="reading every blob")
+    session = request_context_of(mem, owners="reading every blob")
     folder = folder_of(file)
     aside = folder.with_name(f".{folder.name}.{os.getpid()}.part")
     shutil.rmtree(aside, ignore_errors=True)
     try:
         if refs:
             aside.mkdir(mode=0o700)
-        for row in session.store.documents(Kept, session.tenant).list():
+        for row in session.store.documents(StoredBlob, session.tenant).list():
             if row.blob.ref not in refs:
                 continue
-            with reachable():
+            with translate_file_errors():
                 data = files_of(session.engine).read(row.place)
             if data is not None and ref_of(data) == row.blob.ref:
-                with durable.fresh(aside / row.blob.ref.removeprefix(PREFIX)) as out:
+                with durable.new_file(aside / row.blob.ref.removeprefix(REF_PREFIX)) as out:
                     out.write(data)
         if folder.is_dir():
             shutil.rmtree(folder)
@@ -407,10 +407,10 @@ def blob_error(mem: Memory, file: Path | None, ref: str) -> str | None:
     """Put a blob from beside a vault file into the store; return why it could not be taken over, None where it was."""
     if file is None:
         return "a stream has no folder of blobs beside it: import the file by its path"
-    blob = folder_of(file) / parse_ref(ref).removeprefix(PREFIX)
+    blob = folder_of(file) / parse_ref(ref).removeprefix(REF_PREFIX)
     if not blob.is_file():
         return "its bytes are not in the folder of blobs beside the file"
-    if blob.stat().st_size > LIMIT:
+    if blob.stat().st_size > MAX_BLOB_BYTES:
         return "its bytes are more than a blob may have"
     try:
         data = blob.read_bytes()

@@ -15,20 +15,20 @@ from typing import Any
 
 from keepward.errors import InvalidInput
 
-MISSING = 'this needs the extra `mcp`: pip install "keepward[mcp]"'
+MISSING_EXTRA = 'this needs the extra `mcp`: pip install "keepward[mcp]"'
 
 
-def installed() -> bool:
+def is_installed() -> bool:
     """Whether the SDK is there."""
     return find_spec("mcp") is not None
 
 
-def demand() -> None:
+def require_mcp() -> None:
     """Make sure that the SDK is there; the error says how to get it."""
-    if not installed():
-        raise InvalidInput(MISSING)
+    if not is_installed():
+        raise InvalidInput(MISSING_EXTRA)
 
 
-def turned_away(code: str, sentence: str) -> dict[str, Any]:
+def jsonrpc_error(code: str, sentence: str) -> dict[str, Any]:
     """Return what a client of the protocol reads of a request that was answered before its message was read."""
     return {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": sentence, "data": {"code": code}}}

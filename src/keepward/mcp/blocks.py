@@ -12,10 +12,10 @@ from msgspec import Meta
 
 from keepward.core.memory import CORE_BLOCKS, Tier
 from keepward.core.policy import access_for
-from keepward.core.trust import visible_from
+from keepward.core.principals import visible_from
 from keepward.errors import InvalidInput
-from keepward.mcp.tool import Answer, tool
-from keepward.mcp.tools import filled, written
+from keepward.mcp.tool import ToolAnswer, tool
+from keepward.mcp.tools import drop_empty, write_result
 
 if TYPE_CHECKING:
     from keepward.core.memory import Record
@@ -43,7 +43,7 @@ class IdentityArguments(TypedDict, total=False):
 
 
 @tool(reads=True)
-def read_blocks(memory: Memory, given: dict[str, Any]) -> Answer:
+def read_blocks(memory: Memory, args: dict[str, Any]) -> ToolAnswer:
     """Show every core block: its text, its tokens of its budget, and who may change it."""
     found = blocks(memory)
     lines = [
@@ -51,39 +51,39 @@ def read_blocks(memory: Memory, given: dict[str, Any]) -> Answer:
         f"{each['text'] or ('(kept in its own document)' if each['tokens'] else '(empty)')}"
         for each in found
     ]
-    return Answer(data={"blocks": found}, text="\n".join(lines))
+    return ToolAnswer(data={"blocks": found}, text="\n".join(lines))
 
 
 @tool(AppendArguments)
-def block_append(memory: Memory, given: dict[str, Any]) -> Answer:
+def block_append(memory: Memory, args: dict[str, Any]) -> ToolAnswer:
     """Add a line to a core block."""
-    record = _holders(memory).get(given["label"])
+    record = _key_holders(memory).get(args["label"])
     if record is None:
-        return _insert(memory, given, given["text"])
-    fields: dict[str, Any] = {"text": given["text"], "evidence": given.get("evidence", [])}
-    return written(memory, memory.append(record.id, reason=given.get("reason", ""), **fields))
+        return _insert(memory, args, args["text"])
+    fields: dict[str, Any] = {"text": args["text"], "evidence": args.get("evidence", [])}
+    return write_result(memory, memory.append(record.id, reason=args.get("reason", ""), **fields))
 
 
 @tool(ReplaceArguments, destroys=True)
-def block_replace(memory: Memory, given: dict[str, Any]) -> Answer:
+def block_replace(memory: Memory, args: dict[str, Any]) -> ToolAnswer:
     """Replace a passage of a core block, or all of it."""
-    record = _holders(memory).get(given["label"])
+    record = _key_holders(memory).get(args["label"])
     if record is None:
-        if "old" in given:
+        if "old" in args:
             raise InvalidInput("this block is empty; leave out `old` to write it")
-        return _insert(memory, given, given["new"])
-    fields: dict[str, Any] = {name: given[name] for name in ("evidence",) if name in given}
-    fields["text"] = _replaced(record.text, given.get("old"), given["new"])
+        return _insert(memory, args, args["new"])
+    fields: dict[str, Any] = {name: args[name] for name in ("evidence",) if name in args}
+    fields["text"] = _replace_passage(record.text, args.get("old"), args["new"])
     # What was not seen is not overwritten.
-    return written(
-        memory, memory.revise(record.id, reason=given.get("reason", ""), if_version=record.version, **fields)
+    return write_result(
+        memory, memory.revise(record.id, reason=args.get("reason", ""), if_version=record.version, **fields)
     )
 
 
 @tool(IdentityArguments, destroys=True)
-def update_identity(memory: Memory, given: dict[str, Any]) -> Answer:
+def update_identity(memory: Memory, args: dict[str, Any]) -> ToolAnswer:
     """Propose a new edition of the identity, the persona that opens every prompt. It waits for its owner."""
-    return written(memory, memory.update_identity(given["text"], reason=given.get("reason", "")))
+    return write_result(memory, memory.update_identity(args["text"], reason=args.get("reason", "")))
 
 
 #: The tools of core blocks.
@@ -95,7 +95,7 @@ def blocks(memory: Memory) -> list[dict[str, Any]]:
 
     A persona that lives in its own document has its size alone here: its text is in the compiled context.
     """
-    held, policy = _holders(memory), memory.policy
+    held, policy = _key_holders(memory), memory.policy
     sizes = memory.status()["blocks"]
     found = []
     for label in dict.fromkeys((*CORE_BLOCKS, *policy.core_keys)):
@@ -109,27 +109,27 @@ def blocks(memory: Memory) -> list[dict[str, Any]]:
         }
         if record is not None:
             where = {"id": record.id, "version": record.version, "scope": record.scope, "trust": record.trust.label}
-            block |= filled(where)
+            block |= drop_empty(where)
         found.append(block)
     return found
 
 
-def _holders(memory: Memory) -> dict[str, Record]:
+def _key_holders(memory: Memory) -> dict[str, Record]:
     """Return the live core memories by key; of two with one key the nearer scope's counts."""
     visible = visible_from(memory.scope)
-    found = [each for each in memory.find(tiers=(Tier.CORE.value,), limit=None) if each.scope in visible]
+    found = [each for each in memory.list_memories(tiers=(Tier.CORE.value,), limit=None) if each.scope in visible]
     return {
         str(record.key): record
         for record in sorted(found, key=lambda record: (-visible.index(record.scope), record.id))
     }
 
 
-def _insert(memory: Memory, given: dict[str, Any], words: str) -> Answer:
-    fields: dict[str, Any] = {"tier": "core", "key": given["label"], "evidence": given.get("evidence", [])}
-    return written(memory, memory.remember(words, reason=given.get("reason", ""), **fields))
+def _insert(memory: Memory, args: dict[str, Any], words: str) -> ToolAnswer:
+    fields: dict[str, Any] = {"tier": "core", "key": args["label"], "evidence": args.get("evidence", [])}
+    return write_result(memory, memory.remember(words, reason=args.get("reason", ""), **fields))
 
 
-def _replaced(now: str, old: str | None, new: str) -> str:
+def _replace_passage(now: str, old: str | None, new: str) -> str:
     if old is None:
         return new
     if not old or now.count(old) != 1:

@@ -34,10 +34,10 @@ from keepward import durable
 from keepward.errors import Conflict, InvalidInput, StoreUnavailable
 
 #: The name under which a client lists this server.
-SERVER = "keepward"
+SERVER_NAME = "keepward"
 
 
-class Client(NamedTuple):
+class ClientConfig(NamedTuple):
     name: str
     title: str
     #: The file in a project's folder (empty if it has none), and the key that contains its servers.
@@ -50,34 +50,36 @@ class Client(NamedTuple):
 CLIENTS = {
     each.name: each
     for each in (
-        Client("claude", "Claude Code", ".mcp.json", "mcpServers"),
-        Client("codex", "Codex", ".codex/config.toml", "mcp_servers"),
-        Client("gemini", "Gemini CLI", ".gemini/settings.json", "mcpServers"),
-        Client("opencode", "OpenCode", "opencode.json", "mcp", "start a new session; `opencode mcp list` shows it"),
-        Client("cursor", "Cursor", ".cursor/mcp.json", "mcpServers", "switch it on in Settings, MCP"),
-        Client("vscode", "VS Code", ".vscode/mcp.json", "servers", "start it with `MCP: List Servers`"),
-        Client("claude-desktop", "Claude Desktop", "", "mcpServers", "quit Claude Desktop and start it again"),
-        Client("windsurf", "Windsurf", "", "mcpServers", "press Refresh in the MCP settings of Cascade"),
-        Client("zed", "Zed", ".zed/settings.json", "context_servers", "the agent panel's settings list it"),
-        Client("cline", "Cline", "", "mcpServers", "its list of MCP servers shows it"),
+        ClientConfig("claude", "Claude Code", ".mcp.json", "mcpServers"),
+        ClientConfig("codex", "Codex", ".codex/config.toml", "mcp_servers"),
+        ClientConfig("gemini", "Gemini CLI", ".gemini/settings.json", "mcpServers"),
+        ClientConfig(
+            "opencode", "OpenCode", "opencode.json", "mcp", "start a new session; `opencode mcp list` shows it"
+        ),
+        ClientConfig("cursor", "Cursor", ".cursor/mcp.json", "mcpServers", "switch it on in Settings, MCP"),
+        ClientConfig("vscode", "VS Code", ".vscode/mcp.json", "servers", "start it with `MCP: List Servers`"),
+        ClientConfig("claude-desktop", "Claude Desktop", "", "mcpServers", "quit Claude Desktop and start it again"),
+        ClientConfig("windsurf", "Windsurf", "", "mcpServers", "press Refresh in the MCP settings of Cascade"),
+        ClientConfig("zed", "Zed", ".zed/settings.json", "context_servers", "the agent panel's settings list it"),
+        ClientConfig("cline", "Cline", "", "mcpServers", "its list of MCP servers shows it"),
     )
 }
 
 
-def client_of(name: str) -> Client:
+def client_of(name: str) -> ClientConfig:
     if name not in CLIENTS:
         raise InvalidInput(f"connect takes {', '.join(CLIENTS)}")
     return CLIENTS[name]
 
 
-def file_of(client: Client, project: Path | None, environ: Mapping[str, str]) -> Path:
+def file_of(client: ClientConfig, project: Path | None, environ: Mapping[str, str]) -> Path:
     """Return the settings file of a client: in a project's folder, or the user's own."""
     if project is not None:
         if not client.project:
             raise InvalidInput(f"{client.title} has no settings of a project; leave out --project")
         if not project.is_dir():
             raise InvalidInput("--project takes a folder that is there")
-        return _spelled(project / client.project)
+        return _existing_variant(project / client.project)
     home, xdg = home_of(environ), environ.get("XDG_CONFIG_HOME", "")
     config = Path(xdg) if xdg.startswith("/") else home / ".config"
     programs = config
@@ -93,7 +95,7 @@ def file_of(client: Client, project: Path | None, environ: Mapping[str, str]) ->
             folder = environ.get("CLAUDE_CONFIG_DIR")
             return (Path(folder).expanduser() if folder else home) / ".claude.json"
         case "opencode":
-            return _spelled(config / "opencode" / "opencode.json")
+            return _existing_variant(config / "opencode" / "opencode.json")
         case "vscode":
             return code / "mcp.json"
         case "claude-desktop":
@@ -107,25 +109,25 @@ def file_of(client: Client, project: Path | None, environ: Mapping[str, str]) ->
     return home / client.project
 
 
-def vendor_command(client: Client, command: Sequence[str], env: Mapping[str, str], *, remove: bool) -> list[str]:
+def vendor_command(client: ClientConfig, command: Sequence[str], env: Mapping[str, str], *, remove: bool) -> list[str]:
     """Return the client's own command that adds or removes our entry; empty if it has none."""
     pairs = [f"{name}={value}" for name, value in env.items()]
     match client.name, remove:
         case (("claude" | "gemini"), True):
-            return [client.name, "mcp", "remove", "--scope", "user", SERVER]
+            return [client.name, "mcp", "remove", "--scope", "user", SERVER_NAME]
         case "codex", True:
-            return ["codex", "mcp", "remove", SERVER]
+            return ["codex", "mcp", "remove", SERVER_NAME]
         case "claude", False:
             # Its option --env takes every word up to the next option.
             flags = [word for pair in pairs for word in ("--env", pair)]
-            return ["claude", "mcp", "add", *flags, "--scope", "user", SERVER, "--", *command]
+            return ["claude", "mcp", "add", *flags, "--scope", "user", SERVER_NAME, "--", *command]
         case "codex", False:
-            return ["codex", "mcp", "add", SERVER, *[w for pair in pairs for w in ("--env", pair)], "--", *command]
+            return ["codex", "mcp", "add", SERVER_NAME, *[w for pair in pairs for w in ("--env", pair)], "--", *command]
         case "gemini", False:
             flags = [word for pair in pairs for word in ("--env", pair)]
-            return ["gemini", "mcp", "add", "--scope", "user", *flags, SERVER, command[0], "--", *command[1:]]
+            return ["gemini", "mcp", "add", "--scope", "user", *flags, SERVER_NAME, command[0], "--", *command[1:]]
         case "vscode", False:
-            entry = {"name": SERVER, **entry_of(client, list(command), env, nested=False)}
+            entry = {"name": SERVER_NAME, **entry_of(client, list(command), env, nested=False)}
             return ["code", "--add-mcp", json.dumps(entry, ensure_ascii=False)]
     return []
 
@@ -135,7 +137,7 @@ def vendor_program(name: str, environ: Mapping[str, str]) -> str | None:
     return shutil.which(name, path=environ.get("PATH"))
 
 
-def entry_of(client: Client, command: list[str], env: Mapping[str, str], *, nested: bool) -> dict[str, Any]:
+def entry_of(client: ClientConfig, command: list[str], env: Mapping[str, str], *, nested: bool) -> dict[str, Any]:
     """Return how a client writes down a server that it starts itself."""
     if client.name == "opencode":
         # The second major version nests its servers and knows no `enabled`.
@@ -153,7 +155,7 @@ def environment_of(entry: Any) -> dict[str, str]:
     return {}
 
 
-def words_of(entry: Any) -> list[str]:
+def command_of(entry: Any) -> list[str]:
     """Return the command line of an entry, its program first; empty where it is none."""
     if not isinstance(entry, dict):
         return []
@@ -164,20 +166,24 @@ def words_of(entry: Any) -> list[str]:
 
 def is_ours(entry: Any) -> bool:
     """Whether an entry starts this program's server."""
-    names = [Path(word).stem for word in words_of(entry)]
+    names = [Path(word).stem for word in command_of(entry)]
     return "mcp" in names and "keepward" in names
 
 
-def place_of(client: Client, container: Mapping[str, Any]) -> list[str]:
+def entry_path(client: ClientConfig, root: Mapping[str, Any]) -> list[str]:
     """Return the keys under which our entry stands, or would."""
-    inner = container.get("servers")
+    inner = root.get("servers")
     # OpenCode's second major version nests its servers, and still reads one written for the first.
     if client.name == "opencode" and isinstance(inner, dict) and "type" not in inner:
-        return [client.container, *(("servers",) if SERVER in inner or SERVER not in container else ()), SERVER]
-    return [client.container, SERVER]
+        return [
+            client.container,
+            *(("servers",) if SERVER_NAME in inner or SERVER_NAME not in root else ()),
+            SERVER_NAME,
+        ]
+    return [client.container, SERVER_NAME]
 
 
-def _spelled(path: Path) -> Path:
+def _existing_variant(path: Path) -> Path:
     """Return the variant with comments where that is the one that is there."""
     other = path.with_suffix(".jsonc")
     return other if path.name == "opencode.json" and not path.exists() and other.exists() else path
@@ -193,7 +199,7 @@ def home_of(environ: Mapping[str, str]) -> Path:
         raise InvalidInput("there is no home folder here; name a project with --project DIR") from fault
 
 
-_REFUSED = "it is written in a way that is not edited here"
+_UNSUPPORTED_SYNTAX = "it is written in a way that is not edited here"
 _HEADER = re.compile(r"\s*\[")
 
 
@@ -202,7 +208,7 @@ def load(text: str, *, toml: bool) -> dict[str, Any]:
     try:
         if toml:
             return tomllib.loads(text)
-        value = json.loads(text, object_pairs_hook=_once) if text.strip() else {}
+        value = json.loads(text, object_pairs_hook=_reject_duplicate_keys) if text.strip() else {}
     except (ValueError, RecursionError) as fault:
         raise InvalidInput(f"it is no {'TOML' if toml else 'plain JSON'}") from fault
     if not isinstance(value, dict):
@@ -210,57 +216,57 @@ def load(text: str, *, toml: bool) -> dict[str, Any]:
     return value
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError("a key stands there twice")
     return found
 
 
-def put(text: str, place: Sequence[Any], entry: Any, *, toml: bool) -> str:
+def set_key(text: str, keys: Sequence[Any], entry: Any, *, toml: bool) -> str:
     """Return the text with an entry at a path of keys, of which 0 is the front of a list; the way there is made."""
     meant: Any = load(text, toml=toml)
-    inner, last = meant, place[-1]
-    for key, held in pairwise(place):
+    inner, last = meant, keys[-1]
+    for key, held in pairwise(keys):
         kind = list if held == 0 else dict
         inner = inner.setdefault(key, kind())
         if not isinstance(inner, kind):
-            raise InvalidInput(_REFUSED)
+            raise InvalidInput(_UNSUPPORTED_SYNTAX)
     if isinstance(inner, list):
         inner.insert(0, entry)
     else:
         inner[last] = entry
-    return _checked(_with_table(text, place, entry) if toml else _dumped(text, meant), meant, toml=toml)
+    return _verify_edit(_with_table(text, keys, entry) if toml else _format_json(text, meant), meant, toml=toml)
 
 
-def drop(text: str, place: Sequence[Any], *, toml: bool) -> str:
+def delete_key(text: str, keys: Sequence[Any], *, toml: bool) -> str:
     """Return the text without what is at a path, and without tables and lists on the way that are empty after that."""
     meant = load(text, toml=toml)
     tables: list[Any] = [meant]
-    for key in place[:-1]:
+    for key in keys[:-1]:
         tables.append(tables[-1][key])
-    gone = len(place) - 1
-    del tables[gone][place[gone]]
+    gone = len(keys) - 1
+    del tables[gone][keys[gone]]
     while gone and not tables[gone]:
         gone -= 1
-        del tables[gone][place[gone]]
+        del tables[gone][keys[gone]]
     if not toml:
-        return _checked(_dumped(text, meant), meant, toml=False)
-    result = _lines_without(text, place)
+        return _verify_edit(_format_json(text, meant), meant, toml=False)
+    result = _lines_without(text, keys)
     # A header without keys may be left of the tables on the way; it stands for nothing.
-    left: dict[str, Any] = {key: {} for key in place[:1] if load(result, toml=True).get(key) == {}}
-    return _checked(result, meant | left, toml=True)
+    left: dict[str, Any] = {key: {} for key in keys[:1] if load(result, toml=True).get(key) == {}}
+    return _verify_edit(result, meant | left, toml=True)
 
 
-def _checked(text: str, meant: dict[str, Any], *, toml: bool) -> str:
+def _verify_edit(text: str, expected: dict[str, Any], *, toml: bool) -> str:
     """Return a text that holds what is meant (1)."""
     with suppress(InvalidInput):
-        if load(text, toml=toml) == meant:
+        if load(text, toml=toml) == expected:
             return text
-    raise InvalidInput(_REFUSED)
+    raise InvalidInput(_UNSUPPORTED_SYNTAX)
 
 
-def _dumped(text: str, value: Any) -> str:
+def _format_json(text: str, value: Any) -> str:
     """Return a value as JSON, with the indentation and line ends of a text."""
     found = re.search(r"^([ \t]+)\"", text, re.MULTILINE)
     newline = "\r\n" if "\r\n" in text else "\n"
@@ -268,22 +274,22 @@ def _dumped(text: str, value: Any) -> str:
     return dumped.replace("\n", newline) + (newline if text.endswith("\n") or not text.strip() else "")
 
 
-def _with_table(text: str, place: Sequence[str], entry: Mapping[str, Any]) -> str:
+def _with_table(text: str, keys: Sequence[str], entry: Mapping[str, Any]) -> str:
     newline = "\r\n" if "\r\n" in text else "\n"
     plain = {key: value for key, value in entry.items() if not isinstance(value, Mapping)}
     tables = {(): plain} | {(key,): value for key, value in entry.items() if isinstance(value, Mapping)}
     rows = []
     for path, values in tables.items():
-        rows.append(f"[{'.'.join(map(_toml_key, (*place, *path)))}]")
+        rows.append(f"[{'.'.join(map(_toml_key, (*keys, *path)))}]")
         rows += [f"{_toml_key(key)} = {_toml(value)}" for key, value in values.items()]
-    head = _lines_without(text, place)
+    head = _lines_without(text, keys)
     head += newline if head and not head.endswith("\n") else ""
     return head + (newline if head.strip() else "") + "".join(row + newline for row in rows)
 
 
-def _lines_without(text: str, place: Sequence[str]) -> str:
+def _lines_without(text: str, keys: Sequence[str]) -> str:
     """Return a text of TOML without the tables at a path and beneath it, and the empty line above each."""
-    dotted = r"\s*\.\s*".join(f'(?:{re.escape(key)}|"{re.escape(key)}")' for key in place)
+    dotted = r"\s*\.\s*".join(f'(?:{re.escape(key)}|"{re.escape(key)}")' for key in keys)
     wanted = re.compile(rf"\s*\[\s*{dotted}\s*[.\]]")
     lines = text.splitlines(keepends=True)
     heads = [number for number, line in enumerate(lines) if _HEADER.match(line)]
@@ -306,7 +312,7 @@ def _toml(value: Any) -> str:
     if isinstance(value, list) and all(isinstance(each, str | int | float) for each in value):
         return f"[{', '.join(map(_toml, value))}]"
     if not isinstance(value, str | int | float):
-        raise InvalidInput(_REFUSED)
+        raise InvalidInput(_UNSUPPORTED_SYNTAX)
     # A basic string of TOML escapes as JSON does, and DEL besides.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
@@ -315,18 +321,18 @@ def _toml(value: Any) -> str:
 VENDOR_TIMEOUT_S = 30.0
 Action = Literal["added", "updated", "removed", "unchanged", "absent"]
 #: What stands behind the name of the copy that is kept.
-BACKUP = ".before-keepward"
+BACKUP_SUFFIX = ".before-keepward"
 #: Where `keepward mcp` reads its token.
-TOKEN = "KEEPWARD_TOKEN"  # noqa: S105 - the name of a variable
+TOKEN_VARIABLE = "KEEPWARD_TOKEN"  # noqa: S105 - the name of a variable
 #: Stands for a token where one is shown.
-MASKED = "kw_***"
+MASKED_TOKEN = "kw_***"  # noqa: S105  no password
 _TOKENS = re.compile(r"kw_[0-9A-Za-z]{43}")
 
 
 class Change(NamedTuple):
     """What connecting or disconnecting does to one file."""
 
-    client: Client
+    client: ClientConfig
     path: Path
     action: Action
     before: str
@@ -343,12 +349,12 @@ class Change(NamedTuple):
         """The lines that differ, tokens masked, and none around them: those may hold secrets of other servers."""
         if self.command:
             return shlex.join(self.command)
-        before, after = (_TOKENS.sub(MASKED, each).splitlines() for each in (self.before, self.after))
+        before, after = (_TOKENS.sub(MASKED_TOKEN, each).splitlines() for each in (self.before, self.after))
         lines = difflib.unified_diff(before, after, lineterm="", n=0)
         return "\n".join(line for line in lines if not line.startswith(("---", "+++", "@@")))
 
 
-class Standing(NamedTuple):
+class ExistingToken(NamedTuple):
     """The token of our entry as it stands in a client's settings."""
 
     secret: str
@@ -356,36 +362,36 @@ class Standing(NamedTuple):
     store: str | None
 
 
-def standing_token(client: Client, path: Path) -> Standing | None:
+def existing_token(client: ClientConfig, path: Path) -> ExistingToken | None:
     """Return the token of our entry; None where there is no entry of ours that can be read, or none in it."""
     try:
         _, _, entry = _entry(client, path)
     except InvalidInput:
         return None
-    secret = environment_of(entry).get(TOKEN) if is_ours(entry) else None
+    secret = environment_of(entry).get(TOKEN_VARIABLE) if is_ours(entry) else None
     if not secret:
         return None
-    return Standing(secret=secret, store=dict(pairwise(words_of(entry))).get("--db"))
+    return ExistingToken(secret=secret, store=dict(pairwise(command_of(entry))).get("--db"))
 
 
-def connected(
-    client: Client, path: Path, command: Sequence[str], env: Mapping[str, str], program: str | None = None
+def plan_connect(
+    client: ClientConfig, path: Path, command: Sequence[str], env: Mapping[str, str], program: str | None = None
 ) -> Change:
     """Return the change that makes a client start this command as its server; an error tells what to add by hand.
 
     ``program`` is the path of the client's own program, which adds a new entry.
     """
     by_hand = entry_of(client, list(command), env, nested=False)
-    masked = {name: MASKED if name == TOKEN and value else value for name, value in env.items()}
+    masked = {name: MASKED_TOKEN if name == TOKEN_VARIABLE and value else value for name, value in env.items()}
     vendor = tuple(vendor_command(client, command, masked, remove=False)) if program else ()
     try:
         before = read(path)
-        if vendor and SERVER not in before:
-            return Change(client, path, "added", before, "", False, vendor, env.get(TOKEN, ""))
+        if vendor and SERVER_NAME not in before:
+            return Change(client, path, "added", before, "", False, vendor, env.get(TOKEN_VARIABLE, ""))
         before, place, there = _entry(client, path)
         wanted = entry_of(client, list(command), env, nested=len(place) > 2)
         if there is None:
-            return Change(client, path, "added", before, put(before, place, wanted, toml=path.suffix == ".toml"))
+            return Change(client, path, "added", before, set_key(before, place, wanted, toml=path.suffix == ".toml"))
         _require_ours(path, there)
         # Other keys of the entry, such as a time limit, are the person's, and so is whether it is enabled.
         name = "environment" if client.name == "opencode" else "env"
@@ -394,17 +400,17 @@ def connected(
             merged[name] = environment_of(there) | wanted[name]
         if merged == there:
             return Change(client, path, "unchanged", before, before)
-        return Change(client, path, "updated", before, put(before, place, merged, toml=path.suffix == ".toml"))
+        return Change(client, path, "updated", before, set_key(before, place, merged, toml=path.suffix == ".toml"))
     except InvalidInput as fault:
-        shown = json.dumps({SERVER: by_hand}, ensure_ascii=False)
+        shown = json.dumps({SERVER_NAME: by_hand}, ensure_ascii=False)
         raise InvalidInput(
             f"{path.name}: {fault}; it was left as it is. Under `{client.container}` belongs what this says: {shown}"
         ) from fault
 
 
-def disconnected(client: Client, path: Path, program: str | None = None) -> Change:
+def plan_disconnect(client: ClientConfig, path: Path, program: str | None = None) -> Change:
     """Return the change that takes our entry out."""
-    if SERVER not in read(path):
+    if SERVER_NAME not in read(path):
         return Change(client, path, "absent", read(path), read(path))
     try:
         before, place, there = _entry(client, path)
@@ -414,26 +420,28 @@ def disconnected(client: Client, path: Path, program: str | None = None) -> Chan
         if program and (vendor := vendor_command(client, [], {}, remove=True)):
             return Change(client, path, "removed", before, "", False, tuple(vendor))
         toml = path.suffix == ".toml"
-        return Change(client, path, "removed", before, restored(path, drop(before, place, toml=toml), toml=toml))
+        return Change(
+            client, path, "removed", before, restore_backup_text(path, delete_key(before, place, toml=toml), toml=toml)
+        )
     except InvalidInput as fault:
-        by_hand = f"take the server `{SERVER}` out by hand and end its token with `keepward token revoke`"
+        by_hand = f"take the server `{SERVER_NAME}` out by hand and end its token with `keepward token revoke`"
         raise InvalidInput(f"{path.name}: {fault}; {by_hand}") from fault
 
 
-def restored(path: Path, after: str, *, toml: bool = False) -> str:
+def restore_backup_text(path: Path, after: str, *, toml: bool = False) -> str:
     """Return the text of the copy from before, to the byte, if it says the same as a text; else the text."""
 
     def filled(text: str) -> dict[str, Any]:
         return {key: value for key, value in load(text, toml=toml).items() if value != {}}
 
     with suppress(InvalidInput, StoreUnavailable):
-        copy = read(path.with_name(path.name + BACKUP))
+        copy = read(path.with_name(path.name + BACKUP_SUFFIX))
         if copy and filled(copy) == filled(after):
             return copy
     return after
 
 
-def carry_out(change: Change, *, copies: bool = True) -> Path | None:
+def apply_change(change: Change, *, copies: bool = True) -> Path | None:
     """Write the file; return where what was there before is kept, None where there was nothing or no copy is wanted."""
     if change.after == change.before and not change.command:
         return None
@@ -446,7 +454,9 @@ def carry_out(change: Change, *, copies: bool = True) -> Path | None:
         mode = target.stat().st_mode & 0o7777 if target.exists() else 0o600
         if change.secret or _TOKENS.search(change.before + change.after):
             mode &= 0o700
-        backup = target.with_name(target.name + BACKUP) if copies and not change.owned and target.exists() else None
+        backup = (
+            target.with_name(target.name + BACKUP_SUFFIX) if copies and not change.owned and target.exists() else None
+        )
         if backup is not None:
             durable.replace(backup, change.before.encode(), mode=mode)
         if change.command:
@@ -474,33 +484,33 @@ def _run(change: Change, path: Path, mode: int) -> None:
         fault = "no answer"
     deadline = monotonic() + (0 if fault else VENDOR_TIMEOUT_S)
     # A running editor may write its settings after its command has ended.
-    while (SERVER in read(path)) is not has_entry and monotonic() < deadline:
+    while (SERVER_NAME in read(path)) is not has_entry and monotonic() < deadline:
         sleep(0.1)
     after = read(path)
-    if fault or (SERVER in after) is not has_entry:
+    if fault or (SERVER_NAME in after) is not has_entry:
         if after != change.before:
             durable.replace(path, change.before.encode(), mode=mode)
         raise StoreUnavailable(f"`{' '.join(change.command[:3])}` failed: {fault or 'the settings did not change'}")
     if change.secret:
-        durable.replace(path, after.replace(MASKED, change.secret).encode(), mode=mode)
+        durable.replace(path, after.replace(MASKED_TOKEN, change.secret).encode(), mode=mode)
 
 
-def _entry(client: Client, path: Path) -> tuple[str, list[str], Any]:
+def _entry(client: ClientConfig, path: Path) -> tuple[str, list[str], Any]:
     """Return the text of a file, the path of our entry in it, and the entry if it is there."""
     text = read(path)
     found: Any = load(text, toml=path.suffix == ".toml")
     container = found.get(client.container, {})
     if not isinstance(container, dict):
         raise InvalidInput(f"`{client.container}` is not what {client.title} writes there")
-    place = place_of(client, container)
+    place = entry_path(client, container)
     for key in place[:-1]:
         found = found.get(key, {})
-    return text, place, found.get(SERVER)
+    return text, place, found.get(SERVER_NAME)
 
 
 def _require_ours(path: Path, entry: Any) -> None:
     if not is_ours(entry):
-        raise Conflict(f"{path.name} has a server `{SERVER}` that is another program; rename or remove it first")
+        raise Conflict(f"{path.name} has a server `{SERVER_NAME}` that is another program; rename or remove it first")
 
 
 def read(path: Path) -> str:

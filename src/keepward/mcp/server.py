@@ -49,11 +49,11 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import Message, Receive, Scope, Send
 
 from keepward import deadline
-from keepward.core.trust import Actor
+from keepward.core.principals import Actor
 from keepward.errors import KeepwardError, Unauthorised
-from keepward.mcp import profiles, turned_away
-from keepward.mcp.profiles import Profile
-from keepward.mcp.tool import Answer, Tool
+from keepward.mcp import jsonrpc_error, profiles
+from keepward.mcp.profiles import ToolSet
+from keepward.mcp.tool import Tool, ToolAnswer
 
 if TYPE_CHECKING:
     from keepward.memory import Memory
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 #: Seconds in which calls are still answered after the end of input.
-LAST_ANSWERS_S = 60
+DRAIN_TIMEOUT_S = 60
 
 Context = ServerRequestContext[Any, Any]
 Page = types.PaginatedRequestParams | None
@@ -71,7 +71,7 @@ HandleOf = Callable[[Context], "Memory"]
 #: Counts a change of a handle's; returns 0, or the seconds to wait when it is one too many.
 Admit = Callable[["Memory"], float]
 #: Limits the call of a handle's that the block makes: of True it only reads.
-Bounded = Callable[["Memory", bool], AbstractContextManager[None]]
+CallLimit = Callable[["Memory", bool], AbstractContextManager[None]]
 
 
 def _unbounded(handle: Memory, reads: bool) -> AbstractContextManager[None]:
@@ -81,32 +81,36 @@ def _unbounded(handle: Memory, reads: bool) -> AbstractContextManager[None]:
 #: What earlier revisions of the protocol answer where a resource is not there.
 _RESOURCE_NOT_FOUND = -32_002
 #: What a profile shows stays the same for as long as the server runs; clients may keep it for an hour.
-_FIXED = CacheHint(ttl_ms=3_600_000, scope="public")
+_STATIC_CACHE_HINT = CacheHint(ttl_ms=3_600_000, scope="public")
 #: Most characters of an address that an error names, as the protocol asks.
-_ADDRESS = 256
+_MAX_URI_LENGTH = 256
 
 
 def as_agent(handle: Memory, name: str) -> Memory:
     """Return the handle, an owner's lowered to an agent's of that name; see (1)."""
-    return handle.acting_as(Actor.agent(name)) if handle.actor.is_owner else handle
+    return handle.as_actor(Actor.agent(name)) if handle.actor.is_owner else handle
 
 
 def build(
-    profile: Profile,
+    profile: ToolSet,
     handle_of: HandleOf,
     *,
     admit: Admit | None = None,
-    bounded: Bounded = _unbounded,
+    bounded: CallLimit = _unbounded,
 ) -> Server[Any]:
     """Return a server of a profile."""
-    answers = _Answers(profile, handle_of, admit, bounded)
+    answers = _McpHandlers(profile, handle_of, admit, bounded)
     return Server(
         "keepward",
         title="Keepward",
         version=version("keepward"),
         description="Memory for AI agents that one can audit, approve and undo.",
         instructions=profile.instructions,
-        cache_hints={"tools/list": _FIXED, "prompts/list": _FIXED, "resources/templates/list": _FIXED},
+        cache_hints={
+            "tools/list": _STATIC_CACHE_HINT,
+            "prompts/list": _STATIC_CACHE_HINT,
+            "resources/templates/list": _STATIC_CACHE_HINT,
+        },
         get_tool_input_schema=answers.input_schema,
         on_list_tools=answers.list_tools,
         on_call_tool=answers.call_tool,
@@ -118,10 +122,10 @@ def build(
     )
 
 
-class _Answers:
+class _McpHandlers:
     """The answers of one server."""
 
-    def __init__(self, profile: Profile, handle_of: HandleOf, admit: Admit | None, bounded: Bounded) -> None:
+    def __init__(self, profile: ToolSet, handle_of: HandleOf, admit: Admit | None, bounded: CallLimit) -> None:
         self._handle_of, self._admit, self._bounded = handle_of, admit, bounded
         self._tools = {tool.name: tool for tool in profile.tools}
         self._listed = [types.Tool.model_validate(tool.as_dict()) for tool in profile.tools]
@@ -139,7 +143,7 @@ class _Answers:
         memory = self._handle_of(ctx)
         try:
             return _result(await run_sync(self._run, memory, tool, params.arguments))
-        except (KeepwardError, deadline.Passed) as fault:
+        except (KeepwardError, deadline.DeadlineExceeded) as fault:
             return _failed(str(fault))
         except (MCPError, ValidationError):
             raise
@@ -147,8 +151,8 @@ class _Answers:
             logger.error("the tool %s failed: %s", tool.name, type(fault).__name__, extra={"action": "mcp_tool"})
             return _failed(f"unexpected {type(fault).__name__} in Keepward; ask for `status`, and report it")
 
-    def _run(self, memory: Memory, tool: Tool, given: dict[str, Any] | None) -> Answer:
-        arguments = tool.checked(given)
+    def _run(self, memory: Memory, tool: Tool, args: dict[str, Any] | None) -> ToolAnswer:
+        arguments = tool.checked(args)
         wait = 0.0 if tool.reads or self._admit is None else self._admit(memory)
         if wait > 0:
             raise KeepwardError(f"too many changes at once; wait {max(1, round(wait))} seconds, then go on")
@@ -156,7 +160,7 @@ class _Answers:
             return tool.run(memory, arguments)
 
     async def list_resources(self, ctx: Context, params: Page) -> types.ListResourcesResult:
-        found = profiles.listed(self._handle_of(ctx))
+        found = profiles.list_resources(self._handle_of(ctx))
         return types.ListResourcesResult(resources=[types.Resource(**each._asdict()) for each in found])
 
     async def list_templates(self, ctx: Context, params: Page) -> types.ListResourceTemplatesResult:
@@ -166,7 +170,7 @@ class _Answers:
 
     async def read_resource(self, ctx: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
         missing = types.INVALID_PARAMS if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS else _RESOURCE_NOT_FOUND
-        data = {"uri": params.uri[:_ADDRESS]}
+        data = {"uri": params.uri[:_MAX_URI_LENGTH]}
         handle = self._handle_of(ctx)
         text, kind = await self._read(handle, lambda: profiles.read(handle, params.uri), missing, data)
         contents = types.TextResourceContents(uri=params.uri, mime_type=kind, text=text)
@@ -207,11 +211,11 @@ class _Answers:
         except KeepwardError as fault:
             wrong = fault.code in {"not_found", "invalid_input", "context_too_small", "unauthorised"}
             raise MCPError(missing if wrong else types.INTERNAL_ERROR, str(fault), data) from fault
-        except deadline.Passed as fault:
+        except deadline.DeadlineExceeded as fault:
             raise MCPError(types.INTERNAL_ERROR, str(fault), data) from fault
 
 
-def _result(answer: Answer) -> types.CallToolResult:
+def _result(answer: ToolAnswer) -> types.CallToolResult:
     return types.CallToolResult(
         content=[types.TextContent(text=text) for text in (answer.text, *answer.notes)], structured_content=answer.data
     )
@@ -221,7 +225,7 @@ def _failed(sentence: str) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(text=sentence)], is_error=True)
 
 
-def serve_stdio(memory: Memory, profile: Profile, *, name: str) -> None:
+def serve_stdio(memory: Memory, profile: ToolSet, *, name: str) -> None:
     """Answer one client on stdin and stdout, a line of JSON a message, until stdin ends; see (4).
 
     An owner's handle is lowered to that of an agent of this name.
@@ -233,7 +237,7 @@ def serve_stdio(memory: Memory, profile: Profile, *, name: str) -> None:
         writable, messages = anyio.create_memory_object_stream[Any](0)
         answers, answered = anyio.create_memory_object_stream[Any](0)
         async with stdio_server() as (incoming, outgoing), outgoing, anyio.create_task_group() as group:
-            calls = _Calls(writable, outgoing.send)
+            calls = _CallTracker(writable, outgoing.send)
             group.start_soon(calls.read, incoming)
             group.start_soon(calls.write, answered)
             await server.run(messages, answers, server.create_initialization_options())
@@ -245,7 +249,7 @@ def serve_stdio(memory: Memory, profile: Profile, *, name: str) -> None:
     anyio.run(run)
 
 
-class _Calls:
+class _CallTracker:
     """Passes messages on in both directions; after the end of input it waits until every call has its answer (7)."""
 
     def __init__(self, messages: ObjectSendStream[Any], send: Callable[[SessionMessage], Awaitable[None]]) -> None:
@@ -269,7 +273,7 @@ class _Calls:
                         # A call that the client gave up may stay without an answer.
                         self._open.pop((message.params or {}).get("requestId"), None)
                 await self._messages.send(item)
-            with anyio.move_on_after(LAST_ANSWERS_S):
+            with anyio.move_on_after(DRAIN_TIMEOUT_S):
                 while self._open.total():
                     self._answered = anyio.Event()
                     await self._answered.wait()
@@ -297,28 +301,28 @@ PATH = "/mcp"
 #: Where a request carries its handle from the door to the tool.
 _HANDLE = "keepward.handle"
 #: Name of the agent that an owner's handle is lowered to.
-AGENT = "mcp"
+DEFAULT_AGENT = "mcp"
 
 #: Returns the handle of a request, or raises: a `KeepwardError`, or what the host application answers itself.
 Authenticate = Callable[[Request], "Memory"]
 
 
 #: Most open sessions of one token, and of all.
-TOKEN_SESSIONS, ALL_SESSIONS = 32, 1_000
+MAX_SESSIONS_PER_TOKEN, MAX_SESSIONS = 32, 1_000
 _SESSION_ID = "mcp-session-id"
 #: Takes a slot for a request that was let in, or raises what the host application answers itself.
 Enter = Callable[[Scope, "Memory"], Awaitable[None]]
 
 
-class Endpoint:
+class McpEndpoint:
     """The application behind `/mcp`."""
 
     def __init__(
         self,
-        profile: Profile,
+        profile: ToolSet,
         authenticate: Authenticate,
         admit: Admit | None,
-        bounded: Bounded,
+        bounded: CallLimit,
         body_limit: int,
         enter: Enter | None,
         stateless: bool,
@@ -336,7 +340,7 @@ class Endpoint:
         self._manager = StreamableHTTPSessionManager(
             self._server,
             max_request_body_size=self._body_limit,
-            max_sessions=ALL_SESSIONS,
+            max_sessions=MAX_SESSIONS,
             stateless=self._stateless,
             security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
         )
@@ -352,20 +356,22 @@ class Endpoint:
         try:
             handle = await anyio.to_thread.run_sync(self._known, Request(scope))
         except Unauthorised as fault:
-            body = turned_away(Unauthorised.code, str(fault))
+            body = jsonrpc_error(Unauthorised.code, str(fault))
             await JSONResponse(body, 401, headers={"WWW-Authenticate": "Bearer"})(scope, receive, send)
             return
         except KeepwardError as fault:
-            await JSONResponse(turned_away(fault.code, str(fault)), 503)(scope, receive, send)
+            await JSONResponse(jsonrpc_error(fault.code, str(fault)), 503)(scope, receive, send)
             return
         if self._enter is not None:
             await self._enter(scope, handle)
         user = _user(handle)
         used = self._open_sessions(user.identity)
         named, now = Request(scope).headers.get(_SESSION_ID), anyio.current_time()
-        if named is None and len(used) >= TOKEN_SESSIONS:
-            sentence = f"this token has {TOKEN_SESSIONS} open sessions: end one by DELETE, or wait for one to expire"
-            await JSONResponse(turned_away("rate_limited", sentence), 429)(scope, receive, send)
+        if named is None and len(used) >= MAX_SESSIONS_PER_TOKEN:
+            sentence = (
+                f"this token has {MAX_SESSIONS_PER_TOKEN} open sessions: end one by DELETE, or wait for one to expire"
+            )
+            await JSONResponse(jsonrpc_error("rate_limited", sentence), 429)(scope, receive, send)
             return
         if named in used:
             used[named] = now
@@ -392,8 +398,8 @@ class Endpoint:
         return self._sessions.setdefault(user, {})
 
     def _known(self, request: Request) -> Memory:
-        handle = as_agent(self._authenticate(request), AGENT)
-        if not handle.actor.able("read"):
+        handle = as_agent(self._authenticate(request), DEFAULT_AGENT)
+        if not handle.actor.has_right("read"):
             raise Unauthorised
         return handle
 
@@ -401,10 +407,10 @@ class Endpoint:
 def routes(
     memory: Memory,
     *,
-    profile: str | Profile = "default",
+    profile: str | ToolSet = "default",
     authenticate: Authenticate | None = None,
     admit: Admit | None = None,
-    bounded: Bounded = _unbounded,
+    bounded: CallLimit = _unbounded,
     body_limit: int = 1 << 20,
     enter: Enter | None = None,
     stateless: bool = False,
@@ -414,30 +420,32 @@ def routes(
     ``authenticate`` is called in a thread for each request; without it a bearer token is asked for and looked up.
     What it raises beside a `KeepwardError` is left to the host. ``admit`` counts the changes of a handle, and
     ``bounded`` limits each call. ``enter`` may turn a call away. ``stateless`` begins no sessions, so that every call
-    may come to another server. A token opens at most ``TOKEN_SESSIONS``.
+    may come to another server. A token opens at most ``MAX_SESSIONS_PER_TOKEN``.
     """
-    chosen = profiles.profile(profile) if isinstance(profile, str) else profile
-    endpoint = Endpoint(chosen, authenticate or _by_token(memory), admit, bounded, body_limit, enter, stateless)
+    chosen = profiles.tool_set(profile) if isinstance(profile, str) else profile
+    endpoint = McpEndpoint(
+        chosen, authenticate or _token_authenticator(memory), admit, bounded, body_limit, enter, stateless
+    )
     return [Route(PATH, endpoint=endpoint)]
 
 
 @asynccontextmanager
-async def lifespan(found: Iterable[BaseRoute]) -> AsyncIterator[None]:
+async def lifespan(routes_of_app: Iterable[BaseRoute]) -> AsyncIterator[None]:
     """Run what stands behind these routes for as long as the host application runs; others are passed over."""
     async with AsyncExitStack() as stack:
-        for each in found:
+        for each in routes_of_app:
             endpoint = getattr(each, "endpoint", None)
-            if isinstance(endpoint, Endpoint):
+            if isinstance(endpoint, McpEndpoint):
                 await stack.enter_async_context(endpoint.running())
         yield
 
 
-def _by_token(memory: Memory) -> Authenticate:
+def _token_authenticator(memory: Memory) -> Authenticate:
     def authenticate(request: Request) -> Memory:
         kind, _, token = request.headers.get("authorization", "").partition(" ")
         if kind.lower() != "bearer" or not token.strip():
             raise Unauthorised("this server asks for a token: send it as `Authorization: Bearer`")
-        return memory.holding(token.strip())
+        return memory.with_token(token.strip())
 
     return authenticate
 

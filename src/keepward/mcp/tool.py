@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypedDict, get_type
 
 import msgspec
 
-from keepward.core.value import meant, no_such
+from keepward.core.value import suggestion, unknown_field_message
 from keepward.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 MAX_LENGTH = 20_000
 MAX_ITEMS = 1_000
 #: What models write for nothing. In these arguments it is a text like any other.
-_NOTHING = frozenset({"", "null", "None", "none", "undefined"})
-_WORDS = frozenset({"text", "reason", "old", "new"})
+_EMPTY_VALUES = frozenset({"", "null", "None", "none", "undefined"})
+_FREE_TEXT_ARGUMENTS = frozenset({"text", "reason", "old", "new"})
 #: Up to here every whole number is one that JSON's readers agree on.
-_EXACT = 2**53
+_MAX_EXACT_INTEGER = 2**53
 _PATH = re.compile(r" - at `\$\.(\w+)")
 
 Share: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1)]
@@ -41,7 +41,7 @@ class NoArguments(TypedDict):
     """The arguments of a tool that takes none."""
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
+class ToolAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """What a tool gives back."""
 
     #: The structured content.
@@ -53,13 +53,13 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 #: Takes a handle and checked arguments.
-Run = Callable[..., Answer]
+ToolFunction = Callable[..., ToolAnswer]
 
 
 class Tool:
     """A function of a handle and of arguments of a type, which models call by its name."""
 
-    def __init__(self, run: Run, arguments: Any, *, reads: bool, destroys: bool) -> None:
+    def __init__(self, run: ToolFunction, arguments: Any, *, reads: bool, destroys: bool) -> None:
         self.name, self.run = run.__name__, run
         #: What a model reads about it.
         self.about = " ".join(inspect.cleandoc(run.__doc__ or "").split())
@@ -72,22 +72,22 @@ class Tool:
         """The JSON schema of its arguments, in the order in which they are declared."""
         parts = msgspec.json.schema_components([self._arguments], ref_template="{name}")[1]
         own = parts[self._arguments.__name__]
-        properties = {name: _inlined(own["properties"][name], parts) for name in get_type_hints(self._arguments)}
+        properties = {name: _inline_types(own["properties"][name], parts) for name in get_type_hints(self._arguments)}
         needed = {"required": own["required"]} if own.get("required") else {}
         return {"type": "object", "properties": properties, **needed, "additionalProperties": False}
 
-    def call(self, memory: Memory, given: Mapping[str, Any] | None) -> Answer:
-        return self.run(memory, self.checked(given))
+    def call(self, memory: Memory, args: Mapping[str, Any] | None) -> ToolAnswer:
+        return self.run(memory, self.checked(args))
 
-    def checked(self, given: Mapping[str, Any] | None) -> dict[str, Any]:
+    def checked(self, args: Mapping[str, Any] | None) -> dict[str, Any]:
         """Return the arguments of a call without those left out; see (3)."""
         properties, needed = self.input_schema["properties"], self.input_schema.get("required", ())
-        unknown = next((key for key in given or () if key not in properties), None)
+        unknown = next((key for key in args or () if key not in properties), None)
         if unknown is not None:
-            raise InvalidInput(f"{self.name}: {no_such('argument', unknown, properties)}")
+            raise InvalidInput(f"{self.name}: {unknown_field_message('argument', unknown, properties)}")
         asked = {
-            key: _whole(value)
-            for key, value in (given or {}).items()
+            key: _to_integer(value)
+            for key, value in (args or {}).items()
             if value is not None and (key in needed or not _is_left_out(key, value))
         }
         if missing := [key for key in needed if key not in asked]:
@@ -103,9 +103,9 @@ class Tool:
             if path is None:
                 raise InvalidInput(f"{self.name}: an argument has a wrong type") from None
             schema = properties[path[1]]
-            guess = meant(asked[path[1]], schema.get("enum", ()))
+            guess = suggestion(asked[path[1]], schema.get("enum", ()))
             raise InvalidInput(
-                "; ".join(filter(None, (f"`{path[1]}` is {described(schema)}", guess.rstrip())))
+                "; ".join(filter(None, (f"`{path[1]}` is {describe_type(schema)}", guess.rstrip())))
             ) from None
         return found
 
@@ -120,7 +120,9 @@ class Tool:
         }
 
 
-def tool(arguments: Any = NoArguments, *, reads: bool = False, destroys: bool = False) -> Callable[[Run], Tool]:
+def tool(
+    arguments: Any = NoArguments, *, reads: bool = False, destroys: bool = False
+) -> Callable[[ToolFunction], Tool]:
     """Make a tool of a function: its name is the tool's, its docstring what a model reads.
 
     ``arguments`` is a TypedDict. The function is given those of a call as a dictionary.
@@ -128,41 +130,41 @@ def tool(arguments: Any = NoArguments, *, reads: bool = False, destroys: bool = 
     return lambda run: Tool(run, arguments, reads=reads, destroys=destroys)
 
 
-def _inlined(schema: dict[str, Any], parts: Mapping[str, Any]) -> dict[str, Any]:
+def _inline_types(schema: dict[str, Any], parts: Mapping[str, Any]) -> dict[str, Any]:
     """Return the schema of an argument, with named types in it written out."""
     if "$ref" in schema:
         return {"enum": parts[schema["$ref"]]["enum"]}
-    return {**schema, "items": _inlined(schema["items"], parts)} if "items" in schema else schema
+    return {**schema, "items": _inline_types(schema["items"], parts)} if "items" in schema else schema
 
 
-def described(schema: Mapping[str, Any]) -> str:
+def describe_type(schema: Mapping[str, Any]) -> str:
     """Return in words what an argument takes."""
     if "enum" in schema:
         return f"one of {', '.join(schema['enum'])}"
     if "anyOf" in schema:
-        return " or ".join(map(described, schema["anyOf"]))
+        return " or ".join(map(describe_type, schema["anyOf"]))
     low, high = schema.get("minimum"), schema.get("maximum")
     bounds = f" from {low} to {high}" if low is not None and high is not None else "" if low is None else f" from {low}"
     match schema.get("type"):
         case "array":
-            return f"a list, each item {described(schema['items'])}"
+            return f"a list, each item {describe_type(schema['items'])}"
         case kind:
             names = {"string": "a text", "integer": "a whole number", "number": "a number", "boolean": "true or false"}
             return names.get(str(kind), "an object") + bounds
 
 
-def _whole(value: Any) -> Any:
+def _to_integer(value: Any) -> Any:
     """Return a whole number that was written with a point as such."""
-    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT else value
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < _MAX_EXACT_INTEGER else value
 
 
 def _is_left_out(name: str, value: Any) -> bool:
     """Whether a model wrote an empty value for an argument that it does not need; see (3)."""
-    if name in _WORDS:
+    if name in _FREE_TEXT_ARGUMENTS:
         return False
     if isinstance(value, list):
         return all(isinstance(each, str) and _is_left_out(name, each) for each in value)
-    return isinstance(value, str) and value.strip() in _NOTHING
+    return isinstance(value, str) and value.strip() in _EMPTY_VALUES
 
 
 def check_size(value: Any, name: str) -> None:
@@ -177,7 +179,7 @@ def check_size(value: Any, name: str) -> None:
         if "\0" in value or any("\ud800" <= char <= "\udfff" for char in value):
             raise InvalidInput(f"{name} contains what is no character; send well-formed Unicode")
     elif isinstance(value, int):
-        if abs(value) > _EXACT:
+        if abs(value) > _MAX_EXACT_INTEGER:
             raise InvalidInput(f"{name} has at most 16 digits")
     elif isinstance(value, list):
         if len(value) > MAX_ITEMS:

@@ -8,18 +8,18 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from keepward.core.commit import CommitDetails, Place, Receipt, Step
+from keepward.core.commit import CommitDetails, EventPosition, Receipt, Step
 from keepward.core.memory import Record
-from keepward.core.proposal import Waiting
+from keepward.core.proposal import Proposal
 from keepward.core.query import Feedback
 from keepward.idempotency import IdempotencyKey
 
 #: Heads of packed features, whose first byte names the layout. Of terms: the length of the text in terms; then uint32
 #: hashes, ascending, and a byte for each. Of unit vectors: 0, dimension and number; then a float32 step for each, and
 #: 8-bit components. See ``retrieval.analyze`` and ``retrieval.vectors``.
-TERMS, UNITS = struct.Struct("<BI"), struct.Struct("<BBHI")
+TERMS_HEADER, VECTORS_HEADER = struct.Struct("<BI"), struct.Struct("<BBHI")
 #: Characters of an id that are taken for the whole of it, where no other begins so.
-PREFIX = 8
+MIN_ID_PREFIX = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class Features:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Indexed:
+class IndexedMemory:
     """One live memory as recall needs it."""
 
     record: Record
@@ -57,7 +57,7 @@ class Indexed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
+class PendingCommit:
     """A commit about to be written."""
 
     commit_id: str
@@ -79,7 +79,7 @@ class Stage:
 
 
 @dataclass(slots=True, kw_only=True)
-class Found:
+class ReadResult:
     """Records, and the ids of those that failed their seal."""
 
     records: list[Record] = field(default_factory=list)
@@ -87,7 +87,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Withheld:
+class UnreadableMemory:
     """A memory that no read can show, since its row is missing or was edited outside of Keepward."""
 
     #: None where the journal does not name it any more.
@@ -100,7 +100,7 @@ class Withheld:
     why: str
 
 
-class Profile(NamedTuple):
+class RankingRow(NamedTuple):
     """One live memory version as ranking sees it.
 
     Shares are 0..1, instants microseconds since 1970, UTC. A tuple, since a cold start makes all of them.
@@ -123,7 +123,7 @@ class Profile(NamedTuple):
     session: str | None
     speaker: str | None
     tags: tuple[str, ...]
-    #: Rank of ``core.trust.Trust``.
+    #: Rank of ``core.principals.Trust``.
     trust: int
     sensitive: bool
     importance: float
@@ -141,7 +141,7 @@ class Profile(NamedTuple):
     recipe: str = ""
 
 
-class Likely(NamedTuple):
+class DuplicateCandidate(NamedTuple):
     """A memory that may say the same as another, before it is read. A tuple, since a batch makes eight a memory."""
 
     id: str
@@ -157,13 +157,13 @@ class Destruction:
     #: Memories that are gone: what recall needs of them goes, and their uses.
     ids: tuple[str, ...] = ()
     #: Events whose payload and salt go.
-    events: tuple[Place, ...] = ()
+    events: tuple[EventPosition, ...] = ()
     #: Commits whose details go, by seq, with what may stay of them.
     details: Mapping[int, CommitDetails] = field(default_factory=dict)
     #: What stays of receipts, by id.
     receipts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     #: What stays of proposals.
-    proposals: tuple[Waiting, ...] = ()
+    proposals: tuple[Proposal, ...] = ()
     #: Kind and version of kept texts that go.
     artefacts: tuple[tuple[str, str], ...] = ()
     #: What stays of feedback, under its number.

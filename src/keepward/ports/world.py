@@ -32,19 +32,19 @@ class IdSource(Protocol):
 
 
 #: What a head is of.
-Sort = Literal["journal", "beside"]
+HeadKind = Literal["journal", "beside"]
 #: What this machine knows of a store at a path: nothing, the store, or the store at another path that it is a copy of.
-Standing = Literal["unknown", "known", "copied"]
+StoreRecognition = Literal["unknown", "known", "copied"]
 
 
 class Anchor(Protocol):
     """Remembers, outside the store's folder, a secret key and how far each tenant's journal had come."""
 
-    def bind(self, store_id: str, place: Path | None = None) -> Standing:
+    def bind(self, store_id: str, place: Path | None = None) -> StoreRecognition:
         """Say which store this is about and where its file is; the store calls it once, before anything else."""
         ...
 
-    def knows(self, place: Path) -> bool:
+    def had_store_at(self, place: Path) -> bool:
         """Whether a store was at a place, as far as this machine has noted."""
         ...
 
@@ -60,7 +60,7 @@ class Anchor(Protocol):
         """
         ...
 
-    def noted(self, tenant: str, of: Sort = "journal") -> Head | None:
+    def noted(self, tenant: str, of: HeadKind = "journal") -> Head | None:
         """Return the last head noted of a tenant's journal, or of what stands beside it; or None.
 
         Raises:
@@ -109,7 +109,7 @@ class ErasureList(Protocol):
         ...
 
 
-class Document(Protocol):
+class IdentityDocument(Protocol):
     """A text of the user's outside of the store, such as the identity."""
 
     #: The tenant that may change it; None where none may.
@@ -123,7 +123,7 @@ class Document(Protocol):
         """Return why no other text can be put in its place, and what to do; None where one can."""
         ...
 
-    def probe(self) -> None:
+    def check_writable(self) -> None:
         """See that it can be replaced.
 
         Raises:

@@ -4,7 +4,7 @@ import re
 from functools import lru_cache
 from typing import Final
 
-from keepward.core.patterns import regex
+from keepward.core.patterns import lazy_regex
 from keepward.retrieval.roles import asks_for_assistant
 
 _TASKS: Final = (
@@ -14,7 +14,7 @@ _TASKS: Final = (
     "release|remind|rename|reply|reserve|respond|review|rewrite|run|schedule|send|set up|ship|sketch|solve|sort|"
     "style|summari[sz]e|test|tidy|translate|update|upgrade|write"
 )
-_ADVICE: Final = regex(
+_ADVICE: Final = lazy_regex(
     r"\b(?:should|shall)\b"
     r"|(?:^|[.?!,;:]\s{0,3}|\b(?:can|could|would|will|please)\s(?:\w{1,20}\s){0,2})(?:recommend|suggest|advise)\b"
     r"|\b(?:would|could|can|might)\b.{0,60}\b(?:me|i|us|we|our|my)\b|\bwhat are (?:some|good|the best)\b"
@@ -22,12 +22,12 @@ _ADVICE: Final = regex(
     re.IGNORECASE,
 )
 #: A task begins with its verb and is no question, unless it is asked for politely.
-_TASK: Final = regex(
+_TASK: Final = lazy_regex(
     rf"^\W{{0,3}}(?:(?:please|now|then|let's|let us)\s{{1,3}})?(?:{_TASKS})\s{{1,3}}(?!\w{{1,20}}\?)\w[^?]*$"
     rf"|^\W{{0,3}}(?:can|could|would|will) you (?:please )?(?:{_TASKS})\s",
     re.IGNORECASE,
 )
-_REQUEST: Final = regex(
+_REQUEST: Final = lazy_regex(
     r"^\W{0,3}(?:can|could|would|will) you (?!tell|say|remember|recall)|\bhow (?:do|can|could|would|might|to)\b"
     r"|\bwhat (?:helps?|could|can|would|do you think)\b|\bwhich \w+ (?:would|could|can|are (?:good|best))\b"
     r"|\bhelp (?:me|us)\b",

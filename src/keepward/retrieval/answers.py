@@ -4,10 +4,10 @@ import re
 from functools import cache
 from typing import Final
 
-from keepward.core.patterns import regex
+from keepward.core.patterns import lazy_regex
 from keepward.retrieval import tokenizer
 
-_ASKS_TIME: Final = regex(
+_ASKS_TIME: Final = lazy_regex(
     r"^when\b|\bwhen (?:did|was|were|is|are|does|do|has|had|will)\b"
     r"|\b(?:which|what) (?:day|date|month|year|week|time)\b",
     re.IGNORECASE,
@@ -23,7 +23,7 @@ _THINGS: Final = (
     "shelters?|books?|movies?|films?|songs?|bands?|games?|artists?|musicians?|authors?|brands?|shows?|series|"
     "festivals?|languages?"
 )
-_ASKS_NAME: Final = regex(
+_ASKS_NAME: Final = lazy_regex(
     r"^(?:(?:from|to|in|at) )?where\b|\bwhere (?:did|was|were|is|are|does|do|has|have|had)\b"
     rf"|^(?:(?:with|to|from|for) )?who(?:m|se)?\b|\bnames?\b|\bcalled\b|\b(?:which|what) (?:\w+ )?(?:{_THINGS})\b",
     re.IGNORECASE,

@@ -3,39 +3,39 @@
 Invariants
 (1) Pure: no clock; the same memory gives the same texts for ever; whoever changes a rule, here, in what is passed in
     (the question that a turn answers), in how MiniLM is computed or in what marks a text (`services.features`), gives
-    `RECIPE` the next number, and what was written before is embedded and marked anew.
+    `EMBEDDING_VERSION` the next number, and what was written before is embedded and marked anew.
 (2) What a named speaker says is embedded in the third person. What speaks of its subject as "I" or "the user" is
     embedded as said, and once more with the subject's name.
-(3) There is at least one unit for a text that holds anything but white space, and at most `MOST_UNITS`.
+(3) There is at least one unit for a text that holds anything but white space, and at most `MAX_PASSAGES`.
 """
 
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
-from keepward.core.patterns import regex
-from keepward.retrieval.persons import about, third_person
-from keepward.retrieval.preferences import preferred
+from keepward.core.patterns import lazy_regex
+from keepward.retrieval.persons import third_person, with_name
+from keepward.retrieval.preferences import preference_topic
 from keepward.retrieval.roles import ROLES, USER
 from keepward.retrieval.time_expressions import day_of, phrase, resolve
 from keepward.retrieval.tokenizer import terms
 
 #: By what rules texts are embedded, the packaged model's way of computing among them; it stands beside the embedder's
 #: name with every vector.
-RECIPE: Final = "5"
+EMBEDDING_VERSION: Final = "5"
 #: Begins what stands in place of it where a vector came with its memory: no change of rules makes that anew, and what
 #: else ranks the memory is by this recipe.
-CAME: Final = "given"
-GIVEN: Final = f"{CAME} {RECIPE}"
-FRESH: Final = (RECIPE, GIVEN)
+PROVIDED_PREFIX: Final = "given"
+PROVIDED: Final = f"{PROVIDED_PREFIX} {EMBEDDING_VERSION}"
+CURRENT_VERSIONS: Final = (EMBEDDING_VERSION, PROVIDED)
 
-MOST_UNITS: Final = 16
+MAX_PASSAGES: Final = 16
 #: A text of no person that is longer, in characters, has a vector of its opening in place of one of the whole: its
 #: parts say the rest, and a model that reads 256 tokens sees no whole of it anyway.
 _LONG: Final = 600
 _OPENING: Final = 275
 _NO_PERSON: Final = ROLES.union(("system", "tool"))
-_SENTENCE: Final = regex(r"[^.!?。！？\n]+(?:[.!?。！？]+(?=\s|$|[^\x00-\x7f])|\n+|$)")
+_SENTENCE: Final = lazy_regex(r"[^.!?。！？\n]+(?:[.!?。！？]+(?=\s|$|[^\x00-\x7f])|\n+|$)")
 
 #: Of a sentence that is embedded by itself: behind a name, and of a user; a shorter question tells nothing.
 _TERMS_OF_A_SENTENCE: Final = 4
@@ -45,19 +45,19 @@ _TERMS_OF_A_SHORT_TURN: Final = 10
 _TERMS_OF_A_CHUNK: Final = 10
 
 
-def named(speaker: str | None) -> str | None:
+def speaker_name(speaker: str | None) -> str | None:
     """The speaker where it is a name, None where it is a role or nothing."""
     if speaker is None or not speaker.strip() or speaker.strip().casefold() in _NO_PERSON:
         return None
     return speaker.strip()
 
 
-def of_user(speaker: str | None) -> bool:
+def is_user_text(speaker: str | None) -> bool:
     """Whether a text is the user's: what a user said, or what nobody is named for."""
     return speaker is None or not speaker.strip() or speaker.strip().casefold() in USER
 
 
-def around(
+def indexed_metadata(
     text: str,
     *,
     speaker: str | None = None,
@@ -67,7 +67,7 @@ def around(
     category: str | None = None,
 ) -> str:
     """What is analysed with a text, a line each: key, category, tags, named speaker, its date, dates it speaks of."""
-    head = [part for part in (key, category, *tags, named(speaker)) if part]
+    head = [part for part in (key, category, *tags, speaker_name(speaker)) if part]
     tail = [] if created_at is None else [phrase(day_of(created_at)), *resolve(text, created_at)]
     return "\n".join((*head, *tail))
 
@@ -77,18 +77,18 @@ def sentences(text: str) -> list[str]:
     return [s for m in _SENTENCE.finditer(text) if (s := m.group().strip())]
 
 
-def question_of(previous: str | None) -> str | None:
+def last_question(previous: str | None) -> str | None:
     """The last sentence of the previous turn that asks something, None where none does."""
-    asked = [s for s in sentences(previous or "") if asks(s)]
+    asked = [s for s in sentences(previous or "") if is_question(s)]
     return asked[-1] if asked else None
 
 
-def _telling(parts: list[str], least: int) -> list[str]:
+def _informative_sentences(parts: list[str], least: int) -> list[str]:
     """Sentences of so many terms; questions only where they are long enough to tell something as well."""
-    return [s for s in parts if len(terms(s)) >= (_TERMS_OF_A_TELLING_QUESTION if asks(s) else least)]
+    return [s for s in parts if len(terms(s)) >= (_TERMS_OF_A_TELLING_QUESTION if is_question(s) else least)]
 
 
-def asks(text: str) -> bool:
+def is_question(text: str) -> bool:
     """Whether a text ends in a question; white space behind it is one more character."""
     return text.endswith(("?", "？"))
 
@@ -120,7 +120,7 @@ def _grouped(parts: list[str], most: int) -> list[str]:
     return [" ".join(parts[a:b]) for a, b in pairwise(cuts)]
 
 
-def sentence_units(
+def sentence_passages(
     text: str,
     *,
     speaker: str | None = None,
@@ -136,19 +136,19 @@ def sentence_units(
     sentences of ten terms or more, for there a sentence alone has lost what it is about. A key, tags and a category
     are words of their own, see `around`, and no part of what is embedded: equal texts mean the same under any name.
     """
-    name = named(speaker)
+    name = speaker_name(speaker)
 
     def told(part: str) -> str:
         return f"{name}: {third_person(part, name)}" if name else part
 
-    asked = question_of(question)
+    asked = last_question(question)
     whole = told(text.strip())
     split = sentences(text)
     seen: int | None = None
     if name:
-        parts = _telling(split, _TERMS_OF_A_SENTENCE) if len(terms(text)) > _TERMS_OF_A_SHORT_TURN else []
-    elif speaker is not None and speaker.strip() and of_user(speaker):
-        parts = _telling(split, _TERMS_OF_A_USER_SENTENCE)
+        parts = _informative_sentences(split, _TERMS_OF_A_SENTENCE) if len(terms(text)) > _TERMS_OF_A_SHORT_TURN else []
+    elif speaker is not None and speaker.strip() and is_user_text(speaker):
+        parts = _informative_sentences(split, _TERMS_OF_A_USER_SENTENCE)
     else:
         runs = _joined(split)
         parts = runs if len(runs) > 1 else []
@@ -156,16 +156,16 @@ def sentence_units(
             seen = _OPENING
     units = [(f"{asked} {whole}" if asked else whole)[:seen]]
     if len(split) > 1:
-        units.extend(told(part) for part in _grouped(parts, MOST_UNITS - 1))
-    elif of_user(speaker) and (liked := preferred(text)):
+        units.extend(told(part) for part in _grouped(parts, MAX_PASSAGES - 1))
+    elif is_user_text(speaker) and (liked := preference_topic(text)):
         # Preferences are alike in their wording. Their subject is what a request is like.
         units.append(liked)
-    if subject and of_user(speaker) and (said := about(text.strip()[:_LONG], subject)):
-        units = [*units[: MOST_UNITS - 1], said]
+    if subject and is_user_text(speaker) and (said := with_name(text.strip()[:_LONG], subject)):
+        units = [*units[: MAX_PASSAGES - 1], said]
     return [u for u in dict.fromkeys(units) if u.strip()]
 
 
-def field_units(text: str) -> list[str]:
+def field_passages(text: str) -> list[str]:
     """Texts to embed of what a program holds, a field a line: the whole, then each field by itself."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return list(dict.fromkeys([text.strip(), *_grouped(lines, MOST_UNITS - 1)])) if lines else []
+    return list(dict.fromkeys([text.strip(), *_grouped(lines, MAX_PASSAGES - 1)])) if lines else []

@@ -13,9 +13,9 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from keepward.core.memory import FLOOR, IDLE_RATE
+from keepward.core.memory import IMPORTANCE_DECAY_PER_DAY, MIN_IMPORTANCE
 from keepward.core.value import name_forms
-from keepward.ports.store import Profile
+from keepward.ports.store import RankingRow
 
 Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.int32]
@@ -40,7 +40,7 @@ _NUMBERS: Final[dict[str, type]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Allowed:
+class RowFilter:
     """Which entries may be seen, counted and returned; conditions are joined by and.
 
     None means "no condition"; an empty set allows nothing. Instants are microseconds since 1970, UTC.
@@ -66,7 +66,7 @@ class Allowed:
     ids: frozenset[str] | None = None
 
 
-class Growable:
+class GrowableArray:
     """One numpy array with room behind its rows: an append copies nothing that stands before it.
 
     `view` shows the rows so far and is invalid after the next append.
@@ -118,12 +118,12 @@ class Columns:
         #: The newest row of each id.
         self._rows: dict[str, int] = {}
         self._codes: dict[str, dict[str, int]] = {name: {} for name in (*_TEXT, "tag")}
-        self._columns: dict[str, Growable] = {name: Growable(np.int32) for name in _TEXT}
-        self._columns |= {name: Growable(dtype) for name, dtype in _NUMBERS.items()}
-        self._columns |= {name: Growable(np.int64) for name in _INSTANTS}
-        self._columns["live"] = Growable(np.bool_)
-        self._tag_rows = Growable(np.int32)
-        self._tag_codes = Growable(np.int32)
+        self._columns: dict[str, GrowableArray] = {name: GrowableArray(np.int32) for name in _TEXT}
+        self._columns |= {name: GrowableArray(dtype) for name, dtype in _NUMBERS.items()}
+        self._columns |= {name: GrowableArray(np.int64) for name in _INSTANTS}
+        self._columns["live"] = GrowableArray(np.bool_)
+        self._tag_rows = GrowableArray(np.int32)
+        self._tag_codes = GrowableArray(np.int32)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -140,10 +140,10 @@ class Columns:
         """Interned values of a text column by code."""
         return tuple(self._codes[column])
 
-    def extend(self, entries: Sequence[Profile]) -> None:
+    def extend(self, entries: Sequence[RankingRow]) -> None:
         """Append entries; ids must be unique among them and not live yet."""
         first = len(self.ids)
-        fields = dict(zip(Profile._fields, zip(*entries, strict=True), strict=True))
+        fields = dict(zip(RankingRow._fields, zip(*entries, strict=True), strict=True))
         for name in _TEXT:
             codes, values = self._codes[name], fields[name]
             for value in dict.fromkeys(values):
@@ -192,7 +192,9 @@ class Columns:
         """Return what the importance of rows has faded to at an instant, as ``importance_at`` of the model does."""
         base = self["importance"][rows].astype(np.float64).round(4)
         days = np.maximum(now - self["idle_since"][rows], 0) / _DAY
-        return np.asarray(np.maximum(base * np.exp(-IDLE_RATE * days), np.minimum(base, FLOOR)).round(4))
+        return np.asarray(
+            np.maximum(base * np.exp(-IMPORTANCE_DECAY_PER_DAY * days), np.minimum(base, MIN_IMPORTANCE)).round(4)
+        )
 
     def _among(self, column: str, values: frozenset[str]) -> Mask:
         known = [code for value in values if (code := self._codes[column].get(value)) is not None]
@@ -201,7 +203,7 @@ class Columns:
         # Code -1 (no value) reads the last cell, which stays False.
         return np.asarray(wanted[self[column]], dtype=np.bool_)
 
-    def mask(self, allowed: Allowed) -> Mask:
+    def mask(self, allowed: RowFilter) -> Mask:
         """Rows that are live and meet every condition but expiry."""
         mask = self["live"].copy()
         sets = {"scope": allowed.scopes, "tier": allowed.tiers, "kind": allowed.kinds}

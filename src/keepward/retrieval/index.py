@@ -16,20 +16,28 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from keepward.core.trust import Trust
-from keepward.ports.store import Profile
+from keepward.core.principals import Trust
+from keepward.ports.store import RankingRow
 from keepward.retrieval import ranking, reranker, vector_index
 from keepward.retrieval.advice import is_advice_or_task, requests_action
 from keepward.retrieval.answers import asks_name, time_terms
-from keepward.retrieval.chunking import FRESH
-from keepward.retrieval.columns import Allowed, Columns, Growable, Mask, Places, Rows
-from keepward.retrieval.inverted_index import MAX_ROWS, Coverage, Sight, Statistics, TermStore, coverage, look
+from keepward.retrieval.chunking import CURRENT_VERSIONS
+from keepward.retrieval.columns import Columns, GrowableArray, Mask, Places, RowFilter, Rows
+from keepward.retrieval.inverted_index import (
+    MAX_ROWS,
+    Bm25Shares,
+    InvertedIndex,
+    Statistics,
+    VisibleRows,
+    bm25_shares,
+    visible_rows,
+)
 from keepward.retrieval.ranking import Candidates, rounded
 from keepward.retrieval.roles import ROLES, other_roles
 from keepward.retrieval.time_expressions import Period, closeness
-from keepward.retrieval.tokenizer import ASKS, PREFERENCE, adds_qualifier, term_hash, terms
+from keepward.retrieval.tokenizer import PREFERENCE_TERM, QUESTION_TERM, adds_qualifier, term_hash, terms
 
-__all__ = ["Allowed", "Index", "Query", "Scored"]
+__all__ = ["Index", "IndexHit", "Query", "RowFilter"]
 
 #: Returns texts by id.
 Texts = Callable[[Sequence[str]], Mapping[str, str]]
@@ -37,7 +45,7 @@ Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
 
 _SIGHTS: Final = 8
-_ASKS, _PREFERENCE = map(term_hash, (ASKS, PREFERENCE))
+_ASKS, _PREFERENCE = map(term_hash, (QUESTION_TERM, PREFERENCE_TERM))
 _DEAD_ROWS: Final = 1_024
 
 
@@ -64,18 +72,18 @@ WEAK_BELOW: Final = {"minilm-l6-v2": (0.33, 0.10), "hashed": (0.20, 0.0)}
 WEAK_SHARE: Final = 0.7
 
 
-def direction_of(query: Query, signs: vector_index.Signs) -> ranking.Direction:
+def centred_query_of(query: Query, signs: vector_index.SignStatistics) -> ranking.CentredQuery:
     """Return the query's vector without the mean of all visible vectors.
 
     A request for advice has lost its usual part already. Hashed vectors are mostly zeros, whose signs have no mean.
     """
     vector = np.asarray(query.vector, dtype=np.float32)
     if str(query.vector_model).startswith("hashed:") or is_advice_or_task(query.text):
-        return ranking.Direction(vector=vector)
-    return ranking.apart(vector, signs)
+        return ranking.CentredQuery(vector=vector)
+    return ranking.centre_query(vector, signs)
 
 
-class Scored(NamedTuple):
+class IndexHit(NamedTuple):
     """One answer. A tuple, since a context makes hundreds."""
 
     id: str
@@ -91,15 +99,15 @@ class Scored(NamedTuple):
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class _Found:
+class _SearchState:
     """One search on its way: candidates, the parts of their scores, and their sum."""
 
     query: Query
-    sight: Sight
-    cover: Coverage | None
+    sight: VisibleRows
+    cover: Bm25Shares | None
     #: Vectors of the query's model.
-    units: vector_index.UnitStore | None
-    toward: ranking.Direction | None
+    units: vector_index.VectorIndex | None
+    toward: ranking.CentredQuery | None
     #: Added to preferences.
     preference: float = 0.0
     near: Candidates
@@ -125,13 +133,13 @@ class Index:
         """Make an empty index, of a part where there are ``statistics`` of what one reader may see of the whole."""
         self._statistics = statistics
         self._columns = Columns()
-        self._terms = TermStore()
-        self._lengths = Growable(np.float32)
-        self._units: dict[tuple[str, int], vector_index.UnitStore] = {}
+        self._terms = InvertedIndex()
+        self._lengths = GrowableArray(np.float32)
+        self._units: dict[tuple[str, int], vector_index.VectorIndex] = {}
         #: Entries whose vectors were made by an earlier recipe.
         self._stale: set[str] = set()
         self._dead = 0
-        self._sights: dict[Allowed, Sight] = {}
+        self._sights: dict[RowFilter, VisibleRows] = {}
 
     def __len__(self) -> int:
         return len(self._columns) - self._dead
@@ -148,13 +156,15 @@ class Index:
 
     # --- writing
 
-    def apply(self, added: Iterable[Profile], removed: Iterable[str] = ()) -> None:
+    def apply(self, added: Iterable[RankingRow], removed: Iterable[str] = ()) -> None:
         """Remove ids (unknown ones are ignored), then add entries; an id added again replaces the old one."""
         fresh = list({entry.id: entry for entry in added}.values())
         gone = [*removed, *(entry.id for entry in fresh)]
         self._dead += self._columns.kill(gone)
         self._stale.difference_update(gone)
-        self._stale.update(entry.id for entry in fresh if entry.units is not None and entry.recipe not in FRESH)
+        self._stale.update(
+            entry.id for entry in fresh if entry.units is not None and entry.recipe not in CURRENT_VERSIONS
+        )
         self._sights.clear()
         if fresh:
             first = len(self._columns)
@@ -166,7 +176,7 @@ class Index:
         if self._dead > max(_DEAD_ROWS, len(self._columns) // 4):
             self._compact()
 
-    def _extend_units(self, first: int, entries: list[Profile]) -> None:
+    def _extend_units(self, first: int, entries: list[RankingRow]) -> None:
         packed: dict[str, tuple[list[int], list[bytes]]] = {}
         for row, entry in enumerate(entries, start=first):
             if entry.units is not None and entry.vector_model is not None:
@@ -175,7 +185,7 @@ class Index:
                 blobs.append(entry.units)
         for model, (owners, blobs) in packed.items():
             for dim, places, codes, steps in vector_index.unpack_many(blobs):
-                store = self._units.setdefault((model, dim), vector_index.UnitStore(dim))
+                store = self._units.setdefault((model, dim), vector_index.VectorIndex(dim))
                 store.extend(np.array(owners, dtype=np.int32)[places], codes, steps)
 
     def _compact(self) -> None:
@@ -193,11 +203,11 @@ class Index:
 
     # --- reading
 
-    def _sight(self, allowed: Allowed) -> Sight:
+    def _visible_rows(self, allowed: RowFilter) -> VisibleRows:
         key = replace(allowed, now=0)
         sight = self._sights.get(key)
         if sight is None or not sight.since <= allowed.now < sight.until:
-            sight = look(self._columns, self._lengths.view, allowed, self._statistics)
+            sight = visible_rows(self._columns, self._lengths.view, allowed, self._statistics)
             speakers = enumerate(map(str.casefold, self._columns.names("speaker")))
             roles = {code: name for code, name in speakers if name in ROLES}
             sight = replace(sight, roles=roles, answers=self._answers_of(sight, roles))
@@ -206,7 +216,7 @@ class Index:
             self._sights[key] = sight
         return sight
 
-    def _answers_of(self, sight: Sight, roles: Mapping[int, str]) -> Rows:
+    def _answers_of(self, sight: VisibleRows, roles: Mapping[int, str]) -> Rows:
         """Return for each row that another person answers the row of the answer, and the row count for all others."""
         last, speaker = len(self._columns), self._columns["speaker"]
         answers = np.full(last, last, dtype=np.int32)
@@ -225,13 +235,13 @@ class Index:
         """Whether vectors were made by an earlier recipe: they are compared until the new ones are there."""
         return bool(self._stale)
 
-    def unmatched(self, query: Query, allowed: Allowed) -> int:
+    def count_without_vector(self, query: Query, allowed: RowFilter) -> int:
         """Return how many allowed entries have no vector of the query's model; 0 for a query without a vector (3)."""
         if query.vector is None:
             return 0
         if self._statistics is not None:
             return self._statistics.lacking
-        sight, space = self._sight(allowed), (str(query.vector_model), len(query.vector))
+        sight, space = self._visible_rows(allowed), (str(query.vector_model), len(query.vector))
         if space not in sight.lacking:
             lacking = sight.mask.copy()
             store = self._units_of(query)
@@ -243,13 +253,13 @@ class Index:
     def search(
         self,
         query: Query,
-        allowed: Allowed,
+        allowed: RowFilter,
         limit: int,
         *,
         weights: reranker.RerankerWeights | None = None,
         by_cosine: bool = False,
         texts: Texts | None = None,
-    ) -> list[Scored]:
+    ) -> list[IndexHit]:
         """Rank the allowed entries, best first, at most `limit`.
 
         Without a vector, or where none can be compared, an entry must share a term with the query. `weights` reorder
@@ -258,20 +268,20 @@ class Index:
         """
         if limit < 1:
             return []
-        sight = self._sight(allowed)
-        cover = coverage((*query.terms, *query.names), self._terms, sight) if sight.count else None
+        sight = self._visible_rows(allowed)
+        cover = bm25_shares((*query.terms, *query.names), self._terms, sight) if sight.count else None
         units = self._units_of(query)
         positions = self._columns["position"]
         near = toward = None
         if units is not None and query.vector is not None and (signs := self._signs(query, sight, units)).units:
             # Closeness in meaning alone is to the question as it is.
-            toward = ranking.Direction(vector=query.vector) if by_cosine else direction_of(query, signs)
-            near = ranking.by_both(units, toward, signs, sight, cover, positions, limit)
+            toward = ranking.CentredQuery(vector=query.vector) if by_cosine else centred_query_of(query, signs)
+            near = ranking.candidates_by_text_and_vector(units, toward, signs, sight, cover, positions, limit)
         if near is None and cover is not None:
-            near = ranking.by_text(cover, positions, limit)
+            near = ranking.candidates_by_text(cover, positions, limit)
         if near is None or not len(near.rows):
             return []
-        found = _Found(query=query, sight=sight, cover=cover, units=units, toward=toward, near=near)
+        found = _SearchState(query=query, sight=sight, cover=cover, units=units, toward=toward, near=near)
         self._add_preferences(found)
         self._fuse(found)
         self._put_newer_first(found, texts)
@@ -281,17 +291,17 @@ class Index:
             found.total = found.near.cosine
         places = self._best(found, limit if weights is None else max(limit, reranker.MIN_CANDIDATES))
         if weights is not None:
-            self._learn(found, weights, places, allowed.now)
+            self._apply_reranker(found, weights, places, allowed.now)
             places = self._in_order(found, places)
-        most = ranking.MAX_SCORE if found.near.compared.any() else ranking.MAX_SCORE_OF_WORDS
+        most = ranking.MAX_SCORE if found.near.compared.any() else ranking.MAX_TEXT_SCORE
         return self._hits(found, places[:limit], 1.0 if by_cosine else most)
 
-    def _units_of(self, query: Query) -> vector_index.UnitStore | None:
+    def _units_of(self, query: Query) -> vector_index.VectorIndex | None:
         if query.vector is None or query.vector_model is None:
             return None
         return self._units.get((query.vector_model, len(query.vector)))
 
-    def _signs(self, query: Query, sight: Sight, units: vector_index.UnitStore) -> vector_index.Signs:
+    def _signs(self, query: Query, sight: VisibleRows, units: vector_index.VectorIndex) -> vector_index.SignStatistics:
         """Return the signs of all vectors that a reader may see of the query's model, in numbers."""
         if sight.statistics is not None and sight.statistics.signs is not None:
             return sight.statistics.signs
@@ -300,7 +310,7 @@ class Index:
             sight.signs[model] = units.signs(sight.mask)
         return sight.signs[model]
 
-    def _add_preferences(self, found: _Found) -> None:
+    def _add_preferences(self, found: _SearchState) -> None:
         """Take in preferences where something is requested: they need not be near the request."""
         units, toward = found.units, found.toward
         if units is None or toward is None or not requests_action(found.query.text):
@@ -311,11 +321,11 @@ class Index:
             return
         found.preference = ranking.preference_weight(found.sight.count, holders)
         more = np.setdiff1d(rows, found.near.rows, assume_unique=True)
-        if 0 < len(more) <= ranking.LEAST:
-            found.near = found.near.joined(ranking.compare(units, toward, more, found.near.mean))
+        if 0 < len(more) <= ranking.MIN_CANDIDATES:
+            found.near = found.near.joined(ranking.with_cosines(units, toward, more, found.near.mean))
         found.near = ranking.average_two_views(units, toward, found.near, rows)
 
-    def _preferred(self, found: _Found) -> Doubles:
+    def _preference_boost(self, found: _SearchState) -> Doubles:
         """Reward for preferences; none for those of less trusted sources."""
         rows = found.near.rows
         if not found.preference:
@@ -324,13 +334,13 @@ class Index:
         trusted = self._terms.holding(rows, [_PREFERENCE])[0] & (self._columns["trust"][rows] >= least)
         return np.asarray(found.preference * trusted, dtype=np.float64)
 
-    def _fuse(self, found: _Found) -> None:
+    def _fuse(self, found: _SearchState) -> None:
         """Sum up what the text, the vectors, the speaker and the session say of each candidate."""
         near, sight, cover = found.near, found.sight, found.cover
         covered = np.zeros(len(near.rows)) if cover is None else rounded(cover.full[near.rows])
         if near.compared.any():
             covered = rounded(ranking.words_weight(covered, advice=is_advice_or_task(found.query.text)) * covered)
-        feature = self._roles_of(found.query, sight, near.rows) + self._preferred(found)
+        feature = self._role_penalty(found.query, sight, near.rows) + self._preference_boost(found)
         weight = ranking.cosine_weight(near.mean)
         feature += rounded(self._answered(found, covered + weight * near.cosine + feature, weight * near.mean))
         score = covered + weight * near.cosine + feature
@@ -338,14 +348,14 @@ class Index:
         # What is off the topic fits a question for a day or a name as well as what answers it.
         near_best = np.clip(score / max(float(score.max(initial=0.0)), 1e-9), 0.0, 1.0)
         fitting = rounded(self._fits(found.query, near.rows) * near_best)
-        found.total = np.maximum(rounded(score + ranking.SESSION_BEST * best + fitting), 0.0)
-        feature, session = feature + fitting, rounded(ranking.SESSION_BEST * best)
+        found.total = np.maximum(rounded(score + ranking.SESSION_BEST_WEIGHT * best + fitting), 0.0)
+        feature, session = feature + fitting, rounded(ranking.SESSION_BEST_WEIGHT * best)
         # The parts sum to the total, also where that would be less than 0.
         meaning = rounded(found.total - covered - feature - session)
         found.parts = {"cover": covered, "meaning": meaning, "feature": feature, "session": session}
         found.parts |= {"newer": np.zeros(len(found.total)), "cosine": near.cosine}
 
-    def _answered(self, found: _Found, scores: Doubles, usual: float) -> Doubles:
+    def _answered(self, found: _SearchState, scores: Doubles, usual: float) -> Doubles:
         """Change for turns that ask another person something, and for those that answer.
 
         A question is as near to the same question asked later as its answer is, and tells nothing.
@@ -354,24 +364,24 @@ class Index:
         asking = np.flatnonzero(answers < len(self._columns))
         answering = np.minimum(np.searchsorted(rows, answers[asking]), len(rows) - 1)
         both = rows[answering] == answers[asking]
-        passed = ranking.ANSWERED * np.maximum(scores[asking[both]] - usual, 0.0)
+        passed = ranking.ANSWER_TRANSFER_SHARE * np.maximum(scores[asking[both]] - usual, 0.0)
         change = np.zeros(len(scores))
         change[asking[both]] -= passed
         change[answering[both]] += passed
         return change
 
-    def _best(self, found: _Found, count: int) -> Places:
+    def _best(self, found: _SearchState, count: int) -> Places:
         """Return places of the highest totals, best first, ties to the later position."""
         positions = self._columns["position"][found.near.rows]
-        return self._in_order(found, ranking.strongest(found.total, positions, count))
+        return self._in_order(found, ranking.top_k(found.total, positions, count))
 
-    def _in_order(self, found: _Found, places: Places) -> Places:
+    def _in_order(self, found: _SearchState, places: Places) -> Places:
         # Positions are unique, so the order is total.
         return places[np.lexsort((-self._columns["position"][found.near.rows[places]], -found.total[places]))]
 
-    def _put_newer_first(self, found: _Found, texts: Texts | None) -> None:
+    def _put_newer_first(self, found: _SearchState, texts: Texts | None) -> None:
         """Of two very similar statements put the newer one first."""
-        places = self._best(found, ranking.COMPARED)
+        places = self._best(found, ranking.MAX_RECENCY_CANDIDATES)
         rows, query = found.near.rows[places], found.query
         kinds = self._columns.names("kind")
         events = kinds.index("event") if "event" in kinds else -1
@@ -381,13 +391,13 @@ class Index:
         first, known, store = self._first(query.vector_model, len(query.vector), rows)
         if store is None:
             return
-        same = ranking.newer_of(
+        same = ranking.newer_similarity(
             found.total[places],
             self._columns["created_at"][rows],
             self._columns["trust"][rows],
             lasting & known,
             self._terms.holding(rows, [term_hash(term) for term in dict.fromkeys(query.terms)]),
-            store.likeness(first),
+            store.pairwise_cosines(first),
         )
         older, newer = np.nonzero(same)
         if texts is not None and len(older):
@@ -396,12 +406,12 @@ class Index:
             for old, new in zip(older.tolist(), newer.tolist(), strict=True):
                 if adds_qualifier(query.terms, said.get(names[old], ""), said.get(names[new], "")):
                     same[old, new] = 0.0
-        found.parts["newer"][places] = rounded(ranking.newer_first(found.total[places], same))
+        found.parts["newer"][places] = rounded(ranking.recency_boosts(found.total[places], same))
         found.total = rounded(found.total + found.parts["newer"])
 
-    def _weak(self, found: _Found, rows: Places, places: Places) -> Mask:
+    def _weak(self, found: _SearchState, rows: Places, places: Places) -> Mask:
         """Return which hits share no rare word with the query and are far from it in meaning."""
-        query, most = found.query, max(ranking.RARE, int(ranking.RARE_SHARE * found.sight.count))
+        query, most = found.query, max(ranking.MAX_RARE_MEMORIES, int(ranking.MAX_RARE_SHARE * found.sight.count))
         holders = found.cover.holders if found.cover else {}
         rare = [key for term in dict.fromkeys(query.terms) if 0 < holders.get(key := term_hash(term), 0) <= most]
         weak = ~self._terms.holding(rows, rare).any(axis=0) if rare else np.ones(len(rows), dtype=np.bool_)
@@ -415,7 +425,7 @@ class Index:
             weak &= ~compared | (near.cosine[places] < below)
         return np.asarray(weak, dtype=np.bool_)
 
-    def _learn(self, found: _Found, weights: reranker.RerankerWeights, places: Places, now: int) -> None:
+    def _apply_reranker(self, found: _SearchState, weights: reranker.RerankerWeights, places: Places, now: int) -> None:
         """Add what the weights say of these candidates; 0 for the others."""
         rows, query = found.near.rows[places], found.query
         near = np.zeros(len(rows))
@@ -436,7 +446,7 @@ class Index:
         found.parts["learned"][places] = weights.score_deltas(near, features)
         found.total = rounded(found.total + found.parts["learned"])
 
-    def _hits(self, found: _Found, places: Places, most: float) -> list[Scored]:
+    def _hits(self, found: _SearchState, places: Places, most: float) -> list[IndexHit]:
         rows, parts, cover = found.near.rows[places], found.parts, found.cover
         signals = {"text": np.zeros(len(rows), dtype=np.bool_) if cover is None else cover.own[rows] > 0}
         signals |= {"vector": found.near.compared[places]}
@@ -446,7 +456,7 @@ class Index:
         flagged = {flags: tuple(compress(signals, flags)) for flags in product((False, True), repeat=len(signals))}
         return list(
             map(
-                Scored,
+                IndexHit,
                 [self._columns.ids[row] for row in rows.tolist()],
                 self._columns["version"][rows].tolist(),
                 rounded(np.clip(found.total[places] / most, 0.0, 1.0)).tolist(),
@@ -465,7 +475,7 @@ class Index:
             found[known] = store.floats(first[known])
         return found, known
 
-    def _first(self, model: str, dim: int, rows: Places) -> tuple[Places, Mask, vector_index.UnitStore | None]:
+    def _first(self, model: str, dim: int, rows: Places) -> tuple[Places, Mask, vector_index.VectorIndex | None]:
         store = self._units.get((model, dim))
         if store is None or not len(store):
             return np.zeros(len(rows), dtype=np.intp), np.zeros(len(rows), dtype=np.bool_), None
@@ -476,23 +486,25 @@ class Index:
         """Reward for what happened on the days that a query names, and for the kind of answer that it asks for."""
         reward: Doubles = np.zeros(len(rows))
         if query.days:
-            reward = ranking.DATED * closeness(query.days, self._columns["created_at"][rows])
+            reward = ranking.NAMED_DAY_BOOST * closeness(query.days, self._columns["created_at"][rows])
         if is_advice_or_task(query.text):
             return reward
         if asked := time_terms(query.text):
             timed = np.zeros(len(self._columns), dtype=np.bool_)
             for term in asked:
                 timed[self._terms.postings(term)[0]] = True
-            reward += ranking.TIMED * timed[rows]
+            reward += ranking.TIME_ANSWER_BOOST * timed[rows]
         if asks_name(query.text):
             # Who speaks is called by name in any answer; speakers of other rows may be hidden.
             speakers, codes = self._columns.names("speaker"), np.unique(self._columns["speaker"][rows])
             known = {*query.terms, *(term for code in codes[codes >= 0].tolist() for term in terms(speakers[code]))}
-            reward += ranking.NAMED * self._terms.naming(rows, map(term_hash, sorted(known)))
+            reward += ranking.NAME_ANSWER_BOOST * self._terms.contains_other_names(rows, map(term_hash, sorted(known)))
         return reward
 
-    def _roles_of(self, query: Query, sight: Sight, rows: Places) -> Doubles:
+    def _role_penalty(self, query: Query, sight: VisibleRows, rows: Places) -> Doubles:
         """Penalty for what the assistant said where the user is asked for, and the other way round."""
         others = other_roles(query.text) if sight.roles else frozenset()
         other = [code for code, name in sight.roles.items() if name in others]
-        return np.asarray(-ranking.OTHER_ROLE * np.isin(self._columns["speaker"][rows], other), dtype=np.float64)
+        return np.asarray(
+            -ranking.OTHER_ROLE_PENALTY * np.isin(self._columns["speaker"][rows], other), dtype=np.float64
+        )

@@ -19,10 +19,10 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from keepward.core.trust import Trust
-from keepward.retrieval.columns import Allowed, Columns, Growable, Mask, Places, Rows
+from keepward.core.principals import Trust
+from keepward.retrieval.columns import Columns, GrowableArray, Mask, Places, RowFilter, Rows
 from keepward.retrieval.tokenizer import is_gram, term_hash, unpack_many
-from keepward.retrieval.vector_index import Signs
+from keepward.retrieval.vector_index import SignStatistics
 
 Floats = npt.NDArray[np.float32]
 Postings = npt.NDArray[np.uint64]
@@ -38,28 +38,28 @@ _LONGEST_TAIL: Final = 131_072
 K1: Final = 0.9
 B: Final = 0.4
 #: Weight of the session beside the memory's own text and its window, which have 1 each.
-SESSION: Final = np.float32(0.3)
+SESSION_WEIGHT: Final = np.float32(0.3)
 #: What a memory without a session gets for its own text.
-ALONE: Final = np.float32(1.5)
+LONE_MEMORY_WEIGHT: Final = np.float32(1.5)
 #: A turn with both neighbours of so many terms at most is read with them; of longer ones the turn itself counts for
 #: more, since they hold a word of anything.
-NEARBY: Final = np.float32(100.0)
+FULL_CONTEXT_TERMS: Final = np.float32(100.0)
 #: Every query means more than its words: it is counted as if it held this many further ones, unseen. A
 #: query of one common word can then not be covered in full by each memory that has the word.
-UNSAID: Final = 1.0
+QUERY_SMOOTHING: Final = 1.0
 #: An unseen pair of characters is rather a seam between two words than a word.
-UNSEEN_GRAM: Final = 0.1
+UNSEEN_GRAM_WEIGHT: Final = 0.1
 
 
-class TermStore:
+class InvertedIndex:
     """Postings of one tenant; names stand once more by row, ascending, so that what a row names is one slice too."""
 
     __slots__ = ("_named", "_naming", "_segments", "_tail", "_tail_len")
 
     def __init__(self) -> None:
         #: Hashes of names, and the row that has each.
-        self._named = Growable(np.uint32)
-        self._naming = Growable(np.int32)
+        self._named = GrowableArray(np.uint32)
+        self._naming = GrowableArray(np.int32)
         self._segments: list[Postings] = []
         self._tail: list[Postings] = []
         self._tail_len = 0
@@ -80,10 +80,10 @@ class TermStore:
             self._tail.append((hashes << np.uint64(32)) | (rows << np.uint64(8)) | counts)
             self._tail_len += len(hashes)
             if self._tail_len > _LONGEST_TAIL:
-                self._settle()
+                self._merge_tail()
         return lengths
 
-    def _settle(self) -> list[Postings]:
+    def _merge_tail(self) -> list[Postings]:
         """Sort what was added since the last read into the segments; return these."""
         segments = self._segments
         if self._tail:
@@ -102,7 +102,7 @@ class TermStore:
     def _slices(self, term: int) -> list[Postings]:
         # No posting has all of the last 32 bits: counts stop below that.
         ends = np.array((term << 32, (term << 32) | 0xFFFF_FFFF), dtype=np.uint64)
-        return [s[slice(*s.searchsorted(ends).tolist())] for s in self._settle()]
+        return [s[slice(*s.searchsorted(ends).tolist())] for s in self._merge_tail()]
 
     def postings(self, term: int) -> tuple[Places, Floats]:
         """Rows holding the term hash and their counts, by segment and ascending row."""
@@ -120,13 +120,13 @@ class TermStore:
         """Whether each row holds each term hash, however many others do: shape (terms, rows)."""
         keys = (np.array([*terms], dtype=np.uint64) << np.uint64(24))[:, None] | rows.astype(np.uint64)
         found = np.zeros(keys.shape, dtype=np.bool_)
-        for segment in filter(len, self._settle()):
+        for segment in filter(len, self._merge_tail()):
             # Counts are at least 1, so a posting stands right behind the same one without a count.
             places = np.minimum(segment.searchsorted(keys << np.uint64(8)), len(segment) - 1)
             found |= segment[places] >> np.uint64(8) == keys
         return found
 
-    def naming(self, rows: Places, others: Iterable[int]) -> npt.NDArray[np.bool_]:
+    def contains_other_names(self, rows: Places, others: Iterable[int]) -> npt.NDArray[np.bool_]:
         """Whether each row holds a name whose hash is not among `others`."""
         sought, naming = rows.astype(np.int32), self._naming.view
         first, last = naming.searchsorted(sought), naming.searchsorted(sought, side="right")
@@ -141,7 +141,7 @@ class TermStore:
     def renumber(self, new_rows: Rows) -> None:
         """Move to new row numbers (index: old row; -1: forget it and its terms)."""
         moved: list[Postings] = []
-        for segment in self._settle():
+        for segment in self._merge_tail():
             rows = new_rows[((segment >> np.uint64(8)) & _ROW).astype(np.int64)]
             base = segment[rows >= 0] & np.uint64(0xFFFF_FFFF_0000_00FF)
             moved.append(base | (rows[rows >= 0].astype(np.uint64) << np.uint64(8)))
@@ -181,11 +181,11 @@ class Statistics:
     #: How many memories hold each term, by its hash, of those that were counted; 0 of others.
     holders: dict[int, int]
     #: Of all vectors of the query's model.
-    signs: Signs | None
+    signs: SignStatistics | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Sight:
+class VisibleRows:
     """What one reader sees: arrays over all rows, whose cells of hidden rows have no meaning (2).
 
     Where no row has a session, what tells of neighbours is one cell shown for every row.
@@ -219,7 +219,7 @@ class Sight:
     #: Row that answers what each row asks, or the row count where none does.
     answers: Rows = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
     #: Of the vectors of each model that was asked in, by its id.
-    signs: dict[str, Signs] = field(default_factory=dict)
+    signs: dict[str, SignStatistics] = field(default_factory=dict)
     #: Allowed rows without a vector of each model and dimension that was asked in.
     lacking: dict[tuple[str, int], int] = field(default_factory=dict)
 
@@ -228,7 +228,9 @@ class Sight:
         return here if self.statistics is None else self.statistics.holders.get(term, 0)
 
 
-def look(columns: Columns, lengths: Floats, allowed: Allowed, statistics: Statistics | None = None) -> Sight:
+def visible_rows(
+    columns: Columns, lengths: Floats, allowed: RowFilter, statistics: Statistics | None = None
+) -> VisibleRows:
     """Compute what a reader sees; `lengths` is the number of terms of each row."""
     mask = columns.mask(allowed)
     expires = columns["expires_at"]
@@ -253,10 +255,10 @@ def look(columns: Columns, lengths: Floats, allowed: Allowed, statistics: Statis
         padded = np.append(lengths, np.float32(0.0))
         with_before = lengths + padded[before]
         norm_before = length_norm(with_before, _mean(with_before[mask]) if mean_before is None else mean_before)
-        context = NEARBY / np.maximum(with_before + padded[after], NEARBY)
+        context = FULL_CONTEXT_TERMS / np.maximum(with_before + padded[after], FULL_CONTEXT_TERMS)
         spoken = np.flatnonzero(mask & (session < sessions))
         totals = np.bincount(session[spoken], weights=lengths[spoken], minlength=sessions).astype(np.float32)
-    return Sight(
+    return VisibleRows(
         mask=mask,
         whole=count == len(mask),
         count=statistics.count if statistics else count,
@@ -306,7 +308,7 @@ def _neighbours(columns: Columns, mask: Mask) -> tuple[Rows, Rows, Rows, int]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Coverage:
+class Bm25Shares:
     """Shares of the query by row, float32; hidden rows have 0."""
 
     #: Of the memory's own text, 0..1.
@@ -317,7 +319,7 @@ class Coverage:
     holders: Mapping[int, int]
 
 
-def coverage(terms: tuple[str, ...], postings: TermStore, sight: Sight) -> Coverage | None:
+def bm25_shares(terms: tuple[str, ...], postings: InvertedIndex, sight: VisibleRows) -> Bm25Shares | None:
     """Score the allowed rows; None where no allowed row holds any of the terms."""
     n = len(sight.mask)
     keys = {term_hash(term): is_gram(term) for term in terms}
@@ -325,7 +327,7 @@ def coverage(terms: tuple[str, ...], postings: TermStore, sight: Sight) -> Cover
     full = np.zeros(n + 1, dtype=np.float32)
     in_session = np.zeros(sight.sessions + 1, dtype=np.float32)
     scratch = np.zeros(n + 1, dtype=np.float32)
-    most = UNSAID * idf(sight.count, 0)
+    most = QUERY_SMOOTHING * idf(sight.count, 0)
     holders: dict[int, int] = {}
     for key, gram in sorted(keys.items()):
         rows, counts = postings.postings(key)
@@ -335,34 +337,34 @@ def coverage(terms: tuple[str, ...], postings: TermStore, sight: Sight) -> Cover
         holders[key] = sight.holders(key, len(rows))
         weight = idf(sight.count, holders[key])
         if not holders[key]:
-            most += weight * (UNSEEN_GRAM if gram else 1.0)
+            most += weight * (UNSEEN_GRAM_WEIGHT if gram else 1.0)
             continue
         most += weight
         gain = np.float32(weight)
         share = gain * saturated(counts, sight.norm[rows])
         own[rows] += share
         if not sight.sessions:
-            full[rows] += ALONE * share
+            full[rows] += LONE_MEMORY_WEIGHT * share
             continue
         spoken = sight.session[rows] < sight.sessions
-        full[rows] += np.where(spoken, np.float32(1.0), ALONE) * share
+        full[rows] += np.where(spoken, np.float32(1.0), LONE_MEMORY_WEIGHT) * share
         rows, counts = rows[spoken], counts[spoken]
         _window(rows, counts, gain, sight, full, scratch)
         totals = np.bincount(sight.session[rows], weights=counts, minlength=sight.sessions)
         held = np.flatnonzero(totals)
-        in_session[held] += SESSION * gain * saturated(totals[held].astype(np.float32), sight.session_norm[held])
+        in_session[held] += SESSION_WEIGHT * gain * saturated(totals[held].astype(np.float32), sight.session_norm[held])
     if not any(holders.values()):
         return None
     if sight.sessions:
         full[:n] += in_session[sight.session]
-        full[:n] = sight.context * full[:n] + (np.float32(1.0) - sight.context) * ALONE * own
+        full[:n] = sight.context * full[:n] + (np.float32(1.0) - sight.context) * LONE_MEMORY_WEIGHT * own
         if not sight.whole:
             full[:n] *= sight.mask
     scale = np.float32(1.0 / most)
-    return Coverage(own=own * scale, full=full[:n] * scale, holders=holders)
+    return Bm25Shares(own=own * scale, full=full[:n] * scale, holders=holders)
 
 
-def _window(rows: Places, counts: Floats, gain: np.float32, sight: Sight, full: Floats, scratch: Floats) -> None:
+def _window(rows: Places, counts: Floats, gain: np.float32, sight: VisibleRows, full: Floats, scratch: Floats) -> None:
     """Add one term's share of the window to `full`; `scratch` (one cell more than rows) is left zero."""
     last = len(scratch) - 1
     after = sight.after[rows]

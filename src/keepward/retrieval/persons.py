@@ -6,10 +6,10 @@ grammar: a text with the name in it is only embedded, never shown or stored.
 
 from typing import Final
 
-from keepward.core.patterns import regex
+from keepward.core.patterns import lazy_regex
 
 _FIRST_PERSON: Final = tuple(
-    (regex(rf"\b(?:{pattern})\b"), form)
+    (lazy_regex(rf"\b(?:{pattern})\b"), form)
     for pattern, form in (
         ("I'm|I am", "{} is"),
         ("I've|I have", "{} has"),
@@ -21,9 +21,9 @@ _FIRST_PERSON: Final = tuple(
         ("[Mm]e|[Mm]yself", "{}"),
     )
 )
-_THE_USER: Final = regex(r"\b[Tt]he user\b")
+_THE_USER: Final = lazy_regex(r"\b[Tt]he user\b")
 #: Pronouns of the first person and words for the user: German, French, Spanish, Portuguese and Italian.
-_OTHERS: Final = regex(
+_OTHERS: Final = lazy_regex(
     r"\b(?:"
     r"[Ii]ch|[Mm]ir|[Mm]ich|[Mm]ein(?:e[mnrs]?)?|(?:[Dd]er|[Dd]em|[Dd]en) (?:Be)?[Nn]utzer|[Dd]ie (?:Be)?[Nn]utzerin"
     r"|[Jj]e|[Mm]oi|mon|ma|mes|[Ll]['’]utilisat(?:eur|rice)"
@@ -42,7 +42,7 @@ def third_person(text: str, name: str) -> str:
     return text
 
 
-def about(text: str, name: str) -> str | None:
+def with_name(text: str, name: str) -> str | None:
     """Return a text with the name in place of "I", "the user" and the like; None where it speaks of neither."""
     plain = text.replace("’", "'")
     found = _OTHERS.sub(

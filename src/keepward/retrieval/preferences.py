@@ -3,7 +3,7 @@
 from functools import cache
 from typing import Any, Final
 
-from keepward.core.patterns import regex
+from keepward.core.patterns import lazy_regex
 from keepward.retrieval.tokenizer import analyse, is_gram
 
 #: At the beginning of a sentence or clause.
@@ -38,7 +38,7 @@ _ANYWHERE: Final = (
     r"(?:i|we) (?:only|exclusively|never) (?:\w+ )?(?:eat|drink|buy|use|watch|read|wear|travel|stay|shop|cook|play)",
     r"(?:i|we) find [^.!?\n]+(?:ing|too \w+)",
 )
-_LIKING: Final = regex(
+_LIKING: Final = lazy_regex(
     r"(?i)\b(?:prefers?|likes|loves|enjoys|hates|dislikes|avoids|favou?rites?|allergic|vegan|vegetarian)\b"
 )
 
@@ -66,7 +66,7 @@ def mentions_liking(text: str) -> bool:
     return _LIKING.search(text) is not None
 
 
-def preferred(text: str) -> str | None:
+def preference_topic(text: str) -> str | None:
     """Return the subject of a preference: "spicy food" of "I strongly dislike spicy food". None where nothing is left.
 
     Nothing is cut out of scripts without spaces.

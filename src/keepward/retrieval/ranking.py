@@ -17,81 +17,81 @@ import numpy.typing as npt
 
 from keepward.retrieval import vector_index
 from keepward.retrieval.columns import Places
-from keepward.retrieval.inverted_index import Coverage, Sight, idf
+from keepward.retrieval.inverted_index import Bm25Shares, VisibleRows, idf
 
 Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
 #: Candidates of each kind, at least.
-LEAST: Final = 400
+MIN_CANDIDATES: Final = 400
 #: Weight of the cosine beside coverage.
-COSINE: Final = 1.35
+COSINE_WEIGHT: Final = 1.35
 #: Cosines that reach from a mean of 1 - REACH to 1 count in full; in a narrower space (a model that does not
 #: know the language puts all texts close together) they count in proportion.
-REACH: Final = 0.7
+COSINE_RANGE: Final = 0.7
 #: The best of n units is high by luck; what it is discounted by per sqrt(2 ln n), the growth of a maximum.
-LUCK: Final = 0.02
+MAX_POOL_PENALTY: Final = 0.02
 #: The units of a long text are nearly all on one topic, and beyond the first few that discount is far too small: so
 #: much more per ln(n / CROWD_FROM).
-CROWD: Final = 0.06
-CROWD_FROM: Final = 4
+LONG_TEXT_PENALTY: Final = 0.06
+LONG_TEXT_FROM_PASSAGES: Final = 4
 #: Words count in full where the best memory covers so much of the query, and in proportion below: what no memory covers
 #: more of, many cover by chance. In full, too, where fewer memories than this cover any of it.
-PLENTY: Final = 0.6
-SINGLED_OUT: Final = 12
+FULL_COVERAGE: Final = 0.6
+DISTINCTIVE_BELOW: Final = 12
 #: Weight of words in a request for advice: what bears on it is a liking, told in other words.
-ADVICE_WORDS: Final = 0.7
+ADVICE_WORDS_WEIGHT: Final = 0.7
 #: Share of what all memories have in common that is taken off the vector of any other question.
-COMMON: Final = 0.6
+COMMON_MEAN_SHARE: Final = 0.6
 #: Taken off what the other one said, where the query asks for what the user, or the assistant, said.
-OTHER_ROLE: Final = 0.25
+OTHER_ROLE_PENALTY: Final = 0.25
 #: Share of what a turn that ends in a question scores, above what is usual, that goes over to the turn that answers it.
-ANSWERED: Final = 0.15
+ANSWER_TRANSFER_SHARE: Final = 0.15
 #: Added to a preference where the query requests something, if one memory alone states one; less, the more do.
-PREFERENCE: Final = 0.4
+PREFERENCE_BOOST: Final = 0.4
 #: Added to what happened on the days that the query names.
-DATED: Final = 0.25
+NAMED_DAY_BOOST: Final = 0.25
 #: Added to what tells a time where the query asks for one, and to what holds a name that is in neither the query nor a
 #: speaker's, where it asks for such.
-TIMED: Final = 0.2
-NAMED: Final = 0.15
+TIME_ANSWER_BOOST: Final = 0.2
+NAME_ANSWER_BOOST: Final = 0.15
 #: Weight of the best score of the same session.
-SESSION_BEST: Final = 0.3
+SESSION_BEST_WEIGHT: Final = 0.3
 #: A score of 1 is the most that a memory outside any session can reach by words and meaning, or by words alone.
-MAX_SCORE: Final = (1.5 + COSINE) * (1.0 + SESSION_BEST)
-MAX_SCORE_OF_WORDS: Final = 1.5 * (1.0 + SESSION_BEST)
+MAX_SCORE: Final = (1.5 + COSINE_WEIGHT) * (1.0 + SESSION_BEST_WEIGHT)
+MAX_TEXT_SCORE: Final = 1.5 * (1.0 + SESSION_BEST_WEIGHT)
 #: Candidates that are compared with each other for which is newer.
-COMPARED: Final = 20
+MAX_RECENCY_CANDIDATES: Final = 20
 #: Two memories are similar from the first likeness on, and surely from the second on: shares of the way from how alike
 #: the candidates are on average to equal.
-ALIKE: Final = 0.4
-SAME: Final = 0.7
+SIMILAR_FROM: Final = 0.4
+SURELY_SIMILAR_FROM: Final = 0.7
 #: A newer statement has at least this share of the older one's score.
-CLOSE: Final = 0.5
+MIN_NEWER_SCORE_SHARE: Final = 0.5
 #: Share of its score that the older of two similar statements loses.
-OLDER: Final = 0.2
+OLDER_PENALTY_SHARE: Final = 0.2
 #: Below so many candidates their average likeness says little, and of two nothing.
 _USUAL_OF: Final = 10
 #: A word is rare where at most so many of the visible memories hold it, or this share of them.
-RARE: Final = 3
-RARE_SHARE: Final = 0.01
+MAX_RARE_MEMORIES: Final = 3
+MAX_RARE_SHARE: Final = 0.01
 
 
-def luck(counts: Places) -> Doubles:
+def max_pool_penalty(counts: Places) -> Doubles:
     """Discount of the best cosine of n units; 0 for a single one."""
-    many = CROWD * np.log(np.maximum(counts / CROWD_FROM, 1.0))
-    return np.asarray(LUCK * np.sqrt(2.0 * np.log(np.maximum(counts, 1))) + many, dtype=np.float64)
+    many = LONG_TEXT_PENALTY * np.log(np.maximum(counts / LONG_TEXT_FROM_PASSAGES, 1.0))
+    return np.asarray(MAX_POOL_PENALTY * np.sqrt(2.0 * np.log(np.maximum(counts, 1))) + many, dtype=np.float64)
 
 
 def words_weight(covered: Doubles, *, advice: bool) -> float:
     """Weight of what candidates cover of a query, beside their cosines: little where many cover a little of it."""
-    singled_out = np.count_nonzero(covered) < SINGLED_OUT
-    known = 1.0 if singled_out else min(1.0, float(covered.max()) / PLENTY)
-    return known * (ADVICE_WORDS if advice else 1.0)
+    singled_out = np.count_nonzero(covered) < DISTINCTIVE_BELOW
+    known = 1.0 if singled_out else min(1.0, float(covered.max()) / FULL_COVERAGE)
+    return known * (ADVICE_WORDS_WEIGHT if advice else 1.0)
 
 
-def particular(query: Floats, usual: Floats) -> Floats:
+def project_out(query: Floats, usual: Floats) -> Floats:
     """Return the vector of a request for advice without what it has of the `usual`, of length 1, in such requests.
 
     Some memories are close to any request, whatever it is about; this leaves them with what they share with this one.
@@ -100,7 +100,7 @@ def particular(query: Floats, usual: Floats) -> Floats:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Direction:
+class CentredQuery:
     """Where a query points in the space of its model, and what a cosine to that is of the query itself, on average."""
 
     vector: Floats
@@ -112,24 +112,24 @@ class Direction:
         return np.asarray(np.asarray(cosines, dtype=np.float64) * self.stretch + self.shift, dtype=np.float64)
 
 
-def apart(query: Floats, signs: vector_index.Signs) -> Direction:
+def centre_query(query: Floats, signs: vector_index.SignStatistics) -> CentredQuery:
     """Return a question without what all memories have in common: their topic and how they are told.
 
     Some memories are close to whatever is asked in a store; this leaves them with what they share with this question.
     """
     own = query.astype(np.float64)
-    common = COMMON * signs.common()
+    common = COMMON_MEAN_SHARE * signs.estimated_mean()
     rest = own / max(math.sqrt(float(np.dot(own, own))), 1e-9) - common
-    return Direction(
+    return CentredQuery(
         vector=rest.astype(np.float32),
         stretch=math.sqrt(float(np.dot(rest, rest))),
-        shift=float(np.dot(common, common)) / COMMON,
+        shift=float(np.dot(common, common)) / COMMON_MEAN_SHARE,
     )
 
 
 def cosine_weight(mean: float) -> float:
     """Weight of a cosine in a space whose cosines to this query have this mean."""
-    return COSINE * min(1.0, max(0.0, 1.0 - mean) / REACH)
+    return COSINE_WEIGHT * min(1.0, max(0.0, 1.0 - mean) / COSINE_RANGE)
 
 
 def rounded(values: npt.NDArray[np.floating]) -> Doubles:
@@ -139,7 +139,7 @@ def rounded(values: npt.NDArray[np.floating]) -> Doubles:
 
 def preference_weight(count: int, holders: int) -> float:
     """Return what is added to a preference where ``holders`` of ``count`` memories state one; near 0 where half do."""
-    return PREFERENCE * (idf(count, holders) / idf(count, 1)) ** 2
+    return PREFERENCE_BOOST * (idf(count, holders) / idf(count, 1)) ** 2
 
 
 def session_best(scores: Doubles, session: npt.NDArray[np.int32], sessions: int) -> Doubles:
@@ -149,7 +149,7 @@ def session_best(scores: Doubles, session: npt.NDArray[np.int32], sessions: int)
     return np.where(session < sessions, best[session], scores)
 
 
-def strongest(scores: npt.NDArray[np.floating], positions: npt.NDArray[np.int64], k: int) -> Places:
+def top_k(scores: npt.NDArray[np.floating], positions: npt.NDArray[np.int64], k: int) -> Places:
     """Indices of the k highest scores, ties to the higher position; in no stated order."""
     n = len(scores)
     if n <= k:
@@ -187,7 +187,9 @@ class Candidates:
         )
 
 
-def compare(store: vector_index.UnitStore | None, toward: Direction | None, rows: Places, mean: float) -> Candidates:
+def with_cosines(
+    store: vector_index.VectorIndex | None, toward: CentredQuery | None, rows: Places, mean: float
+) -> Candidates:
     """Return the rows, ascending, with their cosines; without a store or direction none can be compared."""
     if store is None or toward is None:
         return Candidates(
@@ -195,35 +197,35 @@ def compare(store: vector_index.UnitStore | None, toward: Direction | None, rows
         )
     best, counts = store.best(toward.vector, rows)
     compared = counts > 0
-    cosine = np.where(compared, rounded(toward.level(best) - luck(counts)), mean)
+    cosine = np.where(compared, rounded(toward.level(best) - max_pool_penalty(counts)), mean)
     return Candidates(rows=rows, cosine=cosine, compared=compared, mean=mean)
 
 
 def average_two_views(
-    store: vector_index.UnitStore, toward: Direction, near: Candidates, preferences: Places
+    store: vector_index.VectorIndex, toward: CentredQuery, near: Candidates, preferences: Places
 ) -> Candidates:
     """Return candidates where a preference with two vectors, of the whole and of its subject, has their mean cosine."""
     first, counts = store.spans(near.rows)
     places = np.flatnonzero((counts == 2) & np.isin(near.rows, preferences))
     cosines = store.cosines(toward.vector, np.concatenate((first[places], first[places] + 1))).astype(np.float64)
     cosine = near.cosine.copy()
-    cosine[places] = rounded(toward.level(cosines.reshape(2, -1).mean(axis=0)) - luck(counts[places]))
+    cosine[places] = rounded(toward.level(cosines.reshape(2, -1).mean(axis=0)) - max_pool_penalty(counts[places]))
     return replace(near, cosine=cosine)
 
 
-def by_text(cover: Coverage, positions: npt.NDArray[np.int64], limit: int) -> Candidates:
+def candidates_by_text(cover: Bm25Shares, positions: npt.NDArray[np.int64], limit: int) -> Candidates:
     """Return the rows that cover most of the query, of those that hold any word of it."""
     rows = np.flatnonzero(cover.own > 0)
-    rows = rows[strongest(cover.full[rows], positions[rows], max(LEAST, limit))]
-    return compare(None, None, rows, 0.0)
+    rows = rows[top_k(cover.full[rows], positions[rows], max(MIN_CANDIDATES, limit))]
+    return with_cosines(None, None, rows, 0.0)
 
 
-def by_both(
-    store: vector_index.UnitStore,
-    toward: Direction,
-    signs: vector_index.Signs,
-    sight: Sight,
-    cover: Coverage | None,
+def candidates_by_text_and_vector(
+    store: vector_index.VectorIndex,
+    toward: CentredQuery,
+    signs: vector_index.SignStatistics,
+    sight: VisibleRows,
+    cover: Bm25Shares | None,
     positions: npt.NDArray[np.int64],
     limit: int,
 ) -> Candidates | None:
@@ -234,7 +236,7 @@ def by_both(
         owners, distance = owners[units], distance[units]
     if not len(owners):
         return None
-    k = max(LEAST, 2 * limit)
+    k = max(MIN_CANDIDATES, 2 * limit)
     expected = vector_index.expected_cosine(store.dim)
     mean = float(rounded(toward.level(signs.mean_cosine(toward.vector))))
     chosen = np.zeros(len(sight.mask), dtype=np.bool_)
@@ -244,14 +246,14 @@ def by_both(
         held = np.flatnonzero(cover.full[owners] > 0)
         rows = owners[held]
         rough = weight * expected[distance[held]] + cover.full[rows]
-        chosen[rows[strongest(rough, positions[rows], k)]] = True
+        chosen[rows[top_k(rough, positions[rows], k)]] = True
         # Entries without a vector, or with one of another model, come in by their text.
         textual = np.flatnonzero(cover.own > 0)
-        chosen[textual[strongest(cover.full[textual], positions[textual], k)]] = True
-    return compare(store, toward, np.flatnonzero(chosen), mean)
+        chosen[textual[top_k(cover.full[textual], positions[textual], k)]] = True
+    return with_cosines(store, toward, np.flatnonzero(chosen), mean)
 
 
-def newer_of(
+def newer_similarity(
     scores: Doubles,
     when: npt.NDArray[np.int64],
     trust: npt.NDArray[np.int8],
@@ -267,17 +269,17 @@ def newer_of(
     """
     newer = (when[None, :] > when[:, None]) & lasting[:, None] & lasting[None, :]
     newer &= trust[None, :] >= trust[:, None]
-    newer &= scores[None, :] >= CLOSE * scores[:, None]
+    newer &= scores[None, :] >= MIN_NEWER_SCORE_SHARE * scores[:, None]
     newer &= ~(held[:, :, None] & ~held[:, None, :]).any(axis=0)
     usual = _usual(likeness[np.ix_(lasting, lasting)])
     closer = (likeness - usual) / max(1.0 - usual, 1e-9)
-    return np.where(newer, np.clip((closer - ALIKE) / (SAME - ALIKE), 0.0, 1.0), 0.0)
+    return np.where(newer, np.clip((closer - SIMILAR_FROM) / (SURELY_SIMILAR_FROM - SIMILAR_FROM), 0.0, 1.0), 0.0)
 
 
-def newer_first(scores: Doubles, same: Doubles) -> Doubles:
-    """Return the change of each score by which newer statements pass older ones; ``same`` is from ``newer_of``."""
+def recency_boosts(scores: Doubles, same: Doubles) -> Doubles:
+    """Return what to add to each score so that newer statements pass older ones; see ``newer_similarity``."""
     raised = scores + (same * np.maximum(scores[:, None] - scores[None, :], 0.0)).max(axis=0, initial=0.0)
-    return np.asarray(raised * (1.0 - OLDER * same.max(axis=1, initial=0.0)) - scores, dtype=np.float64)
+    return np.asarray(raised * (1.0 - OLDER_PENALTY_SHARE * same.max(axis=1, initial=0.0)) - scores, dtype=np.float64)
 
 
 def _usual(likeness: Doubles) -> float:

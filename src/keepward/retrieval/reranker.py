@@ -19,7 +19,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from keepward.retrieval.ranking import SESSION_BEST, rounded
+from keepward.retrieval.ranking import SESSION_BEST_WEIGHT, rounded
 
 Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
@@ -119,7 +119,7 @@ def features_of(
     *others, session = parts
     own = (recency(happened, now), rounded(importance), rounded(trust.astype(np.float64) / _MAX_TRUST))
     # The part of a score is weighted, and the feature is not.
-    return np.stack([*map(rounded, others), rounded(session / SESSION_BEST), *own], axis=1)
+    return np.stack([*map(rounded, others), rounded(session / SESSION_BEST_WEIGHT), *own], axis=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -146,7 +146,7 @@ class Example:
         used = int(np.count_nonzero(self.used))
         return used * (len(self.used) - used)
 
-    def leads(self, scores: Doubles) -> Doubles:
+    def score_margins(self, scores: Doubles) -> Doubles:
         """Return by how much each used memory (row) is ahead of each ignored one (column)."""
         return np.asarray(scores[self.used][:, None] - scores[~self.used][None, :])
 
@@ -168,7 +168,7 @@ def train(examples: Sequence[Example], *, model: str | None, dim: int, share: fl
         asked = np.append(example.query.astype(np.float64), CONSTANT)
         vectors = example.vectors.astype(np.float64)
         scores = example.fused + example.features @ weights + vectors @ (asked @ matrix)
-        short = example.leads(scores) < MARGIN
+        short = example.score_margins(scores) < MARGIN
         push = np.zeros(len(scores))
         push[example.used], push[~example.used] = short.sum(axis=1), -short.sum(axis=0)
         push *= step / example.pairs
@@ -209,7 +209,7 @@ class HeldOutResult:
     why: str
 
 
-def judge(weights: RerankerWeights, examples: Sequence[Example]) -> HeldOutResult:
+def evaluate_held_out(weights: RerankerWeights, examples: Sequence[Example]) -> HeldOutResult:
     """Compare weights with the fused order and the cosine on the held-out feedback."""
     held = [example for example in examples if example.held_out]
     pairs = sum(example.pairs for example in held)
@@ -241,4 +241,4 @@ def _shares(weights: RerankerWeights, example: Example) -> list[float]:
     near = example.vectors.astype(np.float64) @ weights.query_direction(example.query)
     learned = example.fused + weights.score_deltas(near, example.features)
     orders = (learned, example.fused, example.features[:, FEATURES.index("cosine")])
-    return [float(np.mean((np.sign(example.leads(order)) + 1.0) / 2.0)) for order in orders]
+    return [float(np.mean((np.sign(example.score_margins(order)) + 1.0) / 2.0)) for order in orders]

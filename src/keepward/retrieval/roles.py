@@ -3,20 +3,20 @@
 import re
 from typing import Final
 
-from keepward.core.patterns import regex
+from keepward.core.patterns import lazy_regex
 
 USER: Final = frozenset(("user", "human"))
 ASSISTANT: Final = frozenset(("assistant", "agent", "ai", "bot"))
 #: Speakers whose name is a role, in lower case.
 ROLES: Final = USER | ASSISTANT
-_ASKS_FOR_ASSISTANT: Final = regex(
+_ASKS_FOR_ASSISTANT: Final = lazy_regex(
     r"\b(?:did|have|had|were|was) you\b|\baccording to you\b"
     r"|\byou(?:'ve| have| had)? (?:\w+ )?(?:said|told|suggested|recommended|advised|proposed|mentioned|gave|named)\b"
     r"|\byou (?:listed|explained|showed|wrote|brought up|came up|laid out|described|pointed)\b"
     r"|\byour (?:\w+ )?(?:advice|suggestions?|recommendations?|opinion|view|answers?|repl(?:y|ies))\b",
     re.IGNORECASE,
 )
-_ASKS_FOR_USER: Final = regex(r"\b(?:i|my|me|mine|myself|we|our|us)\b", re.IGNORECASE)
+_ASKS_FOR_USER: Final = lazy_regex(r"\b(?:i|my|me|mine|myself|we|our|us)\b", re.IGNORECASE)
 
 
 def asks_for_assistant(query: str) -> bool:

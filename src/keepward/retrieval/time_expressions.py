@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from keepward.core.patterns import regex
+from keepward.core.patterns import lazy_regex
 
 MONTHS: Final = (
     *("January", "February", "March", "April", "May", "June"),
@@ -19,8 +19,8 @@ MONTHS: Final = (
 )
 WEEKDAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 #: What an event tells mostly happened within so many days before; such an event scores this share of a direct match.
-TOLD_WITHIN_DAYS: Final = 7
-TOLD_LATER: Final = 0.5
+REPORTED_WITHIN_DAYS: Final = 7
+REPORTED_LATER_CLOSENESS: Final = 0.5
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY_US: Final = 86_400_000_000
@@ -29,7 +29,7 @@ _COUNTS: Final = {
     for n, words in enumerate(("", "a an one", "two couple", "three few", "four", "five", "six", "seven"))
     for word in words.split()
 }
-_RELATIVE: Final = regex(
+_RELATIVE: Final = lazy_regex(
     # The lookahead skips most words of a long text, which takes a quarter of the time.
     r"\b(?=[0-9acdflnosty])(?:(?P<iso>[0-9]{4}-[0-9]{2}-[0-9]{2}\b)"
     r"|(?P<near>day before yesterday|yesterday|last night|today|tonight|this morning|tomorrow)\b"
@@ -37,7 +37,7 @@ _RELATIVE: Final = regex(
     rf"|(?P<count>[0-9]{{1,3}}|{'|'.join(_COUNTS)})\s+(?:of\s+)?(?P<span>day|week|month|year)s?\s+ago\b)",
     re.IGNORECASE,
 )
-_NEAR: Final = {"day before yesterday": -2, "yesterday": -1, "last night": -1, "tomorrow": 1}
+_DAY_OFFSETS: Final = {"day before yesterday": -2, "yesterday": -1, "last night": -1, "tomorrow": 1}
 _SHIFT: Final = {"last": -1, "this": 0, "next": 1}
 #: First month and number of months of each word; seasons are those of the northern hemisphere.
 _NAMED: Final = {
@@ -50,8 +50,8 @@ _NAMED: Final = {
     "fall": (9, 3),
     "winter": (12, 3),
 }
-_ISO: Final = regex(r"\b(?P<year>[0-9]{4})-(?P<month>[0-9]{2})(?:-(?P<day>[0-9]{2}))?\b")
-_PERIOD: Final = regex(
+_ISO: Final = lazy_regex(r"\b(?P<year>[0-9]{4})-(?P<month>[0-9]{2})(?:-(?P<day>[0-9]{2}))?\b")
+_PERIOD: Final = lazy_regex(
     r"\b(?:(?P<lead>(?:in|during|over|throughout|since|by|around|of|early|late|mid)(?:[ -](?:the|early|late|mid))*[ -])"
     r"|(?P<this>this ))?(?:(?:the )?(?P<past>last|past) )?"
     rf"(?:(?:(?P<before>[0-9]{{1,2}})(?:st|nd|rd|th)? (?:of )?)?\b(?P<word>{'|'.join(_NAMED)})\b"
@@ -98,7 +98,7 @@ def _resolved(found: re.Match[str], said: date) -> str:
     if found["iso"]:
         return phrase(date.fromisoformat(found["iso"]))
     if found["near"]:
-        return phrase(said + timedelta(days=_NEAR.get(found["near"].lower(), 0)))
+        return phrase(said + timedelta(days=_DAY_OFFSETS.get(found["near"].lower(), 0)))
     if found["which"]:
         return _shifted(found["unit"].lower(), _SHIFT[found["which"].lower()], said)
     count = int(found["count"]) if found["count"].isdigit() else _COUNTS[found["count"].lower()]
@@ -122,7 +122,7 @@ def resolve(text: str, said_at: int) -> list[str]:
     return list(phrases)
 
 
-def spelled_out(text: str, said_at: int) -> str:
+def spell_out_dates(text: str, said_at: int) -> str:
     """The text with every relative expression replaced by the date that it means, such as "on 7 May 2023"."""
     said = day_of(said_at)
 
@@ -190,7 +190,7 @@ def _checked(year: int | None, month: int, day: int | None, months: int = 1) -> 
 
 
 def closeness(periods: Sequence[Period], instants: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """Return by instant (microseconds since 1970) 1 within a period, `TOLD_LATER` shortly after it, else 0."""
+    """Return 1 for instants (µs since 1970) in a period, `REPORTED_LATER_CLOSENESS` shortly after, else 0."""
     days = (instants // _DAY_US).astype("datetime64[D]")
     found = np.zeros(len(instants))
     for period in periods:
@@ -200,8 +200,8 @@ def closeness(periods: Sequence[Period], instants: npt.NDArray[np.int64]) -> npt
         else:
             begins = np.full(len(days), _begin(period, np.array(period.year - 1970).astype("datetime64[Y]")))
         ends = begins + 1 if period.day else (begins.astype("datetime64[M]") + period.months).astype("datetime64[D]")
-        within, later = (begins <= days) & (days < ends), (ends <= days) & (days < ends + TOLD_WITHIN_DAYS)
-        found = np.maximum(found, np.where(within, 1.0, np.where(later, TOLD_LATER, 0.0)))
+        within, later = (begins <= days) & (days < ends), (ends <= days) & (days < ends + REPORTED_WITHIN_DAYS)
+        found = np.maximum(found, np.where(within, 1.0, np.where(later, REPORTED_LATER_CLOSENESS, 0.0)))
     return found
 
 

@@ -19,16 +19,16 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from keepward.core.patterns import regex, table
-from keepward.ports.store import TERMS
+from keepward.core.patterns import lazy_regex, load_toml
+from keepward.ports.store import TERMS_HEADER
 from keepward.retrieval.time_expressions import MONTHS, WEEKDAYS
 
 #: Stop words and families of irregular forms.
-WORDS: Final[dict[str, Any]] = table(__package__, "words.toml")
+WORDS: Final[dict[str, Any]] = load_toml(__package__, "words.toml")
 #: Layout of a packed blob: version byte, uint32 document length, n ascending uint32 hashes, n bytes of a count
 #: in the low seven bits and whether the term is a name in the high one.
 PACK_VERSION: Final = 2
-_MOST: Final = 0x7F
+_MAX_TERM_COUNT: Final = 0x7F
 _NAME: Final = 0x80
 #: Behind these a capital letter starts a sentence, a line or a quotation and names nothing.
 _OPENING: Final = frozenset(".!?:;\n\r\"'“”‘„«»([{-–—*•>|。！？…")
@@ -36,8 +36,8 @@ _OPENING: Final = frozenset(".!?:;\n\r\"'“”‘„«»([{-–—*•>|。！�
 _DATES: Final = frozenset(word.casefold() for word in (*MONTHS, *WEEKDAYS))
 _LONGEST_TERM: Final = 64
 #: Features of a text that are stored like terms: it states a preference; it ends in a question.
-PREFERENCE: Final = "\0wish"
-ASKS: Final = "\0asks"
+PREFERENCE_TERM: Final = "\0wish"
+QUESTION_TERM: Final = "\0asks"
 
 # Scripts written without spaces between words; Hangul is among them because its words carry particles.
 _UNSPACED: Final = (
@@ -46,17 +46,17 @@ _UNSPACED: Final = (
 )
 _HAN: Final = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 # In Japanese a single one of these between others is a word, and what stands beside it is grammar.
-_LONE_HAN: Final = regex(f"(?<![{_HAN}])[{_HAN}](?![{_HAN}])")
+_LONE_HAN: Final = lazy_regex(f"(?<![{_HAN}])[{_HAN}](?![{_HAN}])")
 # Vowel signs of Indic scripts are no word characters to `re`; without them a word would fall apart.
 _LETTER: Final = rf"(?:(?![{_UNSPACED}])(?:[^\W_]|[\u0300-\u036f\u0900-\u0dff]))"
-_TOKEN: Final = regex(rf"[{_UNSPACED}]+|{_LETTER}+(?:[_.\-/:@#'’,+]+{_LETTER}+)*")
-_ASCII_TOKEN: Final = regex(r"[A-Za-z0-9]+(?:[_.\-/:@#',+]+[A-Za-z0-9]+)*")
-_JOINT: Final = regex(r"[_.\-/:@#'’,+]+")
-_CAMEL: Final = regex(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
-_CLITIC: Final = regex(r"(?:n['’]t|['’](?:s|m|re|ve|ll|d|t))$", re.IGNORECASE)
-_THOUSANDS: Final = regex(r"[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?$")
-_ORDINAL: Final = regex(r"([0-9]+)(?:st|nd|rd|th)$")
-_UNSPACED_START: Final = regex(f"[{_UNSPACED}]")
+_TOKEN: Final = lazy_regex(rf"[{_UNSPACED}]+|{_LETTER}+(?:[_.\-/:@#'’,+]+{_LETTER}+)*")
+_ASCII_TOKEN: Final = lazy_regex(r"[A-Za-z0-9]+(?:[_.\-/:@#',+]+[A-Za-z0-9]+)*")
+_JOINT: Final = lazy_regex(r"[_.\-/:@#'’,+]+")
+_CAMEL: Final = lazy_regex(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
+_CLITIC: Final = lazy_regex(r"(?:n['’]t|['’](?:s|m|re|ve|ll|d|t))$", re.IGNORECASE)
+_THOUSANDS: Final = lazy_regex(r"[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?$")
+_ORDINAL: Final = lazy_regex(r"([0-9]+)(?:st|nd|rd|th)$")
+_UNSPACED_START: Final = lazy_regex(f"[{_UNSPACED}]")
 
 
 def _bases() -> dict[str, str]:
@@ -218,7 +218,7 @@ def term_hash(term: str) -> int:
     return int.from_bytes(blake2b(term.encode("utf-8", "surrogatepass"), digest_size=4).digest(), "little")
 
 
-def pack(terms: Sequence[str], names: Collection[str] = (), *, marks: Collection[str] = ()) -> bytes:
+def pack(terms: Sequence[str], names: Collection[str] = (), *, marker_terms: Collection[str] = ()) -> bytes:
     """Pack terms to 5 + 5n bytes for n different terms; counts stop at 127, the length does not.
 
     `marks` are no terms of the text: they count for nothing in its length.
@@ -227,18 +227,18 @@ def pack(terms: Sequence[str], names: Collection[str] = (), *, marks: Collection
     for term in terms:
         key = term_hash(term)
         counts[key] = counts.get(key, 0) + 1
-    for mark in marks:
+    for mark in marker_terms:
         counts[term_hash(mark)] = 1
     hashes = sorted(counts)
     named = set(map(term_hash, names))
-    tallies = bytes([min(counts[key], _MOST) | (_NAME if key in named else 0) for key in hashes])
-    header = TERMS.pack(PACK_VERSION, min(len(terms), 0xFFFF_FFFF))
+    tallies = bytes([min(counts[key], _MAX_TERM_COUNT) | (_NAME if key in named else 0) for key in hashes])
+    header = TERMS_HEADER.pack(PACK_VERSION, min(len(terms), 0xFFFF_FFFF))
     return header + struct.pack(f"<{len(hashes)}I", *hashes) + tallies
 
 
-def readable(blob: bytes) -> bool:
+def has_current_layout(blob: bytes) -> bool:
     """Whether packed terms are of the layout that `unpack` takes; what is empty or older is analysed anew."""
-    return len(blob) >= TERMS.size and blob[0] == PACK_VERSION
+    return len(blob) >= TERMS_HEADER.size and blob[0] == PACK_VERSION
 
 
 def unpack_many(
@@ -250,18 +250,18 @@ def unpack_many(
     Raises:
         ValueError: a blob is of another layout version or cut short.
     """
-    start = TERMS.size
+    start = TERMS_HEADER.size
     if any(len(blob) < start or blob[0] != PACK_VERSION or (len(blob) - start) % 5 for blob in blobs):
         raise ValueError("these packed terms were written by another version: run `keepward reindex`")
     sizes = [(len(blob) - start) // 5 for blob in blobs]
-    lengths = np.array([TERMS.unpack_from(blob)[1] for blob in blobs], dtype=np.float32)
+    lengths = np.array([TERMS_HEADER.unpack_from(blob)[1] for blob in blobs], dtype=np.float32)
     hashes = b"".join([blob[start : start + 4 * size] for blob, size in zip(blobs, sizes, strict=True)])
     tallies = np.frombuffer(
         b"".join([blob[start + 4 * size :] for blob, size in zip(blobs, sizes, strict=True)]), dtype=np.uint8
     )
     return (
         np.frombuffer(hashes, dtype="<u4").astype(np.uint32, copy=False),
-        np.bitwise_and(tallies, np.uint8(_MOST)),
+        np.bitwise_and(tallies, np.uint8(_MAX_TERM_COUNT)),
         tallies >= _NAME,
         sizes,
         lengths,

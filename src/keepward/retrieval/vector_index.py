@@ -5,7 +5,7 @@ Invariants
 (2) dot products are exact integers held in float32 (|x| * |q| < 2**24, so is every partial sum), so neither
     the row a vector stands in nor the order of summation changes a bit of a score.
 (3) a cut through equal Hamming distances keeps all of them, so candidates do not depend on row order.
-(4) vectors of different models live in different `UnitStore`s and never meet.
+(4) vectors of different models live in different `VectorIndex`s and never meet.
 """
 
 import math
@@ -16,8 +16,8 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from keepward.ports.store import UNITS
-from keepward.retrieval.columns import Growable, Mask, Places, Rows
+from keepward.ports.store import VECTORS_HEADER
+from keepward.retrieval.columns import GrowableArray, Mask, Places, Rows
 
 Floats = npt.NDArray[np.float32]
 Counts = npt.NDArray[np.int64]
@@ -51,7 +51,11 @@ def quantise(units: Floats) -> tuple[npt.NDArray[np.int8], Floats]:
 def pack(units: Floats) -> bytes:
     """Pack float32 (n, dim) to 8 + n * (dim + 4) bytes, a quarter of the floats, as the index keeps them."""
     codes, steps = quantise(units)
-    return UNITS.pack(PACK_VERSION, 0, codes.shape[1], codes.shape[0]) + steps.astype("<f4").tobytes() + codes.tobytes()
+    return (
+        VECTORS_HEADER.pack(PACK_VERSION, 0, codes.shape[1], codes.shape[0])
+        + steps.astype("<f4").tobytes()
+        + codes.tobytes()
+    )
 
 
 def unpack_many(blobs: Sequence[bytes]) -> Iterator[tuple[int, Places, npt.NDArray[np.int8], Floats]]:
@@ -60,18 +64,18 @@ def unpack_many(blobs: Sequence[bytes]) -> Iterator[tuple[int, Places, npt.NDArr
     Raises:
         ValueError: a blob is of another layout version, or cut short.
     """
-    heads = [UNITS.unpack_from(blob) if len(blob) >= UNITS.size else (0, 0, 0, 0) for blob in blobs]
+    heads = [VECTORS_HEADER.unpack_from(blob) if len(blob) >= VECTORS_HEADER.size else (0, 0, 0, 0) for blob in blobs]
     by_dim: dict[int, list[int]] = {}
     for place, (blob, (version, _, dim, n)) in enumerate(zip(blobs, heads, strict=True)):
-        if version != PACK_VERSION or len(blob) != UNITS.size + n * (dim + 4):
+        if version != PACK_VERSION or len(blob) != VECTORS_HEADER.size + n * (dim + 4):
             what = "are cut short" if version == PACK_VERSION else "were written by another version"
             raise ValueError(f"these packed vectors {what}: run `keepward reindex`")
         if n:
             by_dim.setdefault(dim, []).append(place)
     for dim, places in by_dim.items():
         counts = [heads[place][3] for place in places]
-        ends = [UNITS.size + 4 * n for n in counts]
-        steps = b"".join([blobs[place][UNITS.size : end] for place, end in zip(places, ends, strict=True)])
+        ends = [VECTORS_HEADER.size + 4 * n for n in counts]
+        steps = b"".join([blobs[place][VECTORS_HEADER.size : end] for place, end in zip(places, ends, strict=True)])
         codes = b"".join([blobs[place][end:] for place, end in zip(places, ends, strict=True)])
         yield (
             dim,
@@ -85,7 +89,7 @@ def unpack(blob: bytes) -> Floats:
     """Return the packed vectors as float32 (n, dim), equal to the originals within 1 % of a component."""
     for _, _, codes, steps in unpack_many([blob]):
         return _floats(codes, steps)
-    return np.zeros((0, UNITS.unpack_from(blob)[2]), dtype=np.float32)
+    return np.zeros((0, VECTORS_HEADER.unpack_from(blob)[2]), dtype=np.float32)
 
 
 def _floats(codes: npt.NDArray[np.int8], steps: Floats) -> Floats:
@@ -101,7 +105,7 @@ def sign_bits(codes: npt.NDArray[np.int8]) -> npt.NDArray[np.uint64]:
     return packed.view(np.uint64)
 
 
-class Signs(NamedTuple):
+class SignStatistics(NamedTuple):
     """The signs of many vectors in numbers: what they have in common shows in them."""
 
     #: By component, how many vectors are not negative there.
@@ -115,7 +119,7 @@ class Signs(NamedTuple):
         dim = len(self.ones)
         return round(float(expected_cosine(dim)[round(differing / self.units)]), 6)
 
-    def common(self) -> npt.NDArray[np.float64]:
+    def estimated_mean(self) -> npt.NDArray[np.float64]:
         """Return the mean of the vectors, nearly, as far as their number tells it from chance.
 
         A component spreads about its mean like a normal variable, by 1 / sqrt(dim): from how often it is not
@@ -136,17 +140,17 @@ def _ones(codes: npt.NDArray[np.int8]) -> Counts:
     return total
 
 
-class UnitStore:
+class VectorIndex:
     """The unit vectors of one model: codes, steps, sign bits by column, and the row that owns each."""
 
     __slots__ = ("_bits", "_codes", "_ones", "_owners", "_steps", "dim")
 
     def __init__(self, dim: int) -> None:
         self.dim = dim
-        self._codes = Growable(np.int8, (dim,))
-        self._steps = Growable(np.float32)
-        self._owners = Growable(np.int32)
-        self._bits = [Growable(np.uint64) for _ in range(-(-dim // 64))]
+        self._codes = GrowableArray(np.int8, (dim,))
+        self._steps = GrowableArray(np.float32)
+        self._owners = GrowableArray(np.int32)
+        self._bits = [GrowableArray(np.uint64) for _ in range(-(-dim // 64))]
         self._ones = np.zeros(dim, dtype=np.int64)
 
     def __len__(self) -> int:
@@ -177,13 +181,13 @@ class UnitStore:
         self._owners.put(moved[moved >= 0])
         self._ones = _ones(self._codes.view)
 
-    def signs(self, mask: Mask) -> Signs:
+    def signs(self, mask: Mask) -> SignStatistics:
         """Return the signs of the units of the rows in a mask, in numbers."""
         kept = mask[self.owners]
         count = int(np.count_nonzero(kept))
         if 2 * count < len(kept):
-            return Signs(_ones(self._codes.view[kept]), count)
-        return Signs(self._ones - _ones(self._codes.view[~kept]), count)
+            return SignStatistics(_ones(self._codes.view[kept]), count)
+        return SignStatistics(self._ones - _ones(self._codes.view[~kept]), count)
 
     def hamming(self, query: Floats) -> npt.NDArray[np.uint16]:
         """Differing sign bits of every unit to the query, 0..dim."""
@@ -210,7 +214,7 @@ class UnitStore:
             dtype=np.float32,
         )
 
-    def likeness(self, units: Places) -> npt.NDArray[np.float64]:
+    def pairwise_cosines(self, units: Places) -> npt.NDArray[np.float64]:
         """Cosine of each of these units to each, (n, n); exact sums, see invariant (2)."""
         codes = self._codes.view[units].astype(np.float64)
         sums = codes.sum(axis=1)

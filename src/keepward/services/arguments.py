@@ -18,10 +18,10 @@ from functools import lru_cache
 from numbers import Integral, Real
 from typing import Annotated, Any, Literal, get_args, get_origin
 
-from keepward.core.change import KEEP, Append, Insert, Move, Replace
+from keepward.core.change import UNSET, Append, Insert, Move, Replace
+from keepward.core.principals import SHARED_SCOPE, parse_scope, parse_tenant
 from keepward.core.reducer import metadata_text
-from keepward.core.trust import SHARED, parse_scope, parse_tenant
-from keepward.core.value import Data, Duration, chosen, no_such, parse_duration, parse_instant
+from keepward.core.value import Data, Duration, one_of, parse_duration, parse_instant, unknown_field_message
 from keepward.errors import InvalidInput
 from keepward.types import CHOICES, NEW_ID_PATTERN
 
@@ -37,12 +37,12 @@ _SEVERAL_FORMS = frozenset(
 )
 
 
-def reader_of(name: str, kind: Any) -> Reader | None:
+def argument_reader(name: str, kind: Any) -> Reader | None:
     """Return what reads an argument of a type of JSON; None where it is read by its operation."""
     if name == "ids":
         return lambda name, value: (value,) if isinstance(value, str) else texts(name, value)
     kinds = tuple(dict.fromkeys(_types(kind)))
-    return None if name in _SEVERAL_FORMS and str in kinds else _BY_TYPE.get(kinds)
+    return None if name in _SEVERAL_FORMS and str in kinds else _READERS_BY_TYPE.get(kinds)
 
 
 def _types(hint: Any) -> Iterable[type]:
@@ -60,28 +60,28 @@ def _types(hint: Any) -> Iterable[type]:
             yield from _types(each)
 
 
-def tenant_named(name: str) -> str:
+def valid_tenant(name: str) -> str:
     """Return a tenant's name as it is stored; what looks like a secret is none."""
     tenant = parse_tenant(name)
     return tenant if tenant == DEFAULT else _no_secret(tenant)
 
 
-def scope_named(name: str) -> str:
+def valid_scope(name: str) -> str:
     """Return the path of a scope; what looks like a secret is none."""
     path = parse_scope(name)
-    return path if path == SHARED else _no_secret(path)
+    return path if path == SHARED_SCOPE else _no_secret(path)
 
 
 @lru_cache(maxsize=1024)
 def _no_secret(name: str) -> str:
-    from keepward.gates.content import scrub_secret
+    from keepward.gates.content import redact_secrets
 
-    if scrub_secret(name) != name:
+    if redact_secrets(name) != name:
         raise InvalidInput("the name of a tenant or scope holds what looks like a secret: choose another")
     return name
 
 
-def ending(value: datetime | Duration | None) -> datetime | timedelta | None:
+def expiry_time(value: datetime | Duration | None) -> datetime | timedelta | None:
     """Return when something is to end: an aware instant, or a term from now."""
     if value is None or isinstance(value, datetime):
         return None if value is None else _instant("expires", value)
@@ -108,12 +108,12 @@ def texts(name: str, value: Any) -> tuple[str, ...]:
     return tuple(_text(name, item, "a list of texts") for item in _list(name, value, "a list of texts"))
 
 
-def share(name: str, value: Any) -> float:
+def ratio(name: str, value: Any) -> float:
     """Return a number; whether it is one from 0 to 1 is for others to say."""
     if type(value) is not int and type(value) is not float:
         # One of numpy's is a number too; a truth value is none.
         if isinstance(value, bool) or not isinstance(value, Real):
-            raise _not(name, "a number from 0 to 1", value)
+            raise _type_error(name, "a number from 0 to 1", value)
         return float(value)
     return value
 
@@ -123,28 +123,28 @@ def text(value: Any) -> str:
     return _text("text", value)
 
 
-def insert(given: Mapping[str, Any], *, each: bool = False) -> dict[str, Any]:
+def insert_fields(given: Mapping[str, Any], *, each: bool = False) -> dict[str, Any]:
     """Return the fields of a new memory; with ``each`` unknown names of tiers and the like are left to the gates."""
     if "id" in given:
         raise InvalidInput("ids are given by the store; keep a foreign id in `aliases`")
-    return _fields(Insert, "a memory", given, _JUDGED if each else _READ)
+    return _fields(Insert, "a memory", given, _GATED_FIELD_READERS if each else _FIELD_READERS)
 
 
-def change(makes: type[Any], given: Mapping[str, Any]) -> Any:
+def build_change(makes: type[Any], given: Mapping[str, Any]) -> Any:
     """Return a change of a memory, made of what was given."""
     found = dict(given)
     if makes not in _CHANGES:
         if found.get("ttl") is not None:
-            found["ttl"] = _term("ttl", found["ttl"])
+            found["ttl"] = _duration("ttl", found["ttl"])
         return makes(**found)
     made = {"id": found.pop("id")}
     if "text" in found:
         value = found.pop("text")
-        made["text"] = value if value is KEEP and makes is Replace else text(value)
-    return makes(**made, **_fields(makes, _CHANGES[makes], found, _READ))
+        made["text"] = value if value is UNSET and makes is Replace else text(value)
+    return makes(**made, **_fields(makes, _CHANGES[makes], found, _FIELD_READERS))
 
 
-def naming(change: Any) -> Any:
+def require_content(change: Any) -> Any:
     """Return a change that is proposed; InvalidInput for a revision of nothing, which would make a version."""
     if isinstance(change, Replace) and change == Replace(id=change.id, if_version=change.if_version):
         raise InvalidInput("nothing is changed: a revision needs `text` or another field")
@@ -155,8 +155,8 @@ def _fields(kind: type[Data], what: str, given: Mapping[str, Any], readers: Mapp
     known = tuple(name for name in kind.__struct_fields__ if name not in {"id", "text"})
     for name in given:
         if name not in known:
-            raise InvalidInput(f"{what}: {no_such('field', name, known)}")
-    return {name: value if value is KEEP else _value(name, value, readers) for name, value in given.items()}
+            raise InvalidInput(f"{what}: {unknown_field_message('field', name, known)}")
+    return {name: value if value is UNSET else _value(name, value, readers) for name, value in given.items()}
 
 
 def _value(name: str, value: Any, readers: Mapping[str, Reader]) -> Any:
@@ -170,16 +170,16 @@ def _value(name: str, value: Any, readers: Mapping[str, Reader]) -> Any:
 Reader = Callable[[str, Any], Any]
 
 
-def _not(name: str, what: str, value: Any) -> InvalidInput:
+def _type_error(name: str, what: str, value: Any) -> InvalidInput:
     return InvalidInput(f"{name} is {what}, not {'None' if value is None else type(value).__name__}")
 
 
-def _of(kind: type, what: str) -> Reader:
+def _reader_of_type(kind: type, what: str) -> Reader:
     """Return what reads a value of a type."""
 
     def read(name: str, value: Any) -> Any:
         if not isinstance(value, kind):
-            raise _not(name, what, value)
+            raise _type_error(name, what, value)
         return value
 
     return read
@@ -188,14 +188,14 @@ def _of(kind: type, what: str) -> Reader:
 def _text(name: str, value: Any, what: str = "a text") -> str:
     """Return a text, which of a member of an enumeration is the text that it is equal to."""
     if not isinstance(value, str):
-        raise _not(name, what, value)
+        raise _type_error(name, what, value)
     return value if type(value) is str else "".join(value)
 
 
-def whole(name: str, value: Any) -> int:
+def integer(name: str, value: Any) -> int:
     """Return a whole number, such as one of numpy's, which a truth value is not."""
     if isinstance(value, bool) or not isinstance(value, Integral):
-        raise _not(name, "a whole number", value)
+        raise _type_error(name, "a whole number", value)
     return int(value)
 
 
@@ -205,12 +205,12 @@ def _or_none(read: Reader) -> Reader:
 
 def _list(name: str, value: Any, what: str = "a list") -> tuple[Any, ...]:
     if not isinstance(value, Iterable) or isinstance(value, str | bytes | Mapping):
-        raise _not(name, what, value)
+        raise _type_error(name, what, value)
     return tuple(value)
 
 
 def _object(name: str, value: Any) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = _of(Mapping, "a JSON object")(name, value)
+    found: Mapping[str, Any] = _reader_of_type(Mapping, "a JSON object")(name, value)
     # What JSON would change on its way, such as a key that is a number, must not come back as something else.
     if found and json.loads(metadata_text(found) or "{}") != found:
         raise InvalidInput(f"{name} is a JSON object: its keys are texts, its values what JSON has")
@@ -227,7 +227,7 @@ def _instant(name: str, value: Any) -> datetime:
     return found
 
 
-def _term(name: str, value: Any) -> timedelta:
+def _duration(name: str, value: Any) -> timedelta:
     try:
         return parse_duration(value)
     except InvalidInput as fault:
@@ -245,37 +245,37 @@ def _vector(name: str, value: Any) -> tuple[float, ...]:
     return tuple(each / length for each in numbers)
 
 
-_truth = _of(bool, "True or False")
+_boolean = _reader_of_type(bool, "True or False")
 _NEVER_EMPTY = frozenset({"tags", "evidence", "derived_from", "aliases", "consent"})
 #: How each field is read that is no plain text.
-_READ: Mapping[str, Reader] = {
+_FIELD_READERS: Mapping[str, Reader] = {
     **dict.fromkeys(_NEVER_EMPTY, texts),
-    **dict.fromkeys(CHOICES, lambda name, value: chosen(name.replace("_", " "), value, CHOICES[name])),
-    **dict.fromkeys(("confidence", "importance"), share),
-    "consent": _truth,
-    "ttl": _term,
+    **dict.fromkeys(CHOICES, lambda name, value: one_of(name.replace("_", " "), value, CHOICES[name])),
+    **dict.fromkeys(("confidence", "importance"), ratio),
+    "consent": _boolean,
+    "ttl": _duration,
     "scope": lambda name, value: parse_scope(_text(name, value)),
     "metadata": _object,
     "occurred_at": _instant,
-    "if_version": whole,
+    "if_version": integer,
     "vector": _vector,
 }
 #: The same where what is wrong with one item of many is told in its place, by a gate.
-_JUDGED: Mapping[str, Reader] = {
-    **_READ,
+_GATED_FIELD_READERS: Mapping[str, Reader] = {
+    **_FIELD_READERS,
     **dict.fromkeys(CHOICES, _text),
     **dict.fromkeys(("confidence", "importance"), lambda _, value: value),
 }
-_ONE: Mapping[tuple[type, ...], Reader] = {
+_SCALAR_READERS: Mapping[tuple[type, ...], Reader] = {
     (str,): _text,
-    (int,): whole,
-    (float,): share,
-    (bool,): _truth,
+    (int,): integer,
+    (float,): ratio,
+    (bool,): _boolean,
     (list, str): texts,
     (list,): _list,
 }
 #: How an argument is read by the types that it names; None is one where it may be left empty.
-_BY_TYPE: Mapping[tuple[type, ...], Reader] = {
-    **_ONE,
-    **{(*kinds, type(None)): _or_none(read) for kinds, read in _ONE.items()},
+_READERS_BY_TYPE: Mapping[tuple[type, ...], Reader] = {
+    **_SCALAR_READERS,
+    **{(*kinds, type(None)): _or_none(read) for kinds, read in _SCALAR_READERS.items()},
 }

@@ -23,32 +23,32 @@ from itertools import chain
 from msgspec.structs import replace
 
 from keepward.core.blob import (
-    GRACE,
-    LIMIT,
-    PREFIX,
+    MAX_BLOB_BYTES,
+    REF_PREFIX,
+    UNREFERENCED_GRACE,
     Blob,
-    Kept,
-    Put,
+    BlobUpload,
+    StoredBlob,
     parse_ref,
     ref_of,
-    with_put,
+    with_upload,
 )
 from keepward.core.commit import Reason
 from keepward.core.journal import Fault
-from keepward.core.media import agrees, content_type_of, is_textual, media_type_of, text_in
+from keepward.core.media import content_type_fits, content_type_of, decode_text, is_textual, media_type_of
 from keepward.core.memory import ContentType, Record
-from keepward.core.proposal import Waiting
+from keepward.core.proposal import Proposal
 from keepward.errors import Conflict, InvalidInput, KeepwardError, NotFound, StoreUnavailable, Tampered, Unauthorised
 from keepward.ports.world import BlobStore
-from keepward.services.session import Engine, Session
-from keepward.services.traces import stone_of
-from keepward.services.unpack import unpacked
+from keepward.services.erasure_references import tombstone_for
+from keepward.services.request_context import Engine, RequestContext
+from keepward.services.unpack import unpack_files
 from keepward.storage.reads import Reader
 
-_GONE = "there is no blob by that name that this handle may read; check the name, the tenant and the scope"
+_NOT_FOUND = "there is no blob by that name that this handle may read; check the name, the tenant and the scope"
 
 
-def put(session: Session, data: bytes, media_type: str | None) -> Blob:
+def put(session: RequestContext, data: bytes, media_type: str | None) -> Blob:
     """Keep bytes, once where they are the same, and return what they are called; errors are as for ``put_blob``."""
     if not all(actor.may_propose for actor in (session.actor, *session.via)):
         raise Unauthorised("putting a blob takes the right to propose; ask the owner for a token that has it")
@@ -58,32 +58,36 @@ def put(session: Session, data: bytes, media_type: str | None) -> Blob:
         raise InvalidInput("a blob is bytes; read the file in binary")
     if not data:
         raise InvalidInput("there are no bytes to keep")
-    if len(data) > LIMIT:
-        raise InvalidInput(f"a blob is at most {LIMIT // 2**20} MB; keep the rest elsewhere and remember where")
+    if len(data) > MAX_BLOB_BYTES:
+        raise InvalidInput(
+            f"a blob is at most {MAX_BLOB_BYTES // 2**20} MB; keep the rest elsewhere and remember where"
+        )
     raw = bytes(data)
     named, active = media_type_of(media_type, raw)
-    notes = _without_secrets(raw, named)
+    notes = _check_secrets(raw, named)
     files, ref, now = files_of(session.engine), ref_of(raw), session.clock.now()
     blob = Blob(ref=ref, bytes=len(raw), media_type=named, active=active, notes=notes)
-    fresh = Put(kind=session.actor.kind.value, name=session.actor.name, credential=session.actor.credential, at=now)
-    _not_erased(session, ref)
-    with reachable(), files.holding():
-        new = Kept(tenant=session.tenant, blob=blob, at=now, puts=())
-        kept = session.store.documents(Kept, session.tenant).get(ref) or new
+    fresh = BlobUpload(
+        kind=session.actor.kind.value, name=session.actor.name, credential=session.actor.credential, at=now
+    )
+    _check_not_erased(session, ref)
+    with translate_file_errors(), files.holding():
+        new = StoredBlob(tenant=session.tenant, blob=blob, at=now, puts=())
+        kept = session.store.documents(StoredBlob, session.tenant).get(ref) or new
         files.keep(kept.place, raw)
         with session.store.write() as writer:
-            _not_erased(session.inside(writer), ref)
-            kept = writer.documents(Kept, session.tenant).get(ref) or kept
-            writer.put(replace(kept, puts=with_put(kept.puts, fresh, session.actor)))
+            _check_not_erased(session.for_transaction(writer), ref)
+            kept = writer.documents(StoredBlob, session.tenant).get(ref) or kept
+            writer.put(replace(kept, puts=with_upload(kept.puts, fresh, session.actor)))
     return replace(kept.blob, notes=notes)
 
 
-def about(session: Session, ref: str) -> Blob:
+def blob_info(session: RequestContext, ref: str) -> Blob:
     """Return name, size and media type of a blob. Errors are as for ``read``."""
     return _readable(session, ref).blob
 
 
-def read(session: Session, ref: str) -> bytes:
+def read(session: RequestContext, ref: str) -> bytes:
     """Return the bytes of a blob.
 
     Raises:
@@ -91,7 +95,7 @@ def read(session: Session, ref: str) -> bytes:
         Tampered: they are not what was put, or their file is gone; see (2).
     """
     kept = _readable(session, ref)
-    with reachable():
+    with translate_file_errors():
         data = files_of(session.engine).read(kept.place)
     if data is None:
         raise Tampered(f"the file of blob {kept.blob.ref} is gone; run `keepward verify`, and put it again")
@@ -100,48 +104,48 @@ def read(session: Session, ref: str) -> bytes:
     return data
 
 
-def may_read(session: Session, kept: Kept) -> bool:
+def may_read(session: RequestContext, blob: StoredBlob) -> bool:
     """Whether a handle may read a blob; see (1)."""
-    if any(each.by(session.actor) for each in kept.puts):
+    if any(each.by(session.actor) for each in blob.puts):
         return True
     now = session.clock.now()
     # Of a memory whose words are hidden no reference is read.
-    holders = session.reader.records(session.store.blob_holders(session.tenant, kept.blob.ref)).records
-    if any(each.blob == kept.blob.ref and each.is_live(now) for each in holders):
+    holders = session.reader.records(session.store.blob_holders(session.tenant, blob.blob.ref)).records
+    if any(each.blob == blob.blob.ref and each.is_live(now) for each in holders):
         return True
-    return session.actor.may_decide and kept.blob.ref in waiting_refs(session.store, session.tenant, now)
+    return session.actor.may_decide and blob.blob.ref in pending_refs(session.store, session.tenant, now)
 
 
-def objection(session: Session, before: Record | None, after: Record) -> Reason | None:
+def refusal_reason(session: RequestContext, before: Record | None, after: Record) -> Reason | None:
     """Return why a memory may not refer to what it refers to; None where it may, or does not refer to more."""
     ref = after.blob
     if ref is None or (before is not None and before.blob == ref and before.content_type is after.content_type):
         return None
     try:
-        kept = session.store.documents(Kept, session.tenant).get(parse_ref(ref))
+        kept = session.store.documents(StoredBlob, session.tenant).get(parse_ref(ref))
     except InvalidInput as fault:
         return Reason(gate="blob", code="bad_blob", detail=str(fault))
     if kept is None or not may_read(session, kept):
-        return Reason(gate="blob", code="unknown_blob", detail=f"{_GONE}; put the bytes first")
-    if not agrees(after.content_type, kept.blob.media_type):
+        return Reason(gate="blob", code="unknown_blob", detail=f"{_NOT_FOUND}; put the bytes first")
+    if not content_type_fits(after.content_type, kept.blob.media_type):
         detail = f"the blob is {kept.blob.media_type}: that is no {after.content_type.value}; name its content type"
         return Reason(gate="blob", code="content_type", detail=detail)
     return None
 
 
-def content_type(session: Session, ref: object) -> str:
+def content_type(session: RequestContext, ref: object) -> str:
     """Return the content type of a memory that names a blob and no content type; ``file`` for one not to be had."""
     try:
-        kept = session.store.documents(Kept, session.tenant).get(parse_ref(ref))
+        kept = session.store.documents(StoredBlob, session.tenant).get(parse_ref(ref))
     except (InvalidInput, Tampered):
         return ContentType.FILE.value
     return (content_type_of(kept.blob.media_type) if kept else ContentType.FILE).value
 
 
-def described(engine: Engine, tenant: str, ref: str) -> str:
+def describe(engine: Engine, tenant: str, ref: str) -> str:
     """Return a blob in words for who decides about it: hash, size, media type; never its bytes."""
     try:
-        kept = engine.store.documents(Kept, tenant).get(ref)
+        kept = engine.store.documents(StoredBlob, tenant).get(ref)
     except Tampered:
         return f"{ref}, and what is known of it does not match its seal"
     if kept is None:
@@ -151,17 +155,17 @@ def described(engine: Engine, tenant: str, ref: str) -> str:
     return f"{blob.ref}, {blob.bytes} bytes, {blob.media_type}{active}"
 
 
-def waiting_refs(store: Reader, tenant: str, now: datetime) -> set[str]:
+def pending_refs(store: Reader, tenant: str, now: datetime) -> set[str]:
     """Return the refs of proposals that wait and have not run out."""
-    return refs_of(item for item in store.documents(Waiting, tenant).list(state="pending") if item.expires_at > now)
+    return refs_of(item for item in store.documents(Proposal, tenant).list(state="pending") if item.expires_at > now)
 
 
-def refs_of(items: Iterable[Waiting]) -> set[str]:
+def refs_of(items: Iterable[Proposal]) -> set[str]:
     """Return the refs of what proposals would store."""
     return {step.after.blob for item in items for step in item.steps if step.after.blob is not None}
 
 
-def ref_in(payload: bytes) -> str | None:
+def blob_ref_of(payload: bytes) -> str | None:
     """Return the ref in a record's payload, None where it has none."""
     # Written so only by the field itself: a quotation mark inside of a text is escaped.
     return json.loads(payload).get("blob") if b'"blob":"' in payload else None
@@ -179,7 +183,7 @@ def files_of(engine: Engine) -> BlobStore:
 
 
 @contextmanager
-def reachable() -> Iterator[None]:
+def translate_file_errors() -> Iterator[None]:
     """Turn what the system says of files into an error that tells what to do."""
     try:
         yield
@@ -188,16 +192,16 @@ def reachable() -> Iterator[None]:
         raise StoreUnavailable(f"the folder of blobs beside the store cannot be used: {why}") from fault
 
 
-def _without_secrets(data: bytes, media_type: str) -> tuple[str, ...]:
+def _check_secrets(data: bytes, media_type: str) -> tuple[str, ...]:
     """See that a content holds no secret; return what could not be looked into."""
-    from keepward.gates.detectors.secrets import secret_in
+    from keepward.gates.detectors.secrets import find_content_secret
 
     notes: list[str] = []
-    for inside, part in chain([("", data)], (("what is packed in ", each) for each in unpacked(data, notes))):
-        text = text_in(part)
+    for inside, part in chain([("", data)], (("what is packed in ", each) for each in unpack_files(data, notes))):
+        text = decode_text(part)
         if text is None and not inside and is_textual(media_type):
             text = part.decode("latin-1")
-        found = secret_in(part, text)
+        found = find_content_secret(part, text)
         if found is not None:
             where = "" if found.line is None else f" in line {found.line}"
             told = f"{inside}the content holds what looks like a secret ({found.detector}){where}"
@@ -205,21 +209,21 @@ def _without_secrets(data: bytes, media_type: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(notes))
 
 
-def _not_erased(session: Session, ref: str) -> None:
-    stone = stone_of(session, (), (ref,))
+def _check_not_erased(session: RequestContext, ref: str) -> None:
+    stone = tombstone_for(session, (), (ref,))
     if stone is not None:
         raise Conflict(f"this was erased and is not stored again: tombstone {stone}")
 
 
-def _readable(session: Session, ref: str) -> Kept:
-    kept = session.store.documents(Kept, session.tenant).get(parse_ref(ref))
+def _readable(session: RequestContext, ref: str) -> StoredBlob:
+    kept = session.store.documents(StoredBlob, session.tenant).get(parse_ref(ref))
     if kept is None or not may_read(session, kept):
-        raise NotFound(_GONE)
+        raise NotFound(_NOT_FOUND)
     return kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Copied:
+class CopyResult:
     """Blobs that went into a copy of the store."""
 
     blobs: int
@@ -228,27 +232,35 @@ class Copied:
 
 
 def sweep(engine: Engine, tenant: str) -> dict[str, int]:
-    """Remove the blobs of a tenant that nothing refers to for longer than ``GRACE``, and files that no row names.
+    """Remove a tenant's blobs that nothing has referred to for ``UNREFERENCED_GRACE``, and files without a row.
 
     Returns how many ``blobs`` and their ``bytes``, and how many ``strays``: files as an interrupted write leaves them.
 
     Raises:
         StoreUnavailable: the store or its folder cannot be written.
     """
-    gone: list[Kept] = []
+    gone: list[StoredBlob] = []
     now = engine.clock.now()
-    old = [each.blob.ref for each in engine.store.documents(Kept, tenant).list() if each.last_put <= now - GRACE]
+    old = [
+        each.blob.ref
+        for each in engine.store.documents(StoredBlob, tenant).list()
+        if each.last_upload <= now - UNREFERENCED_GRACE
+    ]
     if not all(engine.store.blob_holders(tenant, ref) for ref in old):
         with engine.store.write() as writer:
             # No one else writes meanwhile: what is referred to now is what will be.
-            referred = writer.blob_refs(tenant) | waiting_refs(writer, tenant, now)
-            free = [each for each in writer.documents(Kept, tenant).list() if each.blob.ref not in referred]
-            gone = [each for each in free if each.last_put <= now - GRACE and writer.drop_blob(tenant, each.blob.ref)]
-    size, strays = sum(each.blob.bytes for each in gone), max(0, clean(engine) - len(gone))
+            referred = writer.blob_refs(tenant) | pending_refs(writer, tenant, now)
+            free = [each for each in writer.documents(StoredBlob, tenant).list() if each.blob.ref not in referred]
+            gone = [
+                each
+                for each in free
+                if each.last_upload <= now - UNREFERENCED_GRACE and writer.drop_blob(tenant, each.blob.ref)
+            ]
+    size, strays = sum(each.blob.bytes for each in gone), max(0, remove_orphans(engine) - len(gone))
     return {"blobs": len(gone), "bytes": size, "strays": strays}
 
 
-def clean(engine: Engine) -> int:
+def remove_orphans(engine: Engine) -> int:
     """Remove every file that neither a row nor the journal names; return how many there were.
 
     Raises:
@@ -256,17 +268,17 @@ def clean(engine: Engine) -> int:
         Tampered: a row does not match its seal, so that what it names is not known; nothing was removed.
     """
     files = files_of(engine)
-    with reachable(), files.holding(alone=True):
+    with translate_file_errors(), files.holding(alone=True):
         known = {
             each.place
             for tenant in engine.store.blob_tenants()
-            for each in engine.store.documents(Kept, tenant).list(strict=True)
+            for each in engine.store.documents(StoredBlob, tenant).list(strict=True)
         }
         strays = [place for place in files.places() if place not in known]
         if strays:
             # Where a row was taken away the journal still says so, and the bytes are not ours to take away as well.
             refs = {ref for tenant in engine.store.tenants() for ref in engine.store.blob_refs(tenant)}
-            strays = [place for place in strays if PREFIX + place.rpartition("/")[2] not in refs]
+            strays = [place for place in strays if REF_PREFIX + place.rpartition("/")[2] not in refs]
         for place in strays:
             files.remove(place)
     return len(strays)
@@ -283,9 +295,9 @@ def check(engine: Engine, tenant: str | None = None) -> tuple[int, list[Fault]]:
     try:
         for name in engine.store.blob_tenants() if tenant is None else [tenant]:
             with suppress(Tampered):
-                for each in engine.store.documents(Kept, name).list():
+                for each in engine.store.documents(StoredBlob, name).list():
                     count += 1
-                    wrong = _wrong(engine.blobs, each)
+                    wrong = _fault_of(engine.blobs, each)
                     if wrong:
                         faults.append(Fault(check="blobs", row=f"blobs {name}/{each.blob.ref}", detail=wrong))
     except KeepwardError as fault:
@@ -294,7 +306,7 @@ def check(engine: Engine, tenant: str | None = None) -> tuple[int, list[Fault]]:
     return count, faults
 
 
-def _wrong(files: BlobStore, kept: Kept) -> str | None:
+def _fault_of(files: BlobStore, kept: StoredBlob) -> str | None:
     try:
         data = files.read(kept.place)
     except OSError as fault:
@@ -306,23 +318,25 @@ def _wrong(files: BlobStore, kept: Kept) -> str | None:
     return None
 
 
-def absent(engine: Engine, tenant: str) -> int:
+def count_missing(engine: Engine, tenant: str) -> int:
     """Return how many blobs of a tenant have no file of their size; the heavy proof is ``check``."""
     if engine.blobs is None:
         return 0
     return sum(
-        1 for each in engine.store.documents(Kept, tenant).list() if engine.blobs.size(each.place) != each.blob.bytes
+        1
+        for each in engine.store.documents(StoredBlob, tenant).list()
+        if engine.blobs.size(each.place) != each.blob.bytes
     )
 
 
-def copy(source: BlobStore, target: BlobStore, wanted: Iterable[Kept]) -> Copied:
+def copy(source: BlobStore, target: BlobStore, wanted: Iterable[StoredBlob]) -> CopyResult:
     """Copy the files of blobs, each compared with its hash; one that does not hold is named and left out.
 
     Raises:
         StoreUnavailable: a folder cannot be read or written.
     """
     count, faulty = 0, []
-    with reachable():
+    with translate_file_errors():
         for each in wanted:
             data = source.read(each.place)
             if data is None or ref_of(data) != each.blob.ref:
@@ -331,4 +345,4 @@ def copy(source: BlobStore, target: BlobStore, wanted: Iterable[Kept]) -> Copied
             with target.holding():
                 target.keep(each.place, data)
             count += 1
-    return Copied(blobs=count, faulty=tuple(faulty))
+    return CopyResult(blobs=count, faulty=tuple(faulty))

@@ -12,24 +12,24 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from keepward.core.browse import Activity, Count, Facets, Member, Origins, Series, Sources
-from keepward.core.filters import Where, meets
+from keepward.core.browse import Activity, Count, Facets, Member, Series, SourceActivity, Sources
+from keepward.core.filters import Where, matches
 from keepward.core.memory import Record, Status, as_read, importance_at
+from keepward.core.principals import Trust, project_of, user_of
 from keepward.core.query import AsOf, Filter, Memories, check_limit, check_names
-from keepward.core.trust import Trust, project_of, user_of
-from keepward.core.value import chosen, from_micros, to_micros
+from keepward.core.value import from_micros, one_of, to_micros
 from keepward.errors import InvalidInput, Unauthorised
+from keepward.services.access import corrupt_memories, ids_of, unreadable_memories, unreadable_notes
 from keepward.services.read import read_point
-from keepward.services.reader import GRANT
-from keepward.services.session import Session
-from keepward.services.view import ids_of, notes_of, unsound, withheld
-from keepward.storage.listing import COUNTED, ListedRow, Listing, Written, count_by
+from keepward.services.reader import GRANT_HINT
+from keepward.services.request_context import RequestContext
+from keepward.storage.listing import COUNTED, ListedRow, Listing, WrittenVersion, count_by
 
 #: What memories are counted by.
 FACETS = (*COUNTED, "author", "tag")
 SORTS = ("created", "changed", "importance", "confidence", "trust", "tier", "kind", "scope", "source", "author")
 #: Orders that only the content of a memory answers.
-_BY_CONTENT = frozenset({"importance", "confidence", "author"})
+_SORTS_BY_CONTENT = frozenset({"importance", "confidence", "author"})
 #: Orders whose least value comes first, unless ``ascending``.
 _NAMES = frozenset({"tier", "kind", "scope", "source", "author"})
 #: Values listed of a facet, and names in a list of sources.
@@ -39,7 +39,7 @@ MAX_SOURCES = 500
 MAX_DAYS = 400
 MAX_SERIES = 12
 _DAY = timedelta(days=1)
-_SENSITIVE = f"sensitive memories were left out: asking for them {GRANT} --can read,propose,sensitive`"
+_SENSITIVE_OMITTED = f"sensitive memories were left out: asking for them {GRANT_HINT} --can read,propose,sensitive`"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +76,7 @@ class Selection:
         first, end, happened = self.occurred_since, self.occurred_until, record.happened_at
         return (
             (not part or part in f"{record.text}\n{record.key or ''}".casefold())
-            and meets(record.metadata, self.where)
+            and matches(record.metadata, self.where)
             and (not self.min_importance or importance_at(record, now) >= round(self.min_importance, 4))
             and (first is None or (happened is not None and happened >= first))
             and (end is None or (happened is not None and happened < end))
@@ -100,22 +100,22 @@ class Selection:
 _Rows = list[tuple[ListedRow, Record | None]]
 
 
-class _View:
+class _VisibleState:
     """What a reader may see of one state, and the rows that pass its selection."""
 
-    def __init__(self, session: Session, selection: Selection) -> None:
+    def __init__(self, session: RequestContext, selection: Selection) -> None:
         given, within = selection.any_of, selection.within
         check_names(
             tiers=given.get("tier", ()), kinds=given.get("kind", ()), content_types=given.get("content_type", ())
         )
         for name, known in (("status", tuple(Status)), ("trust", tuple(each.label for each in Trust))):
             for value in given.get(name, ()):
-                chosen(name, value, known)
+                one_of(name, value, known)
         self.session, self.selection = session, selection
         self.store, self.tenant = session.store, session.tenant
         self.reader = session.reader.within(within)
         self.sensitive = selection.include_sensitive and self.reader.may_ask_for_sensitive
-        with self.store.together(self.tenant):
+        with self.store.read_snapshot(self.tenant):
             self.at = read_point(session, selection.as_of)
             self.visible = self.reader.scopes_with_memories(below=selection.below)
 
@@ -162,17 +162,17 @@ class _View:
         self.sensitive = True
         more = len(self.rows(self.selection.any_of)) > passing
         self.sensitive = False
-        return (_SENSITIVE,) if more else ()
+        return (_SENSITIVE_OMITTED,) if more else ()
 
     def withheld(self, damaged: Sequence[str] = ()) -> tuple[tuple[str, ...], list[str]]:
         """Return the ids of memories that do not match their seals, and the sentence about them."""
-        gone = unsound(damaged)
+        gone = corrupt_memories(damaged)
         if self.at.seq is None:
             tiers = tuple(self.selection.any_of.get("tier", ()))
             filters = Filter(scopes=(*self.visible, ""), tiers=tiers, include_sensitive=self.sensitive)
             live_at = None if self.selection.include_ended else self.at.now
-            gone = withheld(self.session, filters, live_at=live_at, damaged=damaged)
-        return ids_of(gone), notes_of(gone)
+            gone = unreadable_memories(self.session, filters, live_at=live_at, damaged=damaged)
+        return ids_of(gone), unreadable_notes(gone)
 
 
 def _row_of(record: Record, arrival: int, now: datetime) -> ListedRow:
@@ -182,8 +182,8 @@ def _row_of(record: Record, arrival: int, now: datetime) -> ListedRow:
     return ListedRow(record.id, arrival, changed, status, int(record.effective_trust), *words, None)
 
 
-def window(
-    session: Session, selection: Selection, *, sort: str, ascending: bool, offset: int, limit: int | None
+def list_page(
+    session: RequestContext, selection: Selection, *, sort: str, ascending: bool, offset: int, limit: int | None
 ) -> Memories:
     """Return one page of the memories that pass, in an order; ``total`` is how many there are.
 
@@ -195,13 +195,13 @@ def window(
     check_limit(limit)
     if offset < 0:
         raise InvalidInput("offset is at least 0")
-    sort = chosen("order", sort, SORTS)
-    view = _View(session, selection)
-    rows = view.rows(selection.any_of, content=sort in _BY_CONTENT)
+    sort = one_of("order", sort, SORTS)
+    view = _VisibleState(session, selection)
+    rows = view.rows(selection.any_of, content=sort in _SORTS_BY_CONTENT)
 
     def value(each: tuple[ListedRow, Record | None]) -> Any:
         row, record = each
-        if sort not in _BY_CONTENT:
+        if sort not in _SORTS_BY_CONTENT:
             return getattr(row, "arrival" if sort == "created" else sort)
         return ("" if sort == "author" else 0.0) if record is None else getattr(as_read(record, view.at.now), sort)
 
@@ -214,21 +214,21 @@ def window(
     return Memories(records, withheld=gone, notes=notes, total=len(rows), head=view.at.head.name)
 
 
-def among(session: Session, selection: Selection) -> tuple[frozenset[str], tuple[str, ...]]:
+def matching_ids(session: RequestContext, selection: Selection) -> tuple[frozenset[str], tuple[str, ...]]:
     """Return the ids of the memories that pass, and the scopes that they lie in; errors are as for ``window``."""
-    rows = [row for row, _ in _View(session, selection).rows(selection.any_of)]
+    rows = [row for row, _ in _VisibleState(session, selection).rows(selection.any_of)]
     return frozenset(row.id for row in rows), tuple(sorted({row.scope for row in rows}))
 
 
-def facets(session: Session, selection: Selection, *, of: Sequence[str] = (), most: int = MAX_LISTED) -> Facets:
+def facets(session: RequestContext, selection: Selection, *, of: Sequence[str] = (), most: int = MAX_LISTED) -> Facets:
     """Return how many memories pass, and how many have each value of a facet; errors are as for ``window``.
 
     A facet is counted as if nothing of it was chosen. ``of`` names the facets that are counted, all of them where it
     is empty; ``most`` values of each are listed.
     """
     for name in of:
-        chosen("facet", name, FACETS)
-    view = _View(session, selection)
+        one_of("facet", name, FACETS)
+    view = _VisibleState(session, selection)
     total = len(view.rows(selection.any_of))
     listed, more = dict[str, tuple[Count, ...]](), dict[str, int]()
     for name, counts in _counts(view, of or FACETS):
@@ -242,7 +242,7 @@ def facets(session: Session, selection: Selection, *, of: Sequence[str] = (), mo
     return Facets(head=view.at.head.name, seq=view.at.head.seq, total=total, facets=listed, more=more, notes=notes)
 
 
-def _counts(view: _View, of: Sequence[str]) -> Iterator[tuple[str, Mapping[str, int]]]:
+def _counts(view: _VisibleState, of: Sequence[str]) -> Iterator[tuple[str, Mapping[str, int]]]:
     """Yield each facet with the number of memories of each value."""
     ids = None
     if view.selection.needs_content:
@@ -259,17 +259,17 @@ def _counts(view: _View, of: Sequence[str]) -> Iterator[tuple[str, Mapping[str, 
         yield name, count_by(rows, name)
 
 
-def users(session: Session) -> list[Member]:
+def users(session: RequestContext) -> list[Member]:
     """Return the users with memories at the session's scope and below, by name."""
     return _members(session, user_of)
 
 
-def projects(session: Session) -> list[Member]:
+def projects(session: RequestContext) -> list[Member]:
     """Return the projects with memories at the session's scope and below, by name."""
     return _members(session, project_of)
 
 
-def _members(session: Session, name_of: Callable[[str], str | None]) -> list[Member]:
+def _members(session: RequestContext, name_of: Callable[[str], str | None]) -> list[Member]:
     found: Counter[str] = Counter()
     for scope, count in session.reader.memories_below().items():
         if name := name_of(scope):
@@ -277,7 +277,7 @@ def _members(session: Session, name_of: Callable[[str], str | None]) -> list[Mem
     return [Member(name=name, memories=count) for name, count in sorted(found.items())]
 
 
-def elsewhere(session: Session) -> tuple[str, ...]:
+def other_scope_notes(session: RequestContext) -> tuple[str, ...]:
     """Return what is said with an empty answer where nothing holds that the handle sees: which scopes below hold some.
 
     It is what ``facets`` would answer, and so nothing where the handle may not list what lies below.
@@ -299,7 +299,7 @@ def elsewhere(session: Session) -> tuple[str, ...]:
     return (f"no memory is seen from {session.scope}; {held}: {named}{rest}; name one as the scope",)
 
 
-def activity(session: Session, selection: Selection, *, by: str, days: int, zone: int) -> Activity:
+def activity(session: RequestContext, selection: Selection, *, by: str, days: int, zone: int) -> Activity:
     """Return how many versions were written on each of the last ``days``, and by whom.
 
     The days end with that of ``until``, or today; they are those of a zone so many minutes east of UTC. Filters are
@@ -308,17 +308,17 @@ def activity(session: Session, selection: Selection, *, by: str, days: int, zone
     Raises:
         InvalidInput: days outside 1..400, a zone outside a day, or as for ``window``.
     """
-    by = chosen("series", by, ("author", "source", "session", "tier", "kind", "scope"))
+    by = one_of("series", by, ("author", "source", "session", "tier", "kind", "scope"))
     if not 1 <= days <= MAX_DAYS or not -1_440 < zone < 1_440:
         raise InvalidInput(f"days are from 1 to {MAX_DAYS}, and a zone is less than 1,440 minutes from UTC")
-    view = _View(session, replace(selection, since=None, until=None, include_ended=True))
+    view = _VisibleState(session, replace(selection, since=None, until=None, include_ended=True))
     shift = timedelta(minutes=zone)
     last = selection.until - timedelta(microseconds=1) if selection.until else view.at.now
     first = (last + shift).date() - (days - 1) * _DAY
     begin = datetime(first.year, first.month, first.day, tzinfo=UTC) - shift
     begin = begin if selection.since is None else max(begin, selection.since)
     totals, series = [0] * days, dict[str, list[int]]()
-    for each in _written(view, to_micros(begin), to_micros(last)):
+    for each in _written_versions(view, to_micros(begin), to_micros(last)):
         day = ((from_micros(each.at) + shift).date() - first).days
         totals[day] += 1
         if name := each.actor if by == "author" else each.fields.get(by):
@@ -336,7 +336,7 @@ def activity(session: Session, selection: Selection, *, by: str, days: int, zone
     )
 
 
-def _written(view: _View, since: int, until: int) -> Iterator[Written]:
+def _written_versions(view: _VisibleState, since: int, until: int) -> Iterator[WrittenVersion]:
     """Yield the versions that said something between two instants, of the memories that pass."""
     asked = view.selection
     ids = [row.id for row, _ in view.rows(asked.any_of)] if asked.needs_content else None
@@ -344,20 +344,22 @@ def _written(view: _View, since: int, until: int) -> Iterator[Written]:
     return view.store.written(view.tenant, since, until, [row.id for row in rows])
 
 
-def sources(session: Session, selection: Selection) -> Sources:
+def sources(session: RequestContext, selection: Selection) -> Sources:
     """Return who and what memories come from: how many each wrote, how far they are relied on, and when.
 
     Errors are as for ``window``.
     """
-    view = _View(session, replace(selection, include_ended=True))
+    view = _VisibleState(session, replace(selection, include_ended=True))
     rows = {row.id: row for row, _ in view.rows(selection.any_of)}
-    origins: dict[str, dict[str, _Tally]] = {name: {} for name in ("actors", "sources", "references", "sessions")}
-    for each in _written(view, _FIRST, _LAST):
+    origins: dict[str, dict[str, _SourceCounts]] = {
+        name: {} for name in ("actors", "sources", "references", "sessions")
+    }
+    for each in _written_versions(view, _FIRST, _LAST):
         names = {"actors": [each.actor], "references": each.fields.get("evidence", ())}
         names |= {f"{name}s": [each.fields.get(name)] for name in ("source", "session")}
         for group, found in names.items():
             for name in filter(None, found):
-                tally = origins[group].setdefault(name, _Tally(first=each.at))
+                tally = origins[group].setdefault(name, _SourceCounts(first=each.at))
                 tally.memories.add(each.memory_id)
                 tally.writes, tally.last = tally.writes + 1, each.at
     lists = {
@@ -377,7 +379,7 @@ _LABELS = {int(each): each.label for each in Trust}
 
 
 @dataclass(slots=True)
-class _Tally:
+class _SourceCounts:
     """What one origin wrote, as far as it was counted."""
 
     first: int
@@ -385,9 +387,9 @@ class _Tally:
     writes: int = 0
     memories: set[str] = field(default_factory=set)
 
-    def summary(self, name: str, rows: Mapping[str, ListedRow]) -> Origins:
+    def summary(self, name: str, rows: Mapping[str, ListedRow]) -> SourceActivity:
         own = [rows[each] for each in self.memories if each in rows]
-        return Origins(
+        return SourceActivity(
             name=name,
             memories=len(own),
             live=sum(row.status == Status.ACTIVE for row in own),

@@ -8,27 +8,27 @@ from typing import Any, get_args
 from msgspec.structs import replace
 
 from keepward.core import change as changes
-from keepward.core.change import BY_OPERATION, KEEP, Change, Insert, Replace
+from keepward.core.change import CHANGE_BY_OPERATION, UNSET, Change, Insert, Replace
 from keepward.core.proposal import Outcome
-from keepward.core.value import chosen
+from keepward.core.value import one_of
 from keepward.errors import InvalidInput, NotFound, Unauthorised
 from keepward.services import arguments, read
-from keepward.services.session import Session, note_handed
+from keepward.services.request_context import RequestContext, record_read
 
 
-def remember(session: Session, /, text: str, *, reason: str = "", **fields: Any) -> Outcome:
+def remember(session: RequestContext, /, text: str, *, reason: str = "", **fields: Any) -> Outcome:
     """Propose a new memory."""
     change = new_memory(session, text, fields)
     return _propose(session, [change], reason, conversation=change.session)
 
 
-def update_by_key(session: Session, /, key: str, text: str, *, reason: str = "", **fields: Any) -> Outcome:
+def update_by_key(session: RequestContext, /, key: str, text: str, *, reason: str = "", **fields: Any) -> Outcome:
     """Propose the text of a keyed state."""
     return remember(session, text, reason=reason, **{"kind": "state", **fields, "key": key})
 
 
 def remember_many(
-    session: Session,
+    session: RequestContext,
     /,
     items: Sequence[Mapping[str, Any] | str],
     *,
@@ -41,8 +41,8 @@ def remember_many(
     """Propose many memories ``batch`` at a time, or all together; ``on_progress`` is called with (done, total)."""
     from keepward.services.write import propose_each
 
-    chosen("mode", mode, ("each", "atomic"))
-    if arguments.whole("batch", batch) < 1:
+    one_of("mode", mode, ("each", "atomic"))
+    if arguments.integer("batch", batch) < 1:
         raise InvalidInput("a batch is at least 1")
     new = new_memories(session, items)
     if mode == "atomic":
@@ -55,60 +55,60 @@ def remember_many(
     return outcomes
 
 
-def revise(session: Session, /, memory_id: str, *, reason: str = "", **fields: Any) -> Outcome:
+def revise(session: RequestContext, /, memory_id: str, *, reason: str = "", **fields: Any) -> Outcome:
     """Propose new text or fields."""
     return _edit(session, changes.Replace, memory_id, reason, fields)
 
 
-def append(session: Session, /, memory_id: str, *, reason: str = "", **fields: Any) -> Outcome:
+def append(session: RequestContext, /, memory_id: str, *, reason: str = "", **fields: Any) -> Outcome:
     """Propose an addition."""
     return _edit(session, changes.Append, memory_id, reason, fields)
 
 
-def forget(session: Session, /, memory_id: str, *, reason: str = "", **fields: Any) -> Outcome:
+def forget(session: RequestContext, /, memory_id: str, *, reason: str = "", **fields: Any) -> Outcome:
     """Propose that a memory no longer holds."""
     return _edit(session, changes.Retire, memory_id, reason, fields)
 
 
-def archive(session: Session, /, memory_id: str, *, reason: str = "", **fields: Any) -> Outcome:
+def archive(session: RequestContext, /, memory_id: str, *, reason: str = "", **fields: Any) -> Outcome:
     """Propose to put a memory away."""
     return _edit(session, changes.Archive, memory_id, reason, fields)
 
 
-def restore(session: Session, /, memory_id: str, *, reason: str = "", **fields: Any) -> Outcome:
+def restore(session: RequestContext, /, memory_id: str, *, reason: str = "", **fields: Any) -> Outcome:
     """Propose to bring a memory back."""
     return _edit(session, changes.Restore, memory_id, reason, fields)
 
 
-def reinforce(session: Session, /, memory_id: str, *, reason: str = "", **fields: Any) -> Outcome:
+def reinforce(session: RequestContext, /, memory_id: str, *, reason: str = "", **fields: Any) -> Outcome:
     """Propose that a memory is confirmed."""
     return _edit(session, changes.Reinforce, memory_id, reason, fields)
 
 
-def move(session: Session, /, memory_id: str, *, reason: str = "", **fields: Any) -> Outcome:
+def move(session: RequestContext, /, memory_id: str, *, reason: str = "", **fields: Any) -> Outcome:
     """Propose another tier, scope or key."""
     return _edit(session, changes.Move, memory_id, reason, fields)
 
 
-def promote(session: Session, /, memory_id: str, text: str, *, reason: str = "") -> Outcome:
+def promote(session: RequestContext, /, memory_id: str, text: str, *, reason: str = "") -> Outcome:
     """Propose lasting knowledge."""
     return _edit(session, changes.Promote, memory_id, reason, {"text": text})
 
 
-def supersede(session: Session, /, memory_id: str, by: str, *, reason: str = "") -> Outcome:
+def supersede(session: RequestContext, /, memory_id: str, by: str, *, reason: str = "") -> Outcome:
     """Propose that one memory is replaced by another."""
     return _edit(session, changes.Supersede, memory_id, reason, {"by": by})
 
 
 def merge(
-    session: Session, /, memory_ids: Sequence[str], text: str | None = None, *, reason: str = "", **fields: Any
+    session: RequestContext, /, memory_ids: Sequence[str], text: str | None = None, *, reason: str = "", **fields: Any
 ) -> Outcome | None:
     """Propose one summary in place of several memories; None for fewer than two."""
-    ids = list(dict.fromkeys(known_id(session, each) for each in memory_ids))
+    ids = list(dict.fromkeys(resolve_id(session, each) for each in memory_ids))
     if len(ids) < 2:
         return None
     records = [read.get(session, each) for each in ids]
-    note_handed(session, records)
+    record_read(session, records)
     first = records[0]
     if len({(each.subject, each.scope, each.sensitivity) for each in records}) > 1:
         raise InvalidInput("only memories of one subject, scope and sensitivity can be merged")
@@ -122,13 +122,13 @@ def merge(
 
 
 def forget_many(
-    session: Session, /, memory_ids: Sequence[str], *, reason: str = ""
+    session: RequestContext, /, memory_ids: Sequence[str], *, reason: str = ""
 ) -> tuple[Outcome | None, list[str]]:
     """Propose in one commit that memories no longer hold; return the outcome and the ids that were not found."""
     here, missing = [], []
     for each in dict.fromkeys(memory_ids):
         try:
-            here.append(known_id(session, each))
+            here.append(resolve_id(session, each))
         except NotFound:
             missing.append(each)
     retired = [changes.Retire(id=each) for each in here]
@@ -136,20 +136,20 @@ def forget_many(
 
 
 def propose(
-    session: Session, /, changes: Sequence[Change], *, reason: str = "", kind: str = "write", **more: Any
+    session: RequestContext, /, changes: Sequence[Change], *, reason: str = "", kind: str = "write", **extra: Any
 ) -> Outcome:
     """Propose changes that are carried out, held or refused together; ``session`` is the conversation."""
     if not all(isinstance(each, get_args(Change)) for each in changes):
         raise InvalidInput("changes are a list of Insert(...), Replace(...) and the others of keepward")
-    checked = [arguments.naming(each) for each in changes]
-    return _propose(session, checked, reason, conversation=more.get("session"), kind=kind, named=True)
+    checked = [arguments.require_content(each) for each in changes]
+    return _propose(session, checked, reason, conversation=extra.get("session"), kind=kind, named=True)
 
 
 def amend(
-    session: Session,
+    session: RequestContext,
     /,
     proposal_id: str,
-    text: str = KEEP,
+    text: str = UNSET,
     *,
     digest: str | None = None,
     memory: str | None = None,
@@ -159,12 +159,12 @@ def amend(
     """Approve a proposal with changes of one's own."""
     from keepward.services.review import amend as amended
 
-    given = {} if text is KEEP else {"text": text}
-    change = arguments.change(Replace, {"id": "", **given, **fields})
+    given = {} if text is UNSET else {"text": text}
+    change = arguments.build_change(Replace, {"id": "", **given, **fields})
     return amended(session, proposal_id, change, digest=digest, memory=memory, if_version=if_version)
 
 
-def change_of(session: Session, sent: Mapping[str, Any]) -> Change:
+def parse_change(session: RequestContext, sent: Mapping[str, Any]) -> Change:
     """Return a change as JSON has it: an ``op`` with the fields of its change, of a new memory those of ``remember``.
 
     A new memory may be given its id, a fresh UUIDv7, so that later changes can name it.
@@ -173,9 +173,9 @@ def change_of(session: Session, sent: Mapping[str, Any]) -> Change:
         InvalidInput: an id, instant, duration or scope that cannot be read.
     """
     fields = dict(sent)
-    makes = BY_OPERATION[fields.pop("op")]
+    makes = CHANGE_BY_OPERATION[fields.pop("op")]
     if makes is not Insert:
-        made: Change = arguments.change(makes, fields)
+        made: Change = arguments.build_change(makes, fields)
         return made
     name = fields.pop("id", None)
     new = new_memory(session, fields.pop("text"), fields)
@@ -186,9 +186,9 @@ def change_of(session: Session, sent: Mapping[str, Any]) -> Change:
     return replace(new, id=name)
 
 
-def new_memory(session: Session, text: str, given: Mapping[str, Any], *, each: bool = False) -> Insert:
+def new_memory(session: RequestContext, text: str, given: Mapping[str, Any], *, each: bool = False) -> Insert:
     """Return the change that makes a memory, with an id; with ``each`` unknown names are left to a gate."""
-    found = arguments.insert(given, each=each)
+    found = arguments.insert_fields(given, each=each)
     if found.get("scope") is None:
         found["scope"] = session.scope
     if found.get("blob") is not None and "content_type" not in found:
@@ -201,26 +201,26 @@ def new_memory(session: Session, text: str, given: Mapping[str, Any], *, each: b
     return Insert(id=session.ids.new_id(session.clock.now()), text=said, **found)
 
 
-def new_memories(session: Session, items: Sequence[Any]) -> list[Insert]:
+def new_memories(session: RequestContext, items: Sequence[Any]) -> list[Insert]:
     """Return an ``Insert`` for each text or mapping; a gate refuses those with a wrong field."""
     return [_one_of_many(session, item) for item in items]
 
 
-def known_id(session: Session, name: Any) -> str:
+def resolve_id(session: RequestContext, name: Any) -> str:
     """Return the id of a memory that is there and that the session may change, by id or alias."""
     if not isinstance(name, str) or not name:
         raise InvalidInput("a memory is named by its id, a text")
     return session.reader.fetch(name, own=True).id
 
 
-def _edit(session: Session, makes: type[Any], memory_id: str, reason: str, fields: Mapping[str, Any]) -> Outcome:
+def _edit(session: RequestContext, makes: type[Any], memory_id: str, reason: str, fields: Mapping[str, Any]) -> Outcome:
     given: dict[str, Any] = {"id": memory_id, **fields}
-    given |= {name: known_id(session, given[name]) for name in ("id", "by") if name in given}
-    return _propose(session, [arguments.naming(arguments.change(makes, given))], reason)
+    given |= {name: resolve_id(session, given[name]) for name in ("id", "by") if name in given}
+    return _propose(session, [arguments.require_content(arguments.build_change(makes, given))], reason)
 
 
 def _propose(
-    session: Session,
+    session: RequestContext,
     asked: Sequence[Change],
     reason: str,
     *,
@@ -233,7 +233,7 @@ def _propose(
     return proposed(session, asked, reason=reason, conversation=conversation, kind=kind, named=named)
 
 
-def _one_of_many(session: Session, item: Any) -> Insert:
+def _one_of_many(session: RequestContext, item: Any) -> Insert:
     if isinstance(item, str):
         return new_memory(session, item, {})
     if not isinstance(item, Mapping):
@@ -245,7 +245,7 @@ def _one_of_many(session: Session, item: Any) -> Insert:
     return new_memory(session, item["text"], given, each=True)
 
 
-def _check_vector(session: Session, vector: Sequence[float]) -> None:
+def _check_vector(session: RequestContext, vector: Sequence[float]) -> None:
     actor, embedder = session.actor, session.embedder
     if actor.credential is not None and not actor.is_owner:
         raise Unauthorised("a vector decides what a memory is found by: with a token, only the owner gives one")

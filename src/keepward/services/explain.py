@@ -7,26 +7,26 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from keepward.context.render import pieces
+from keepward.context.render import rendered_lines
 from keepward.core.commit import ReceiptLine, ReceiptPage
-from keepward.core.compiled import Considered, Explanation, Part
-from keepward.core.journal import CommitView, ContextDifference, ContextItem
+from keepward.core.compiled import Considered, ContextLine, Explanation
+from keepward.core.journal import CommitView, ContextDifference, ContextDiffItem
 from keepward.core.memory import Record, Status
-from keepward.core.plain import plain
+from keepward.core.plain import to_plain
+from keepward.core.principals import is_actor
 from keepward.core.query import check_limit
-from keepward.core.trust import is_actor
 from keepward.core.value import from_micros
+from keepward.services.access import COMPILE_RECEIPT_KINDS
+from keepward.services.request_context import RequestContext
 from keepward.services.review import proposals
-from keepward.services.session import Session
-from keepward.services.view import COMPILED
 
 if TYPE_CHECKING:
-    from keepward.context.render import Artefact
+    from keepward.context.render import ArtefactLookup
 
 #: Receipts that one page reads to find those that pass, and how many of them at once.
 MAX_RECEIPTS_READ = 2_000
-_RECEIPTS_AT_ONCE = 200
-_IN = {
+_RECEIPT_BATCH = 200
+_INCLUSION_REASONS = {
     "identity": "the identity document opens every context",
     "core": "core memory is in every context",
     "pinned": "it is permanent, and stands in every context",
@@ -41,7 +41,7 @@ _LINE_FIELDS = (
 )
 
 
-def receipt(session: Session, receipt_id: str) -> dict[str, Any]:
+def receipt(session: RequestContext, receipt_id: str) -> dict[str, Any]:
     """Return a receipt as plain values.
 
     That of a commit has what was there before and after. That of a context has its ``explanation``.
@@ -50,9 +50,9 @@ def receipt(session: Session, receipt_id: str) -> dict[str, Any]:
         NotFound: no such receipt within reach.
     """
     stored, view = session.reader.receipt(receipt_id)
-    if stored["kind"] in COMPILED:
-        explanation = explained(session, stored, partial(session.store.artefact, session.tenant))
-        return {**stored, "explanation": plain(explanation)}
+    if stored["kind"] in COMPILE_RECEIPT_KINDS:
+        explanation = explain_context(session, stored, partial(session.store.artefact, session.tenant))
+        return {**stored, "explanation": to_plain(explanation)}
     if view is None:
         return stored
     return {
@@ -78,7 +78,7 @@ def receipt(session: Session, receipt_id: str) -> dict[str, Any]:
 
 
 def receipts(
-    session: Session,
+    session: RequestContext,
     *,
     kinds: Sequence[str] = (),
     actor: str | None = None,
@@ -97,10 +97,10 @@ def receipts(
     check_limit(limit)
     found: list[ReceiptLine] = []
     wanted = (objective or "").casefold()
-    for _ in range(MAX_RECEIPTS_READ // _RECEIPTS_AT_ONCE):
-        page = session.reader.receipts_before(before, limit=_RECEIPTS_AT_ONCE)
+    for _ in range(MAX_RECEIPTS_READ // _RECEIPT_BATCH):
+        page = session.reader.receipts_before(before, limit=_RECEIPT_BATCH)
         for each in page:
-            before, line = each["id"], _line(each)
+            before, line = each["id"], _receipt_line(each)
             if (
                 (not kinds or line.kind in kinds)
                 and (actor is None or is_actor(line.actor, actor))
@@ -109,12 +109,12 @@ def receipts(
                 found.append(line)
             if len(found) == limit:
                 return ReceiptPage(items=tuple(found), before=before)
-        if len(page) < _RECEIPTS_AT_ONCE:
+        if len(page) < _RECEIPT_BATCH:
             return ReceiptPage(items=tuple(found), before=None)
     return ReceiptPage(items=tuple(found), before=before)
 
 
-def _line(receipt: Mapping[str, Any]) -> ReceiptLine:
+def _receipt_line(receipt: Mapping[str, Any]) -> ReceiptLine:
     inputs, excluded, compiles = receipt.get("inputs"), receipt.get("excluded"), "sections" in receipt
     asked: Mapping[str, Any] = inputs if isinstance(inputs, dict) else {}
     items = receipt.get("items")
@@ -135,13 +135,13 @@ def _line(receipt: Mapping[str, Any]) -> ReceiptLine:
     )
 
 
-def context_diff(session: Session, first: str, second: str) -> ContextDifference:
+def context_diff(session: RequestContext, first: str, second: str) -> ContextDifference:
     """Return what differs between the contexts of two receipts, and the commits that changed what is shown.
 
     Raises:
         NotFound: one of them is not a compile receipt within reach.
     """
-    a, b = (session.reader.receipt_of_read(name, COMPILED) for name in (first, second))
+    a, b = (session.reader.receipt_of_read(name, COMPILE_RECEIPT_KINDS) for name in (first, second))
     before, after = (
         {item["id"]: (item["version"], part["name"]) for part in each["sections"] for item in part["items"]}
         for each in (a, b)
@@ -157,7 +157,7 @@ def context_diff(session: Session, first: str, second: str) -> ContextDifference
     for change, name in names:
         touched = commits[name]
         items.append(
-            ContextItem(
+            ContextDiffItem(
                 id=name,
                 change=change,
                 section=(after.get(name) or before[name])[1],
@@ -165,7 +165,7 @@ def context_diff(session: Session, first: str, second: str) -> ContextDifference
                 after=after[name][0] if name in after else None,
                 commit=touched[-1] if touched else None,
                 commits=tuple(touched),
-                why=_why(session, name, touched, b if change == "removed" else a, (a, b)),
+                why=_difference_reason(session, name, touched, b if change == "removed" else a, (a, b)),
             )
         )
     asked = {**a["inputs"], **a["documents"]}, {**b["inputs"], **b["documents"]}
@@ -182,8 +182,8 @@ def context_diff(session: Session, first: str, second: str) -> ContextDifference
     )
 
 
-def _why(
-    session: Session,
+def _difference_reason(
+    session: RequestContext,
     memory_id: str,
     commits: Sequence[CommitView],
     lacking: Mapping[str, Any],
@@ -209,7 +209,7 @@ def _why(
     return "it ranks otherwise among what was remembered in between"
 
 
-def explained(session: Session, facts: Mapping[str, Any], artefact: Artefact) -> Explanation:
+def explain_context(session: RequestContext, facts: Mapping[str, Any], artefact: ArtefactLookup) -> Explanation:
     """Return the text of a context cut by memory, and why each candidate is in or out.
 
     Each memory is as it was at the version that the facts name. What the caller may not read is named without its
@@ -225,19 +225,21 @@ def explained(session: Session, facts: Mapping[str, Any], artefact: Artefact) ->
     count = session.engine.counter.count
     return Explanation(
         parts=tuple(
-            Part(section=section, id=name, text=text, tokens=count(text))
-            for section, name, text in pieces(facts, fetch, artefact)
+            ContextLine(section=section, id=name, text=text, tokens=count(text))
+            for section, name, text in rendered_lines(facts, fetch, artefact)
         ),
-        candidates=tuple(_considered(session, facts, known)),
+        candidates=tuple(_considered_memories(session, facts, known)),
     )
 
 
-def _considered(
-    session: Session, facts: Mapping[str, Any], known: Mapping[str, Mapping[int, tuple[str, Record]]]
+def _considered_memories(
+    session: RequestContext, facts: Mapping[str, Any], known: Mapping[str, Mapping[int, tuple[str, Record]]]
 ) -> Iterator[Considered]:
     """Yield each memory that a context holds or left out; version 0 is the newest."""
     listed = [
-        (each["name"], item, each["name"], _IN[each["name"]]) for each in facts["sections"] for item in each["items"]
+        (each["name"], item, each["name"], _INCLUSION_REASONS[each["name"]])
+        for each in facts["sections"]
+        for item in each["items"]
     ]
     outside = [(None, item, item["code"], item["detail"]) for item in facts.get("excluded", ())]
     proposed = {item.id: session.reader.steps(item.steps) for item in proposals(session)} if outside else {}

@@ -10,28 +10,30 @@ from keepward.core.query import Filter, Recall
 from keepward.core.serialization import canonical
 from keepward.core.serialization import digest as keyless_digest
 from keepward.errors import Conflict, InvalidInput
+from keepward.services.access import corrupt_memories, unreadable_notes
+from keepward.services.feedback import save_recall_receipt
 from keepward.services.read import search
-from keepward.services.session import Session, note_handed
-from keepward.services.use import keep_recall
-from keepward.services.view import notes_of, unsound
+from keepward.services.request_context import RequestContext, record_read
 from keepward.services.write import propose
 
 #: Most memories of one plan, which one commit retires.
-_MOST = 500
+_MAX_MATCHES = 500
 #: Least score of a match, 0..1, and its least share of the best one's: printed by ``python -m evals.forgetting``.
-LEAST_SCORE, LEAST_SHARE = 0.06, 0.6
+MIN_SCORE, MIN_SCORE_SHARE = 0.06, 0.6
 
 
-def plan_forget_matching(session: Session, text: str) -> Forgetting:
+def plan_forget_matching(session: RequestContext, text: str) -> Forgetting:
     """Return which memories of the session's own scope a text matches, best first, under a digest."""
     if not text.strip():
         raise InvalidInput("say in words what is to be forgotten")
     filters = Filter(scopes=(session.scope,), include_sensitive=session.reader.may_ask_for_sensitive)
     # What was learned from use says what is useful, and not what is meant.
-    found = search(session, text, filters, limit=_MOST, purpose="answer", order="fused")
-    matches = replace(found, hits=tuple(hit for hit in found.hits if not hit.weak and hit.score >= _floor(found)))
-    if note_handed(session, [hit.memory for hit in matches]) is not None:
-        keep_recall(session, text, "answer", matches)
+    found = search(session, text, filters, limit=_MAX_MATCHES, purpose="answer", order="fused")
+    matches = replace(
+        found, hits=tuple(hit for hit in found.hits if not hit.weak and hit.score >= _score_threshold(found))
+    )
+    if record_read(session, [hit.memory for hit in matches]) is not None:
+        save_recall_receipt(session, text, "answer", matches)
     named = [session.tenant, session.scope, text, [[hit.memory.id, hit.memory.version] for hit in matches]]
     return Forgetting(
         matches=tuple(
@@ -47,11 +49,11 @@ def plan_forget_matching(session: Session, text: str) -> Forgetting:
             for hit in matches
         ),
         digest=keyless_digest("forgetting", canonical(named)).hex(),
-        notes=(*found.notes, *notes_of(unsound(found.withheld))),
+        notes=(*found.notes, *unreadable_notes(corrupt_memories(found.withheld))),
     )
 
 
-def forget_matching(session: Session, text: str, digest: str, reason: str = "") -> Forgetting:
+def forget_matching(session: RequestContext, text: str, digest: str, reason: str = "") -> Forgetting:
     """Retire what the plan with this digest lists, in one commit; with nothing to forget, do nothing.
 
     Raises:
@@ -66,5 +68,5 @@ def forget_matching(session: Session, text: str, digest: str, reason: str = "") 
     return replace(plan, outcome=propose(session, changes, reason=reason))
 
 
-def _floor(found: Recall) -> float:
-    return max(LEAST_SCORE, LEAST_SHARE * max((hit.score for hit in found.hits if not hit.weak), default=0.0))
+def _score_threshold(found: Recall) -> float:
+    return max(MIN_SCORE, MIN_SCORE_SHARE * max((hit.score for hit in found.hits if not hit.weak), default=0.0))

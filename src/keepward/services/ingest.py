@@ -22,25 +22,25 @@ from typing import Any, Final
 
 from keepward.core.change import Insert
 from keepward.core.memory import Record, Status, Tier
-from keepward.core.messages import ROLES, Added, Fact, Message, Turn, message_of
-from keepward.core.patterns import regex
-from keepward.core.proposal import Outcome, Waiting
-from keepward.core.trust import user_of
+from keepward.core.messages import ROLES, Added, Fact, Message, Turn, parse_message
+from keepward.core.patterns import lazy_regex
+from keepward.core.principals import user_of
+from keepward.core.proposal import Outcome, Proposal
 from keepward.core.value import plain_name, to_micros
 from keepward.errors import InvalidInput, ModelUnavailable
-from keepward.services.parts import Unusable, numbered
-from keepward.services.session import Session
+from keepward.services.request_context import RequestContext
+from keepward.services.splitter import UnusableItem, split_item
 from keepward.services.write import propose_each
 
 #: Importance of what was noted by itself: nobody said that it matters.
 NOTED: Final = 0.4
 #: Messages in one commit.
-BATCH = 100
+MESSAGE_BATCH = 100
 #: What somebody is called who has no name.
-NOBODY = "The user"
+DEFAULT_SPEAKER = "The user"
 #: Characters: in a longer message, or one of several lines, "remember that ..." counts only at the very beginning.
-LONGEST_TYPED: Final = 300
-_ASKED_TO_REMEMBER: Final = regex(
+MAX_TYPED_LENGTH: Final = 300
+_ASKED_TO_REMEMBER: Final = lazy_regex(
     r"(?:^|(?<=[.!?。]\s))[ \t]*(?P<quote>(?:(?:and|also|hey|hi|ok|okay|please),? )*"
     r"(?P<you>(?:can|could|will|would) you (?:please )?)?(?:remember|keep in mind|do not forget|don['’]t forget)"
     r"(?:,? that\b(?! (?:time|day|night|one)\b)|:)[ \t]*(?P<what>[^\s.!?].{0,298}?))"
@@ -48,7 +48,7 @@ _ASKED_TO_REMEMBER: Final = regex(
     re.IGNORECASE | re.MULTILINE,
 )
 #: Code, quotes and elements of HTML. An open quote or element goes on to the end.
-_NOT_TYPED: Final = regex(
+_NOT_TYPED: Final = lazy_regex(
     r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|^[ \t]*>.*$|^(?: {4}|\t).*$"
     r"|<(?P<tag>[a-z][\w:.-]*)\b[^>]*(?:>.*?(?:</(?P=tag)\s*>|\Z)|\Z)"
     r"|[\"＂][^\"＂]*(?:[\"＂]|\Z)|[“‟][^”]*(?:”|\Z)|„[^“”]*(?:[“”]|\Z)|«[^»]*(?:»|\Z)|»[^«]*(?:«|\Z)"
@@ -57,11 +57,11 @@ _NOT_TYPED: Final = regex(
     re.DOTALL | re.MULTILINE | re.IGNORECASE,
 )
 #: Opens what somebody pasted: "Sum this up: ...".
-_COLON: Final = regex(r"[:：](?!\S)|：")
+_COLON: Final = lazy_regex(r"[:：](?!\S)|：")
 
 
 def add(
-    session: Session,
+    session: RequestContext,
     messages: Sequence[Any],
     *,
     conversation: str | None,
@@ -80,15 +80,15 @@ def add(
     spoken = [each for each in said if each.text and ROLES[each.role]]
     notes = list(_left_out(said))
     events = [event for each in spoken for event in _events(session, each, conversation, subject, notes)]
-    named = _proposed(session, (name for each in events for name in each.aliases))
+    named = _pending_records(session, (name for each in events for name in each.aliases))
     waiting = {(after.session, alias) for after in named for alias in after.aliases}  # See (3).
     kept = [each for each in events if not each.aliases or (conversation, each.aliases[0]) not in waiting]
     if len(kept) < len(events):
         notes.append(f"left out: {len(events) - len(kept)} messages that wait for review since they were first added")
     turns: list[Outcome] = []
     facts: list[Outcome] = []
-    for start in range(0, len(kept), BATCH):
-        part = kept[start : start + BATCH]
+    for start in range(0, len(kept), MESSAGE_BATCH):
+        part = kept[start : start + MESSAGE_BATCH]
         outcomes = propose_each(session, part, reason=reason, conversation=conversation, kind="write")
         turns += outcomes
         if extract:
@@ -101,11 +101,11 @@ def add(
     unkept = sum(outcome.record is None for outcome in turns)
     if extract and unkept:
         notes.append(f"no facts were taken from {unkept} messages that are held or were refused")
-    notes += masks_of(turns)
+    notes += redaction_notes(turns)
     return Added(turns=tuple(turns), facts=tuple(facts), notes=tuple(notes))
 
 
-def masks_of(outcomes: Iterable[Outcome]) -> list[str]:
+def redaction_notes(outcomes: Iterable[Outcome]) -> list[str]:
     """Return a note on the kinds of secrets and identifiers that markers replace, each with how many memories."""
     counts = Counter(kind for each in outcomes if each.record is not None for kind in each.redacted)
     named = ", ".join(f"{kind.replace('_', ' ')} in {count}" for kind, count in sorted(counts.items()))
@@ -114,15 +114,15 @@ def masks_of(outcomes: Iterable[Outcome]) -> list[str]:
 
 def _read(number: int, value: Any) -> Message:
     try:
-        return message_of(value)
+        return parse_message(value)
     except InvalidInput as fault:
         raise InvalidInput(f"message {number}: {fault}") from fault
 
 
-def _proposed(session: Session, names: Iterable[str]) -> list[Record]:
+def _pending_records(session: RequestContext, names: Iterable[str]) -> list[Record]:
     """Return what would be stored by the proposals that wait and name one of some ids."""
     asked = set(names)
-    queue = session.store.documents(Waiting, session.tenant).list(state="pending", refs=asked) if asked else ()
+    queue = session.store.documents(Proposal, session.tenant).list(state="pending", refs=asked) if asked else ()
     return [step.after for item in queue for step in item.steps]
 
 
@@ -140,7 +140,7 @@ def _left_out(said: Sequence[Message]) -> Iterator[str]:
 
 
 def _events(
-    session: Session, message: Message, conversation: str | None, subject: str | None, notes: list[str]
+    session: RequestContext, message: Message, conversation: str | None, subject: str | None, notes: list[str]
 ) -> list[Insert]:
     """Return a message as one event, or as several where it is long; what it holds that bars a cut is a note."""
     fields = {
@@ -151,8 +151,8 @@ def _events(
         "metadata": {"role": message.role},
     }
     try:
-        pieces = list(numbered(fields, session.policy.text_limit[Tier.EPISODIC]))
-    except Unusable as fault:
+        pieces = list(split_item(fields, session.policy.text_limit[Tier.EPISODIC]))
+    except UnusableItem as fault:
         notes.append(f"a long message {fault}")
         pieces = [fields]
     return [
@@ -172,7 +172,9 @@ def _events(
     ]
 
 
-def propose_facts(session: Session, stored: Sequence[Record], subject: str | None) -> tuple[list[Outcome], list[str]]:
+def propose_facts(
+    session: RequestContext, stored: Sequence[Record], subject: str | None
+) -> tuple[list[Outcome], list[str]]:
     """Propose the facts that stored turns of one session tell; return them, and what was left out.
 
     What waits for a person since it was first told is not proposed again (3).
@@ -182,7 +184,7 @@ def propose_facts(session: Session, stored: Sequence[Record], subject: str | Non
             role=str(record.metadata.get("role")),
             speaker=record.speaker
             if record.speaker and record.speaker != record.metadata.get("role")
-            else subject or NOBODY,
+            else subject or DEFAULT_SPEAKER,
             text=record.text,
             said_at=None if record.occurred_at is None else to_micros(record.occurred_at),
         )
@@ -225,7 +227,7 @@ def propose_facts(session: Session, stored: Sequence[Record], subject: str | Non
         if (record := stored[fact.turn]).status is Status.ACTIVE
     ]
     if proposals:
-        queue = _proposed(session, (name for each in proposals for name in each.derived_from))
+        queue = _pending_records(session, (name for each in proposals for name in each.derived_from))
         waiting = {(after.scope, after.text, after.derived_from) for after in queue}
         fresh = [each for each in proposals if (each.scope, each.text, each.derived_from) not in waiting]
         if len(fresh) < len(proposals):
@@ -239,7 +241,7 @@ def _remember_requests(turn: Turn, number: int) -> Iterator[Fact]:
     """Yield what the user asked to remember, as it was said; what is quoted, code or pasted is nobody's request."""
     masked = _NOT_TYPED.sub(lambda found: "\0" * len(found[0]), turn.text)
     begin = len(masked) - len(masked.lstrip())
-    typed = len(masked) <= LONGEST_TYPED and "\n" not in masked.strip()
+    typed = len(masked) <= MAX_TYPED_LENGTH and "\n" not in masked.strip()
     for asked in _ASKED_TO_REMEMBER.finditer(masked, begin):
         pasted = asked.start() > begin and (not typed or _COLON.search(masked, 0, asked.start()))
         if not pasted and (asked["you"] or "?" not in asked["end"]):

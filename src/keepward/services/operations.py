@@ -10,34 +10,34 @@ from keepward.core.compiled import CompiledContext
 from keepward.core.job import JobState
 from keepward.core.journal import Bisection, Containment, Erased, ErasePlan, Impact, Selection
 from keepward.core.messages import Added
+from keepward.core.principals import Issued, user_of
 from keepward.core.query import Feedback
-from keepward.core.trust import Issued, user_of
 from keepward.core.value import Duration
 from keepward.errors import InvalidInput, Unauthorised
-from keepward.services.arguments import ending, scope_named, tenant_named
-from keepward.services.session import Session
+from keepward.services.arguments import expiry_time, valid_scope, valid_tenant
+from keepward.services.request_context import RequestContext
 
 
-def snapshot(session: Session, **asked: Any) -> CompiledContext:
+def snapshot(session: RequestContext, **asked: Any) -> CompiledContext:
     """Compile what belongs in every prompt of this scope."""
     from keepward.services.contexts import context
 
     return context(session, "", which="snapshot", **asked)
 
 
-def memory_block(session: Session, query: str, **asked: Any) -> CompiledContext:
+def memory_block(session: RequestContext, query: str, **asked: Any) -> CompiledContext:
     """Compile only what is relevant to a query."""
     from keepward.services.contexts import context
 
     return context(session, query, which="memory_block", **asked)
 
 
-def status(session: Session) -> dict[str, Any]:
+def status(session: RequestContext) -> dict[str, Any]:
     """Return counts, sizes, the queue, the use of budgets, and how each job stands."""
-    from keepward.jobs.runner import states
+    from keepward.jobs.runner import job_states
     from keepward.services import status as figures
 
-    with figures.inspecting(session):
+    with figures.allow_untrusted_counts(session):
         stands = {
             each.name: {
                 "last_at": each.last_at and each.last_at.isoformat(),
@@ -45,13 +45,13 @@ def status(session: Session) -> dict[str, Any]:
                 "due_at": each.due_at and each.due_at.isoformat(),
                 "due": each.due,
             }
-            for each in states(session)
+            for each in job_states(session)
         }
         return {"path": session.engine.path, **figures.status(session), "jobs": stands}
 
 
 def add(
-    session: Session,
+    session: RequestContext,
     /,
     messages: Sequence[Mapping[str, Any]],
     *,
@@ -75,21 +75,21 @@ def add(
     )
 
 
-def impact(session: Session, /, **ways: str | None) -> Impact:
+def impact(session: RequestContext, /, **ways: str | None) -> Impact:
     """Return what exactly one source, actor, session, commit or memory touched."""
     from keepward.services import provenance
 
     return provenance.impact(session, provenance.selector_of(**ways))
 
 
-def plan_contain(session: Session, /, **ways: str | None) -> Containment:
+def plan_contain(session: RequestContext, /, **ways: str | None) -> Containment:
     """Return what would be taken out of use."""
     from keepward.services import provenance, rollback
 
     return rollback.contain(session, provenance.selector_of(**ways))
 
 
-def contain(session: Session, /, digest: str, *, reason: str = "", **ways: str | None) -> Containment:
+def contain(session: RequestContext, /, digest: str, *, reason: str = "", **ways: str | None) -> Containment:
     """Carry out the plan with this digest."""
     from keepward.services import provenance, rollback
 
@@ -97,7 +97,7 @@ def contain(session: Session, /, digest: str, *, reason: str = "", **ways: str |
 
 
 def bisect(
-    session: Session,
+    session: RequestContext,
     query: str,
     *,
     contains: str | None = None,
@@ -115,40 +115,42 @@ def bisect(
     return contexts.bisect(session, query, passes, since=since, purpose=purpose)
 
 
-def plan_erase(session: Session, *, reason: str = "request", **chosen: Any) -> ErasePlan:
+def plan_erase(session: RequestContext, *, reason: str = "request", **chosen: Any) -> ErasePlan:
     """Return what erasing these memories would destroy."""
-    from keepward.services import erase as erasing
+    from keepward.services import erasure as erasing
 
     return erasing.plan(session, _selection(session, **chosen), reason=reason)
 
 
-def erase(session: Session, digest: str, *, reason: str = "request", **chosen: Any) -> Erased:
+def erase(session: RequestContext, digest: str, *, reason: str = "request", **chosen: Any) -> Erased:
     """Carry out the plan with this digest, here and in the backups of the store."""
     from keepward.copies.erasures import erase_everywhere
 
     return erase_everywhere(session, digest, _selection(session, **chosen), reason=reason)
 
 
-def feedback(session: Session, receipt_id: str, *, used: Sequence[str] = (), ignored: Sequence[str] = ()) -> Feedback:
+def feedback(
+    session: RequestContext, receipt_id: str, *, used: Sequence[str] = (), ignored: Sequence[str] = ()
+) -> Feedback:
     """Keep which memories of a receipt were used, and which were not."""
-    from keepward.services import use
+    from keepward.services import feedback as use
 
     if not receipt_id:
         raise InvalidInput("feedback is on a receipt: give its id, a text")
-    return use.give(session, receipt_id, used=used, ignored=ignored)
+    return use.record_feedback(session, receipt_id, used=used, ignored=ignored)
 
 
-def jobs(session: Session) -> list[JobState]:
+def jobs(session: RequestContext) -> list[JobState]:
     """Return every job with its schedule and its last run."""
-    from keepward.jobs.runner import states
+    from keepward.jobs.runner import job_states
 
-    if not session.actor.able("read"):
+    if not session.actor.has_right("read"):
         raise Unauthorised("this credential does not read; ask the owner for one that may")
-    return states(session)
+    return job_states(session)
 
 
 def create_token(
-    session: Session,
+    session: RequestContext,
     name: str,
     *,
     rights: str = "agent",
@@ -160,20 +162,20 @@ def create_token(
     """Make a token for a bearer of that name."""
     from keepward.services import tokens
 
-    end = ending(expires)
+    end = expiry_time(expires)
     return tokens.create(
         session,
         name=name,
         rights=rights,
         can=None if can is None else frozenset(can),
-        tenant=session.tenant if tenant is None else tenant_named(tenant),
-        scope=session.scope if scope is None else scope_named(scope),
+        tenant=session.tenant if tenant is None else valid_tenant(tenant),
+        scope=session.scope if scope is None else valid_scope(scope),
         expires_at=session.clock.now() + end if isinstance(end, timedelta) else end,
     )
 
 
 def _selection(
-    session: Session,
+    session: RequestContext,
     *,
     ids: Sequence[str] = (),
     subject: str | None = None,

@@ -10,32 +10,32 @@ from collections.abc import Mapping, Sequence
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING
 
-from keepward.core.browse import Bond, Lineage, Relative
+from keepward.core.browse import Lineage, LineageEdge, LineageNode
 from keepward.core.commit import decode_details
 from keepward.core.journal import Blame, CommitView, Difference, Impact, Origin, Selector
-from keepward.core.memory import FIELDS, READ_FIELDS, VERSION_FIELDS, Record
-from keepward.core.proposal import Waiting
+from keepward.core.memory import READ_FIELDS, RECORD_FIELDS, VERSION_FIELDS, Record
+from keepward.core.principals import is_actor
+from keepward.core.proposal import Proposal
 from keepward.core.query import AsOf, check_limit
-from keepward.core.trust import is_actor
 from keepward.errors import InvalidInput, NotFound
+from keepward.services.access import commit_of, context_deliveries, descendants
 from keepward.services.read import seq_of
 from keepward.services.review import AMENDED
-from keepward.services.view import closure, commit_of, context_deliveries
 
 if TYPE_CHECKING:
-    from keepward.services.session import Session
+    from keepward.services.request_context import RequestContext
 
 #: Memories of one lineage, and characters that are shown of the text of each.
-RELATIVES = 200
-SHOWN = 160
+MAX_RELATIVES = 200
+MAX_EXCERPT_LENGTH = 160
 #: What an impact can be asked by.
-WAYS = ("source", "actor", "session", "commit", "memory")
+SELECTOR_KINDS = ("source", "actor", "session", "commit", "memory")
 #: Ops that say something; the others confirm, move or end what was said.
-_SAYS = frozenset({"insert", "replace", "append", "promote"})
+_TEXT_OPERATIONS = frozenset({"insert", "replace", "append", "promote"})
 
 
 def log(
-    session: Session,
+    session: RequestContext,
     *,
     limit: int,
     before: int | None,
@@ -59,7 +59,7 @@ def log(
     return list(islice(found, limit))
 
 
-def show(session: Session, commit: str) -> CommitView:
+def show(session: RequestContext, commit: str) -> CommitView:
     """Return one commit, by its id, the first letters of it, or its number, with what the handle may read of it.
 
     Raises:
@@ -71,12 +71,12 @@ def show(session: Session, commit: str) -> CommitView:
     return view
 
 
-def diff(session: Session, earlier: AsOf, later: AsOf) -> list[Difference]:
+def diff(session: RequestContext, earlier: AsOf, later: AsOf) -> list[Difference]:
     """Return the memories within reach that differ between the states after two commits, by id."""
     return session.reader.differences(seq_of(session, earlier), seq_of(session, later))
 
 
-def blame(session: Session, name: str) -> Blame:
+def blame(session: RequestContext, name: str) -> Blame:
     """Return the newest commit that changed each value of a memory, and who gave the value.
 
     ``name`` is its id, a key or an alias, seen from the handle's scope.
@@ -87,9 +87,11 @@ def blame(session: Session, name: str) -> Blame:
     record = session.reader.fetch(name)
     versions = session.reader.history(record.id)
     names = {each.details.proposal for each in versions if each.details.proposal}
-    proposed = {name: session.store.documents(Waiting, session.tenant).get(name, prefix=True) for name in sorted(names)}
+    proposed = {
+        name: session.store.documents(Proposal, session.tenant).get(name, prefix=True) for name in sorted(names)
+    }
     origins: list[Origin] = []
-    for field in (name for name in FIELDS if name not in {*VERSION_FIELDS, *READ_FIELDS}):
+    for field in (name for name in RECORD_FIELDS if name not in {*VERSION_FIELDS, *READ_FIELDS}):
         value, made = getattr(record, field), versions[0]
         for earlier, later in pairwise(versions):
             if getattr(earlier.record, field) != getattr(later.record, field):
@@ -116,7 +118,7 @@ def blame(session: Session, name: str) -> Blame:
     return Blame(record=record, origins=tuple(origins))
 
 
-def lineage(session: Session, memory_id: str) -> Lineage:
+def lineage(session: RequestContext, memory_id: str) -> Lineage:
     """Return what a memory was made from and what was made of it, the nearest first, at most 200.
 
     A relative is shown as ``get`` would return it. Relatives out of reach are counted alone.
@@ -126,19 +128,19 @@ def lineage(session: Session, memory_id: str) -> Lineage:
     """
     reader = session.reader
     start = reader.fetch(memory_id)
-    found, depths, bonds = {start.id: start}, {start.id: 0}, set[Bond]()
+    found, depths, bonds = {start.id: start}, {start.id: 0}, set[LineageEdge]()
     replaced = session.store.predecessors(session.tenant)
     elsewhere, left_out = set[str](), set[str]()
     for direction in (-1, 1):
         names = [start.id]
         while names:
-            near = _bonds(session, found, replaced, names, direction)
+            near = _lineage_edges(session, found, replaced, names, direction)
             bonds |= near
             wanted = {name for bond in near for name in (bond.before, bond.after)} - found.keys()
             read, names = reader.records(sorted(wanted)), []
             elsewhere |= read.elsewhere
             for record in read.records:
-                if len(found) >= RELATIVES:
+                if len(found) >= MAX_RELATIVES:
                     left_out.add(record.id)
                 else:
                     ends = [(bond.before, bond.after) for bond in near if record.id in (bond.before, bond.after)]
@@ -148,9 +150,9 @@ def lineage(session: Session, memory_id: str) -> Lineage:
                     names.append(record.id)
     now = session.clock.now()
     memories = [
-        Relative(
+        LineageNode(
             id=record.id,
-            text=record.text[:SHOWN],
+            text=record.text[:MAX_EXCERPT_LENGTH],
             tier=record.tier.value,
             kind=record.kind.value,
             status=record.status_at(now).value,
@@ -171,13 +173,13 @@ def lineage(session: Session, memory_id: str) -> Lineage:
     )
 
 
-def _bonds(
-    session: Session,
+def _lineage_edges(
+    session: RequestContext,
     found: Mapping[str, Record],
     replaced: Mapping[str, Sequence[str]],
     names: Sequence[str],
     direction: int,
-) -> set[Bond]:
+) -> set[LineageEdge]:
     """Return the bonds of memories to what they came from, or with a direction above 0 to what came of them."""
     records = [found[name] for name in names]
     if direction < 0:
@@ -187,7 +189,7 @@ def _bonds(
         derived = session.reader.derivations(names)
         superseded = {(each.id, each.superseded_by) for each in records if each.superseded_by is not None}
     return {
-        Bond(before=before, after=after, how=how)
+        LineageEdge(before=before, after=after, how=how)
         for how, pairs in (("derived", derived), ("superseded", superseded))
         for before, after in pairs
     }
@@ -201,11 +203,11 @@ def selector_of(**ways: str | None) -> Selector:
     """
     given = [(way, value) for way, value in ways.items() if value is not None]
     if len(given) != 1 or not isinstance(given[0][1], str) or not given[0][1].strip():
-        raise InvalidInput(f"name exactly one of {', '.join(WAYS)}")
+        raise InvalidInput(f"name exactly one of {', '.join(SELECTOR_KINDS)}")
     return Selector(way=given[0][0], value=given[0][1])
 
 
-def impact(session: Session, selector: Selector) -> Impact:
+def impact(session: RequestContext, selector: Selector) -> Impact:
     """Return the memories that something touched, all derived from them, and every context that held any of these.
 
     A source is a class such as ``web`` or a reference that stands in evidence; an actor is ``kind:name``. A context
@@ -217,8 +219,8 @@ def impact(session: Session, selector: Selector) -> Impact:
         Tampered: the journal does not hold, so that nothing can be said of it as a whole.
     """
     session.reader.check_every_scope("an impact")
-    touched = _touched(session, selector)
-    derived = closure(session, touched)
+    touched = _touched_versions(session, selector)
+    derived = descendants(session, touched)
     found = session.reader.overseen([*touched, *derived])
     records = {record.id: record for record in found.records}
     held = context_deliveries(session, {**dict.fromkeys(derived, 1), **touched})
@@ -230,14 +232,14 @@ def impact(session: Session, selector: Selector) -> Impact:
         contexts=tuple(sorted(filter(None, contexts.values()), key=lambda each: (each.at, each.receipt))),
         waiting=tuple(
             item.id
-            for item in session.store.documents(Waiting, session.tenant).list(state="pending")
+            for item in session.store.documents(Proposal, session.tenant).list(state="pending")
             if _concerns(item, selector, {*touched, *derived})
         ),
         damaged=(*found.damaged, *(name for name, each in contexts.items() if each is None)),
     )
 
 
-def _touched(session: Session, selector: Selector) -> dict[str, int]:
+def _touched_versions(session: RequestContext, selector: Selector) -> dict[str, int]:
     """Return the version from which each memory was touched, in journal order."""
     way, value = selector.way, selector.value
     if way == "memory":
@@ -248,11 +250,15 @@ def _touched(session: Session, selector: Selector) -> dict[str, int]:
             touched.setdefault(step.after.id, step.after.version)
         return touched
     proposed = (
-        {each.id: each for each in session.store.documents(Waiting, session.tenant).list()} if way == "actor" else {}
+        {each.id: each for each in session.store.documents(Proposal, session.tenant).list()} if way == "actor" else {}
     )
     heirs: set[str] = set()
     for commit, events in session.store.events(session.tenant):
-        said = [(each, json.loads(each.payload)) for each in events if each.op in _SAYS and each.payload is not None]
+        said = [
+            (each, json.loads(each.payload))
+            for each in events
+            if each.op in _TEXT_OPERATIONS and each.payload is not None
+        ]
         if not said:
             continue
         # Where an erasure took the details, what remains of them still says who it was.
@@ -276,7 +282,7 @@ def _touched(session: Session, selector: Selector) -> dict[str, int]:
     return touched
 
 
-def _concerns(item: Waiting, selector: Selector, ids: set[str]) -> bool:
+def _concerns(item: Proposal, selector: Selector, ids: set[str]) -> bool:
     """Whether a proposal is of what was selected, or builds on any of these memories."""
     way, value = selector.way, selector.value
     if way == "actor" and is_actor(item.proposer.label, value):

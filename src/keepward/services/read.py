@@ -21,8 +21,9 @@ from msgspec.structs import replace
 from keepward.core.commit import EMPTY_HASH, Head
 from keepward.core.journal import Version
 from keepward.core.memory import Record, Sensitivity, as_read, is_textless
+from keepward.core.principals import user_of
 from keepward.core.query import (
-    MOST_HITS,
+    MAX_HITS,
     ORDERS,
     PURPOSES,
     AsOf,
@@ -33,22 +34,21 @@ from keepward.core.query import (
     check_limit,
     check_names,
 )
-from keepward.core.trust import user_of
-from keepward.core.value import to_micros, unknown
+from keepward.core.value import to_micros, unknown_name_message
 from keepward.errors import InvalidInput, ModelUnavailable, NotFound
-from keepward.services.features import usual_request, vectors_of
-from keepward.services.index import from_database, unembedded
-from keepward.services.reader import GRANT, WITHHELD, Seen
+from keepward.services.access import commit_of, corrupt_memories, ids_of, unreadable_memories, unreadable_notes
+from keepward.services.index_cache import lacks_embedding, uses_database_index
+from keepward.services.reader import GRANT_HINT, HIDDEN_TEXT, VisibleRecords
+from keepward.services.request_context import Engine, RequestContext
 from keepward.services.reranker import active_reranker
-from keepward.services.session import Engine, Session
-from keepward.services.view import commit_of, ids_of, notes_of, unsound, withheld
+from keepward.services.search_features import mean_advice_vector, vectors_of
 
 if TYPE_CHECKING:
     from keepward.ports.models import Reranker
-    from keepward.retrieval.index import Allowed, Index, Query, Scored
+    from keepward.retrieval.index import Index, IndexHit, Query, RowFilter
 
 #: Longest query, in characters.
-QUERY = 32_768
+MAX_QUERY_LENGTH = 32_768
 _WHY = {"text": "words", "vector": "meaning"}
 
 
@@ -63,13 +63,13 @@ class ReadPoint:
     head: Head
 
 
-_AS_OF = (
+_AS_OF_FORMS = (
     "a moment of the past is a commit's number or id, the name of a head, an aware datetime, or ISO 8601 text such as "
     "2026-03-01T09:30:00Z"
 )
 
 
-def seq_of(session: Session, as_of: AsOf) -> int | None:
+def seq_of(session: RequestContext, as_of: AsOf) -> int | None:
     """Return the commit number a moment of the past means; None for the present.
 
     A number is a commit, ``0`` the empty store; text is a commit id, a head's name or an ISO instant.
@@ -95,21 +95,21 @@ def seq_of(session: Session, as_of: AsOf) -> int | None:
         try:
             instant = parse_instant(as_of)
         except InvalidInput as fault:
-            raise InvalidInput(_AS_OF) from fault
+            raise InvalidInput(_AS_OF_FORMS) from fault
         return seq_of(session, instant)
     if isinstance(as_of, datetime):
         if as_of.tzinfo is None:
-            raise InvalidInput(_AS_OF)
+            raise InvalidInput(_AS_OF_FORMS)
         commits = range(1, session.store.head(session.tenant).seq + 1)
         return bisect_right(commits, as_of, key=lambda seq: commit_of(session, str(seq)).commit.at)
     if isinstance(as_of, bool) or not isinstance(as_of, int):
-        raise InvalidInput(_AS_OF)
+        raise InvalidInput(_AS_OF_FORMS)
     if as_of < 0 or as_of > session.store.head(session.tenant).seq:
         raise NotFound("there is no such commit in this tenant; `keepward log` lists them")
     return as_of
 
 
-def read_point(session: Session, as_of: AsOf) -> ReadPoint:
+def read_point(session: RequestContext, as_of: AsOf) -> ReadPoint:
     """Return the state that a read sees, and its clock: now, the instant named, or that of the commit named.
 
     Raises:
@@ -123,7 +123,7 @@ def read_point(session: Session, as_of: AsOf) -> ReadPoint:
 
 
 def recall(
-    session: Session,
+    session: RequestContext,
     query: str,
     filters: Filter,
     *,
@@ -143,7 +143,7 @@ def recall(
         InvalidInput: an empty query, a limit outside of 1 to 1,000, a floor outside of 0 to 1, an unknown purpose,
             order, tier, kind or content type.
     """
-    check_limit(limit, MOST_HITS)
+    check_limit(limit, MAX_HITS)
     if floor is not None and not 0.0 <= floor <= 1.0:
         raise InvalidInput("a floor is a score from 0 to 1; leave it out for all hits")
     check_names(tiers=filters.tiers, kinds=filters.kinds, content_types=filters.content_types)
@@ -153,13 +153,13 @@ def recall(
     if not session.inspects:
         session.engine.count_uses(session.tenant, (hit.memory.id for hit in found.hits if not hit.weak))
     if as_of is not None:
-        return replace(found, notes=(*found.notes, *notes_of(unsound(found.withheld))))
-    gone = withheld(session, filters, live_at=found.now, damaged=found.withheld)
-    return replace(found, withheld=ids_of(gone), notes=(*found.notes, *notes_of(gone)))
+        return replace(found, notes=(*found.notes, *unreadable_notes(corrupt_memories(found.withheld))))
+    gone = unreadable_memories(session, filters, live_at=found.now, damaged=found.withheld)
+    return replace(found, withheld=ids_of(gone), notes=(*found.notes, *unreadable_notes(gone)))
 
 
 def search(
-    session: Session,
+    session: RequestContext,
     query: str,
     filters: Filter,
     *,
@@ -176,8 +176,12 @@ def search(
     """
     at = read_point(session, as_of)
     found, scored = rank(session, query, filters, limit=limit, purpose=purpose, at=at, gated=gated, order=order)
-    read = session.reader.within(within).records([each.id for each in scored], as_of=at.seq) if scored else Seen()
-    notes = (*found.notes, f"left out: {WITHHELD}") if read.left_out else found.notes
+    read = (
+        session.reader.within(within).records([each.id for each in scored], as_of=at.seq)
+        if scored
+        else VisibleRecords()
+    )
+    notes = (*found.notes, f"left out: {HIDDEN_TEXT}") if read.left_out else found.notes
     # The row was read after the ranking. One that ended in between is no answer any more.
     shown = {record.id: record for record in read.records if record.is_live(at.now) and not is_textless(record)}
     why = {used: tuple(_WHY[signal] for signal in used) for used in {each.used for each in scored}}
@@ -196,7 +200,7 @@ def search(
 
 
 def rank(
-    session: Session,
+    session: RequestContext,
     query: str,
     filters: Filter,
     *,
@@ -205,33 +209,33 @@ def rank(
     at: ReadPoint,
     gated: bool = True,
     order: str = "learned",
-) -> tuple[Recall, list[Scored]]:
+) -> tuple[Recall, list[IndexHit]]:
     """Rank memories and read none of them: return the answer without its hits, and what was ranked, best first."""
     if purpose not in PURPOSES:
-        raise InvalidInput(unknown("purpose", purpose, PURPOSES))
+        raise InvalidInput(unknown_name_message("purpose", purpose, PURPOSES))
     if order not in ORDERS:
-        raise InvalidInput(unknown("order", order, ORDERS))
+        raise InvalidInput(unknown_name_message("order", order, ORDERS))
     if not query.strip():
         raise InvalidInput("there is nothing to look for: give a query")
-    if len(query) > QUERY:
-        raise InvalidInput(f"a query is at most {QUERY} characters: ask about the gist of it")
+    if len(query) > MAX_QUERY_LENGTH:
+        raise InvalidInput(f"a query is at most {MAX_QUERY_LENGTH} characters: ask about the gist of it")
     if not (session.policy.enabled and session.policy.recall):
         what = "recall" if session.policy.enabled else "memory"
         return Recall(hits=(), used=(), notes=(f"{what} is switched off by policy",), head=at.head.name, now=at.now), []
     person = filters.subject or user_of(session.scope)
     names = () if person is None else (person, *(session.names if person == user_of(session.scope) else ()))
-    asked, notes = _query(session.engine, query, at.now, names)
-    allowed = _allowed(session.engine, filters, purpose, at.now, gated=gated)
+    asked, notes = _parse_query(session.engine, query, at.now, names)
+    allowed = _row_filter(session.engine, filters, purpose, at.now, gated=gated)
     reranker = None
     if order == "learned":
         active = active_reranker(session, at.head.seq)
         if active.fault is not None:
             notes.append(f"the learned reranker was left out: {active.fault}; run `keepward doctor`")
-        elif (unfit := active.unfit(asked.vector_model)) is not None:
+        elif (unfit := active.unusable_reason(asked.vector_model)) is not None:
             notes.append(f"the learned reranker was left out: {unfit}")
         elif active.weights is not None:
             reranker = active
-    database = at.seq is None and from_database(session.engine, session.tenant)
+    database = at.seq is None and uses_database_index(session.engine, session.tenant)
 
     def texts(ids: Sequence[str]) -> dict[str, str]:
         return {each.id: each.text for each in session.store.records(session.tenant, ids, as_of=at.seq).records}
@@ -246,7 +250,7 @@ def rank(
         notes.append(f"{note} until `keepward reindex` has run" if at.seq is None else note)
     version = reranker.version if reranker else None
     if session.engine.reranker is not None and order == "learned" and scored:
-        scored, version = _reranked(session.engine.reranker, query, scored, texts, notes, version)
+        scored, version = _rerank(session.engine.reranker, query, scored, texts, notes, version)
     elif reranker is not None:
         notes.append(f"the learned reranker {reranker.version} put them in order")
     signals = {signal for each in scored for signal in each.used}
@@ -262,14 +266,14 @@ def rank(
     return found, scored
 
 
-def _reranked(
+def _rerank(
     reranker: Reranker,
     query: str,
-    scored: list[Scored],
+    scored: list[IndexHit],
     texts: Callable[[Sequence[str]], dict[str, str]],
     notes: list[str],
     version: str | None,
-) -> tuple[list[Scored], str | None]:
+) -> tuple[list[IndexHit], str | None]:
     """Return what was found in the order of a plug-in, and the name of what ordered it."""
     found = texts([each.id for each in scored])
     kept = [each for each in scored if each.id in found]
@@ -285,7 +289,7 @@ def _reranked(
     return sorted(again, key=lambda each: -each.score), reranker.id
 
 
-def made_with(session: Session, found: Recall) -> dict[str, str]:
+def models_used(session: RequestContext, found: Recall) -> dict[str, str]:
     """Return what a receipt says of the models that made an answer, and of where candidates came from."""
     embedder = session.embedder.id if session.embedder else "none"
     return {
@@ -296,7 +300,14 @@ def made_with(session: Session, found: Recall) -> dict[str, str]:
 
 
 def _index(
-    session: Session, asked: Query, allowed: Allowed, filters: Filter, limit: int, seq: int | None, *, database: bool
+    session: RequestContext,
+    asked: Query,
+    allowed: RowFilter,
+    filters: Filter,
+    limit: int,
+    seq: int | None,
+    *,
+    database: bool,
 ) -> tuple[Index, int]:
     """Return the index that ranks a query, and how many memories lack vectors; in process, the caller holds the lock.
 
@@ -304,31 +315,31 @@ def _index(
     """
     if seq is not None:
         index = session.indexes.at(session.store, session.tenant, seq)
-        return index, index.unmatched(asked, allowed)
+        return index, index.count_without_vector(asked, allowed)
     if database:
-        from keepward.services.candidates import gather
+        from keepward.services.database_candidates import gather_candidates
 
-        index = gather(session.store, session.tenant, asked, allowed, filters, limit)
+        index = gather_candidates(session.store, session.tenant, asked, allowed, filters, limit)
     else:
         index = session.indexes.level(session.store, session.tenant)
-    lacking = index.unmatched(asked, allowed)
+    lacking = index.count_without_vector(asked, allowed)
     if asked.vector_model is None or not (lacking or index.stale):
         return index, lacking
     # Vectors that were computed meanwhile are taken in.
-    whole = not unembedded(session)
-    if not database and session.indexes.refreshed(session.tenant, whole=whole):
+    whole = not lacks_embedding(session)
+    if not database and session.indexes.reload_needed(session.tenant, whole=whole):
         index = session.indexes.level(session.store, session.tenant)
     if not whole:
         session.engine.wake(wrote=False)
     return index, 0 if whole else lacking
 
 
-def _query(engine: Engine, text: str, now: datetime, names: Sequence[str]) -> tuple[Query, list[str]]:
+def _parse_query(engine: Engine, text: str, now: datetime, names: Sequence[str]) -> tuple[Query, list[str]]:
     """Return what is looked for; in it "I" and "the user" are the person with these names, the id first."""
     from keepward.retrieval import persons
     from keepward.retrieval.advice import is_advice_or_task
     from keepward.retrieval.index import Query
-    from keepward.retrieval.ranking import particular
+    from keepward.retrieval.ranking import project_out
     from keepward.retrieval.time_expressions import named_days
     from keepward.retrieval.tokenizer import terms
 
@@ -339,7 +350,7 @@ def _query(engine: Engine, text: str, now: datetime, names: Sequence[str]) -> tu
     # Advice is wanted for days to come.
     asked = Query(text=text, terms=words, days=() if advice else days)
     called = [word for each in (*names[1:], *names[:1]) for word in each.split()]
-    renamed = persons.about(text, called[0]) if called else None
+    renamed = persons.with_name(text, called[0]) if called else None
     if renamed is not None:
         asked = dataclasses.replace(asked, names=tuple(terms(" ".join(names))))
     if engine.embedder is None:
@@ -351,17 +362,17 @@ def _query(engine: Engine, text: str, now: datetime, names: Sequence[str]) -> tu
             vector = vector + vectors_of(engine.embedder, [renamed])[0]
             vector /= max(float((vector @ vector) ** 0.5), 1e-9)
         if advice:
-            vector = particular(vector, usual_request(cast("Hashable", engine.embedder)))
+            vector = project_out(vector, mean_advice_vector(cast("Hashable", engine.embedder)))
     except ModelUnavailable as fault:
         return asked, [f"the embedder is unavailable: found by words alone ({fault})"]
     return dataclasses.replace(asked, vector=vector, vector_model=engine.embedder.id), []
 
 
-def _allowed(engine: Engine, filters: Filter, purpose: str, now: datetime, *, gated: bool) -> Allowed:
-    from keepward.retrieval.index import Allowed
+def _row_filter(engine: Engine, filters: Filter, purpose: str, now: datetime, *, gated: bool) -> RowFilter:
+    from keepward.retrieval.index import RowFilter
 
     least = int(engine.policy.least_trust[purpose])
-    return Allowed(
+    return RowFilter(
         scopes=frozenset(filters.scopes),
         now=to_micros(now),
         tiers=frozenset(filters.tiers) or None,
@@ -378,7 +389,9 @@ def _allowed(engine: Engine, filters: Filter, purpose: str, now: datetime, *, ga
     )
 
 
-def find(session: Session, filters: Filter, *, limit: int | None, include_ended: bool, as_of: AsOf = None) -> Memories:
+def find(
+    session: RequestContext, filters: Filter, *, limit: int | None, include_ended: bool, as_of: AsOf = None
+) -> Memories:
     """Return the memories that pass, newest first.
 
     Raises:
@@ -396,22 +409,28 @@ def find(session: Session, filters: Filter, *, limit: int | None, include_ended:
     if filters.include_sensitive and not reader.may_ask_for_sensitive:
         hidden = any(record.sensitivity is Sensitivity.SENSITIVE for record in found.records)
         if hidden:
-            kept_back = (f"sensitive memories were left out: asking for them {GRANT} --can read,propose,sensitive`",)
+            kept_back = (
+                f"sensitive memories were left out: asking for them {GRANT_HINT} --can read,propose,sensitive`",
+            )
         filters = replace(filters, include_sensitive=False)
         if hidden or found.damaged:
             found = reader.find(filters, live_at=live_at, limit=limit, as_of=seq)
-    kept_back = kept_back or ((f"left out: {WITHHELD}",) if found.left_out else ())
-    gone = withheld(session, filters, live_at=live_at, damaged=found.damaged) if seq is None else unsound(found.damaged)
+    kept_back = kept_back or ((f"left out: {HIDDEN_TEXT}",) if found.left_out else ())
+    gone = (
+        unreadable_memories(session, filters, live_at=live_at, damaged=found.damaged)
+        if seq is None
+        else corrupt_memories(found.damaged)
+    )
     records = [as_read(record, now) for record in found.records]
-    return Memories(records, withheld=ids_of(gone), notes=(*notes_of(gone), *kept_back))
+    return Memories(records, withheld=ids_of(gone), notes=(*unreadable_notes(gone), *kept_back))
 
 
-def get(session: Session, memory_id: str, *, as_of: AsOf = None) -> Record:
+def get(session: RequestContext, memory_id: str, *, as_of: AsOf = None) -> Record:
     """Return a memory, whatever its status, or as it stood at a commit.
 
     It has faded to then; how often it was used, and what was made from it, stand beside.
     """
-    with session.store.together(session.tenant):
+    with session.store.read_snapshot(session.tenant):
         at = read_point(session, as_of)
         record = session.reader.fetch(memory_id, as_of=at.seq)
         count, last = session.store.usage(session.tenant, [record.id]).get(record.id, (0, None))
@@ -425,11 +444,11 @@ def get(session: Session, memory_id: str, *, as_of: AsOf = None) -> Record:
     )
 
 
-def history(session: Session, memory_id: str) -> list[Version]:
+def history(session: RequestContext, memory_id: str) -> list[Version]:
     """Return every version of a memory, oldest first; those of a time when it was not visible are left out."""
     return session.reader.history(memory_id)
 
 
-def own_and_shared(session: Session, filters: Filter) -> Filter:
+def visible_filter(session: RequestContext, filters: Filter) -> Filter:
     """Return the filter narrowed to what the handle's scope sees."""
     return replace(filters, scopes=session.reader.scopes)

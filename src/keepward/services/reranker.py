@@ -21,22 +21,24 @@ from keepward.core.memory import Record, Status, importance_at
 from keepward.core.query import Feedback, Training
 from keepward.core.value import from_micros, to_micros
 from keepward.errors import Conflict, Tampered
-from keepward.services.features import vectors_of
-from keepward.services.own import RERANKER, own_records, own_step
-from keepward.services.view import items_of
-from keepward.storage.documents import KeptText
+from keepward.services.access import items_of
+from keepward.services.search_features import vectors_of
+from keepward.services.system_records import RERANKER, system_record_step, system_records
+from keepward.storage.documents import ReceiptArtefact
 from keepward.storage.reads import Reader
 
 if TYPE_CHECKING:
     from keepward.retrieval.reranker import Example, RerankerWeights
-    from keepward.services.session import Session
-    from keepward.storage.writer import Writer
+    from keepward.services.request_context import RequestContext
+    from keepward.storage.writer import UnitOfWork
 
-WHY_ERASED = "an erasure took the weights that had learned from it; run `keepward train` to learn again from the rest"
+WEIGHTS_ERASED = (
+    "an erasure took the weights that had learned from it; run `keepward train` to learn again from the rest"
+)
 #: Feedback of people, and of agents, that a training reads: the newest.
 MAX_FEEDBACK = 10_000
 _MAX_CACHED = 8
-_AGENTS_ALONE = (
+_NO_HUMAN_FEEDBACK = (
     "what agents say counts beside what people say, and people have said nothing yet: give feedback as a person, "
     "such as with --as operator, or set policy.agent_feedback_share to 1"
 )
@@ -65,14 +67,14 @@ class ActiveReranker:
         name = self.facts.get("weights")
         return name and name[:16]
 
-    def unfit(self, model: str | None) -> str | None:
+    def unusable_reason(self, model: str | None) -> str | None:
         """Return why weights that serve cannot serve this embedder, or None."""
         if self.weights is None or self.weights.model == model:
             return None
         return "it was trained with another embedder; run `keepward train` to train it with this one"
 
 
-def active_reranker(session: Session, seq: int) -> ActiveReranker:
+def active_reranker(session: RequestContext, seq: int) -> ActiveReranker:
     """Return the reranker at a commit; a few are cached."""
     cached, place = session.engine.rerankers, (session.tenant, seq)
     if place not in cached:
@@ -84,7 +86,7 @@ def active_reranker(session: Session, seq: int) -> ActiveReranker:
 
 def read_reranker(store: Reader, tenant: str, seq: int) -> ActiveReranker:
     """Return the reranker at a commit, read from the store."""
-    ids = [record.id for record in own_records(store, tenant, RERANKER)]
+    ids = [record.id for record in system_records(store, tenant, RERANKER)]
     if not ids:
         return ActiveReranker()
     found = store.records(tenant, ids, as_of=seq)
@@ -100,13 +102,13 @@ def read_reranker(store: Reader, tenant: str, seq: int) -> ActiveReranker:
     try:
         text = store.artefact(tenant, RERANKER, name)
         if text == "":
-            return dataclasses.replace(active, facts={**active.facts, "why": WHY_ERASED})
-        return dataclasses.replace(active, weights=_loaded(name, text))
+            return dataclasses.replace(active, facts={**active.facts, "why": WEIGHTS_ERASED})
+        return dataclasses.replace(active, weights=_load_weights(name, text))
     except (Tampered, ValueError) as exc:
         return dataclasses.replace(active, fault=str(exc))
 
 
-def _loaded(name: str, text: str | None) -> RerankerWeights:
+def _load_weights(name: str, text: str | None) -> RerankerWeights:
     from keepward.retrieval.reranker import load
 
     if text is None:
@@ -117,15 +119,15 @@ def _loaded(name: str, text: str | None) -> RerankerWeights:
     return load(data)
 
 
-def unseen_feedback(session: Session, active: ActiveReranker) -> int:
+def unseen_feedback(session: RequestContext, active: ActiveReranker) -> int:
     """Return how many feedbacks came after those that the reranker has seen."""
     return max(0, session.store.feedback_count(session.tenant) - int(active.facts.get("seen", 0)))
 
 
-def reranker_status(session: Session, seq: int) -> dict[str, Any]:
+def reranker_status(session: RequestContext, seq: int) -> dict[str, Any]:
     """Return what ``status`` says of the reranker, as JSON values."""
     active = read_reranker(session.store, session.tenant, seq)
-    unfit = active.unfit(session.embedder.id if session.embedder else None)
+    unfit = active.unusable_reason(session.embedder.id if session.embedder else None)
     untrained = "it was never trained; give feedback, then run `keepward train`"
     return {
         "version": active.version,
@@ -140,7 +142,7 @@ def reranker_status(session: Session, seq: int) -> dict[str, Any]:
     }
 
 
-def train_reranker(session: Session) -> Training:
+def train_reranker(session: RequestContext) -> Training:
     """Train the reranker from the feedback of the tenant; it serves where held-out feedback says it is better.
 
     With memory or writing switched off by policy nothing is done.
@@ -149,21 +151,21 @@ def train_reranker(session: Session) -> Training:
         ModelUnavailable: the embedder failed; nothing was changed.
         Conflict: another training was faster, or something was erased meanwhile; run it again.
     """
-    from keepward.retrieval.reranker import HeldOutResult, judge, train
+    from keepward.retrieval.reranker import HeldOutResult, evaluate_held_out, train
 
     head = session.store.head(session.tenant)
     active = read_reranker(session.store, session.tenant, head.seq)
     if not (session.policy.enabled and session.policy.capture):
-        return _training(active, HeldOutResult(why="memory is switched off by policy; nothing was done"))
-    given = examples(session)
+        return _training_result(active, HeldOutResult(why="memory is switched off by policy; nothing was done"))
+    given = training_examples(session)
     model, dim = (session.embedder.id, session.embedder.dim) if session.embedder else (None, 0)
     weights, share = train(given, model=model, dim=dim, share=session.policy.agent_feedback_share)
-    result = judge(weights, given)
+    result = evaluate_held_out(weights, given)
     seen = session.store.feedback_count(session.tenant)
     if seen and not given:
         result = dataclasses.replace(result, why=f"{result.why}; {_NO_PAIRS}")
     if given and all(example.from_agent for example in given):
-        result = dataclasses.replace(result, why=f"{result.why}; {_AGENTS_ALONE}")
+        result = dataclasses.replace(result, why=f"{result.why}; {_NO_HUMAN_FEEDBACK}")
     data = weights.dump()
     name = hashlib.sha256(data).hexdigest()
     facts = {
@@ -178,19 +180,19 @@ def train_reranker(session: Session) -> Training:
     }
     learned = weights.left.any() or weights.features.any()
     if active.fault is None and not (learned or active.weights):
-        return _training(ActiveReranker(), result, feedback=len(given))
+        return _training_result(ActiveReranker(), result, feedback=len(given))
     if active.fault is None and facts == active.facts:
-        return _training(active, result, feedback=len(given), from_agents=share)
+        return _training_result(active, result, feedback=len(given), from_agents=share)
 
-    def store_weights(writer: Writer) -> None:
+    def store_weights(writer: UnitOfWork) -> None:
         if any(commit.kind == "erase" for commit, _ in session.store.events(session.tenant, after=head.seq)):
             raise Conflict("memories were erased while the reranker was trained; nothing was kept: train it again")
-        writer.delete(KeptText, session.tenant, f"{RERANKER}/{name}")
-        writer.put(KeptText(session.tenant, RERANKER, name, base64.b64encode(data).decode()))
+        writer.delete(ReceiptArtefact, session.tenant, f"{RERANKER}/{name}")
+        writer.put(ReceiptArtefact(session.tenant, RERANKER, name, base64.b64encode(data).decode()))
 
     text = f"The learned reranker {name[:16]} {'serves' if result.serves else 'does not serve'}."
-    step = own_step(session, active.record, RERANKER, text, facts)
-    from keepward.services.commit import store_steps  # A recall loads nothing that writes.
+    step = system_record_step(session, active.record, RERANKER, text, facts)
+    from keepward.services.transaction import store_steps  # A recall loads nothing that writes.
 
     stored = store_steps(
         session,
@@ -203,11 +205,11 @@ def train_reranker(session: Session) -> Training:
         also=store_weights,
     )
     now = ActiveReranker(facts=facts, weights=weights if result.serves else None)
-    training = _training(now, result, feedback=len(given), from_agents=share)
+    training = _training_result(now, result, feedback=len(given), from_agents=share)
     return replace(training, commit=stored.commit, receipt=stored.receipt)
 
 
-def _training(active: ActiveReranker, result: Any, **more: Any) -> Training:
+def _training_result(active: ActiveReranker, result: Any, **more: Any) -> Training:
     numbers = {
         name: value
         for name, value in dataclasses.asdict(result).items()
@@ -224,7 +226,7 @@ def _training(active: ActiveReranker, result: Any, **more: Any) -> Training:
     )
 
 
-def examples(session: Session) -> list[Example]:
+def training_examples(session: RequestContext) -> list[Example]:
     """Return the feedback with a pair of a used and an ignored memory, oldest first.
 
     Every fourth feedback of a person is held out. Where a person spoke of a memory on a receipt, agents' word on it
@@ -241,7 +243,9 @@ def examples(session: Session) -> list[Example]:
     spoken: dict[str, set[str]] = {}
     for given in people:
         spoken.setdefault(given.receipt, set()).update(given.used, given.ignored)
-    agents = [_without(given, spoken.get(given.receipt, ())) for given in log if not (given.by_person or alike)]
+    agents = [
+        _feedback_without(given, spoken.get(given.receipt, ())) for given in log if not (given.by_person or alike)
+    ]
     chosen = sorted((*people[-MAX_FEEDBACK:], *agents[-MAX_FEEDBACK:]), key=lambda given: given.n)
     receipts = {name: _receipt(session, name) for name in sorted({given.receipt for given in chosen})}
     named = sorted({name for given in chosen for name in (*given.used, *given.ignored)})
@@ -275,12 +279,12 @@ def examples(session: Session) -> list[Example]:
     return found
 
 
-def _without(given: Feedback, ids: Collection[str]) -> Feedback:
+def _feedback_without(given: Feedback, ids: Collection[str]) -> Feedback:
     used, ignored = (tuple(name for name in side if name not in ids) for side in (given.used, given.ignored))
     return replace(given, used=used, ignored=ignored)
 
 
-def _receipt(session: Session, name: str) -> dict[str, Any] | None:
+def _receipt(session: RequestContext, name: str) -> dict[str, Any] | None:
     try:
         receipt = session.store.receipt(session.tenant, name)
     except Tampered:
@@ -305,7 +309,7 @@ def _features(shown: list[tuple[dict[str, float], Record]], now: int) -> Any:
 
 
 def training_data_to_remove(
-    session: Session, ids: Collection[str], receipts: Collection[str], kept: Collection[KeptText]
+    session: RequestContext, ids: Collection[str], receipts: Collection[str], kept: Collection[ReceiptArtefact]
 ) -> tuple[tuple[Feedback, ...], list[str]]:
     """Return what an erasure changes: feedback without the erased memories, and the names of weights that go.
 
@@ -313,15 +317,17 @@ def training_data_to_remove(
     are the ids of these receipts, ``kept`` the stored texts.
     """
     log = session.store.documents(Feedback, session.tenant).list()
-    fresh = [_without(given, ids) for given in log if not {*given.used, *given.ignored}.isdisjoint(ids)]
+    fresh = [_feedback_without(given, ids) for given in log if not {*given.used, *given.ignored}.isdisjoint(ids)]
     touched = fresh or any(given.receipt in receipts for given in log)
     weights = sorted(each.version for each in kept if each.kind == RERANKER and each.text) if touched else []
     return tuple(sorted(fresh, key=lambda given: given.n)), weights
 
 
-def stopped(session: Session) -> Step | None:
+def stop_step(session: RequestContext) -> Step | None:
     """Return the change after which no weights serve; None where no training named any."""
     active = read_reranker(session.store, session.tenant, session.store.head(session.tenant).seq)
     if active.record is None:
         return None
-    return own_step(session, active.record, RERANKER, "The learned reranker was erased.", {"why": WHY_ERASED})
+    return system_record_step(
+        session, active.record, RERANKER, "The learned reranker was erased.", {"why": WEIGHTS_ERASED}
+    )

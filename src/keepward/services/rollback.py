@@ -26,28 +26,28 @@ from keepward.core.change import BOOKKEEPING, Archive, Revert
 from keepward.core.commit import Reason, Step
 from keepward.core.journal import CommitView, Conflicting, Containment, Difference, Rollback, Selector
 from keepward.core.memory import Record, Status, Tier
+from keepward.core.principals import RESERVED_SCOPE, Role
 from keepward.core.reducer import apply
 from keepward.core.serialization import canonical
 from keepward.core.serialization import digest as keyless_digest
-from keepward.core.trust import RESERVED, Rights
 from keepward.errors import Conflict, Unauthorised
 from keepward.gates.authority import authority
-from keepward.gates.gate_types import Refuse, View
+from keepward.gates.gate_types import GateContext, Refuse
 from keepward.services import identity
-from keepward.services.commit import Steps, Transaction, transact
-from keepward.services.look import case_of, judged
+from keepward.services.access import commit_of, descendants, key_holder
+from keepward.services.gate_context import case_of, evaluate
 from keepward.services.provenance import impact
+from keepward.services.request_context import RequestContext
 from keepward.services.review import check_reason
-from keepward.services.session import Session
-from keepward.services.view import closure, commit_of, occupant
+from keepward.services.transaction import StepList, Transaction, transact
 
-_IN_NO_WAY = BOOKKEEPING | {"expire"}
+_NEVER_BLOCKING = BOOKKEEPING | {"expire"}
 #: What every version of a memory has of its own.
-_OF_A_VERSION: dict[str, Any] = {"version": 0, "updated_at": None}
+_VERSION_FIELDS: dict[str, Any] = {"version": 0, "updated_at": None}
 
 
 def roll_back(
-    session: Session, commit: str, *, with_later: bool = False, dry_run: bool = False, reason: str = ""
+    session: RequestContext, commit: str, *, with_later: bool = False, dry_run: bool = False, reason: str = ""
 ) -> Rollback:
     """Undo one commit.
 
@@ -59,14 +59,14 @@ def roll_back(
     """
     check_reason(reason)
 
-    def decide(session: Session) -> _Reverting:
-        return _reverting(session, commit, with_later=with_later)
+    def decide(session: RequestContext) -> _RollbackSteps:
+        return _rollback_steps(session, commit, with_later=with_later)
 
-    def idle(found: _Reverting) -> Rollback | None:
+    def idle(found: _RollbackSteps) -> Rollback | None:
         nothing = not (found.steps or found.plan.reasons)
         return found.plan if dry_run or found.plan.already or found.plan.conflicts or nothing else None
 
-    def carry_out(transaction: Transaction, found: _Reverting) -> Rollback:
+    def carry_out(transaction: Transaction, found: _RollbackSteps) -> Rollback:
         plan = found.plan
         undoes = {"undoes": plan.undone}
         if not found.steps:
@@ -88,21 +88,21 @@ def roll_back(
         receipt = stored.receipt
         return replace(plan, applied=True, commit=stored.commit, receipt=receipt, receipt_id=receipt.id)
 
-    return transact(session, decide, carry_out, beforehand=True, idle=idle)
+    return transact(session, decide, carry_out, decide_first=True, early_result=idle)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Reverting(Steps):
+class _RollbackSteps(StepList):
     plan: Rollback
     #: Text of the identity that comes back with it, and the edition that it takes the place of.
     edition: tuple[str, str] | None = None
 
 
-def _reverting(session: Session, name: str, *, with_later: bool) -> _Reverting:
+def _rollback_steps(session: RequestContext, name: str, *, with_later: bool) -> _RollbackSteps:
     view = commit_of(session, name)
     if view.commit.kind == "erase":
         raise Conflict("an erasure cannot be undone: its content is gone")
-    _permitted(session, view)
+    _check_permitted(session, view)
     plan = Rollback(
         applied=False,
         already=False,
@@ -114,16 +114,16 @@ def _reverting(session: Session, name: str, *, with_later: bool) -> _Reverting:
         conflicts=(),
         dependents=(),
     )
-    first = _undoing(session, view.commit.id)
+    first = _undone_by(session, view.commit.id)
     if first is not None:
         details = first.details
         undone = replace(plan, already=True, commit=first.commit, receipt_id=details.receipt, undone=details.undoes)
-        return _Reverting(plan=undone)
-    views, conflicts = _reach(session, view, with_later=with_later)
+        return _RollbackSteps(plan=undone)
+    views, conflicts = _commits_to_undo(session, view, with_later=with_later)
     # By memory, the version to return to: the one before the oldest undone commit.
     targets: dict[str, int] = {}
     for each in views:
-        _permitted(session, each)
+        _check_permitted(session, each)
         targets |= {step.after.id: step.before.version if step.before else 0 for step in reversed(each.steps)}
     steps, reasons = _steps(session, targets)
     plan = replace(
@@ -134,36 +134,38 @@ def _reverting(session: Session, name: str, *, with_later: bool) -> _Reverting:
             for step in session.reader.steps(steps)
         ),
         conflicts=(*conflicts, *_taken_keys(session, steps)),
-        dependents=tuple(closure(session, targets)),
+        dependents=tuple(descendants(session, targets)),
         reasons=reasons,
     )
-    return _Reverting(steps=steps, plan=plan, edition=identity.reverted(session, steps))
+    return _RollbackSteps(steps=steps, plan=plan, edition=identity.reverted_edition(session, steps))
 
 
 def _if_active(record: Record | None) -> Record | None:
-    return record if record is not None and (record.status is Status.ACTIVE or record.scope == RESERVED) else None
+    return record if record is not None and (record.status is Status.ACTIVE or record.scope == RESERVED_SCOPE) else None
 
 
-def _permitted(session: Session, view: CommitView) -> None:
-    if session.actor.is_owner and session.actor.able("approve"):
+def _check_permitted(session: RequestContext, view: CommitView) -> None:
+    if session.actor.is_owner and session.actor.has_right("approve"):
         return
     core = any(side.tier is Tier.CORE for step in view.steps for side in (step.before, step.after) if side)
-    own = session.actor.rights is Rights.AGENT and view.details.actor == session.actor.label
+    own = session.actor.rights is Role.AGENT and view.details.actor == session.actor.label
     if own and session.actor.may_propose and not core:
         return
     raise Unauthorised("an agent rolls back only its own commits outside core memory; ask the owner")
 
 
-def _undoing(session: Session, commit_id: str) -> CommitView | None:
+def _undone_by(session: RequestContext, commit_id: str) -> CommitView | None:
     """Return the commit that undoes this one and still stands, or None."""
     # The newest one may have been undone while an older one stands again.
     for name in session.store.undone_by(session.tenant, commit_id):
-        if _undoing(session, name) is None:
+        if _undone_by(session, name) is None:
             return session.store.commit(session.tenant, name)
     return None
 
 
-def _reach(session: Session, view: CommitView, *, with_later: bool) -> tuple[list[CommitView], list[Conflicting]]:
+def _commits_to_undo(
+    session: RequestContext, view: CommitView, *, with_later: bool
+) -> tuple[list[CommitView], list[Conflicting]]:
     """Return the commits to undo, newest first, and what stands in the way when later ones are not taken."""
     chosen = {view.commit.seq: view}
     conflicts: dict[tuple[str, int], Conflicting] = {}
@@ -179,12 +181,12 @@ def _reach(session: Session, view: CommitView, *, with_later: bool) -> tuple[lis
             continue
         steps = histories[memory_id]
         since = min((made.commit.seq for made, _ in steps if made.commit.seq in chosen), default=view.commit.seq)
-        cancelled = _cancelled(session, steps, since)
+        cancelled = _undone_commits(session, steps, since)
         for later, step in steps:
             # An erasure stands whatever is undone around it.
             if later.commit.seq <= view.commit.seq or later.commit.seq in chosen or later.commit.kind == "erase":
                 continue
-            if step.op in _IN_NO_WAY or later.commit.seq in cancelled:
+            if step.op in _NEVER_BLOCKING or later.commit.seq in cancelled:
                 continue
             if not with_later:
                 where = (memory_id, later.commit.seq)
@@ -200,7 +202,7 @@ def _reach(session: Session, view: CommitView, *, with_later: bool) -> tuple[lis
     return [chosen[seq] for seq in sorted(chosen, reverse=True)], [conflicts[key] for key in sorted(conflicts)]
 
 
-def _cancelled(session: Session, steps: Sequence[tuple[CommitView, Step]], since: int) -> set[int]:
+def _undone_commits(session: RequestContext, steps: Sequence[tuple[CommitView, Step]], since: int) -> set[int]:
     """Return the numbers of commits after one that a standing rollback after it undid, and of those rollbacks.
 
     ``steps`` are all of one memory, oldest first. Both count only where the memory was left as it was before them.
@@ -215,13 +217,13 @@ def _cancelled(session: Session, steps: Sequence[tuple[CommitView, Step]], since
             continue
         before = min(undone, key=itemgetter(0))[1].before
         # One that was undone itself goes with the rollback that undid it.
-        same = before and replace(before, **_OF_A_VERSION) == replace(step.after, **_OF_A_VERSION)
-        if same and not _undoing(session, made.commit.id):
+        same = before and replace(before, **_VERSION_FIELDS) == replace(step.after, **_VERSION_FIELDS)
+        if same and not _undone_by(session, made.commit.id):
             cancelled |= {made.commit.seq, *(seq for seq, _ in undone)}
     return cancelled
 
 
-def _steps(session: Session, targets: dict[str, int]) -> tuple[list[Step], tuple[Reason, ...]]:
+def _steps(session: RequestContext, targets: dict[str, int]) -> tuple[list[Step], tuple[Reason, ...]]:
     steps: list[Step] = []
     reasons: list[Reason] = []
     for memory_id, version in sorted(targets.items()):
@@ -236,7 +238,7 @@ def _steps(session: Session, targets: dict[str, int]) -> tuple[list[Step], tuple
             continue
         change = Revert(id=memory_id, to_version=version, if_version=before.version)
         after = apply(change, before, session.frame(earlier=earlier))
-        found = judged(session, change, before, after)
+        found = evaluate(session, change, before, after)
         if found.decision != "allow":
             raise Unauthorised(found.reasons[0].detail)
         reasons += found.reasons
@@ -244,7 +246,7 @@ def _steps(session: Session, targets: dict[str, int]) -> tuple[list[Step], tuple
     return steps, tuple(reasons)
 
 
-def _taken_keys(session: Session, steps: list[Step]) -> list[Conflicting]:
+def _taken_keys(session: RequestContext, steps: list[Step]) -> list[Conflicting]:
     """Return what now holds a key that a target would get back."""
     freed = {step.after.id for step in steps}
     found: list[Conflicting] = []
@@ -252,7 +254,7 @@ def _taken_keys(session: Session, steps: list[Step]) -> list[Conflicting]:
         after = step.after
         if after.key is None or after.status is not Status.ACTIVE:
             continue
-        holder = occupant(session, after.scope, after.key)
+        holder = key_holder(session, after.scope, after.key)
         if holder is not None and holder.id not in freed:
             newest = session.store.history(session.tenant, holder.id)[-1][0].commit
             found.append(Conflicting(memory_id=holder.id, seq=newest.seq, commit_id=newest.id))
@@ -263,7 +265,7 @@ def _taken_keys(session: Session, steps: list[Step]) -> list[Conflicting]:
 CONTAIN = "contain"
 
 
-def contain(session: Session, selector: Selector, *, digest: str | None = None, reason: str = "") -> Containment:
+def contain(session: RequestContext, selector: Selector, *, digest: str | None = None, reason: str = "") -> Containment:
     """Return the plan; carry it out when ``digest`` is its own. With nothing left to contain, do nothing.
 
     Raises:
@@ -271,53 +273,55 @@ def contain(session: Session, selector: Selector, *, digest: str | None = None, 
         Conflict: the set is not the one whose digest was named.
         InvalidInput: the reason is too long or holds a secret.
     """
-    if digest is not None and not (session.actor.is_owner and session.actor.able("admin")):
+    if digest is not None and not (session.actor.is_owner and session.actor.has_right("admin")):
         raise Unauthorised("containing takes the owner; a reviewer can plan it and show the digest")
     why = f"contain {selector}: {reason.strip()}" if reason.strip() else f"contain {selector}"
 
-    def decide(session: Session) -> _Containing:
+    def decide(session: RequestContext) -> _ContainmentSteps:
         found = impact(session, selector)
-        items = tuple(record for record in (*found.direct, *found.derived) if not _is_gone(session, record))
+        items = tuple(
+            record for record in (*found.direct, *found.derived) if not _is_contained_or_erased(session, record)
+        )
         shown = [session.tenant, selector.way, selector.value, [[record.id, record.version] for record in items]]
         named = keyless_digest("containment", canonical(shown)).hex()
         result = Containment(applied=False, impact=found, items=items, digest=named)
         if digest is None or not items:
-            return _Containing(result=result)
+            return _ContainmentSteps(result=result)
         if digest != named:
             raise Conflict("the plan is not the one you saw: what it would contain has changed; look at it again")
         check_reason(why)
         if not (session.policy.enabled and session.policy.capture):
             raise Unauthorised("memory is switched off by policy; switch capture on to contain")
-        return _Containing(steps=[_contained_step(session, record) for record in items], result=result)
+        return _ContainmentSteps(steps=[_contained_step(session, record) for record in items], result=result)
 
-    def carry_out(transaction: Transaction, found: _Containing) -> Containment:
+    def carry_out(transaction: Transaction, found: _ContainmentSteps) -> Containment:
         details = {"approved_by": session.actor.label, "approved_digest": found.result.digest}
         stored = transaction.commit(found, reason=why, kind=CONTAIN, details=details, receipt_kind="contain")
         return replace(found.result, applied=True, commit=stored.commit, receipt=stored.receipt)
 
-    def idle(found: _Containing) -> Containment | None:
+    def idle(found: _ContainmentSteps) -> Containment | None:
         return None if found.steps else found.result
 
-    return transact(session, decide, carry_out, beforehand=True, idle=idle)
+    return transact(session, decide, carry_out, decide_first=True, early_result=idle)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Containing(Steps):
+class _ContainmentSteps(StepList):
     result: Containment
 
 
-def _is_gone(session: Session, record: Record) -> bool:
+def _is_contained_or_erased(session: RequestContext, record: Record) -> bool:
     """Whether a memory is contained already, or erased."""
     if record.status is Status.ERASED:
         return True
     return record.status is Status.ARCHIVED and session.store.steps(session.tenant, record.id)[-1].op == CONTAIN
 
 
-def _contained_step(session: Session, record: Record) -> Step:
+def _contained_step(session: RequestContext, record: Record) -> Step:
     now = session.clock.now()
     after = replace(record, status=Status.ARCHIVED, version=record.version + 1, updated_at=now)
     case = case_of(session, Archive(id=record.id), record, after)
-    verdict = authority(case, View(now=now), session.policy)
+    verdict = authority(case, GateContext(now=now), session.policy)
     if isinstance(verdict, Refuse):
         raise Unauthorised(verdict.reasons[0].detail)
     return Step(op=CONTAIN, before=record, after=after)

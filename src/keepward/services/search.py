@@ -13,8 +13,8 @@ from keepward.core.memory import Record, as_read
 from keepward.core.query import AsOf, Filter, Filters, Memories, Order, Purpose, Recall
 from keepward.core.value import plain_key, plain_name
 from keepward.services import browse, read
-from keepward.services.arguments import instant, scope_named
-from keepward.services.session import Session, note_handed
+from keepward.services.arguments import instant, valid_scope
+from keepward.services.request_context import RequestContext, record_read
 
 #: Facets by the filter that names several of their values.
 _FACETS = {
@@ -29,13 +29,13 @@ _FACETS = {
     "authors": "author",
 }
 _INSTANTS = ("since", "until", "occurred_since", "occurred_until")
-#: Filters that the index of recall does not answer, and those that make the answer of ``find`` a page with a total.
+#: Filters that the index of recall does not answer; those that make ``list_memories`` return a page with a total.
 _NARROWING = (*_INSTANTS, "within", "where")
 _COUNTED = ("scopes", "sources", "trusts", "statuses", "authors", "text", "below")
 
 
 def recall(
-    session: Session,
+    session: RequestContext,
     /,
     query: str,
     *,
@@ -52,11 +52,11 @@ def recall(
     found = _recalled(session, query, _filters(filters), asked, receipt=receipt)
     if found.hits or as_of is not None:
         return found
-    return replace(found, notes=(*found.notes, *browse.elsewhere(session)))
+    return replace(found, notes=(*found.notes, *browse.other_scope_notes(session)))
 
 
 def find(
-    session: Session,
+    session: RequestContext,
     /,
     *,
     as_of: AsOf = None,
@@ -72,18 +72,18 @@ def find(
     filters = Filters(**given)
     if is_counted(given, offset=offset, sort=sort, ascending=ascending):
         selection = _selection(filters, as_of=as_of, key=key, job=job)
-        found = browse.window(session, selection, offset=offset or 0, sort=sort, ascending=ascending, limit=limit)
+        found = browse.list_page(session, selection, offset=offset or 0, sort=sort, ascending=ascending, limit=limit)
     else:
         narrow = _narrowed(session, filters, key=None if key is None else plain_key(key), job=job)
         found = read.find(session, narrow, limit=limit, include_ended=filters.include_ended, as_of=as_of)
-    note_handed(session, found)
+    record_read(session, found)
     if not found and as_of is None:
-        found.notes += browse.elsewhere(session)
+        found.notes += browse.other_scope_notes(session)
     return found
 
 
 def is_counted(given: dict[str, Any], *, offset: int | None, sort: str, ascending: bool) -> bool:
-    """Return whether the answer of ``find`` is a page with a total."""
+    """Return whether the answer of ``list_memories`` is a page with a total."""
     return (
         offset is not None
         or sort != "created"
@@ -93,31 +93,31 @@ def is_counted(given: dict[str, Any], *, offset: int | None, sort: str, ascendin
     )
 
 
-def get(session: Session, /, memory_id: str, *, as_of: AsOf = None) -> Record:
+def get(session: RequestContext, /, memory_id: str, *, as_of: AsOf = None) -> Record:
     """Return a memory by id or alias, whatever its status."""
     record = read.get(session, memory_id, as_of=as_of)
-    note_handed(session, [record])
+    record_read(session, [record])
     return record
 
 
-def facets(session: Session, /, *, filters: Filters | None = None, **asked: Any) -> Facets:
+def facets(session: RequestContext, /, *, filters: Filters | None = None, **asked: Any) -> Facets:
     """Return how many memories pass, and how many have each value."""
     return browse.facets(session, _selection(filters or Filters()), **asked)
 
 
 def activity(
-    session: Session, /, *, filters: Filters | None = None, by: str = "author", days: int = 30, zone: int = 0
+    session: RequestContext, /, *, filters: Filters | None = None, by: str = "author", days: int = 30, zone: int = 0
 ) -> Activity:
     """Return how many versions were written on each day."""
     return browse.activity(session, _selection(filters or Filters()), by=by, days=days, zone=zone)
 
 
-def sources(session: Session, /, *, filters: Filters | None = None) -> Sources:
+def sources(session: RequestContext, /, *, filters: Filters | None = None) -> Sources:
     """Return what each actor, source, reference and session wrote."""
     return browse.sources(session, _selection(filters or Filters()))
 
 
-def contradictions(session: Session, /, *, limit: int = 50, **filters: Any) -> Contradictions:
+def contradictions(session: RequestContext, /, *, limit: int = 50, **filters: Any) -> Contradictions:
     """Return pairs of memories that say nearly the same and differ in something."""
     from keepward.jobs import runner
 
@@ -125,7 +125,7 @@ def contradictions(session: Session, /, *, limit: int = 50, **filters: Any) -> C
     if narrowing.include_sensitive:
         session.reader.check_sensitive()
     found = runner.contradictions(session, _narrowed(session, narrowing), limit=limit)
-    note_handed(session, [each for pair in found.items for each in (pair.older, pair.newer)])
+    record_read(session, [each for pair in found.items for each in (pair.older, pair.newer)])
     return found
 
 
@@ -134,19 +134,19 @@ def _filters(given: dict[str, Any]) -> Filters:
     return Filters(**{"include_sensitive": False} | given)
 
 
-def _recalled(session: Session, query: str, filters: Filters, asked: dict[str, Any], *, receipt: bool) -> Recall:
+def _recalled(session: RequestContext, query: str, filters: Filters, asked: dict[str, Any], *, receipt: bool) -> Recall:
     found = _ranked(session, query, filters, asked)
-    news = note_handed(session, [hit.memory for hit in found.hits])
+    news = record_read(session, [hit.memory for hit in found.hits])
     if receipt or news is not None:
-        from keepward.services.use import keep_recall
+        from keepward.services.feedback import save_recall_receipt
 
-        kept = keep_recall(session, query, asked["purpose"], found)
+        kept = save_recall_receipt(session, query, asked["purpose"], found)
         found = kept if receipt else found
     hits = tuple(replace(hit, memory=as_read(hit.memory, found.now)) for hit in found.hits)
     return replace(found, hits=hits)
 
 
-def _ranked(session: Session, query: str, filters: Filters, asked: dict[str, Any]) -> Recall:
+def _ranked(session: RequestContext, query: str, filters: Filters, asked: dict[str, Any]) -> Recall:
     narrow = _narrowed(session, filters)
     if filters.include_sensitive:
         session.reader.check_sensitive()
@@ -155,14 +155,14 @@ def _ranked(session: Session, query: str, filters: Filters, asked: dict[str, Any
         selection = browse.Selection(
             include_sensitive=filters.include_sensitive, as_of=asked["as_of"], **_narrowing(filters)
         )
-        ids, scopes = browse.among(session, selection)
+        ids, scopes = browse.matching_ids(session, selection)
         narrow, within = replace(narrow, ids=ids, scopes=scopes or narrow.scopes), selection.within
     return read.recall(session, query, narrow, within=within, **asked)
 
 
-def _narrowed(session: Session, filters: Filters, **more: Any) -> Filter:
+def _narrowed(session: RequestContext, filters: Filters, **more: Any) -> Filter:
     """Return what an index or a list takes, kept to what the session may see."""
-    return read.own_and_shared(
+    return read.visible_filter(
         session,
         Filter(
             tiers=tuple(filters.tiers),
@@ -207,7 +207,7 @@ def _selection(
 
 def _narrowing(filters: Filters) -> dict[str, Any]:
     """Return what narrows a list and a search alike: time, place and the memory's own fields."""
-    within = None if filters.within is None else scope_named(filters.within)
+    within = None if filters.within is None else valid_scope(filters.within)
     instants = {name: instant(name, getattr(filters, name)) for name in _INSTANTS}
     return {**instants, "within": within, "where": parse_where(filters.where)}
 

@@ -11,22 +11,22 @@ from keepward import deadline
 from keepward.core.journal import Check, Verification
 from keepward.core.memory import CORE_BLOCKS, Tier
 from keepward.core.query import Filter
-from keepward.core.value import counted
-from keepward.ports.store import Found
-from keepward.retrieval.chunking import FRESH
+from keepward.core.value import pluralize
+from keepward.ports.store import ReadResult
+from keepward.retrieval.chunking import CURRENT_VERSIONS
 from keepward.services import blobs, identity
-from keepward.services.index import from_database
+from keepward.services.index_cache import uses_database_index
+from keepward.services.request_context import RequestContext
 from keepward.services.reranker import reranker_status
-from keepward.services.review import proposals, ran_out
-from keepward.services.session import Session
+from keepward.services.review import expired_count, proposals
 
 #: What an embedder adds to words, where it is not meaning.
 _MEANING = {"none": " alone", "hashed": " and their parts"}
 #: A proposal that waits longer than this shows as stuck.
-STUCK = timedelta(days=7)
+STUCK_AFTER = timedelta(days=7)
 
 
-def verify(session: Session, *, on_progress: Callable[[int, int], None] | None = None) -> Verification:
+def verify(session: RequestContext, *, on_progress: Callable[[int, int], None] | None = None) -> Verification:
     """Check the whole store, every tenant of it; ``on_progress`` is called with rows that were looked at, of how many.
 
     What it raises ends the check.
@@ -45,7 +45,7 @@ def verify(session: Session, *, on_progress: Callable[[int, int], None] | None =
     return Verification(ok=not found, checked=checked, faults=found, notes=tuple(store.notes()))
 
 
-def tenants(session: Session) -> list[str]:
+def tenants(session: RequestContext) -> list[str]:
     """Return the names of all tenants with memories.
 
     Raises:
@@ -55,12 +55,12 @@ def tenants(session: Session) -> list[str]:
     return session.store.tenants()
 
 
-def inspecting(session: Session) -> AbstractContextManager[None]:
+def allow_untrusted_counts(session: RequestContext) -> AbstractContextManager[None]:
     """Let a foreign store be counted, which nobody else may read."""
     return nullcontext() if session.store.foreign is None else session.store.inspecting()
 
 
-def status(session: Session) -> dict[str, Any]:
+def status(session: RequestContext) -> dict[str, Any]:
     """Return counts, sizes, the queue, and the use of each budget, as plain JSON values."""
     now = session.clock.now()
     head = session.store.head(session.tenant)
@@ -70,7 +70,7 @@ def status(session: Session) -> dict[str, Any]:
     by_tier = facts.get("by_tier", {})
     recipes = facts.pop("vectors_by_recipe")
     if session.embedder is not None:
-        fresh = sum(recipes.get(session.embedder.id, {}).get(each, 0) for each in FRESH)
+        fresh = sum(recipes.get(session.embedder.id, {}).get(each, 0) for each in CURRENT_VERSIONS)
         facts["vectors_pending"] += sum(facts["vectors_by_embedder"].values()) - fresh
     return {
         "tenant": session.tenant,
@@ -84,7 +84,7 @@ def status(session: Session) -> dict[str, Any]:
         "embedder": session.embedder.id if session.embedder else None,
         "counter": session.engine.counter.name,
         **facts,
-        "candidates": "database" if from_database(session.engine, session.tenant) else "process",
+        "candidates": "database" if uses_database_index(session.engine, session.tenant) else "process",
         "notes": session.store.notes(),
         "capacity": {
             str(tier): {
@@ -98,18 +98,18 @@ def status(session: Session) -> dict[str, Any]:
             "depth": len(waiting),
             "oldest_at": oldest.isoformat() if oldest else None,
             "oldest_age_seconds": int((now - oldest).total_seconds()) if oldest else None,
-            "stuck": sum(now - made > STUCK for made in waiting),
-            "expired": ran_out(session),
+            "stuck": sum(now - made > STUCK_AFTER for made in waiting),
+            "expired": expired_count(session),
         },
         # Drafts live in their author's process and leave nothing behind; what can be stuck is the queue.
-        "stuck_drafts": sum(now - made > STUCK for made in waiting),
+        "stuck_drafts": sum(now - made > STUCK_AFTER for made in waiting),
         "blocks": _blocks(session),
         "reranker": reranker_status(session, head.seq),
     }
 
 
-def _blocks(session: Session) -> dict[str, dict[str, Any]]:
-    live = {record.key: record for record in core_of(session).records}
+def _blocks(session: RequestContext) -> dict[str, dict[str, Any]]:
+    live = {record.key: record for record in core_blocks(session).records}
     document = session.engine.identity()
     texts = {CORE_BLOCKS[0]: document[1]} if document else {}
     texts |= {key: record.text for key, record in live.items() if key is not None}
@@ -124,22 +124,22 @@ def _blocks(session: Session) -> dict[str, dict[str, Any]]:
     }
 
 
-def core_of(session: Session) -> Found:
+def core_blocks(session: RequestContext) -> ReadResult:
     """Return the live core blocks of a handle as stored; of two with one key the nearer scope's counts."""
     scopes = session.reader.scopes
     filters = Filter(scopes=scopes, tiers=(Tier.CORE.value,), include_sensitive=True)
     found = session.store.find(session.tenant, filters, live_at=session.clock.now(), limit=None)
     nearest = sorted(found.records, key=lambda record: (-scopes.index(record.scope), record.id))
-    return Found(records=list({record.key: record for record in nearest}.values()), damaged=found.damaged)
+    return ReadResult(records=list({record.key: record for record in nearest}.values()), damaged=found.damaged)
 
 
-def doctor(session: Session) -> list[Check]:
+def doctor(session: RequestContext) -> list[Check]:
     """Look at everything that keeps a store from working well; the heavy proof is ``verify``."""
-    with inspecting(session):
+    with allow_untrusted_counts(session):
         return list(_checks(session, status(session)))
 
 
-def _checks(session: Session, facts: dict[str, Any]) -> Iterator[Check]:
+def _checks(session: RequestContext, facts: dict[str, Any]) -> Iterator[Check]:
     policy, foreign, queue, reranker = session.policy, session.store.foreign, facts["quarantine"], facts["reranker"]
 
     def check(name: str, ok: bool, detail: str, remedy: str) -> Check:
@@ -172,7 +172,7 @@ def _checks(session: Session, facts: dict[str, Any]) -> Iterator[Check]:
         f"memories that cannot be shown: {len(gone)}" if gone else "every record is as it was written",
         "run `keepward verify`, then `keepward rebuild` where the journal holds",
     )
-    yield _listed_erasures(session)
+    yield _erasures_are_listed(session)
     yield check(
         "policy",
         policy.enabled and policy.capture and policy.recall,
@@ -189,10 +189,10 @@ def _checks(session: Session, facts: dict[str, Any]) -> Iterator[Check]:
     yield check(
         "vectors",
         not facts["vectors_pending"],
-        _vectors(facts, facts["vectors_pending"]),
+        _vector_note(facts, facts["vectors_pending"]),
         "run `keepward reindex`; a server or program that keeps the store open does it by itself",
     )
-    lost = blobs.absent(session.engine, session.tenant)
+    lost = blobs.count_missing(session.engine, session.tenant)
     yield check(
         "blobs",
         not lost,
@@ -202,7 +202,7 @@ def _checks(session: Session, facts: dict[str, Any]) -> Iterator[Check]:
     yield check(
         "review",
         not queue["stuck"],
-        f"{queue['depth']} proposals wait, {queue['stuck']} of them for more than {STUCK.days} days; "
+        f"{queue['depth']} proposals wait, {queue['stuck']} of them for more than {STUCK_AFTER.days} days; "
         f"{queue['expired']} expired undecided: `keepward pending --state expired`",
         "run `keepward pending`, then approve or reject",
     )
@@ -222,7 +222,7 @@ def _checks(session: Session, facts: dict[str, Any]) -> Iterator[Check]:
     )
 
 
-def _listed_erasures(session: Session) -> Check:
+def _erasures_are_listed(session: RequestContext) -> Check:
     """Return whether every erasure of the tenant is on this machine's list."""
     made, file = session.store.erasing(session.tenant), session.engine.erasures
     unread, listed = "", set()
@@ -240,12 +240,12 @@ def _listed_erasures(session: Session) -> Check:
     )
 
 
-def _vectors(facts: dict[str, Any], pending: int) -> str:
+def _vector_note(facts: dict[str, Any], pending: int) -> str:
     """Return a sentence on the memories that wait for a vector, and on whose vectors they have until then."""
     made = facts["vectors_by_embedder"]
     others = {name: count for name, count in made.items() if name != facts["embedder"]}
     outdated = pending - sum(others.values()) - (facts["live"] - sum(made.values()))
-    text = f"{counted(pending, 'memory waits', 'memories wait')} for a vector"
+    text = f"{pluralize(pending, 'memory waits', 'memories wait')} for a vector"
     text += ", found by words alone" if pending > outdated else ""
     if pending and others:
         had = ", ".join(f"{count} of {name}" for name, count in others.items())

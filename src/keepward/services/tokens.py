@@ -17,31 +17,31 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from keepward.core.commit import Receipt
-from keepward.core.trust import (
+from keepward.core.principals import (
     AT_MACHINE,
     Actor,
     ActorKind,
     Issued,
-    Rights,
+    Role,
     Token,
-    capabilities,
-    hash_of,
-    secret_of,
+    encode_token,
+    hash_token,
+    token_rights,
     user_of,
 )
-from keepward.core.value import to_micros, unknown
+from keepward.core.value import to_micros, unknown_name_message
 from keepward.errors import InvalidInput, NotFound, StoreUnavailable, Unauthorised
-from keepward.gates.content import scrub_secret
-from keepward.services.commit import Transaction
-from keepward.services.session import Engine, Session
+from keepward.gates.content import redact_secrets
+from keepward.services.request_context import Engine, RequestContext
+from keepward.services.transaction import Transaction
 
 #: Longest name of a bearer, in characters.
-NAME = 64
-REFUSED = "this token does not open this store; ask the owner for a new one"
+MAX_NAME_LENGTH = 64
+TOKEN_REFUSED = "this token does not open this store; ask the owner for a new one"  # noqa: S105  no password
 
 
 def create(
-    session: Session,
+    session: RequestContext,
     *,
     name: str,
     rights: str,
@@ -56,12 +56,12 @@ def create(
         Unauthorised: this handle is not an owner's.
         InvalidInput: an unknown class, a capability beyond it, a name that is no name, a term in the past.
     """
-    _owner(session)
-    if rights not in set(Rights):
-        raise InvalidInput(unknown("rights", rights, list(Rights)))
-    if not (0 < len(name) <= NAME and name.isprintable() and name == name.strip()):
-        raise InvalidInput(f"a token is named after its bearer: 1 to {NAME} printable characters")
-    if scrub_secret(name) != name:
+    _require_owner(session)
+    if rights not in set(Role):
+        raise InvalidInput(unknown_name_message("rights", rights, list(Role)))
+    if not (0 < len(name) <= MAX_NAME_LENGTH and name.isprintable() and name == name.strip()):
+        raise InvalidInput(f"a token is named after its bearer: 1 to {MAX_NAME_LENGTH} printable characters")
+    if redact_secrets(name) != name:
         raise InvalidInput("the name of a token holds what looks like a secret; choose another")
     user = user_of(scope)
     if user is not None and "share" in (can or ()):
@@ -69,13 +69,13 @@ def create(
     now = session.clock.now()
     if expires_at is not None and expires_at <= now:
         raise InvalidInput("a token expires in the future; leave the term out for one that does not")
-    secret = secret_of(session.ids.salt() + session.ids.salt())
+    secret = encode_token(session.ids.salt() + session.ids.salt())
     token = Token(
         id=session.ids.new_id(now),
         name=name,
-        hash=hash_of(secret),
-        rights=Rights(rights),
-        can=capabilities(Rights(rights), can),
+        hash=hash_token(secret),
+        rights=Role(rights),
+        can=token_rights(Role(rights), can),
         tenant=tenant,
         scope=scope,
         created_by=session.actor.label,
@@ -83,31 +83,31 @@ def create(
         created_at=now,
         expires_at=expires_at,
     )
-    _keep(session, token, "created")
+    _save_token(session, token, "created")
     return Issued(token=token, secret=secret)
 
 
-def revoke(session: Session, token_id: str) -> Receipt:
+def revoke(session: RequestContext, token_id: str) -> Receipt:
     """End a token; a second call changes nothing and tells so in its receipt.
 
     Raises:
         Unauthorised: this handle is not an owner's.
         NotFound: there is no such token.
     """
-    _owner(session)
+    _require_owner(session)
     found = session.store.documents(Token, None).list(id=token_id)
     if not found:
         raise NotFound("there is no token by that id; `keepward token list` shows them")
     token = found[0]
     if token.revoked_at is not None:
-        return _keep(session, token, "revoked before")
+        return _save_token(session, token, "revoked before")
     now = session.clock.now()
     # Listed first: if the store fails, the token has ended all the same.
-    listed = _list(session.engine, token, now)
-    return _keep(session, replace(token, revoked_at=now), "revoked", listed=listed)
+    listed = _record_revocation(session.engine, token, now)
+    return _save_token(session, replace(token, revoked_at=now), "revoked", listed=listed)
 
 
-def revoke_again(session: Session) -> int:
+def revoke_again(session: RequestContext) -> int:
     """End the tokens of an older copy that were revoked since it was made; return how many."""
     gone = _revoked(session.engine)
     ended = [
@@ -117,22 +117,22 @@ def revoke_again(session: Session) -> int:
     ]
     for token in ended:
         at = dataclasses.replace(session, tenant=token.tenant)
-        _keep(at, replace(token, revoked_at=session.clock.now()), "revoked again")
+        _save_token(at, replace(token, revoked_at=session.clock.now()), "revoked again")
     return len(ended)
 
 
-def disown(engine: Engine) -> None:
+def revoke_all(engine: Engine) -> None:
     """List every token of a store as revoked, so that none holds on this machine whatever the store says.
 
     Raises:
         StoreUnavailable: this machine has no place for the list.
     """
     for token in engine.store.documents(Token, None).list():
-        if token.hash.hex() not in _revoked(engine) and not _list(engine, token, engine.clock.now()):
+        if token.hash.hex() not in _revoked(engine) and not _record_revocation(engine, token, engine.clock.now()):
             raise StoreUnavailable("the store's tokens cannot be ended: the configuration folder cannot be written")
 
 
-def _list(engine: Engine, token: Token, now: datetime) -> bool:
+def _record_revocation(engine: Engine, token: Token, now: datetime) -> bool:
     """Keep a revocation outside of the store; return whether this machine has a place for it."""
     entry = {
         "entry": "revocation",
@@ -141,7 +141,7 @@ def _list(engine: Engine, token: Token, now: datetime) -> bool:
         "hash": token.hash.hex(),
         "at": to_micros(now),
     }
-    return engine.note_outside("the revocation", entry)
+    return engine.record_outside_store("the revocation", entry)
 
 
 def _revoked(engine: Engine) -> frozenset[str]:
@@ -151,26 +151,26 @@ def _revoked(engine: Engine) -> frozenset[str]:
         raise StoreUnavailable("the list of revoked tokens cannot be read; check the configuration folder") from fault
 
 
-def listed(session: Session) -> list[Token]:
+def list_tokens(session: RequestContext) -> list[Token]:
     """Return all tokens of the store, oldest first.
 
     Raises:
         Unauthorised: this handle is not an owner's.
     """
-    _owner(session)
+    _require_owner(session)
     return session.store.documents(Token, None).list()
 
 
-def recognise(engine: Engine, secret: str) -> Token:
+def authenticate(engine: Engine, secret: str) -> Token:
     """Return the token that a secret is.
 
     Raises:
         Unauthorised: see (4).
     """
-    return _valid(engine, engine.store.token_by_hash(hash_of(secret)) if isinstance(secret, str) else None)
+    return _valid(engine, engine.store.token_by_hash(hash_token(secret)) if isinstance(secret, str) else None)
 
 
-def known(session: Session, token_id: str) -> Token:
+def get_token(session: RequestContext, token_id: str) -> Token:
     """Return the token of an id.
 
     Raises:
@@ -179,30 +179,30 @@ def known(session: Session, token_id: str) -> Token:
     return _valid(session.engine, next(iter(session.store.documents(Token, None).list(id=token_id)), None))
 
 
-def confirm(session: Session, actor: Actor) -> None:
+def require_valid(session: RequestContext, actor: Actor) -> None:
     """See that the token an actor came with is valid still; one without a token is always confirmed.
 
     Raises:
         Unauthorised: see (4).
     """
-    if actor.credential is not None and known(session, actor.credential).actor != actor:
-        raise Unauthorised(REFUSED)
+    if actor.credential is not None and get_token(session, actor.credential).actor != actor:
+        raise Unauthorised(TOKEN_REFUSED)
 
 
 def _valid(engine: Engine, token: Token | None) -> Token:
     if token is None or token.state(engine.clock.now()) != "valid" or token.hash.hex() in _revoked(engine):
-        raise Unauthorised(REFUSED)
+        raise Unauthorised(TOKEN_REFUSED)
     return token
 
 
-def may_be_one_person(session: Session, proposer: Actor, approver: Actor) -> bool:
+def may_be_same_person(session: RequestContext, proposer: Actor, approver: Actor) -> bool:
     """Whether one actor made the other's token, or one token made both, directly or through further tokens.
 
     The owner at the machine of the store, without a token, gives tokens to different people and counts as each of
     them, though not as its agents, which are programs. A token from before its maker was noted approves nothing; it
     counts as one of any owner with its maker's name.
     """
-    theirs, mine = _makers(session, proposer), _makers(session, approver)
+    theirs, mine = _issuers(session, proposer), _issuers(session, approver)
     if not (theirs and mine) or (mine == [AT_MACHINE] and proposer.kind is ActorKind.AGENT):
         return False
     if ":" in mine[-1]:
@@ -212,7 +212,7 @@ def may_be_one_person(session: Session, proposer: Actor, approver: Actor) -> boo
     return theirs[-1] in labels or mine[0] in theirs or theirs[0] in mine or bool(shared - {AT_MACHINE})
 
 
-def _makers(session: Session, actor: Actor) -> list[str]:
+def _issuers(session: RequestContext, actor: Actor) -> list[str]:
     """Return an actor's token and those that it was made with, nearest first.
 
     The last is ``AT_MACHINE``, or the maker's label where its token was not noted. An agent without a token has none.
@@ -225,12 +225,12 @@ def _makers(session: Session, actor: Actor) -> list[str]:
     return line
 
 
-def _owner(session: Session) -> None:
+def _require_owner(session: RequestContext) -> None:
     if not session.actor.is_owner:
         raise Unauthorised("tokens are the owner's; act as an operator, or use an owner's token")
 
 
-def _keep(session: Session, token: Token, what: str, **more: object) -> Receipt:
+def _save_token(session: RequestContext, token: Token, what: str, **more: object) -> Receipt:
     facts = {
         "token": token.id,
         "name": token.name,
@@ -244,4 +244,4 @@ def _keep(session: Session, token: Token, what: str, **more: object) -> Receipt:
     }
     with session.store.write() as writer:
         writer.put(token)
-        return Transaction(session.inside(writer), writer).receipt("token", facts)
+        return Transaction(session.for_transaction(writer), writer).receipt("token", facts)

@@ -11,38 +11,46 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 
 #: Most bytes that come out of one blob, bytes of one step, and most files in one archive.
-LIMIT, _STEP, _MOST = 32 << 20, 1 << 20, 10_000
+MAX_UNPACKED_BYTES, _CHUNK_BYTES, _MAX_FILES = 32 << 20, 1 << 20, 10_000
 _METHODS = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
-_DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError)
+_DAMAGE_ERRORS = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError)
 #: How gzip begins, and each entry of the list of files of a zip.
-_GZIP, _LISTED = b"\x1f\x8b\x08", b"PK\x01\x02"
+_GZIP_MAGIC, _ZIP_ENTRY_MAGIC = b"\x1f\x8b\x08", b"PK\x01\x02"
 #: What is not unpacked here, by its first bytes.
-_OTHER = {b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zstd", b"7z\xbc\xaf": "7z", b"Rar!": "rar"}
-_OTHER |= {b"%PDF-": "PDF"}
+_UNSUPPORTED_MAGIC = {
+    b"BZh": "bzip2",
+    b"\xfd7zXZ": "xz",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"7z\xbc\xaf": "7z",
+    b"Rar!": "rar",
+}
+_UNSUPPORTED_MAGIC |= {b"%PDF-": "PDF"}
 
 
-def unpacked(data: bytes, notes: list[str]) -> Iterator[bytes]:
+def unpack_files(data: bytes, notes: list[str]) -> Iterator[bytes]:
     """Yield each file inside gzip or zip bytes; append to ``notes`` what was not unpacked."""
-    notes += [f"{name} is not unpacked" for begins, name in _OTHER.items() if data.startswith(begins)]
-    if max(map(data.count, (_GZIP, _LISTED))) > _MOST:
-        notes.append(f"an archive of more than {_MOST} files is not unpacked")
+    notes += [f"{name} is not unpacked" for begins, name in _UNSUPPORTED_MAGIC.items() if data.startswith(begins)]
+    if max(map(data.count, (_GZIP_MAGIC, _ZIP_ENTRY_MAGIC))) > _MAX_FILES:
+        notes.append(f"an archive of more than {_MAX_FILES} files is not unpacked")
         return
-    part, left = bytearray(), LIMIT
+    part, left = bytearray(), MAX_UNPACKED_BYTES
     try:
-        for pieces in _gzip(data) if data.startswith(_GZIP) else _zip(data, notes) if _is_zip(data) else ():
+        for pieces in (
+            _gzip_members(data) if data.startswith(_GZIP_MAGIC) else _zip_members(data, notes) if _is_zip(data) else ()
+        ):
             part = bytearray()
             for piece in pieces:
                 part += piece
                 left -= len(piece)
                 if left < 0:
                     raise OverflowError
-            if part.startswith((_GZIP, *_OTHER)) or _is_zip(part):
+            if part.startswith((_GZIP_MAGIC, *_UNSUPPORTED_MAGIC)) or _is_zip(part):
                 notes.append("packed files inside of packed ones are not unpacked")
             yield bytes(part)
         return
     except OverflowError:
-        notes.append(f"only the first {LIMIT >> 20} MB that came out were looked into")
-    except _DAMAGED:
+        notes.append(f"only the first {MAX_UNPACKED_BYTES >> 20} MB that came out were looked into")
+    except _DAMAGE_ERRORS:
         notes.append("a part is damaged and was not looked into")
     yield bytes(part)
 
@@ -51,19 +59,19 @@ def _is_zip(data: bytes | bytearray) -> bool:
     return zipfile.is_zipfile(io.BytesIO(data))
 
 
-def _zip(data: bytes, notes: list[str]) -> Iterator[Iterable[bytes]]:
+def _zip_members(data: bytes, notes: list[str]) -> Iterator[Iterable[bytes]]:
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         for info in map(copy.copy, archive.infolist()):
             if info.flag_bits & 1 or info.compress_type not in _METHODS:
                 notes.append("files that are encrypted, or packed in another way than deflate, are not unpacked")
                 continue
             # `zipfile` stops at the size that is claimed, so another one is named.
-            info.file_size = LIMIT + 1
+            info.file_size = MAX_UNPACKED_BYTES + 1
             with archive.open(info) as member:
-                yield iter(partial(member.read, _STEP), b"")
+                yield iter(partial(member.read, _CHUNK_BYTES), b"")
 
 
-def _gzip(data: bytes) -> Iterator[Iterable[bytes]]:
+def _gzip_members(data: bytes) -> Iterator[Iterable[bytes]]:
     with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
         # `read1` gives what comes before a cut.
-        yield iter(partial(file.read1, _STEP), b"")
+        yield iter(partial(file.read1, _CHUNK_BYTES), b"")

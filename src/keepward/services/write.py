@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from keepward import guesses
 from keepward.core.change import (
-    SAYING,
+    TEXT_CHANGES,
     Archive,
     Change,
     Insert,
@@ -31,37 +31,45 @@ from keepward.core.change import (
 )
 from keepward.core.commit import Reason, Step, receipt_from
 from keepward.core.memory import Kind, Record, Tier
-from keepward.core.proposal import Committed, Duplicate, Outcome, Quarantined, Refused, Waiting, digest_of
-from keepward.core.reducer import Frame, apply, strengthened
-from keepward.core.trust import ActorKind, Trust
+from keepward.core.principals import ActorKind, Trust
+from keepward.core.proposal import Committed, Duplicate, Outcome, Proposal, Quarantined, Refused, digest_of
+from keepward.core.reducer import ChangeContext, apply, reinforced_by
 from keepward.core.value import plain_key, to_micros
 from keepward.errors import Conflict, InvalidInput, NotFound, Unauthorised
 from keepward.gates import pipeline
-from keepward.gates.authority import vouches
-from keepward.gates.content import scrub_private, scrub_secret
+from keepward.gates.authority import approver_certifies_text
+from keepward.gates.content import redact_personal_data, redact_secrets
 from keepward.gates.detectors.matcher import Finding
-from keepward.gates.gate_types import Case
+from keepward.gates.gate_types import GateInput
 from keepward.gates.state import makes_room
-from keepward.gates.validation import ill_formed, oversized
+from keepward.gates.validation import oversized, validation_error
 from keepward.idempotency import IdempotencyKey, IdempotencyReused
 from keepward.ports.store import Features
 from keepward.services import blobs
-from keepward.services.commit import Steps, Stored, Transaction, transact
-from keepward.services.features import packed
-from keepward.services.look import Overlay, before_of, case_of, judge, look_ahead, newest, parents_of
-from keepward.services.session import Session, least_handed
-from keepward.services.traces import revived
+from keepward.services.erasure_references import blocked_by_erasure
+from keepward.services.gate_context import (
+    StagedState,
+    case_of,
+    evaluate_case,
+    newest_record,
+    parents_of,
+    prefetch,
+    record_before,
+)
+from keepward.services.request_context import RequestContext, lowest_trust_read
+from keepward.services.search_features import pack_vector
+from keepward.services.transaction import CommitResult, StepList, Transaction, transact
 
 #: From so many changes on they are judged before the transaction, which nobody else is to wait for.
-MANY = 20
+EVALUATE_FIRST_FROM = 20
 #: Why a change makes no version.
-_UNCHANGED = "nothing was changed: the memory already says and holds all of this"
+_UNCHANGED_DETAIL = "nothing was changed: the memory already says and holds all of this"
 #: Where memory is switched off nothing is written.
-_NOWHERE: Any = None
+_NO_WRITER: Any = None
 
 
 @dataclass(slots=True, kw_only=True)
-class Judgement:
+class Evaluation:
     """One change, judged: what would be stored, and why or why not."""
 
     decision: pipeline.Decision
@@ -74,11 +82,11 @@ class Judgement:
 
 
 @dataclass(kw_only=True)
-class Draft:
+class EvaluatedProposal:
     """A whole proposal, judged on one state of the store; what comes of it is asked once all of it is judged."""
 
-    items: list[Judgement] = field(default_factory=list)
-    overlay: Overlay = field(default_factory=Overlay)
+    items: list[Evaluation] = field(default_factory=list)
+    overlay: StagedState = field(default_factory=StagedState)
     #: All or nothing: what would be held counts as stored for the changes behind it.
     atomic: bool = True
     #: Why a person is to decide even where every gate would let it through.
@@ -92,7 +100,7 @@ class Draft:
     #: Newest versions the steps build on, by memory id; 0 for a new memory.
     base: dict[str, int] = field(default_factory=dict)
 
-    def decision(self, items: Sequence[Judgement]) -> pipeline.Decision:
+    def decision(self, items: Sequence[Evaluation]) -> pipeline.Decision:
         """Return the strictest decision of items, with what holds the whole."""
         decisions = {item.decision for item in items}
         if "refuse" in decisions:
@@ -112,7 +120,7 @@ class Draft:
         """Return what recall needs of a record; see ``Overlay.features``."""
         return self.overlay.features(record)
 
-    def add(self, item: Judgement, change: Change, before: Record | None, after: Record) -> None:
+    def add(self, item: Evaluation, change: Change, before: Record | None, after: Record) -> None:
         """Add a step to a judged change, and to what the changes behind it are judged on."""
         op = "replace" if isinstance(change, Insert) and before is not None else operation(change)
         item.steps.append(Step(op=op, before=before, after=after))
@@ -125,13 +133,13 @@ class Draft:
 
 
 def propose(
-    session: Session,
+    session: RequestContext,
     changes: Sequence[Change],
     *,
     reason: str,
     conversation: str | None = None,
     kind: str = "write",
-    held: tuple[Reason, ...] = (),
+    quarantine_reasons: tuple[Reason, ...] = (),
     named: bool = False,
 ) -> Outcome:
     """Judge changes as one and carry them out, hold them, or refuse them together.
@@ -149,13 +157,13 @@ def propose(
     reason = reason.strip() or default_reason(changes)
     found: dict[str, tuple[Finding, ...]] = {}
 
-    def decide(session: Session) -> Draft:
-        draft = Draft(held=held, personal=found, heard=least_handed(session))
+    def decide(session: RequestContext) -> EvaluatedProposal:
+        draft = EvaluatedProposal(held=quarantine_reasons, personal=found, heard=lowest_trust_read(session))
         if named:
-            _see_ids_are_free(session, [change.id for change in changes if isinstance(change, Insert)])
+            _require_free_ids(session, [change.id for change in changes if isinstance(change, Insert)])
         for change in changes:
             try:
-                draft.items.append(_judge(session, change, reason, draft))
+                draft.items.append(_evaluate_change(session, change, reason, draft))
             except (NotFound, Conflict):
                 # It may build on what was refused before it; then that refusal is the answer.
                 if all(item.decision != "refuse" for item in draft.items):
@@ -163,17 +171,22 @@ def propose(
         return draft
 
     operations = [operation(change) for change in changes]
-    return store_draft(session, decide, operations, conversation=conversation, kind=kind)[0]
+    return store_proposal(session, decide, operations, conversation=conversation, kind=kind)[0]
 
 
-def _see_ids_are_free(session: Session, ids: list[str]) -> None:
+def _require_free_ids(session: RequestContext, ids: list[str]) -> None:
     there = session.store.records(session.tenant, ids) if ids else None
     if len(set(ids)) < len(ids) or (there and (there.records or there.damaged)):
         raise Conflict("the id of a new memory is taken: make a fresh UUIDv7, or leave the id out")
 
 
 def propose_each(
-    session: Session, changes: Sequence[Change], *, reason: str, conversation: str | None = None, kind: str = "write"
+    session: RequestContext,
+    changes: Sequence[Change],
+    *,
+    reason: str,
+    conversation: str | None = None,
+    kind: str = "write",
 ) -> list[Outcome]:
     """Judge changes one by one; commit the good ones together; return outcomes in the order given."""
     if not changes:
@@ -181,15 +194,15 @@ def propose_each(
     reason = reason.strip() or default_reason(changes)
     found: dict[str, tuple[Finding, ...]] = {}
 
-    def decide(session: Session) -> Draft:
-        draft = Draft(atomic=False, personal=found, heard=least_handed(session))
-        return _judge_each(session, changes, reason, draft)
+    def decide(session: RequestContext) -> EvaluatedProposal:
+        draft = EvaluatedProposal(atomic=False, personal=found, heard=lowest_trust_read(session))
+        return _evaluate_each(session, changes, reason, draft)
 
     operations = [operation(change) for change in changes]
-    return store_draft(session, decide, operations, conversation=conversation, kind=kind)
+    return store_proposal(session, decide, operations, conversation=conversation, kind=kind)
 
 
-class Rehearsal:
+class DryRun:
     """Judge changes as ``propose_each`` would, batch after batch, and store nothing."""
 
     _OUTCOMES: Mapping[str, str] = {
@@ -199,20 +212,22 @@ class Rehearsal:
         "refuse": "refused",
     }
 
-    def __init__(self, session: Session, reason: str) -> None:
+    def __init__(self, session: RequestContext, reason: str) -> None:
         self._session, self._reason = session, reason
-        self._draft = Draft(atomic=False, heard=least_handed(session), blind=not session.actor.may_decide)
+        self._draft = EvaluatedProposal(
+            atomic=False, heard=lowest_trust_read(session), blind=not session.actor.may_decide
+        )
 
-    def judge(self, changes: Sequence[Change]) -> list[tuple[str, tuple[Reason, ...]]]:
+    def evaluate(self, changes: Sequence[Change]) -> list[tuple[str, tuple[Reason, ...]]]:
         """Return the outcome that each change would have, with its reasons."""
         first = len(self._draft.items)
-        judged = _judge_each(self._session, changes, self._reason, self._draft).items[first:]
+        judged = _evaluate_each(self._session, changes, self._reason, self._draft).items[first:]
         return [(self._OUTCOMES[item.decision], item.reasons) for item in judged]
 
 
-def store_draft(
-    session: Session,
-    decide: Callable[[Session], Draft],
+def store_proposal(
+    session: RequestContext,
+    decide: Callable[[RequestContext], EvaluatedProposal],
     operations: Sequence[str],
     *,
     conversation: str | None = None,
@@ -220,15 +235,15 @@ def store_draft(
 ) -> list[Outcome]:
     """Decide about a proposal and store what comes of it; return its outcome, or one for each change."""
 
-    def carry_out(transaction: Transaction, draft: Draft) -> list[Outcome]:
-        stored: Stored | None = None
+    def carry_out(transaction: Transaction, draft: EvaluatedProposal) -> list[Outcome]:
+        stored: CommitResult | None = None
 
-        def commit(items: Sequence[Judgement], reasons: tuple[Reason, ...]) -> Stored:
+        def commit(items: Sequence[Evaluation], reasons: tuple[Reason, ...]) -> CommitResult:
             return transaction.commit(
                 draft, reason=_reason_of(items), conversation=conversation, kind=kind, reasons=reasons
             )
 
-        def conclude(items: Sequence[Judgement], operations: Sequence[str]) -> Outcome:
+        def conclude(items: Sequence[Evaluation], operations: Sequence[str]) -> Outcome:
             reasons = (*draft.held, *(each for item in items for each in item.reasons))
             steps = [step for item in items for step in item.steps]
             decision = draft.decision(items)
@@ -239,7 +254,7 @@ def store_draft(
             draft.prepare(transaction)
             if decision == "quarantine":
                 base = {step.after.id: draft.base[step.after.id] for step in steps}
-                return _hold(transaction, steps, base, items[-1].reason, reasons)
+                return _quarantine(transaction, steps, base, items[-1].reason, reasons)
             done = stored or commit(items, reasons)
             records = tuple(session.reader.own_step(step).after for step in steps)
             return Committed(records=records, commit=done.commit, receipt=done.receipt, reasons=reasons)
@@ -253,21 +268,21 @@ def store_draft(
 
     if not session.policy.enabled:
         # Everything is refused, without the store.
-        return carry_out(Transaction(session, _NOWHERE), decide(session))
-    many = session.asks_models or len(operations) > MANY
-    outcomes = transact(session, decide, carry_out, beforehand=many, together=True)
+        return carry_out(Transaction(session, _NO_WRITER), decide(session))
+    many = session.asks_models or len(operations) > EVALUATE_FIRST_FROM
+    outcomes = transact(session, decide, carry_out, decide_first=many, on_snapshot=True)
     if any(reason.gate == "erased" for each in outcomes for reason in each.reasons):
-        guesses.add(len(operations))
+        guesses.add_guesses(len(operations))
     return outcomes
 
 
-def repeated(session: Session, key: IdempotencyKey) -> Outcome | None:
+def repeated_outcome(session: RequestContext, key: IdempotencyKey) -> Outcome | None:
     """Return once more what became of the write that a call committed; None where it committed nothing.
 
     Raises:
         IdempotencyReused: the commit under this key was made by another call.
     """
-    found = session.store.commit_of_call(session.tenant, key)
+    found = session.store.commit_of_request(session.tenant, key)
     if found is None:
         return None
     commit_id, same = found
@@ -284,29 +299,31 @@ def repeated(session: Session, key: IdempotencyKey) -> Outcome | None:
     return Committed(records=records, commit=view.commit, receipt=receipt, reasons=receipt.reasons)
 
 
-def _reason_of(items: Sequence[Judgement]) -> str:
+def _reason_of(items: Sequence[Evaluation]) -> str:
     """Return the reason of a commit; where only some changes have consent, the one without personal identifiers."""
     given = dict.fromkeys(item.reason for item in items)
-    return next((each for each in given if len(given) == 1 or scrub_private(each) == each), items[-1].reason)
+    return next((each for each in given if len(given) == 1 or redact_personal_data(each) == each), items[-1].reason)
 
 
-def _judge_each(session: Session, changes: Sequence[Change], reason: str, draft: Draft) -> Draft:
+def _evaluate_each(
+    session: RequestContext, changes: Sequence[Change], reason: str, draft: EvaluatedProposal
+) -> EvaluatedProposal:
     """Judge changes one by one, each on what those before it would store.
 
     Those that build on nothing are folded first, and the store is asked about all of them at once.
     """
     alone = [isinstance(change, Insert) and change.key is None and not change.derived_from for change in changes]
-    folded: list[_Folded | Judgement | None] = [None] * len(changes)
+    folded: list[_AppliedChange | Evaluation | None] = [None] * len(changes)
     if sum(alone) > 1:
         folded = [
-            _fold(session, change, reason, draft) if apart else None
+            _apply_change(session, change, reason, draft) if apart else None
             for change, apart in zip(changes, alone, strict=True)
         ]
         cases = [each[0] for each in folded if isinstance(each, tuple)]
-        look_ahead(session, [case.after for case in cases], draft.overlay)
+        prefetch(session, [case.after for case in cases], draft.overlay)
     for change, known in zip(changes, folded, strict=True):
         try:
-            judged = _judge(session, change, reason, draft, known)
+            judged = _evaluate_change(session, change, reason, draft, known)
         except (NotFound, Unauthorised) as fault:
             # What builds on a memory that is not there is refused by itself and spoils no other.
             detail = "it builds on a memory that is not there" if isinstance(fault, NotFound) else str(fault)
@@ -315,19 +332,21 @@ def _judge_each(session: Session, changes: Sequence[Change], reason: str, draft:
     return draft
 
 
-def _refused(*reasons: Reason) -> Judgement:
-    return Judgement(decision="refuse", reasons=reasons)
+def _refused(*reasons: Reason) -> Evaluation:
+    return Evaluation(decision="refuse", reasons=reasons)
 
 
 #: One change with what it would make of a memory, before anybody has judged it, and what it was folded in.
-_Folded = tuple[Case, Frame]
+_AppliedChange = tuple[GateInput, ChangeContext]
 
 
-def _fold(session: Session, change: Change, reason: str, draft: Draft) -> _Folded | Judgement:
-    broken = ill_formed(change, reason, session.policy)
+def _apply_change(
+    session: RequestContext, change: Change, reason: str, draft: EvaluatedProposal
+) -> _AppliedChange | Evaluation:
+    broken = validation_error(change, reason, session.policy)
     if broken:
         return _refused(*broken)
-    if session.consent and isinstance(change, SAYING):
+    if session.consent and isinstance(change, TEXT_CHANGES):
         change = replace(change, consent=True)
     if isinstance(change, Insert | Replace):
         change = with_plain_names(change)
@@ -336,9 +355,9 @@ def _fold(session: Session, change: Change, reason: str, draft: Draft) -> _Folde
     if isinstance(change, Supersede):
         # What was to replace it may turn out to be remembered already.
         change = replace(change, by=draft.overlay.renamed.get(change.by, change.by))
-    before = before_of(session, change, draft.overlay)
+    before = record_before(session, change, draft.overlay)
     if isinstance(change, Supersede):
-        change = replace(change, by=newest(session, change.by, draft.overlay).id)
+        change = replace(change, by=newest_record(session, change.by, draft.overlay).id)
     frame = session.frame(parents=parents_of(session, change, draft.overlay), heard=draft.heard)
     try:
         after = apply(change, before, frame)
@@ -347,28 +366,32 @@ def _fold(session: Session, change: Change, reason: str, draft: Draft) -> _Folde
     broken = oversized(after, session.policy)
     if broken:
         return _refused(*broken)
-    objection = None if after.blob is None else blobs.objection(session, before, after)
+    objection = None if after.blob is None else blobs.refusal_reason(session, before, after)
     if objection is not None:
         return _refused(objection)
     case = case_of(session, change, before, after, reason=reason)
     return case, frame
 
 
-def _judge(
-    session: Session, change: Change, reason: str, draft: Draft, folded: _Folded | Judgement | None = None
-) -> Judgement:
-    folded = folded or _fold(session, change, reason, draft)
-    if isinstance(folded, Judgement):
+def _evaluate_change(
+    session: RequestContext,
+    change: Change,
+    reason: str,
+    draft: EvaluatedProposal,
+    folded: _AppliedChange | Evaluation | None = None,
+) -> Evaluation:
+    folded = folded or _apply_change(session, change, reason, draft)
+    if isinstance(folded, Evaluation):
         return folded
     case, frame = folded
     change, before, asked = case.change, case.before, case.after
-    judged = judge(session, case, draft.overlay, draft.personal)
+    judged = evaluate_case(session, case, draft.overlay, draft.personal)
     after, decision, existing = judged.case.after, judged.decision, judged.existing
-    result = Judgement(decision=decision, reasons=tuple(judged.reasons), reason=judged.case.reason, existing=existing)
-    if asked.heard is not None and isinstance(change, SAYING):
+    result = Evaluation(decision=decision, reasons=tuple(judged.reasons), reason=judged.case.reason, existing=existing)
+    if asked.heard is not None and isinstance(change, TEXT_CHANGES):
         detail = f"its writer was handed something of lower trust: written after reading {asked.heard.label}"
         result.reasons = (*result.reasons, Reason(gate="authority", code="after_reading", detail=detail))
-    if not session.reader.sees(asked.scope):
+    if not session.reader.can_see(asked.scope):
         # A place that it writes to and does not see: what is there is not told.
         untold = "something like it is known in that scope, which this handle does not see"
         result.reasons = tuple(
@@ -380,15 +403,15 @@ def _judge(
         if isinstance(change, Insert) and existing is not None:
             draft.overlay.renamed[change.id] = existing.id
         if decision == "same" and existing is not None:
-            _confirm(session, judged, existing, draft, result)
+            _confirm_existing(session, judged, existing, draft, result)
         return result
     unburied = draft.overlay.unburied.get(asked.id) is after
-    stone = None if unburied or draft.blind else revived(session, asked, after)
+    stone = None if unburied or draft.blind else blocked_by_erasure(session, asked, after)
     if stone is not None:
         return _refused(stone)
-    if isinstance(change, Replace | Move) and before is not None and _says_as_much(before, after):
+    if isinstance(change, Replace | Move) and before is not None and _is_unchanged(before, after):
         result.decision, result.existing, result.confirms = "same", before, False
-        result.reasons = (Reason(gate="shape", code="unchanged", detail=_UNCHANGED),)
+        result.reasons = (Reason(gate="shape", code="unchanged", detail=_UNCHANGED_DETAIL),)
         return result
     if decision == "quarantine":
         after = _when_approved(judged.case, before)
@@ -397,15 +420,15 @@ def _judge(
         draft.add(result, Archive(id=view.spare.id), view.spare, apply(Archive(id=view.spare.id), view.spare, frame))
     if isinstance(change, Insert) and change.vector is not None and session.embedder is not None:
         # Of a text that a gate has rewritten it would still tell what was taken out: see ``Overlay.features``.
-        draft.overlay.vectors[after.id] = (change.text, session.embedder.id, packed(change.vector))
+        draft.overlay.vectors[after.id] = (change.text, session.embedder.id, pack_vector(change.vector))
     draft.add(result, change, before, after)
     return result
 
 
-def _when_approved(case: Case, before: Record | None) -> Record:
+def _when_approved(case: GateInput, before: Record | None) -> Record:
     """Return what an approval would store: a person vouches for a new text, or for the fields alone."""
     after = case.after
-    if vouches(case):
+    if approver_certifies_text(case):
         return replace(after, trust=max(after.trust, Trust.USER), heard=None)
     if before is not None and after.trust < before.trust:
         # The text is nobody's but whose it was.
@@ -413,13 +436,15 @@ def _when_approved(case: Case, before: Record | None) -> Record:
     return after
 
 
-def _says_as_much(before: Record, after: Record) -> bool:
+def _is_unchanged(before: Record, after: Record) -> bool:
     """Whether a change leaves a memory as it is, but for the times of its last version and confirmation."""
     same = {name: getattr(before, name) for name in ("version", "updated_at", "reinforced_at")}
     return replace(after, **same) == before
 
 
-def _confirm(session: Session, judged: pipeline.Judged, existing: Record, draft: Draft, result: Judgement) -> None:
+def _confirm_existing(
+    session: RequestContext, judged: pipeline.GateResult, existing: Record, draft: EvaluatedProposal, result: Evaluation
+) -> None:
     """Let a restatement confirm a memory where it is trusted as much, and add what it brings."""
     case, after = judged.case, judged.case.after
     if after.trust < existing.trust:
@@ -432,7 +457,7 @@ def _confirm(session: Session, judged: pipeline.Judged, existing: Record, draft:
     change = case.change
     if not isinstance(change, Insert) or session.actor.kind is ActorKind.IMPORTER:
         return
-    stronger = strengthened(existing, after, change, session.frame())
+    stronger = reinforced_by(existing, after, change, session.frame())
     if stronger is None:
         return
     added = Replace(
@@ -442,7 +467,9 @@ def _confirm(session: Session, judged: pipeline.Judged, existing: Record, draft:
         confidence=stronger.confidence,
         consent=change.consent,
     )
-    again = judge(session, dataclasses.replace(case, change=added, before=existing, after=stronger), draft.overlay)
+    again = evaluate_case(
+        session, dataclasses.replace(case, change=added, before=existing, after=stronger), draft.overlay
+    )
     if again.decision not in {"allow", "quarantine"}:
         return
     result.decision = again.decision
@@ -466,7 +493,7 @@ def _refuse(transaction: Transaction, reasons: tuple[Reason, ...], operations: S
     return Refused(receipt=receipt, reasons=reasons)
 
 
-def _duplicate(transaction: Transaction, item: Judgement, reasons: tuple[Reason, ...], *, confirm: bool) -> Duplicate:
+def _duplicate(transaction: Transaction, item: Evaluation, reasons: tuple[Reason, ...], *, confirm: bool) -> Duplicate:
     session, record, commit = transaction.session, item.existing, None
     assert record is not None
     lasting = record.kind is not Kind.EVENT and record.tier is not Tier.CORE
@@ -474,7 +501,7 @@ def _duplicate(transaction: Transaction, item: Judgement, reasons: tuple[Reason,
         change = Reinforce(id=record.id)
         after = apply(change, record, session.frame())
         stored = transaction.commit(
-            Steps([Step(op=operation(change), before=record, after=after)]),
+            StepList([Step(op=operation(change), before=record, after=after)]),
             reason="said again",
             kind="write",
             reasons=reasons,
@@ -486,30 +513,30 @@ def _duplicate(transaction: Transaction, item: Judgement, reasons: tuple[Reason,
     return Duplicate(record=session.reader.existing(record), receipt=receipt, reasons=reasons, commit=commit)
 
 
-def _waiting_enough(session: Session) -> bool:
+def _queue_is_full(session: RequestContext) -> bool:
     """Whether so many proposals of an agent or user wait that another would only bury them."""
     if session.actor.may_decide or session.actor.kind not in {ActorKind.AGENT, ActorKind.USER}:
         return False
     now, limit = session.clock.now(), session.policy.pending_limit
-    own = session.store.documents(Waiting, session.tenant)
+    own = session.store.documents(Proposal, session.tenant)
     return own.count(state="pending", actor=session.actor, live_at=to_micros(now), most=limit) >= limit
 
 
-def _hold(
+def _quarantine(
     transaction: Transaction, steps: Sequence[Step], base: dict[str, int], reason: str, reasons: tuple[Reason, ...]
 ) -> Quarantined | Refused:
     session = transaction.session
-    if _waiting_enough(session):
+    if _queue_is_full(session):
         detail = f"{session.policy.pending_limit} proposals of yours wait already: have some of them decided first"
         full = Reason(gate="review", code="too_many_pending", detail=detail)
         return _refuse(transaction, (full, *reasons), [step.op for step in steps])
     now = session.clock.now()
-    item = Waiting(
+    item = Proposal(
         id=session.ids.new_id(now),
         tenant=session.tenant,
         state="pending",
         proposer=session.actor,
-        reason=scrub_private(scrub_secret(reason)),
+        reason=redact_personal_data(redact_secrets(reason)),
         reasons=reasons,
         steps=tuple(steps),
         base=base,

@@ -22,21 +22,21 @@ from typing import Any, Final, NamedTuple
 from keepward.core.memory import Status
 from keepward.core.query import Filter
 from keepward.core.value import name_forms
-from keepward.ports.store import TERMS, UNITS, Profile
-from keepward.storage.rows import listed, parameters, profile_of, with_features
+from keepward.ports.store import TERMS_HEADER, VECTORS_HEADER, RankingRow
+from keepward.storage.rows import filter_parameters, json_array, profile_of, split_record_row
 from keepward.storage.seals import Sealer
-from keepward.storage.sql import Session, Snapshot, parse_queries, text_of
+from keepward.storage.sql import Connection, Snapshot, parse_queries, read_sql
 
 #: Memories taken in together.
-TOGETHER: Final = 20_000
+INDEX_BATCH_SIZE: Final = 20_000
 #: Vectors of a space up to which all of them are compared; beyond, an index leads to the nearest.
-SCANNED: Final = 50_000
+MAX_SCANNED_VECTORS: Final = 50_000
 #: Most dimensions of a vector that the database can index, and that it can hold.
 INDEXED_DIM, MAX_DIM = 4_000, 16_000
-NAMES: Final = ("candidate_state", "candidates", "candidate_words", "candidate_vectors")
+CANDIDATE_TABLES: Final = ("candidate_state", "candidates", "candidate_words", "candidate_vectors")
 
 
-def space_of(tenant: str, model: str, dim: int) -> int:
+def vector_space_id(tenant: str, model: str, dim: int) -> int:
     """Return the number of a tenant's vectors of one model and dimension, below 2**63."""
     name = f"{tenant}\0{model}\0{dim}".encode("utf-8", "surrogatepass")
     return int.from_bytes(blake2b(name, digest_size=8).digest(), "big") >> 1
@@ -45,7 +45,7 @@ def space_of(tenant: str, model: str, dim: int) -> int:
 # --- writing
 
 
-def take_in(db: Session, sealer: Sealer, tenant: str, most: int = TOGETHER) -> bool:
+def index_next_batch(db: Connection, sealer: Sealer, tenant: str, most: int = INDEX_BATCH_SIZE) -> bool:
     """Take in a tenant's next memories, in the order of their arrival; return whether these were the last."""
     if not db.searchable:
         return True
@@ -53,41 +53,44 @@ def take_in(db: Session, sealer: Sealer, tenant: str, most: int = TOGETHER) -> b
     if level:
         return True
     rows = db.run("candidates_unread", tenant=tenant, after=after, most=most).fetchall()
-    pairs = [with_features(row) for row in rows]
+    pairs = [split_record_row(row) for row in rows]
     _add(db, tenant, [profile_of(sealer, tenant, *each) for each in pairs])
     done = len(rows) < most
     db.many("set_candidate_state", [(tenant, pairs[-1][0].arrival if pairs else after, int(done))])
     return done
 
 
-def refresh(db: Session, sealer: Sealer, tenant: str, ids: Collection[str]) -> None:
+def refresh(db: Connection, sealer: Sealer, tenant: str, ids: Collection[str]) -> None:
     """Bring the tables up to these memories, where the tenant was taken in so far; see (1)."""
     last, level = db.run("candidate_state", tenant=tenant).fetchone()
-    pairs = [with_features(row) for row in db.run("profiles_by_id", tenant=tenant, ids=listed(ids))]
+    pairs = [split_record_row(row) for row in db.run("profiles_by_id", tenant=tenant, ids=json_array(ids))]
     pairs = [each for each in pairs if level or each[0].arrival <= last]
     db.run("drop_candidates", tenant=tenant, arrivals=[row.arrival for row, _ in pairs])
     active = [each for each in pairs if each[0].status == Status.ACTIVE]
     _add(db, tenant, [profile_of(sealer, tenant, *each) for each in active])
 
 
-def forget(db: Session, tenant: str) -> None:
+def drop_candidates(db: Connection, tenant: str) -> None:
     """Drop all that is stored of a tenant; it can be taken in again."""
-    for name in NAMES:
+    for name in CANDIDATE_TABLES:
         db.execute(f"DELETE FROM {name} WHERE tenant = ?", (tenant,))
 
 
-def _add(db: Session, tenant: str, profiles: Iterable[Profile | None]) -> None:
+def _add(db: Connection, tenant: str, profiles: Iterable[RankingRow | None]) -> None:
     rows, vectors = [], []
     for each in profiles:
         if each is None:
             continue
-        count, length = (len(each.terms) - TERMS.size) // 5, TERMS.unpack_from(each.terms)[1]
-        terms = list(struct.unpack_from(f"<{count}I", each.terms, TERMS.size))
+        count, length = (len(each.terms) - TERMS_HEADER.size) // 5, TERMS_HEADER.unpack_from(each.terms)[1]
+        terms = list(struct.unpack_from(f"<{count}I", each.terms, TERMS_HEADER.size))
         space, units = None, list[bytes]()
         if each.units is not None and each.vector_model is not None:
-            _, _, dim, many = UNITS.unpack_from(each.units)
+            _, _, dim, many = VECTORS_HEADER.unpack_from(each.units)
             if dim <= MAX_DIM:
-                space, codes = space_of(tenant, each.vector_model, dim), each.units[UNITS.size + 4 * many :]
+                space, codes = (
+                    vector_space_id(tenant, each.vector_model, dim),
+                    each.units[VECTORS_HEADER.size + 4 * many :],
+                )
                 units = [codes[n * dim : (n + 1) * dim] for n in range(many)]
         hidden = (each.scope, int(each.sensitive), each.trust, each.expires_at)
         turn = int(each.session is not None)
@@ -102,7 +105,7 @@ def _add(db: Session, tenant: str, profiles: Iterable[Profile | None]) -> None:
 # --- reading
 
 
-class Seen(NamedTuple):
+class VisibleCounts(NamedTuple):
     """What a reader may see of a tenant, in numbers."""
 
     memories: int
@@ -115,7 +118,7 @@ class Seen(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class CandidateQuery:
     """Which memories are asked for: the scopes and what else a reader may see, and a filter that narrows this."""
 
     scopes: Collection[str]
@@ -130,14 +133,14 @@ class Asked:
         """Return it as the statements take it."""
         filters = self.filters or Filter()
         return {
-            **parameters(filters, None),
+            **filter_parameters(filters, None),
             # Fields of the body, which only these statements look at.
-            "content_types": listed(filters.content_types),
-            "tags": listed(name_forms(filters.tags)),
+            "content_types": json_array(filters.content_types),
+            "tags": json_array(name_forms(filters.tags)),
             # What is stored fades, and nothing fades upwards.
             "min_importance": round(filters.min_importance * 10_000),
             "narrow": int(self.filters is not None),
-            "scopes": listed(self.scopes),
+            "scopes": json_array(self.scopes),
             "trust": self.trust,
             "sensitive": int(self.include_sensitive),
             "now": self.now,
@@ -153,19 +156,19 @@ class CandidateReads(Snapshot):
         with self._reading(tenant) as db:
             return db.searchable and (db.run("candidate_state", tenant=tenant).fetchone() or (0, 0))[1] == 1
 
-    def seen(self, tenant: str, asked: Asked) -> Seen:
+    def seen(self, tenant: str, asked: CandidateQuery) -> VisibleCounts:
         """Return what a reader may see, in numbers."""
         with self._reading(tenant) as db:
             # For all that is asked of one snapshot.
             db.run("candidate_tune", sort="on", breadth="40")
-            return Seen(*self._candidates("candidates_seen", tenant, asked)[0])
+            return VisibleCounts(*self._candidates("candidates_seen", tenant, asked)[0])
 
-    def holders(self, tenant: str, asked: Asked, terms: Collection[int]) -> dict[int, int]:
+    def holders(self, tenant: str, asked: CandidateQuery, terms: Collection[int]) -> dict[int, int]:
         """Return how many visible memories hold each term, rarest first; nothing of a term that none holds."""
         return dict(self._candidates("candidate_holders", tenant, asked, terms=list(terms)))
 
     def by_words(
-        self, tenant: str, asked: Asked, weights: dict[int, float], norm: tuple[float, float], most: int
+        self, tenant: str, asked: CandidateQuery, weights: dict[int, float], norm: tuple[float, float], most: int
     ) -> set[int]:
         """Return the arrivals of the memories whose words weigh most, at most so many.
 
@@ -174,12 +177,12 @@ class CandidateReads(Snapshot):
         more = {"terms": list(weights), "weights": list(weights.values()), "base": norm[0], "each": norm[1]}
         return {arrival for (arrival,) in self._candidates("candidates_by_words", tenant, asked, **more, most=most)}
 
-    def nearest(self, tenant: str, asked: Asked, units: int, vector: Sequence[float], most: int) -> set[int]:
+    def nearest(self, tenant: str, asked: CandidateQuery, units: int, vector: Sequence[float], most: int) -> set[int]:
         """Return the arrivals of the vectors with the best cosines, at most so many, given how many are visible."""
         dim = len(vector)
         with self._reading(tenant) as db:
             indexed, schema = db.run("candidate_index", name=_index_of(asked.space)).fetchone()
-            indexed = indexed and units > SCANNED
+            indexed = indexed and units > MAX_SCANNED_VECTORS
             db.run("candidate_tune", sort="off" if indexed else "on", breadth=str(min(max(most, 40), 1_000)))
             half = f"AS {schema}.halfvec({dim}))"
             distance = f"CAST(v.vector {half} OPERATOR({schema}.<=>) CAST(CAST(:vector AS TEXT) {half}"
@@ -188,24 +191,26 @@ class CandidateReads(Snapshot):
             values = asked.values() | {"tenant": tenant, "vector": str([*map(float, vector)]), "most": most}
             return {arrival for (arrival,) in db.execute(query, values)}
 
-    def sample(self, tenant: str, asked: Asked, percent: float) -> list[bytes]:
+    def sample(self, tenant: str, asked: CandidateQuery, percent: float) -> list[bytes]:
         """Return packed vectors of about so many of a hundred visible memories, the same ones each time."""
         return [packed for (packed,) in self._candidates("candidate_sample", tenant, asked, percent=percent)]
 
-    def passing(self, tenant: str, asked: Asked, most: int) -> list[int]:
+    def matching_arrivals(self, tenant: str, asked: CandidateQuery, most: int) -> list[int]:
         """Return the arrivals of what is asked for, at most so many, in no stated order."""
         return [arrival for (arrival,) in self._candidates("candidates_all", tenant, asked, most=most)]
 
-    def near_turns(self, tenant: str, turns: Collection[tuple[str, int]], reach: int) -> set[int]:
+    def neighbouring_turns(self, tenant: str, turns: Collection[tuple[str, int]], reach: int) -> set[int]:
         """Return at most so many turns before and after each of some, given session and arrival."""
         sessions, arrivals = map(list, zip(*turns, strict=True))
         found = self._run("candidates_near_turns", tenant, sessions=sessions, arrivals=arrivals, reach=reach)
         return {arrival for (arrival,) in found}
 
-    def profiles_at(self, tenant: str, arrivals: Collection[int] = (), *, ids: Collection[str] = ()) -> list[Profile]:
+    def profiles_at(
+        self, tenant: str, arrivals: Collection[int] = (), *, ids: Collection[str] = ()
+    ) -> list[RankingRow]:
         """Return active memories by arrival or id, in no stated order, without those whose rows do not hold."""
-        rows = self._run("candidate_profiles", tenant, arrivals=list(arrivals), ids=listed(ids))
-        found = (profile_of(self._sealer, tenant, *with_features(row)) for row in rows)
+        rows = self._run("candidate_profiles", tenant, arrivals=list(arrivals), ids=json_array(ids))
+        found = (profile_of(self._sealer, tenant, *split_record_row(row)) for row in rows)
         return [each for each in found if each is not None]
 
     def missing_indexes(self, tenant: str) -> list[str]:
@@ -213,9 +218,9 @@ class CandidateReads(Snapshot):
         made: list[str] = []
         with self._reading(tenant) as db:
             for space, units, packed, part in db.run("candidate_spaces", tenant=tenant) if db.searchable else ():
-                name, dim = _index_of(space), UNITS.unpack_from(packed)[2]
+                name, dim = _index_of(space), VECTORS_HEADER.unpack_from(packed)[2]
                 there, schema = db.run("candidate_index", name=name).fetchone()
-                if there or units <= SCANNED or dim > INDEXED_DIM:
+                if there or units <= MAX_SCANNED_VECTORS or dim > INDEXED_DIM:
                     continue
                 key = f"((CAST(vector AS {schema}.halfvec({dim}))) {schema}.halfvec_cosine_ops)"
                 # One that is there and cannot be used was interrupted.
@@ -223,13 +228,13 @@ class CandidateReads(Snapshot):
                 made.append(f"CREATE INDEX CONCURRENTLY {name} ON {part} USING hnsw {key} WHERE space = {space}")
         return made
 
-    def _candidates(self, name: str, tenant: str, asked: Asked, **more: Any) -> list[Any]:
+    def _candidates(self, name: str, tenant: str, asked: CandidateQuery, **more: Any) -> list[Any]:
         return self._run(name, tenant, **asked.values(), **more)
 
 
 @cache
 def _nearest() -> str:
-    return parse_queries(text_of("queries.sql") + text_of("candidates.sql"))["candidates_nearest"]
+    return parse_queries(read_sql("queries.sql") + read_sql("candidates.sql"))["candidates_nearest"]
 
 
 def _index_of(space: int) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from keepward.errors import NotAStore
 from keepward.storage import forks
-from keepward.storage.driver import companion, connected
+from keepward.storage.driver import connected, sidecar_path
 from keepward.storage.file import id_file
 from keepward.storage.sql import Row
 
@@ -37,12 +37,12 @@ def read_damaged(path: Path, folder: Path) -> tuple[str, dict[str, list[Row]], t
     """
     if not path.is_file():
         raise NotAStore(f"there is no file at {path}")
-    forks.spare(path)
+    forks.refuse_if_open(path)
     with tempfile.TemporaryDirectory(dir=folder, prefix=f".{path.name}.") as aside:
         copy = Path(aside) / "copy.db"
         for suffix in ("", "-wal"):
             with suppress(FileNotFoundError):
-                shutil.copyfile(companion(path, suffix), companion(copy, suffix))
+                shutil.copyfile(sidecar_path(path, suffix), sidecar_path(copy, suffix))
         _pad(copy)
         try:
             with connected(copy, pragmas=("trusted_schema=OFF",)) as db:

@@ -31,42 +31,42 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from msgspec.structs import replace
 
-from keepward.core.blob import Kept
+from keepward.core.blob import StoredBlob
 from keepward.core.commit import Receipt, items_in
 from keepward.core.job import JobRow
-from keepward.core.proposal import Waiting, waiting_from_dict, waiting_to_dict
+from keepward.core.principals import Token, principal_of
+from keepward.core.proposal import Proposal, proposal_from_dict, proposal_to_dict
 from keepward.core.query import Feedback
 from keepward.core.serialization import decode, encode
-from keepward.core.trust import Token, principal_of
 from keepward.core.value import to_micros
 from keepward.errors import Conflict, InvalidInput, StoreUnavailable, Tampered
-from keepward.ports.store import PREFIX
-from keepward.storage.rows import listed
+from keepward.ports.store import MIN_ID_PREFIX
+from keepward.storage.rows import json_array
 from keepward.storage.seals import Sealer
-from keepward.storage.sql import LAST, SQL, Session, Snapshot, between
-from keepward.storage.tenant import State
+from keepward.storage.sql import MAX_CHARACTER, SQL, Connection, Snapshot, prefix_range
+from keepward.storage.tenant import TenantHead
 
-_ALIKE = 8
+_HASH_PREFIX_CHARS = 8
 #: Most bytes of a receipt.
-_LONGEST_BODY = 64_000_000
-_LEFT_OUT = "a row of %s does not match its seal and was left out: %s"
-_HANDED = "handed"
+_MAX_RECEIPT_BYTES = 64_000_000
+_BAD_SEAL_WARNING = "a row of %s does not match its seal and was left out: %s"
+_DELIVERED = "handed"
 #: States of receipts that may be compacted: those that say what was handed out, and other receipts of contexts.
-_WHOLE = (_HANDED, "whole")
+_COMPACTABLE_STATES = (_DELIVERED, "whole")
 _log = logging.getLogger(__name__)
 #: Id, whether the seal holds, and body.
 _Receipt = tuple[str, bool, bytes]
 _One = TypeVar("_One")
-_Reading = Callable[[], AbstractContextManager[Session]]
+_Reading = Callable[[], AbstractContextManager[Connection]]
 #: The method ``list`` hides the type.
 _Values = list
-_Meet = Callable[[Iterable[str]], None]
+_CheckTenants = Callable[[Iterable[str]], None]
 _encode = json.JSONEncoder(
     ensure_ascii=False, check_circular=False, allow_nan=False, sort_keys=True, separators=(",", ":")
 ).encode
 
 
-class Document(NamedTuple):
+class StoredDocument(NamedTuple):
     """One row, in the order of its columns."""
 
     tenant: str
@@ -85,12 +85,12 @@ class Document(NamedTuple):
     body: bytes
     seal: bytes = b""
 
-    def sealed(self, sealer: Sealer) -> Document:
+    def sealed(self, sealer: Sealer) -> StoredDocument:
         return self._replace(seal=sealer.row(self.kind, *self[:-1]))
 
     def holds(self, sealer: Sealer) -> bool:
         """Whether its seal is right."""
-        return sealer.holds_row(self.seal, self.kind, *self[:-1])
+        return sealer.matches_row(self.seal, self.kind, *self[:-1])
 
     def json(self) -> dict[str, Any]:
         """Return the body.
@@ -98,10 +98,10 @@ class Document(NamedTuple):
         Raises:
             Tampered: it is none; only without a key does such a row get here.
         """
-        return json_of(self.kind, self.body)
+        return parse_body(self.kind, self.body)
 
 
-class KeptText(NamedTuple):
+class ReceiptArtefact(NamedTuple):
     """A text that receipts name, so that a context can be replayed; the first under a version stays."""
 
     tenant: str
@@ -111,22 +111,22 @@ class KeptText(NamedTuple):
 
 
 #: What documents say that have a type of their own.
-Value: TypeAlias = Waiting | Feedback | Token | JobRow | Kept | KeptText
+DocumentValue: TypeAlias = Proposal | Feedback | Token | JobRow | StoredBlob | ReceiptArtefact
 KINDS: dict[type[Any], str] = {
-    Waiting: "proposals",
+    Proposal: "proposals",
     Feedback: "feedback",
     Token: "tokens",
     JobRow: "jobs",
-    Kept: "blobs",
-    KeptText: "artefacts",
+    StoredBlob: "blobs",
+    ReceiptArtefact: "artefacts",
 }
-_T = TypeVar("_T", bound=Value)
+_T = TypeVar("_T", bound=DocumentValue)
 
 
-def json_of(kind: str, body: bytes) -> dict[str, Any]:
+def parse_body(kind: str, body: bytes) -> dict[str, Any]:
     """Return the body of a document; Tampered where it is none."""
     try:
-        value = json.loads(inflated(body))
+        value = json.loads(decompress_body(body))
     except (ValueError, zlib.error) as fault:
         raise Tampered(f"a row of {kind} is damaged; run `keepward verify`") from fault
     if not isinstance(value, dict):
@@ -134,23 +134,23 @@ def json_of(kind: str, body: bytes) -> dict[str, Any]:
     return value
 
 
-def deflated(body: bytes) -> bytes:
+def compress_body(body: bytes) -> bytes:
     """Return the body of a receipt as it is kept: compressed, to about a fourth for a context."""
     return zlib.compress(body, 6)
 
 
-def inflated(body: bytes) -> bytes:
+def decompress_body(body: bytes) -> bytes:
     """Return a body as JSON; that of a receipt may be compressed."""
     if body[:1] != b"x":
         return body
     reader = zlib.decompressobj()
-    found = reader.decompress(body, _LONGEST_BODY)
+    found = reader.decompress(body, _MAX_RECEIPT_BYTES)
     if not reader.eof:
         raise zlib.error("the body is cut, or larger than any receipt")
     return found
 
 
-def body_of(value: object) -> bytes:
+def encode_body(value: object) -> bytes:
     """Return a value as a body; InvalidInput where it is no JSON."""
     try:
         return _encode(value).encode()
@@ -163,7 +163,7 @@ def names_in(names: Iterable[str | None]) -> str:
     return _encode(sorted({name for name in names if name is not None}))
 
 
-def document_of(value: Value) -> Document:
+def document_of(value: DocumentValue) -> StoredDocument:
     """Return the document of a value, unsealed: its body is the whole value, and the columns repeat of it."""
     at: datetime | None = None
     until: datetime | None = None
@@ -171,10 +171,10 @@ def document_of(value: Value) -> Document:
     actor: str | None = None
     refs: str | None = None
     match value:
-        case Waiting():
+        case Proposal():
             name, state, actor, at = value.id, value.state, principal_of(value.proposer), value.created_at
             until = None if value.told else value.expires_at
-            refs = names_in(_named_by(value))
+            refs = names_in(_ids_in_proposal(value))
         case Feedback():
             name, state, at = f"{value.receipt} {value.actor}", f"{value.n:012}", value.at
             refs = names_in((value.receipt, *value.used, *value.ignored))
@@ -182,19 +182,19 @@ def document_of(value: Value) -> Document:
             name, state, at, until = value.id, value.hash.hex(), value.created_at, value.expires_at
         case JobRow():
             name, until = value.job, value.until
-        case Kept():
+        case StoredBlob():
             name, at = value.blob.ref, value.at
-        case KeptText():
+        case ReceiptArtefact():
             name = f"{value.kind}/{value.version}"
     began, ends = 0 if at is None else to_micros(at), None if until is None else to_micros(until)
-    if isinstance(value, KeptText):
+    if isinstance(value, ReceiptArtefact):
         body = value.text.encode()
     else:
-        body = encode(waiting_to_dict(value) if isinstance(value, Waiting) else value)
-    return Document(value.tenant, KINDS[type(value)], name, state, actor, began, ends, refs, body)
+        body = encode(proposal_to_dict(value) if isinstance(value, Proposal) else value)
+    return StoredDocument(value.tenant, KINDS[type(value)], name, state, actor, began, ends, refs, body)
 
 
-def _named_by(item: Waiting) -> Iterator[str | None]:
+def _ids_in_proposal(item: Proposal) -> Iterator[str | None]:
     """Yield the memories that a proposal is about, and all that these name."""
     for step in item.steps:
         for record in (step.before, step.after):
@@ -202,7 +202,7 @@ def _named_by(item: Waiting) -> Iterator[str | None]:
                 yield from (record.id, record.blob, *record.aliases, *record.evidence, *record.derived_from)
 
 
-def value_of(kind: type[_T], document: Document) -> _T:
+def value_of(kind: type[_T], document: StoredDocument) -> _T:
     """Return the value of a document that ``document_of`` made.
 
     Raises:
@@ -210,11 +210,11 @@ def value_of(kind: type[_T], document: Document) -> _T:
     """
     found: Any
     try:
-        if kind is Waiting:
-            found = waiting_from_dict(document.json())
-        elif kind is KeptText:
+        if kind is Proposal:
+            found = proposal_from_dict(document.json())
+        elif kind is ReceiptArtefact:
             named, version = document.id.split("/", 1)
-            found = KeptText(document.tenant, named, version, document.body.decode())
+            found = ReceiptArtefact(document.tenant, named, version, document.body.decode())
         else:
             found = decode(kind, document.body)
     except (KeyError, ValueError, TypeError) as fault:
@@ -222,7 +222,7 @@ def value_of(kind: type[_T], document: Document) -> _T:
     return found  # type: ignore[no-any-return]
 
 
-def values_of(kind: type[_T], documents: Iterable[Document]) -> list[_T]:
+def values_of(kind: type[_T], documents: Iterable[StoredDocument]) -> list[_T]:
     """Return the values of documents; one that cannot be read is left out and logged."""
     values = []
     for document in documents:
@@ -234,7 +234,7 @@ def values_of(kind: type[_T], documents: Iterable[Document]) -> list[_T]:
 
 
 #: What a list of documents may be narrowed by.
-_NARROWED = {
+_CONDITIONS = {
     "tenant": "tenant = :tenant",
     "id": "id = :id",
     "ids": "id IN (SELECT value FROM json_each(:ids))",
@@ -248,36 +248,36 @@ _NARROWED = {
 }
 
 
-def found(db: Session, sealer: Sealer, name: str, **values: Any) -> Iterator[Document]:
+def select_verified(db: Connection, sealer: Sealer, name: str, **values: Any) -> Iterator[StoredDocument]:
     """Yield the documents of a named statement that match their seals."""
-    return holding(map(Document._make, db.stream(name, **values)), sealer)
+    return verified(map(StoredDocument._make, db.stream(name, **values)), sealer)
 
 
-def holding(documents: Iterable[Document], sealer: Sealer) -> Iterator[Document]:
+def verified(documents: Iterable[StoredDocument], sealer: Sealer) -> Iterator[StoredDocument]:
     """Yield the documents that match their seals; another is logged."""
     for document in documents:
         if document.holds(sealer):
             yield document
         else:
-            _log.warning(_LEFT_OUT, document.kind, document.id, extra={"action": "damaged"})
+            _log.warning(_BAD_SEAL_WARNING, document.kind, document.id, extra={"action": "damaged"})
 
 
-def receipts_in(db: Session, sealer: Sealer, tenant: str, which: str, **asked: Any) -> list[Iterator[_Receipt]]:
+def receipts_in(db: Connection, sealer: Sealer, tenant: str, which: str, **asked: Any) -> list[Iterator[_Receipt]]:
     """Return the receipts of commits, and the rest: ``which`` are ``between`` two ids, or ``before`` one."""
     raw = tenant.encode()
     rows = db.run(f"commit_receipts_{which}", tenant=tenant, **asked)
-    own = ((row[0], sealer.holds_commit(row[3], raw, row[1], row[2], row[4]), row[4]) for row in rows)
+    own = ((row[0], sealer.matches_commit(row[3], raw, row[1], row[2], row[4]), row[4]) for row in rows)
     rows = db.run(f"documents_{which}", tenant=tenant, kind="receipts", **asked)
-    return [own, ((each.id, each.holds(sealer), each.body) for each in map(Document._make, rows))]
+    return [own, ((each.id, each.holds(sealer), each.body) for each in map(StoredDocument._make, rows))]
 
 
 def _bodies(receipts: Iterable[_Receipt]) -> Iterator[dict[str, Any]]:
     """Yield the receipts whose seal holds."""
     for name, holds, body in receipts:
         if holds:
-            yield json_of("receipts", body)
+            yield parse_body("receipts", body)
         else:
-            _log.warning(_LEFT_OUT, "receipts", name, extra={"action": "damaged"})
+            _log.warning(_BAD_SEAL_WARNING, "receipts", name, extra={"action": "damaged"})
 
 
 def _only(what: str, found: Sequence[_One], holds: Callable[[_One], bool]) -> _One | None:
@@ -292,7 +292,9 @@ def _only(what: str, found: Sequence[_One], holds: Callable[[_One], bool]) -> _O
 class Repository(Generic[_T]):
     """The documents of one kind of a tenant as values; without a tenant, those of all."""
 
-    def __init__(self, kind: type[_T], tenant: str | None, sealer: Sealer, reading: _Reading, meet: _Meet) -> None:
+    def __init__(
+        self, kind: type[_T], tenant: str | None, sealer: Sealer, reading: _Reading, meet: _CheckTenants
+    ) -> None:
         """``reading`` opens a snapshot; ``meet`` is given the tenants of what was read without one."""
         self._kind, self._name, self._tenant = kind, KINDS[kind], tenant
         self._sealer, self._reading, self._meet = sealer, reading, meet
@@ -305,13 +307,13 @@ class Repository(Generic[_T]):
             InvalidInput: more than one begins so.
         """
         rows = self.rows(id=name)
-        if not rows and prefix and len(name) >= PREFIX:
-            rows = self.rows(**between(name))
+        if not rows and prefix and len(name) >= MIN_ID_PREFIX:
+            rows = self.rows(**prefix_range(name))
         one = _only(self._name.removesuffix("s"), rows, lambda each: each.holds(self._sealer))
         return None if one is None else value_of(self._kind, one)
 
     def list(self, *, strict: bool = False, **asked: Any) -> _Values[_T]:
-        """Return values by instant and id; ``asked`` are the names of ``_NARROWED``, as far as they are not None.
+        """Return values by instant and id; ``asked`` are the names of ``_CONDITIONS``, as far as they are not None.
 
         One that does not match its seal is left out and logged.
 
@@ -321,27 +323,27 @@ class Repository(Generic[_T]):
         rows = self.rows(**asked)
         if strict and not all(each.holds(self._sealer) for each in rows):
             raise Tampered(f"a row of {self._name} does not match its seal; run `keepward verify`")
-        values = values_of(self._kind, holding(rows, self._sealer))
+        values = values_of(self._kind, verified(rows, self._sealer))
         self._meet(value.tenant for value in values)
         return values
 
     def count(self, *, most: int, **asked: Any) -> int:
         """Return how many match their seal, and ``most`` where there are more."""
-        return sum(1 for _ in islice(holding(self.rows(**asked), self._sealer), most))
+        return sum(1 for _ in islice(verified(self.rows(**asked), self._sealer), most))
 
-    def rows(self, **asked: Any) -> Sequence[Document]:
+    def rows(self, **asked: Any) -> Sequence[StoredDocument]:
         """Return documents, whether they match their seals or not; see ``list``."""
         given: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
-        given |= {name: listed(given[name]) for name in ("ids", "refs") if name in given}
+        given |= {name: json_array(given[name]) for name in ("ids", "refs") if name in given}
         given |= {"actor": principal_of(given["actor"])} if "actor" in given else {}
         if self._tenant is not None:
             given["tenant"] = self._tenant
-        where = " AND ".join([SQL["of_kind"], *(_NARROWED[name] for name in given if name in _NARROWED)])
+        where = " AND ".join([SQL["of_kind"], *(_CONDITIONS[name] for name in given if name in _CONDITIONS)])
         with self._reading() as db:
             found = db.execute(
                 f"{SQL['whole_document']} WHERE {where} ORDER BY at, id", {"kind": self._name, **given}
             ).fetchall()
-        return [Document._make(row) for row in found]
+        return [StoredDocument._make(row) for row in found]
 
 
 class DocumentReads(Snapshot):
@@ -351,9 +353,11 @@ class DocumentReads(Snapshot):
         """Return the documents of a kind and tenant; without a tenant, those of all."""
         # A damaged journal does not keep the audit from running.
         reading = self._everywhere if tenant is None or kind is JobRow else partial(self._reading, tenant)
-        return Repository(kind, tenant, self._sealer, reading, self._meet_all if tenant is None else lambda _: None)
+        return Repository(
+            kind, tenant, self._sealer, reading, self._check_tenants if tenant is None else lambda _: None
+        )
 
-    def _meet_all(self, tenants: Iterable[str]) -> None:
+    def _check_tenants(self, tenants: Iterable[str]) -> None:
         """Compare tenants with what this machine has seen: in an older copy, a token may be revoked since."""
         for tenant in sorted(set(tenants)):
             with self._reading(tenant):
@@ -369,22 +373,24 @@ class DocumentReads(Snapshot):
         with self._reading(tenant) as db:
             one = {"low": receipt_id, "high": f"{receipt_id} "}
             found = [*chain(*receipts_in(db, self._sealer, tenant, "between", **one))]
-            if not found and len(receipt_id) >= PREFIX:
-                found = [*chain(*receipts_in(db, self._sealer, tenant, "between", **between(receipt_id)))]
+            if not found and len(receipt_id) >= MIN_ID_PREFIX:
+                found = [*chain(*receipts_in(db, self._sealer, tenant, "between", **prefix_range(receipt_id)))]
         told = _only("receipt", found, lambda each: each[1])
-        return None if told is None else json_of("receipts", told[2])
+        return None if told is None else parse_body("receipts", told[2])
 
     def receipts(self, tenant: str) -> Iterator[dict[str, Any]]:
         """Yield every receipt whose seal holds, by id."""
         with self._reading(tenant) as db:
-            yield from _bodies(heapq.merge(*receipts_in(db, self._sealer, tenant, "between", low="", high=LAST)))
+            yield from _bodies(
+                heapq.merge(*receipts_in(db, self._sealer, tenant, "between", low="", high=MAX_CHARACTER))
+            )
 
     def receipts_before(self, tenant: str, before: str | None, *, limit: int) -> list[dict[str, Any]]:
         """Return the receipts with the highest ids below ``before``, highest first, None for the newest.
 
         Ids rise with time. One whose seal does not hold is left out and logged.
         """
-        asked = {"before": LAST if before is None else before, "limit": limit}
+        asked = {"before": MAX_CHARACTER if before is None else before, "limit": limit}
         with self._reading(tenant) as db:
             found = receipts_in(db, self._sealer, tenant, "before", **asked)
             return list(_bodies(heapq.nlargest(limit, chain(*found))))
@@ -392,14 +398,14 @@ class DocumentReads(Snapshot):
     def handed(self, tenant: str, after: str) -> list[dict[str, Any]]:
         """Return the receipts with an id above ``after`` that say that something of low trust was handed out."""
         with self._reading(tenant) as db:
-            rows = found(db, self._sealer, "documents_in", tenant=tenant, kind="receipts", state=_HANDED)
+            rows = select_verified(db, self._sealer, "documents_in", tenant=tenant, kind="receipts", state=_DELIVERED)
             return [each.json() for each in sorted(rows, key=lambda row: row.id) if each.id > after]
 
-    def whole_receipts(self, tenant: str, until: datetime, *, after: str, limit: int) -> list[dict[str, Any]]:
+    def compactable_receipts(self, tenant: str, until: datetime, *, after: str, limit: int) -> list[dict[str, Any]]:
         """Return receipts up to an instant that may be compacted and were not, by id, those above ``after``."""
-        asked = {"states": listed(_WHOLE), "until": to_micros(until), "after": after, "limit": limit}
+        asked = {"states": json_array(_COMPACTABLE_STATES), "until": to_micros(until), "after": after, "limit": limit}
         with self._reading(tenant) as db:
-            rows = found(db, self._sealer, "documents_whole", tenant=tenant, kind="receipts", **asked)
+            rows = select_verified(db, self._sealer, "documents_whole", tenant=tenant, kind="receipts", **asked)
             return [each.json() for each in rows]
 
     def artefact(self, tenant: str, kind: str, version: str) -> str | None:
@@ -408,14 +414,14 @@ class DocumentReads(Snapshot):
         Raises:
             Tampered: it does not match its seal.
         """
-        found = self.documents(KeptText, tenant).get(f"{kind}/{version}")
+        found = self.documents(ReceiptArtefact, tenant).get(f"{kind}/{version}")
         return None if found is None else found.text
 
-    def proposal_marks(self, tenant: str) -> dict[str, tuple[Any, ...]]:
+    def proposal_fingerprints(self, tenant: str) -> dict[str, tuple[Any, ...]]:
         """Return, by id of every proposal, oldest first, what is another where it was written anew."""
         return {row[0]: tuple(row[1:]) for row in self._run("proposal_marks", tenant)}
 
-    def untold(self, tenant: str, now: datetime) -> int:
+    def count_unnotified(self, tenant: str, now: datetime) -> int:
         """Return how many proposals ended without being stored and without a note that their proposer was told.
 
         Counted from what the rows say of themselves: who wants to know what became of them reads the queue.
@@ -433,16 +439,16 @@ class DocumentReads(Snapshot):
         Raises:
             StoreUnavailable: there is none, as the store was accepted anew, under another key, since it was opened.
         """
-        first = digest.hex()[:_ALIKE]
+        first = digest.hex()[:_HASH_PREFIX_CHARS]
         with self._everywhere() as db:
-            alike = values_of(Token, found(db, self._sealer, "tokens_like", low=first, high=first + "g"))
+            alike = values_of(Token, select_verified(db, self._sealer, "tokens_like", low=first, high=first + "g"))
             sealed = None if alike else db.run("meta", name="sealed_by").fetchone()
         if self._sealer.active and sealed and sealed[0] not in {"", self._sealer.key_id}:
             raise StoreUnavailable(
                 "the store was sealed under another key since it was opened: open it again; start a server again"
             )
         same = [token for token in alike if hmac.compare_digest(token.hash, digest)]
-        self._meet_all(token.tenant for token in same)
+        self._check_tenants(token.tenant for token in same)
         return next(iter(same), None)
 
     def blob_holders(self, tenant: str, ref: str) -> list[str]:
@@ -463,36 +469,36 @@ class DocumentReads(Snapshot):
 class DocumentWrites(DocumentReads):
     """What a writer can do about documents."""
 
-    _db: Session
+    _db: Connection
     #: Returns the row of a tenant, to be changed by this transaction.
-    state: Callable[[str], State]
+    state: Callable[[str], TenantHead]
 
-    def put(self, value: Value, *, was: str | None = None) -> None:
+    def put(self, value: DocumentValue, *, was: str | None = None) -> None:
         """Keep a value in place of the one with its id; of texts that receipts name, the first one stays.
 
         Raises:
             Conflict: ``was`` names another state than the one it is in; of two deciders one wins.
         """
         document = document_of(value)
-        if was is not None or isinstance(value, KeptText):
+        if was is not None or isinstance(value, ReceiptArtefact):
             there = self.documents(type(value), value.tenant).rows(id=document.id)
             if was is not None and [each.state for each in there] != [was]:
                 raise Conflict("the proposal was decided in the meantime; look at it again")
-            if there and isinstance(value, KeptText):
+            if there and isinstance(value, ReceiptArtefact):
                 return
         self._put(document, anyway=isinstance(value, JobRow))
 
-    def delete(self, kind: type[Value], tenant: str, name: str) -> None:
+    def delete(self, kind: type[DocumentValue], tenant: str, name: str) -> None:
         """Delete the document of a kind with an id, if there is one."""
         for row in self.documents(kind, tenant).rows(id=name):
             self._drop(row)
 
-    def _put(self, document: Document, *, new: bool = False, anyway: bool = False) -> None:
+    def _put(self, document: StoredDocument, *, new: bool = False, anyway: bool = False) -> None:
         """Write a document in place of one of its kind and id; ``new`` where there is none.
 
         ``anyway``: uncounted where the tenant's row is damaged, so that the audit can say so.
         """
-        state: State | None = None
+        state: TenantHead | None = None
         with suppress(Tampered) if anyway else nullcontext():
             state = self.state(document.tenant)
         key = {"tenant": document.tenant, "kind": document.kind, "id": document.id}
@@ -502,7 +508,7 @@ class DocumentWrites(DocumentReads):
         if state is not None:
             state.replace_document(self._sealer, document.kind, before and before[-1], sealed.seal)
 
-    def _drop(self, document: Document) -> None:
+    def _drop(self, document: StoredDocument) -> None:
         self._db.run("drop_document", tenant=document.tenant, kind=document.kind, id=document.id)
         self.state(document.tenant).replace_document(self._sealer, document.kind, document.seal, None)
 
@@ -515,27 +521,27 @@ class DocumentWrites(DocumentReads):
         """
         told = receipt.as_dict()
         lent = receipt.kind in {"compile", "recall"} and "handed" in receipt.facts
-        body, refs = body_of(told), names_in(_named_in_receipt(told))
+        body, refs = encode_body(told), names_in(_ids_in_receipt(told))
         if receipt.kind in {"compile", "recall"}:
-            body = deflated(body)
+            body = compress_body(body)
         at = to_micros(receipt.at)
-        state = _HANDED if lent else {"compile": "whole", "token": "token"}.get(receipt.kind)
-        document = Document(receipt.tenant, "receipts", receipt.id, state, None, at, None, refs, body)
+        state = _DELIVERED if lent else {"compile": "whole", "token": "token"}.get(receipt.kind)
+        document = StoredDocument(receipt.tenant, "receipts", receipt.id, state, None, at, None, refs, body)
         self._put(document, new=True, anyway=True)
 
     def rewrite_receipt(self, tenant: str, receipt_id: str, body: Mapping[str, Any]) -> None:
         """Put what may stay of a receipt in its place."""
         row = self._db.run("document", tenant=tenant, kind="receipts", id=receipt_id).fetchone()
         if row is not None:
-            old = Document._make(row)
+            old = StoredDocument._make(row)
             state = None if "compacted_at" in body else old.state
-            told = body_of(body)
-            fresh = deflated(told) if old.body[:1] == b"x" else told
-            self._put(old._replace(state=state, refs=names_in(_named_in_receipt(body)), body=fresh))
+            told = encode_body(body)
+            fresh = compress_body(told) if old.body[:1] == b"x" else told
+            self._put(old._replace(state=state, refs=names_in(_ids_in_receipt(body)), body=fresh))
             return
         key = {"tenant": tenant, "low": receipt_id, "high": f"{receipt_id} "}
         _, seq, hashed, _, _ = self._db.run("commit_receipts_between", key).fetchone()
-        told = body_of(body)
+        told = encode_body(body)
         self._db.run("set_receipt", (told, self._sealer.commit(tenant.encode(), seq, hashed, told), tenant, seq))
 
     def put_feedback(self, given: Feedback) -> Feedback:
@@ -560,20 +566,20 @@ class DocumentWrites(DocumentReads):
 
     def drop_blob(self, tenant: str, ref: str) -> bool:
         """Forget a blob unless the newest version of a memory refers to it; return whether it is forgotten."""
-        if self.documents(Kept, tenant).get(ref) is None or self.blob_holders(tenant, ref):
+        if self.documents(StoredBlob, tenant).get(ref) is None or self.blob_holders(tenant, ref):
             return False
-        self.delete(Kept, tenant, ref)
+        self.delete(StoredBlob, tenant, ref)
         return True
 
 
-def _named_in_receipt(receipt: Mapping[str, Any]) -> Iterator[str | None]:
+def _ids_in_receipt(receipt: Mapping[str, Any]) -> Iterator[str | None]:
     """Yield the ids that a receipt names: memories, its proposal, its token."""
     yield from (item["id"] for item in items_in(receipt))
     yield from (target.get("id") for target in receipt.get("targets", ()))
     yield from (receipt.get("proposal"), receipt.get("token"))
 
 
-def refs_in(db: Session, tenant: str) -> set[str]:
+def refs_in(db: Connection, tenant: str) -> set[str]:
     """Return the refs of all versions in the journal; a payload that cannot be read is the chain's to name."""
     refs = set()
     for (payload,) in db.stream("payloads_with_blobs", tenant=tenant):

@@ -14,42 +14,42 @@ from typing import Any
 
 from keepward.errors import Conflict, KeepwardError, NotAStore, StoreUnavailable, Tampered
 from keepward.storage import forks
-from keepward.storage.sql import CLASHES, SQL, Row, Values
+from keepward.storage.sql import CONFLICT_MESSAGES, SQL, Row, Values
 
 #: How long a writer waits for another, in seconds.
-PATIENCE = 30.0
+LOCK_TIMEOUT_S = 30.0
 #: How long one waits that only notes what was read, in seconds: the reader waits for the answer.
-BRIEF = 5.0
+BRIEF_LOCK_TIMEOUT_S = 5.0
 #: What a writer says that gave up waiting.
-BUSY = "the store is locked by another process; close it or try again"
+LOCKED_MESSAGE = "the store is locked by another process; close it or try again"
 #: What a handle says whose file is no longer at its place.
-MOVED = (
+FILE_MOVED_MESSAGE = (
     "the file of the store was moved away, or another was put in its place, while it was open: what is written now "
     "would be lost. Put it back, and the files beside it that have its name, or open the store again; start a server "
     "again"
 )
 #: What a read says that another's write came into.
-CHANGED = "the store was written while it was read without a lock; try again"
+FILE_CHANGED_MESSAGE = "the store was written while it was read without a lock; try again"
 #: What a write gets on a full disk.
-FULL = "the disk is full; free some space and try again: nothing was lost"
+DISK_FULL_MESSAGE = "the disk is full; free some space and try again: nothing was lost"
 #: What the driver answers where there is no room for the index that readers share, or for its name.
-NO_ROOM = frozenset({"SQLITE_FULL", "SQLITE_IOERR_SHMSIZE", "SQLITE_IOERR_SHMOPEN"})
+NO_ROOM_ERRORS = frozenset({"SQLITE_FULL", "SQLITE_IOERR_SHMSIZE", "SQLITE_IOERR_SHMOPEN"})
 #: Rows that are inserted by one statement.
-_FEW = 8
+_MAX_MULTI_ROWS = 8
 # Readers come by the dozen, and each drops its pages when anybody wrote: a large cache of theirs takes memory and saves
 # nothing. The writer keeps its own.
 _PRAGMAS = ("trusted_schema=OFF", "foreign_keys=ON", "secure_delete=ON", "synchronous=FULL", "cache_size=-4096")
 
 
 @cache
-def _together(name: str, rows: int) -> str:
+def _multi_row_insert(name: str, rows: int) -> str:
     """Return a statement that inserts one row as one that inserts several."""
     head, _, rest = SQL[name].partition("VALUES (")
     cells, _, rest = rest.partition(")")
     return f"{head}VALUES {', '.join([f'({cells})'] * rows)}{rest}"
 
 
-class SqliteSession(sqlite3.Connection):
+class SqliteConnection(sqlite3.Connection):
     """A connection that knows the named statements."""
 
     fault: type[Exception] = sqlite3.Error
@@ -64,16 +64,16 @@ class SqliteSession(sqlite3.Connection):
     def many(self, name: str, rows: Iterable[Sequence[Any]]) -> None:
         """Run a named statement once for each row; a few rows are inserted by one statement."""
         rows = list(rows)
-        if 1 < len(rows) <= _FEW and "VALUES (" in SQL[name]:
-            self.execute(_together(name, len(rows)), [*chain.from_iterable(rows)])
+        if 1 < len(rows) <= _MAX_MULTI_ROWS and "VALUES (" in SQL[name]:
+            self.execute(_multi_row_insert(name, len(rows)), [*chain.from_iterable(rows)])
         elif rows:
             self.executemany(SQL[name], rows)
 
-    def enter(self, tenant: str | None) -> None:
+    def select_tenant(self, tenant: str | None) -> None:
         """Do nothing: one writer has the whole file."""
 
 
-def connect(path: str, *, mode: str = "rw", pragmas: tuple[str, ...] = _PRAGMAS) -> SqliteSession:
+def connect(path: str, *, mode: str = "rw", pragmas: tuple[str, ...] = _PRAGMAS) -> SqliteConnection:
     """Open one connection; ``mode`` is ``rw``, ``ro``, ``rwc`` or ``immutable``.
 
     Raises:
@@ -90,9 +90,9 @@ def connect(path: str, *, mode: str = "rw", pragmas: tuple[str, ...] = _PRAGMAS)
         uri=True,
         isolation_level=None,
         check_same_thread=False,
-        timeout=PATIENCE,
+        timeout=LOCK_TIMEOUT_S,
         cached_statements=256,
-        factory=SqliteSession,
+        factory=SqliteConnection,
     )
     try:
         for pragma in pragmas:
@@ -108,26 +108,26 @@ def connect(path: str, *, mode: str = "rw", pragmas: tuple[str, ...] = _PRAGMAS)
 
 
 @contextmanager
-def connected(path: Path | str, *, mode: str = "rw", pragmas: tuple[str, ...] = _PRAGMAS) -> Iterator[SqliteSession]:
+def connected(path: Path | str, *, mode: str = "rw", pragmas: tuple[str, ...] = _PRAGMAS) -> Iterator[SqliteConnection]:
     """Open a connection for the block."""
     with forks.using(None), closing(connect(str(path), mode=mode, pragmas=pragmas)) as connection:
         yield connection
 
 
-def companion(file: str | Path, suffix: str) -> Path:
+def sidecar_path(file: str | Path, suffix: str) -> Path:
     """Return what SQLite keeps beside a store, such as its log: beside what a link leads to, not beside the link."""
     return Path(f"{os.path.realpath(file)}{suffix}")
 
 
-def logged(file: str) -> bool:
+def has_wal(file: str) -> bool:
     """Whether there is a log that holds what is not in the file yet."""
-    log = companion(file, "-wal")
+    log = sidecar_path(file, "-wal")
     return log.exists() and log.stat().st_size > 0
 
 
-def way_to_read(file: str) -> tuple[str, object]:
+def read_mode(file: str) -> tuple[str, object]:
     """Return the mode in which a file is read, and as what it stands where nobody is writing."""
-    if logged(file) or companion(file, "-shm").exists():
+    if has_wal(file) or sidecar_path(file, "-shm").exists():
         return "ro", None
     try:
         about = Path(file).stat()
@@ -136,33 +136,33 @@ def way_to_read(file: str) -> tuple[str, object]:
     return "immutable", (about.st_mtime_ns, about.st_size)
 
 
-def closed_to(file: Path) -> Path | None:
+def first_unwritable_path(file: Path) -> Path | None:
     """Return what this user may not write of a store: its file, its folder, or what SQLite keeps beside it; or None."""
-    real = companion(file, "")
-    needed = (real, real.parent, companion(file, "-wal"), companion(file, "-shm"))
+    real = sidecar_path(file, "")
+    needed = (real, real.parent, sidecar_path(file, "-wal"), sidecar_path(file, "-shm"))
     return next((each for each in needed if each.exists() and not os.access(each, os.W_OK)), None)
 
 
 @contextmanager
-def translated() -> Iterator[None]:
+def translated_errors() -> Iterator[None]:
     """Turn the driver's errors into ours."""
     try:
         yield
     except sqlite3.Error as fault:
-        raise explained(fault) from fault
+        raise translate_error(fault) from fault
 
 
-def explained(fault: Exception) -> KeepwardError:
+def translate_error(fault: Exception) -> KeepwardError:
     """Return our error for one of the driver's."""
     name = getattr(fault, "sqlite_errorname", None) or ""
-    family = "SQLITE_FULL" if name in NO_ROOM else "_".join(name.split("_")[:2])
+    family = "SQLITE_FULL" if name in NO_ROOM_ERRORS else "_".join(name.split("_")[:2])
     match family:
         case "SQLITE_BUSY" | "SQLITE_LOCKED":
-            return StoreUnavailable(BUSY)
+            return StoreUnavailable(LOCKED_MESSAGE)
         case "SQLITE_READONLY":
             return StoreUnavailable("the store can only be read: its file or folder is not writable by this user")
         case "SQLITE_FULL":
-            return StoreUnavailable(FULL)
+            return StoreUnavailable(DISK_FULL_MESSAGE)
         case "SQLITE_IOERR":
             return StoreUnavailable("the disk gave an error; check it and try again, what was acknowledged is kept")
         case "SQLITE_CANTOPEN" | "SQLITE_PERM" | "SQLITE_AUTH":
@@ -175,8 +175,8 @@ def explained(fault: Exception) -> KeepwardError:
         case "SQLITE_NOMEM":
             return StoreUnavailable("out of memory; free some and try again")
     taken = re.match(r"UNIQUE constraint failed: (\w+)", str(fault))
-    if taken and taken[1] in CLASHES:
-        return Conflict(CLASHES[taken[1]])
+    if taken and taken[1] in CONFLICT_MESSAGES:
+        return Conflict(CONFLICT_MESSAGES[taken[1]])
     if isinstance(fault, sqlite3.ProgrammingError) and "closed" in str(fault):
         return StoreUnavailable("the store is closed; open it again")
     return Tampered("the store's file is damaged; `keepward store recover` copies what still holds")

@@ -13,41 +13,45 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from keepward.core.commit import OWN, Commit, Place, decode_details, parse_place
+from keepward.core.commit import DETAILS, Commit, EventPosition, decode_details, parse_event_position
 from keepward.core.journal import Fault
 from keepward.errors import KeepwardError, Tampered
-from keepward.storage.documents import Document, body_of
+from keepward.storage.documents import StoredDocument, encode_body
 from keepward.storage.seals import Sealer
-from keepward.storage.sql import Session
+from keepward.storage.sql import Connection
 
-NOTE = "note_erasing"
+SCRUB_PENDING = "note_erasing"
 
 
-def named_places(db: Session, tenant: str) -> dict[Place, int]:
+def erased_positions(db: Connection, tenant: str) -> dict[EventPosition, int]:
     """Return the places that a tenant's commits of kind ``erase`` name, with the seq of the commit."""
-    places: dict[Place, int] = {}
+    places: dict[EventPosition, int] = {}
     for seq, payload, _ in db.run("commits_of_kind", tenant=tenant, kind="erase"):
         try:
             names = decode_details(payload).erased
-            for place in map(parse_place, names):
+            for place in map(parse_event_position, names):
                 places.setdefault(place, seq)
         except (KeepwardError, TypeError):
             continue  # The chain's own check names the commit.
     return places
 
 
-def erased(tenant: str, seq: int, by_seq: int, promise: bytes, remains: bytes | None) -> Document:
+def erased_details_document(
+    tenant: str, seq: int, by_seq: int, commitment: bytes, residual_payload: bytes | None
+) -> StoredDocument:
     """Return the document of a commit whose details are erased, unsealed."""
-    body = body_of({"promise": promise.hex(), "remains": None if remains is None else remains.decode()})
-    return Document(tenant, "erased", f"{seq}/{OWN}", None, None, by_seq, None, None, body)
+    body = encode_body(
+        {"promise": commitment.hex(), "remains": None if residual_payload is None else residual_payload.decode()}
+    )
+    return StoredDocument(tenant, "erased", f"{seq}/{DETAILS}", None, None, by_seq, None, None, body)
 
 
-def _at(db: Session, tenant: str, seq: int) -> Document | None:
-    row = db.run("document", tenant=tenant, kind="erased", id=f"{seq}/{OWN}").fetchone()
-    return None if row is None else Document._make(row)
+def _at(db: Connection, tenant: str, seq: int) -> StoredDocument | None:
+    row = db.run("document", tenant=tenant, kind="erased", id=f"{seq}/{DETAILS}").fetchone()
+    return None if row is None else StoredDocument._make(row)
 
 
-def promise_of(db: Session, tenant: str, seq: int) -> bytes:
+def commitment_of(db: Connection, tenant: str, seq: int) -> bytes:
     """Return the commitment to the erased details of a commit; empty where no document says so."""
     try:
         document = _at(db, tenant, seq)
@@ -56,7 +60,7 @@ def promise_of(db: Session, tenant: str, seq: int) -> bytes:
         return b""
 
 
-def sealed_row(db: Session, sealer: Sealer, tenant: str, seq: int) -> tuple[bytes, bytes | None]:
+def erased_details(db: Connection, sealer: Sealer, tenant: str, seq: int) -> tuple[bytes, bytes | None]:
     """Return the commitment to the erased details of a commit, and what remains of them.
 
     Raises:
@@ -68,13 +72,13 @@ def sealed_row(db: Session, sealer: Sealer, tenant: str, seq: int) -> tuple[byte
     if not document.holds(sealer) or document.at <= seq:
         raise Tampered("an erasure does not match its seal; run `keepward verify`")
     remains = document.json()["remains"]
-    return promise_of(db, tenant, seq), None if remains is None else remains.encode()
+    return commitment_of(db, tenant, seq), None if remains is None else remains.encode()
 
 
-def check(db: Session, tenant: str) -> Iterator[Fault]:
+def check(db: Connection, tenant: str) -> Iterator[Fault]:
     """Yield where the documents of erased details and the commits of kind ``erase`` differ, in order."""
-    due = {f"{seq}/{n}": by for (seq, n), by in named_places(db, tenant).items() if n == OWN}
-    rows = map(Document._make, db.run("documents", tenant=tenant, kind="erased"))
+    due = {f"{seq}/{n}": by for (seq, n), by in erased_positions(db, tenant).items() if n == DETAILS}
+    rows = map(StoredDocument._make, db.run("documents", tenant=tenant, kind="erased"))
     held = {each.id: each.at for each in rows}
     for name in sorted(due.keys() | held.keys()):
         if due.get(name) != held.get(name):
@@ -82,11 +86,11 @@ def check(db: Session, tenant: str) -> Iterator[Fault]:
             yield Fault(check="erased", row=f"erased {tenant}/{name}", detail=detail)
 
 
-def empty_places(commit: Commit, events: Iterable[Any]) -> dict[Place, bytes]:
+def empty_positions(commit: Commit, events: Iterable[Any]) -> dict[EventPosition, bytes]:
     """Return the places of a commit that have no content, with their commitments."""
-    found: dict[Place, bytes] = {
+    found: dict[EventPosition, bytes] = {
         (event.seq, event.n): event.payload_commit for event in events if event.payload is None
     }
     if commit.payload is None:
-        found[commit.seq, OWN] = commit.commitment()
+        found[commit.seq, DETAILS] = commit.commitment()
     return found

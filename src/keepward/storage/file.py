@@ -25,30 +25,30 @@ from keepward import durable
 from keepward.errors import NewerSchema, NotAStore, StoreUnavailable, Tampered
 from keepward.ports.world import Anchor
 from keepward.storage import rebuild
-from keepward.storage.driver import closed_to, companion, connected, explained
+from keepward.storage.driver import connected, first_unwritable_path, sidecar_path, translate_error
 from keepward.storage.journal import walk_chain
 from keepward.storage.seals import Sealer
 from keepward.storage.sql import SQL, load_migrations
 from keepward.storage.sqlite import (
     APPLICATION_ID,
-    Connections,
+    SqliteDatabase,
     check_free,
-    lay_out,
-    left_log,
+    create_schema,
+    leftover_sidecar,
     migrate,
     remove,
     write_copy,
 )
 
 
-def newest() -> int:
+def newest_schema() -> int:
     """Return the number of the newest schema."""
     return load_migrations()[-1].number
 
 
 def id_file(path: Path) -> Path:
     """Return the file beside a store that names it; beside what a link leads to, as its log is."""
-    return companion(path, ".id")
+    return sidecar_path(path, ".id")
 
 
 def prepare(path: Path, *, create: bool, read_only: bool, known: Callable[[Path], bool] | None = None) -> str:
@@ -62,7 +62,7 @@ def prepare(path: Path, *, create: bool, read_only: bool, known: Callable[[Path]
     try:
         present = path.exists()
         if not present:
-            _make_room(path, create=create and not read_only)
+            _make_folder(path, create=create and not read_only)
             _create(path)
         elif path.is_file() and path.stat().st_size == 0 and not (id_file(path).exists() or (known and known(path))):
             if read_only or not create:
@@ -71,7 +71,7 @@ def prepare(path: Path, *, create: bool, read_only: bool, known: Callable[[Path]
         elif not path.is_file():
             raise NotAStore(f"{path} is not a file; name a file for the store")
         _inspect(path)
-        writable = not read_only and closed_to(path) is None
+        writable = not read_only and first_unwritable_path(path) is None
     except PermissionError as fault:
         raise StoreUnavailable(f"{path} cannot be reached: this user may not read its file or folder") from fault
     except OSError as fault:
@@ -79,7 +79,7 @@ def prepare(path: Path, *, create: bool, read_only: bool, known: Callable[[Path]
     return "rw" if writable else "ro"
 
 
-def id_in(path: Path) -> str | None:
+def store_id_in(path: Path) -> str | None:
     """Return the id that a file's own tables name, as they stand; None where it is not a store."""
     try:
         with connected(path, mode="immutable", pragmas=()) as connection:
@@ -89,7 +89,7 @@ def id_in(path: Path) -> str | None:
     return str(row[0]) if row else None
 
 
-def _make_room(path: Path, *, create: bool) -> None:
+def _make_folder(path: Path, *, create: bool) -> None:
     # Asked in this order: another process that makes the store at this moment writes the file before its id.
     if id_file(path).exists() and not path.exists():
         raise NotAStore(
@@ -108,7 +108,7 @@ def _make_room(path: Path, *, create: bool) -> None:
 def _empty_store() -> tuple[bytes, bytes]:
     """Return the bytes of an empty store, and its id; a new store has the same bytes with an id of its own."""
     with connected(":memory:") as connection:
-        lay_out(connection)
+        create_schema(connection)
         (store_id,) = connection.run("meta", name="store_id").fetchone()
         file = bytearray(connection.serialize())
     # The two bytes of the header that say that a log is written (WAL).
@@ -118,7 +118,7 @@ def _empty_store() -> tuple[bytes, bytes]:
 
 def _create(path: Path) -> None:
     # Asked in this order: another process that makes the store at this moment writes its log after the file.
-    if (log := left_log(path)) and not (path.exists() and path.stat().st_size):
+    if (log := leftover_sidecar(path)) and not (path.exists() and path.stat().st_size):
         raise NotAStore(
             f"{path} is gone but {log.name}, which holds what was written to it last, is still beside it: put the file "
             "back, or move that one away to begin a new store"
@@ -126,7 +126,7 @@ def _create(path: Path) -> None:
     aside = path.with_name(f".{path.name}.{os.getpid()}.{time.monotonic_ns():x}.new")
     empty, store_id = _empty_store()
     try:
-        with durable.fresh(aside) as out:
+        with durable.new_file(aside) as out:
             out.write(empty.replace(store_id, secrets.token_hex(16).encode("ascii")))
         _inspect(aside)
         try:
@@ -160,7 +160,7 @@ def _inspect(path: Path) -> None:
             raise NotAStore(f"{path} is not a Keepward store{beside}; {hint}")
         if application != APPLICATION_ID:
             raise NotAStore(f"{path} is another program's database{beside}; choose another file")
-        if schema > newest():
+        if schema > newest_schema():
             raise NewerSchema
         if not short:
             return
@@ -176,7 +176,7 @@ def _header(path: Path) -> tuple[int | None, int, bool]:
     SQLite reads it: to close the file by any other way drops the locks that other handles of this process have on it,
     and then another process removes the log that they write to.
     """
-    wal = companion(path, "-wal")
+    wal = sidecar_path(path, "-wal")
     if not os.access(path, os.R_OK):
         raise PermissionError(path.name)
     short = False
@@ -196,13 +196,13 @@ def _header(path: Path) -> tuple[int | None, int, bool]:
                 continue
             if name in {"SQLITE_NOTADB", "SQLITE_CORRUPT"}:
                 return None, 0, short
-            raise explained(fault) from fault
+            raise translate_error(fault) from fault
         # SQLite takes a part of a page for a whole one. What is not in the file may be in the log.
         short = short or path.stat().st_size % page > 0
         return application, schema, short and not (wal.exists() and wal.stat().st_size > 0)
 
 
-def confirm(connections: Connections, path: Path | None) -> str:
+def migrate_and_check_id(connections: SqliteDatabase, path: Path | None) -> str:
     """Bring an opened store up to date, compare its id with the file beside it, and return its id.
 
     Raises:
@@ -211,7 +211,7 @@ def confirm(connections: Connections, path: Path | None) -> str:
     """
     with connections.reading() as db:
         schema = db.execute("PRAGMA user_version").fetchone()[0]
-        if schema > newest():
+        if schema > newest_schema():
             raise NewerSchema
         row = db.run("meta", name="store_id").fetchone()
     if row is None or not row[0]:
@@ -219,10 +219,10 @@ def confirm(connections: Connections, path: Path | None) -> str:
             "the store has lost its id: its tables were emptied; `keepward store recover` copies what holds"
         )
     store_id = str(row[0])
-    if schema < newest():
+    if schema < newest_schema():
         if not connections.writable:
             raise StoreUnavailable("the store needs a new schema and can only be read; open it once for writing")
-        with connections.rewriting() as db:
+        with connections.maintenance_connection() as db:
             migrate(db)
     if path is not None:
         _compare_id(path, store_id, writable=connections.writable)
@@ -250,7 +250,7 @@ def _compare_id(path: Path, store_id: str, *, writable: bool) -> None:
             raise StoreUnavailable(f"{beside} cannot be written: {why}; mend that and try again") from fault
 
 
-def open_unsealed(file: Path) -> tuple[Connections, str]:
+def open_unsealed(file: Path) -> tuple[SqliteDatabase, str]:
     """Open a copy, and return its id: nothing is noted of it, and no file is made beside it.
 
     Raises:
@@ -258,9 +258,9 @@ def open_unsealed(file: Path) -> tuple[Connections, str]:
         Tampered: a chain does not hold; see (3).
     """
     prepare(file, create=False, read_only=False)
-    connections = Connections(str(file), mode="rw")
+    connections = SqliteDatabase(str(file), mode="rw")
     try:
-        store_id = confirm(connections, None)
+        store_id = migrate_and_check_id(connections, None)
         with connections.reading() as db:
             for (tenant,) in db.run("tenants").fetchall():
                 for fault in walk_chain(db, Sealer(None), tenant):
@@ -271,7 +271,7 @@ def open_unsealed(file: Path) -> tuple[Connections, str]:
     return connections, store_id
 
 
-def bring_back(backup: Path, aside: Path, target: Path) -> None:
+def restore_file(backup: Path, aside: Path, target: Path) -> None:
     """Copy a backup to a file beside the one that it is to become.
 
     Raises:
@@ -281,8 +281,8 @@ def bring_back(backup: Path, aside: Path, target: Path) -> None:
     """
     check_free(target)
     prepare(backup, create=False, read_only=True)
-    with contextlib.closing(Connections(str(backup), mode="ro")) as connections:
-        store_id = confirm(connections, None)
+    with contextlib.closing(SqliteDatabase(str(backup), mode="ro")) as connections:
+        store_id = migrate_and_check_id(connections, None)
         said = id_file(target)
         if said.exists() and said.read_text("ascii", errors="replace").strip() != store_id:
             raise NotAStore(f"{said.name} names another store; restore to another file, or delete that one")
@@ -290,15 +290,15 @@ def bring_back(backup: Path, aside: Path, target: Path) -> None:
             write_copy(db, aside)
 
 
-def rename(file: Path) -> str:
+def give_copy_new_id(file: Path) -> str:
     """Give a copy an id of its own, so that it and the store it was made of can both live here; return the id."""
     fresh = secrets.token_hex(16)
-    with contextlib.closing(Connections(str(file), mode="rw")) as connections, connections.writing() as db:
+    with contextlib.closing(SqliteDatabase(str(file), mode="rw")) as connections, connections.writing() as db:
         db.run("set_meta", name="store_id", value=fresh)
     return fresh
 
 
-def give_new_id(connections: Connections, anchor: Anchor) -> str:
+def give_new_id(connections: SqliteDatabase, anchor: Anchor) -> str:
     """Give an opened copy an id of its own, in its tables, beside its file and in the anchor; return the id.
 
     A crash in between leaves a store that its owner adopts again.
@@ -315,10 +315,10 @@ def give_new_id(connections: Connections, anchor: Anchor) -> str:
     return fresh
 
 
-def accept(file: Path, store_id: str, anchor: Anchor) -> None:
+def adopt_copy(file: Path, store_id: str, anchor: Anchor) -> None:
     """Seal a copy anew and note its heads; see (4). Its log is a log again from here on."""
-    with contextlib.closing(Connections(str(file), mode="rw")) as connections:
-        with connections.rewriting() as db:
+    with contextlib.closing(SqliteDatabase(str(file), mode="rw")) as connections:
+        with connections.maintenance_connection() as db:
             db.execute("PRAGMA journal_mode=WAL")
         anchor.bind(store_id, file)
         rebuild.adopt(connections, anchor, ("note_adopted", "the store was brought back from a backup"))

@@ -23,37 +23,37 @@ from typing import TYPE_CHECKING
 from keepward.errors import InvalidInput, StoreUnavailable
 
 if TYPE_CHECKING:
-    from keepward.storage.sqlite import Connections
+    from keepward.storage.sqlite import SqliteDatabase
 
 #: Why a child is refused.
-REFUSED = (
+FORKED_IN_USE_MESSAGE = (
     "the store was in use as this process was forked off, and what is written here could be lost; "
     "fork outside of its blocks, or start processes by spawn"
 )
-STUCK = (
+FORKED_INSIDE_SQLITE_MESSAGE = (
     "another thread was inside SQLite as this process was forked off, and each use of SQLite could wait for ever; "
     "fork while no thread uses a store, or start processes by spawn"
 )
 #: Device and inode of a file.
-Identity = tuple[int, int]
+FileIdentity = tuple[int, int]
 
 #: By the handle's id. Other threads add to it while a fork goes through it, so it is copied in one step.
-_all: weakref.WeakValueDictionary[int, Connections] = weakref.WeakValueDictionary()
+_databases: weakref.WeakValueDictionary[int, SqliteDatabase] = weakref.WeakValueDictionary()
 #: Blocks that use SQLite: the thread of each, and its handle or the file that it makes.
 _blocks: dict[object, tuple[int, object]] = {}
 #: One fork at a time: closing the connections before another one is a use of SQLite too.
-_one_at_a_time = threading.RLock()
+_fork_lock = threading.RLock()
 #: Files that were open as this process, or one that it comes from, was forked off.
-_refused: set[Identity | None] = set()
+_refused: set[FileIdentity | None] = set()
 #: Whether this process was forked off while another thread was inside SQLite; see (3).
 _is_stuck = False
 #: The process that all this is of.
 _pid = os.getpid()
 
 
-def watch(connections: Connections) -> None:
+def close_before_fork(connections: SqliteDatabase) -> None:
     """Close the idle connections of a handle before each fork from now on."""
-    _all[id(connections)] = connections
+    _databases[id(connections)] = connections
 
 
 @contextmanager
@@ -68,12 +68,12 @@ def using(what: object = None) -> Iterator[None]:
         _blocks.pop(block, None)
 
 
-def in_use(connections: Connections) -> bool:
+def in_use(connections: SqliteDatabase) -> bool:
     """Whether a block uses a connection of a handle, or opens one."""
     return any(what is connections for _, what in list(_blocks.values()))
 
 
-def notice() -> None:
+def detect_fork() -> None:
     """See to (2) in a child of which Python does not know."""
     if _pid != os.getpid():
         _in_child()
@@ -85,14 +85,14 @@ def check(path: str) -> None:
     Raises:
         StoreUnavailable: see (2) and (3).
     """
-    notice()
+    detect_fork()
     if _refused and identity_of(path) in _refused:
-        raise StoreUnavailable(REFUSED)
+        raise StoreUnavailable(FORKED_IN_USE_MESSAGE)
     if _is_stuck:
-        raise StoreUnavailable(STUCK)
+        raise StoreUnavailable(FORKED_INSIDE_SQLITE_MESSAGE)
 
 
-def spare(path: Path) -> None:
+def refuse_if_open(path: Path) -> None:
     """Refuse to read a file otherwise than by SQLite, where it is a store that this process has open, or a link to one.
 
     Raises:
@@ -106,7 +106,7 @@ def spare(path: Path) -> None:
         )
 
 
-def identity_of(path: str) -> Identity | None:
+def identity_of(path: str) -> FileIdentity | None:
     """Return which file is at a path; None where there is none."""
     try:
         about = os.stat(path)  # noqa: PTH116 - each use of a store asks, and a Path costs more than the question
@@ -115,32 +115,32 @@ def identity_of(path: str) -> Identity | None:
     return about.st_dev, about.st_ino
 
 
-def _handles() -> list[Connections]:
-    return [each for ref in _all.valuerefs() if (each := ref()) is not None]
+def _handles() -> list[SqliteDatabase]:
+    return [each for ref in _databases.valuerefs() if (each := ref()) is not None]
 
 
 def _before() -> None:
-    _one_at_a_time.acquire()
+    _fork_lock.acquire()
     for each in _handles():
         each.close_idle()
 
 
 def _in_child() -> None:
-    global _pid, _one_at_a_time, _is_stuck
-    _pid, _one_at_a_time = os.getpid(), threading.RLock()
+    global _pid, _fork_lock, _is_stuck
+    _pid, _fork_lock = os.getpid(), threading.RLock()
     _is_stuck = _is_stuck or any(thread != threading.get_ident() for thread, _ in _blocks.values())
     _refused.update(what for _, what in _blocks.values() if isinstance(what, tuple))
     for each in _handles():
         # Another thread may have opened one between (1) and the fork.
         if each.has_connections:
             _refused.add(each.identity)
-        each.renew()
+        each.reset_after_fork()
     _blocks.clear()
     _refused.discard(None)
 
 
 def _in_parent() -> None:
-    _one_at_a_time.release()
+    _fork_lock.release()
 
 
 os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)

@@ -18,20 +18,20 @@ from datetime import datetime
 
 from keepward.core.memory import Record, Tier
 from keepward.core.query import Filter
-from keepward.locks import Lock
-from keepward.ports.store import Withheld
+from keepward.locks import ForkSafeLock
+from keepward.ports.store import UnreadableMemory
 from keepward.storage import tenant as tenants
-from keepward.storage.rows import FeatureRow, RecordRow, passes
+from keepward.storage.rows import FeatureRow, RecordRow, matches_filter
 from keepward.storage.seals import Sealer
-from keepward.storage.sql import Connector, Session
-from keepward.storage.tenant import State
+from keepward.storage.sql import Connection, Database
+from keepward.storage.tenant import TenantHead
 
 _MISSING = "its record is missing"
 _EDITED = "its record was edited outside of Keepward"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Amiss:
+class CorruptRecord:
     """One memory whose row is not the one that was written."""
 
     id: str | None
@@ -44,32 +44,32 @@ class Amiss:
         """Whether a read with this filter would have shown it, or cannot know; see (3)."""
         if self.record is None:
             return not filters.tiers or Tier.CORE.value not in filters.tiers or self.core
-        return passes(self.record, filters) and (live_at is None or self.record.is_live(live_at))
+        return matches_filter(self.record, filters) and (live_at is None or self.record.is_live(live_at))
 
-    def result(self) -> Withheld:
+    def result(self) -> UnreadableMemory:
         """Return what a reader is told."""
         key = self.record.key if self.record else None
-        return Withheld(id=self.id, key=key, core=self.core, why=self.why)
+        return UnreadableMemory(id=self.id, key=key, core=self.core, why=self.why)
 
 
-class Watch:
+class IntegrityMonitor:
     """What one handle knows of the records of each tenant."""
 
     __slots__ = ("_amiss", "_connector", "_lock", "_sound")
 
-    def __init__(self, connector: Connector) -> None:
+    def __init__(self, connector: Database) -> None:
         self._connector = connector
-        self._lock = Lock()
+        self._lock = ForkSafeLock()
         #: By tenant, the mark under which all records were there as written.
         self._sound: dict[str, int] = {}
         #: By tenant, the mark and the transactions under which some were not, and which.
-        self._amiss: dict[str, tuple[int | None, int, list[Amiss]]] = {}
+        self._amiss: dict[str, tuple[int | None, int, list[CorruptRecord]]] = {}
 
     def mark(self) -> int | None:
         """Return what changes once somebody else has written; to be asked before the snapshot is taken."""
         return self._connector.others()
 
-    def amiss(self, db: Session, sealer: Sealer, tenant: str, mark: int | None) -> list[Amiss]:
+    def corrupt_records(self, db: Connection, sealer: Sealer, tenant: str, mark: int | None) -> list[CorruptRecord]:
         """Return the memories whose rows are not those that were written, by id, those without one last."""
         if not sealer.active:
             return []
@@ -91,9 +91,9 @@ class Watch:
                 self._sound[tenant] = mark
         return found
 
-    def read_along(
+    def check_while_reading(
         self,
-        db: Session,
+        db: Connection,
         sealer: Sealer,
         tenant: str,
         mark: int | None,
@@ -104,23 +104,23 @@ class Watch:
             yield from rows
             return
         said = tenants.read(db, sealer, tenant)
-        held = State(tenant=tenant, head=said.head)
-        yield from tenants.counted(sealer, held, rows)
+        held = TenantHead(tenant=tenant, head=said.head)
+        yield from tenants.count_while_reading(sealer, held, rows)
         if said.same_records(held):
             with self._lock:
                 self._amiss.pop(tenant, None)
                 self._sound[tenant] = mark
 
 
-def _compared(db: Session, sealer: Sealer, said: State) -> list[Amiss]:
+def _compared(db: Connection, sealer: Sealer, said: TenantHead) -> list[CorruptRecord]:
     tenant = said.tenant
-    held = State(tenant=tenant, head=said.head)
+    held = TenantHead(tenant=tenant, head=said.head)
     tenants.count_records(db, sealer, held)
     if said.same_records(held):
         return []
     rows = {row.id: row for row in map(RecordRow._make, db.run("whole_records", tenant=tenant))}
     due, wrong, core, unread = set[str](), dict[str, Record | None](), 0, 0
-    for name, row, record in tenants.due_records(db, sealer, tenant):
+    for name, row, record in tenants.project_records(db, sealer, tenant):
         due.add(name)
         unread += row is None
         core += row is not None and row.tier == Tier.CORE
@@ -132,8 +132,8 @@ def _compared(db: Session, sealer: Sealer, said: State) -> list[Amiss]:
     written_core = sum(count for kind, count in written.items() if kind.startswith(f"{Tier.CORE} "))
     open_core = written_core > core
 
-    def amiss(name: str, why: str, record: Record | None = None) -> Amiss:
-        return Amiss(id=name, record=record, core=record.tier is Tier.CORE if record else open_core, why=why)
+    def amiss(name: str, why: str, record: Record | None = None) -> CorruptRecord:
+        return CorruptRecord(id=name, record=record, core=record.tier is Tier.CORE if record else open_core, why=why)
 
     strange = sorted(rows.keys() - due)
     found = [amiss(name, _EDITED if name in rows else _MISSING, wrong[name]) for name in sorted(wrong)]
@@ -144,5 +144,5 @@ def _compared(db: Session, sealer: Sealer, said: State) -> list[Amiss]:
         many = "a memory is" if lost == 1 else f"{lost} memories are"
         why = f"{many} gone from the records and from the journal"
         unknown = written_core > core + unread + len(strange)
-        found.append(Amiss(id=None, record=None, core=unknown, why=why))
+        found.append(CorruptRecord(id=None, record=None, core=unknown, why=why))
     return found

@@ -12,17 +12,17 @@ import hmac
 from collections.abc import Iterable, Iterator, Mapping
 
 from keepward.core.commit import (
+    DETAILS,
     EMPTY_HASH,
     ERASED,
-    OWN,
     Commit,
     CommitDetails,
     Event,
-    Place,
+    EventPosition,
     Step,
-    blank,
     commit_hash,
     decode_details,
+    erased_record,
     event_hash,
 )
 from keepward.core.journal import CommitView, Fault
@@ -31,16 +31,16 @@ from keepward.core.serialization import canonical, decode_record, digest
 from keepward.core.value import from_micros
 from keepward.errors import InvalidInput, KeepwardError, Tampered
 from keepward.idempotency import IdempotencyKey
-from keepward.ports.store import PREFIX
-from keepward.storage.erasing import named_places, promise_of, sealed_row
-from keepward.storage.rows import CommitRow, EventRow, Gone, flaw_of_event, record_at, sound_commit, sound_header
+from keepward.ports.store import MIN_ID_PREFIX
+from keepward.storage.erasing import commitment_of, erased_details, erased_positions
+from keepward.storage.rows import CommitRow, EventRow, Gone, event_flaw, has_commit_types, has_event_types, record_at
 from keepward.storage.seals import Sealer
-from keepward.storage.sql import Session, Snapshot, between
+from keepward.storage.sql import Connection, Snapshot, prefix_range
 
-_END = 2**62
+_AFTER_LAST_SEQ = 2**62
 
 
-def commit_of(tenant: str, row: CommitRow, promise: bytes | None = None) -> Commit:
+def commit_of(tenant: str, row: CommitRow, commitment: bytes | None = None) -> Commit:
     """Return the commit of a row, unchecked; ``promise`` is the commitment to details that were erased."""
     return Commit(
         tenant=tenant,
@@ -54,7 +54,7 @@ def commit_of(tenant: str, row: CommitRow, promise: bytes | None = None) -> Comm
         salt=row.salt or b"",
         payload=row.payload,
         hash=row.hash,
-        payload_commit=promise,
+        payload_commit=commitment,
     )
 
 
@@ -87,7 +87,7 @@ class JournalReads(Snapshot):
         ``actor`` leaves out most commits that it neither made nor approved, without reading what they changed.
         """
         sifted = {"kind": kind, "part": None if actor is None else canonical(actor)[1:]}
-        values = {"tenant": tenant, "before": _END if before is None else before, "limit": limit}
+        values = {"tenant": tenant, "before": _AFTER_LAST_SEQ if before is None else before, "limit": limit}
         with self._reading(tenant) as db:
             rows = db.run("commits_before", values | sifted).fetchall()
             return [self._view(db, tenant, row) for row in map(CommitRow._make, rows)]
@@ -103,14 +103,14 @@ class JournalReads(Snapshot):
             row = db.run("commit_by_id", tenant=tenant, id=name).fetchone()
             if row is None and name.isascii() and name.isdecimal() and len(name) < 16:
                 row = db.run("commit_by_seq", tenant=tenant, seq=int(name)).fetchone()
-            if row is None and len(name) >= PREFIX:
-                rows = db.run("commit_by_prefix", tenant=tenant, **between(name)).fetchall()
+            if row is None and len(name) >= MIN_ID_PREFIX:
+                rows = db.run("commit_by_prefix", tenant=tenant, **prefix_range(name)).fetchall()
                 if len(rows) > 1:
                     raise InvalidInput("more than one commit begins so; give more of its id")
                 row = rows[0] if rows else None
             return None if row is None else self._view(db, tenant, CommitRow._make(row))
 
-    def commit_of_call(self, tenant: str, key: IdempotencyKey) -> tuple[str, bool] | None:
+    def commit_of_request(self, tenant: str, key: IdempotencyKey) -> tuple[str, bool] | None:
         """Return the id of the commit made under a key, and whether this very call made it; or None."""
         with self._reading(tenant) as db:
             row = db.run("commit_by_request", tenant=tenant, key=self._sealer.request_key(tenant, key)).fetchone()
@@ -146,11 +146,11 @@ class JournalReads(Snapshot):
                     entries.append((CommitView(commit=commit, details=details, steps=own), step))
         return found
 
-    def _steps_of(self, db: Session, tenant: str, memory_id: str) -> list[tuple[int, Step]]:
+    def _steps_of(self, db: Connection, tenant: str, memory_id: str) -> list[tuple[int, Step]]:
         steps: list[tuple[int, Step]] = []
         before = None
         for row in map(EventRow._make, db.run("versions", tenant=tenant, id=memory_id).fetchall()):
-            record = record_or_blank(db, self._sealer, tenant, row)
+            record = record_or_erased(db, self._sealer, tenant, row)
             if record.version != len(steps) + 1:
                 raise Tampered("a version of the memory is missing; run `keepward verify`")
             steps.append((row.seq, Step(op=row.op, before=before, after=record)))
@@ -191,19 +191,19 @@ class JournalReads(Snapshot):
             return [name for _, _, name in db.run("commits_of_kind", tenant=tenant, kind="erase")]
 
     def _checked(
-        self, db: Session, tenant: str, row: CommitRow, events: list[EventRow]
+        self, db: Connection, tenant: str, row: CommitRow, events: list[EventRow]
     ) -> tuple[Commit, CommitDetails]:
         promise = remains = None
         if row.payload is None:
-            promise, remains = sealed_row(db, self._sealer, tenant, row.seq)
-        commit, _ = commit_held(self._sealer, tenant, row, events, promise)
+            promise, remains = erased_details(db, self._sealer, tenant, row.seq)
+        commit, _ = verified_commit(self._sealer, tenant, row, events, promise)
         if commit.payload is None and remains is None:
             # An export carries no remains of it.
             gone = CommitDetails(actor=f"{commit.actor_kind}:{ERASED}", reason=ERASED, receipt="", policy="")
             return commit, gone
         return commit, decode_details(commit.payload or remains or b"")
 
-    def _view(self, db: Session, tenant: str, row: CommitRow) -> CommitView:
+    def _view(self, db: Connection, tenant: str, row: CommitRow) -> CommitView:
         events = _events(db, tenant, row.seq)
         commit, details = self._checked(db, tenant, row, events)
         steps = []
@@ -214,16 +214,16 @@ class JournalReads(Snapshot):
                 earlier = None if found is None else EventRow._make(found)
                 if earlier is None or earlier.version != each.version - 1:
                     raise Tampered("an earlier version is missing; run `keepward verify`")
-                before = record_or_blank(db, self._sealer, tenant, earlier)
-            steps.append(Step(op=each.op, before=before, after=record_or_blank(db, self._sealer, tenant, each)))
+                before = record_or_erased(db, self._sealer, tenant, earlier)
+            steps.append(Step(op=each.op, before=before, after=record_or_erased(db, self._sealer, tenant, each)))
         return CommitView(commit=commit, details=details, steps=tuple(steps))
 
 
-def _events(db: Session, tenant: str, seq: int) -> list[EventRow]:
+def _events(db: Connection, tenant: str, seq: int) -> list[EventRow]:
     return [*map(EventRow._make, db.run("events_of_commit", tenant=tenant, seq=seq).fetchall())]
 
 
-def commit_held(
+def verified_commit(
     sealer: Sealer, tenant: str, row: CommitRow, events: list[EventRow], promise: bytes | None
 ) -> tuple[Commit, list[Event]]:
     """Return a commit and its events as far as their hashes cover what they hold and their seals hold.
@@ -232,21 +232,21 @@ def commit_held(
         Tampered: they do not.
     """
     raw = tenant.encode()
-    if not sound_commit(row) or not all(sound_header(each) for each in events):
+    if not has_commit_types(row) or not all(has_event_types(each) for each in events):
         raise Tampered(f"the cells of commit {row.seq} are damaged; run `keepward verify`")
     hashes = [_hash_of(each) for each in events]
     numbered = [each.n for each in events] == list(range(len(events)))
     if not numbered or digest("events", *hashes) != row.events_hash or _hash(tenant, row, promise) != row.hash:
         raise Tampered(f"commit {row.seq} does not match its hash; run `keepward verify`")
-    if not sealer.holds_commit(row.seal, raw, row.seq, row.hash, row.receipt):
+    if not sealer.matches_commit(row.seal, raw, row.seq, row.hash, row.receipt):
         raise Tampered(f"commit {row.seq} does not match its seal; run `keepward verify`")
     for each, hashed in zip(events, hashes, strict=True):
-        if (flaw := flaw_of_event(sealer, raw, each, hashed)) is not None:
+        if (flaw := event_flaw(sealer, raw, each, hashed)) is not None:
             raise Tampered(f"an event of commit {row.seq} is damaged: {flaw}; run `keepward verify`")
     return commit_of(tenant, row, promise), [event_of(each) for each in events]
 
 
-def record_or_blank(db: Session, sealer: Sealer, tenant: str, event: EventRow) -> Record:
+def record_or_erased(db: Connection, sealer: Sealer, tenant: str, event: EventRow) -> Record:
     """Return the record of an event row; where it was erased, one of status ``erased`` without content.
 
     Raises:
@@ -263,24 +263,26 @@ def record_or_blank(db: Session, sealer: Sealer, tenant: str, event: EventRow) -
             newest = None
         # Of an erased memory all content before its tombstone is gone; of another one a version that copied it.
         place = (event.seq, event.n)
-        lawful = newest is not None and (newest.status is Status.ERASED or _named(db, sealer, tenant, place))
-        if newest is None or not lawful or flaw_of_event(sealer, raw, event) is not None:
+        lawful = newest is not None and (
+            newest.status is Status.ERASED or _is_erased_position(db, sealer, tenant, place)
+        )
+        if newest is None or not lawful or event_flaw(sealer, raw, event) is not None:
             raise Tampered("content is missing and no erasure names it; run `keepward verify`") from None
-        return blank(newest, event.version)
+        return erased_record(newest, event.version)
 
 
-def _named(db: Session, sealer: Sealer, tenant: str, place: Place) -> bool:
+def _is_erased_position(db: Connection, sealer: Sealer, tenant: str, place: EventPosition) -> bool:
     """Whether a later commit of kind ``erase``, held against its hash and seal, names a place."""
-    by = named_places(db, tenant).get(place, 0)
+    by = erased_positions(db, tenant).get(place, 0)
     found = db.run("commit_by_seq", tenant=tenant, seq=by).fetchone() if by > place[0] else None
     if found is None:
         return False
     row = CommitRow._make(found)
     raw = tenant.encode()
-    return _hash(tenant, row, None) == row.hash and sealer.holds_commit(row.seal, raw, by, row.hash, row.receipt)
+    return _hash(tenant, row, None) == row.hash and sealer.matches_commit(row.seal, raw, by, row.hash, row.receipt)
 
 
-def payload_fits(event: Event) -> bool:
+def payload_matches_event(event: Event) -> bool:
     """Whether a payload tells of the memory and version that its event names."""
     if event.payload is None:
         return True
@@ -291,22 +293,24 @@ def payload_fits(event: Event) -> bool:
     return (record.id, record.version) == (event.memory_id, event.version)
 
 
-def walk_chain(db: Session, sealer: Sealer, tenant: str, broken: set[Place] | None = None) -> Iterator[Fault]:
+def walk_chain(
+    db: Connection, sealer: Sealer, tenant: str, broken: set[EventPosition] | None = None
+) -> Iterator[Fault]:
     """Yield what does not hold in a tenant's commits, events and head row, in journal order.
 
     ``broken`` takes up the places of events that do not hold.
     """
     broken = set() if broken is None else broken
     raw = tenant.encode()
-    events = map(EventRow._make, db.stream("events_from", tenant=tenant, after=-_END))
+    events = map(EventRow._make, db.stream("events_from", tenant=tenant, after=-_AFTER_LAST_SEQ))
     event = next(events, None)
-    named = named_places(db, tenant)
+    named = erased_positions(db, tenant)
     seq, prev = 0, EMPTY_HASH
-    for row in map(CommitRow._make, db.stream("commits_after", tenant=tenant, after=-_END)):
+    for row in map(CommitRow._make, db.stream("commits_after", tenant=tenant, after=-_AFTER_LAST_SEQ)):
         name = f"commits {tenant}/{row.seq}"
         seq += 1
         while event is not None and event.seq < row.seq:
-            yield _stray(tenant, event, broken)
+            yield _orphan_event_fault(tenant, event, broken)
             event = next(events, None)
         hashes: list[bytes] = []
         while event is not None and event.seq == row.seq:
@@ -323,17 +327,17 @@ def walk_chain(db: Session, sealer: Sealer, tenant: str, broken: set[Place] | No
             yield Fault(check="chain", row=name, detail="it does not name the hash of the commit before it")
         if digest("events", *hashes) != row.events_hash:
             yield Fault(check="chain", row=name, detail="its events are not the ones it was made with")
-        erased = promise_of(db, tenant, row.seq) if row.payload is None else None
-        if not sound_commit(row) or _hash(tenant, row, erased) != row.hash:
+        erased = commitment_of(db, tenant, row.seq) if row.payload is None else None
+        if not has_commit_types(row) or _hash(tenant, row, erased) != row.hash:
             yield Fault(check="chain", row=name, detail="its hash does not cover its cells")
-        wrong = _unlawful(named, (row.seq, OWN), gone=row.payload is None)
+        wrong = _presence_error(named, (row.seq, DETAILS), gone=row.payload is None)
         if wrong:
             yield Fault(check="chain", row=name, detail=wrong)
-        if not sealer.holds_commit(row.seal, raw, row.seq, row.hash, row.receipt):
+        if not sealer.matches_commit(row.seal, raw, row.seq, row.hash, row.receipt):
             yield Fault(check="seals", row=name, detail="its seal does not hold")
         prev = row.hash
     while event is not None:
-        yield _stray(tenant, event, broken)
+        yield _orphan_event_fault(tenant, event, broken)
         event = next(events, None)
     yield from _head(db, sealer, tenant, seq, prev)
 
@@ -342,13 +346,13 @@ def _event_name(tenant: str, event: EventRow) -> str:
     return f"events {tenant}/{event.seq}/{event.n}"
 
 
-def _stray(tenant: str, event: EventRow, broken: set[Place]) -> Fault:
+def _orphan_event_fault(tenant: str, event: EventRow, broken: set[EventPosition]) -> Fault:
     """Return the fault of an event without a commit, and note its place."""
     broken.add((event.seq, event.n))
     return Fault(check="chain", row=_event_name(tenant, event), detail="the event belongs to no commit")
 
 
-def _unlawful(named: Mapping[Place, int], place: Place, *, gone: bool) -> str | None:
+def _presence_error(named: Mapping[EventPosition, int], place: EventPosition, *, gone: bool) -> str | None:
     """Return what is wrong with content that is gone, or that is there; None if nothing."""
     if gone:
         return None if named.get(place, 0) > place[0] else "its content is missing, and no erasure names it"
@@ -356,16 +360,16 @@ def _unlawful(named: Mapping[Place, int], place: Place, *, gone: bool) -> str | 
 
 
 def _event(
-    sealer: Sealer, tenant: bytes, event: EventRow, n: int, named: Mapping[Place, int]
+    sealer: Sealer, tenant: bytes, event: EventRow, n: int, named: Mapping[EventPosition, int]
 ) -> tuple[bytes, str | None]:
-    if not sound_header(event):
+    if not has_event_types(event):
         return b"", "its cells are damaged"
     digest = _hash_of(event)
     if event.n != n:
         return digest, f"event {n} of its commit is missing before it"
     gone = event.payload is None
-    wrong = _unlawful(named, (event.seq, event.n), gone=gone) if gone or named else None
-    return digest, wrong or flaw_of_event(sealer, tenant, event, digest)
+    wrong = _presence_error(named, (event.seq, event.n), gone=gone) if gone or named else None
+    return digest, wrong or event_flaw(sealer, tenant, event, digest)
 
 
 def _hash(tenant: str, row: CommitRow, erased: bytes | None) -> bytes:
@@ -375,7 +379,7 @@ def _hash(tenant: str, row: CommitRow, erased: bytes | None) -> bytes:
         return b""
 
 
-def _head(db: Session, sealer: Sealer, tenant: str, seq: int, digest: bytes) -> Iterator[Fault]:
+def _head(db: Connection, sealer: Sealer, tenant: str, seq: int, digest: bytes) -> Iterator[Fault]:
     name = f"tenants {tenant}"
     row = db.run("tenant", tenant=tenant).fetchone()
     if row[0] is None:
@@ -385,5 +389,5 @@ def _head(db: Session, sealer: Sealer, tenant: str, seq: int, digest: bytes) -> 
         return
     if row[:2] != (seq, digest):
         yield Fault(check="tenants", row=name, detail="the newest commit is not the one the head names")
-    if not sealer.holds_row(row[6], "tenants", tenant, *row[:6]):
+    if not sealer.matches_row(row[6], "tenants", tenant, *row[:6]):
         yield Fault(check="seals", row=name, detail="its seal does not hold")

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from keepward.core.memory import Record
-from keepward.core.trust import Trust
+from keepward.core.principals import Trust
 from keepward.core.value import name_forms
 from keepward.errors import Tampered
-from keepward.storage.rows import WIDTH, Body, RecordRow, body_in, listed, record_of
+from keepward.storage.rows import MAX_EVENTS_PER_COMMIT, Body, RecordRow, json_array, parse_body, record_of
 from keepward.storage.sql import Snapshot
 
 #: Columns that facets count by, and fields of the body.
@@ -54,7 +54,7 @@ class ListedRow(NamedTuple):
         return (value,) if value else ()
 
 
-class Written(NamedTuple):
+class WrittenVersion(NamedTuple):
     """One version, and when and by whom it was written."""
 
     memory_id: str
@@ -82,12 +82,12 @@ class Listing:
     def parameters(self) -> dict[str, Any]:
         """Return the part of it that columns answer, as the statement takes it."""
         return {
-            "visible": listed(self.visible),
+            "visible": json_array(self.visible),
             "include_sensitive": int(self.include_sensitive),
             "since": self.since,
             "until": self.until,
-            "subject": listed(name_forms(self.any_of.get("subject", ()))),
-            "category": listed(name_forms(self.any_of.get("category", ()))),
+            "subject": json_array(name_forms(self.any_of.get("subject", ()))),
+            "category": json_array(name_forms(self.any_of.get("category", ()))),
         }
 
     def conditions(self) -> list[tuple[str, frozenset[str]]]:
@@ -107,7 +107,7 @@ class ListReads(Snapshot):
         """Return the rows of the memories that pass."""
         with self._reading(tenant) as db:
             stream = map(RecordRow._make, db.stream("listed", tenant=tenant, **asked.parameters()))
-            return [row for row, _ in _passing(stream, asked)]
+            return [row for row, _ in _matching_rows(stream, asked)]
 
     def contents(self, tenant: str, asked: Listing, *, part: str = "") -> Iterator[tuple[ListedRow, Record | None]]:
         """Yield the memories that pass with their content; None where that does not match its seal.
@@ -117,7 +117,7 @@ class ListReads(Snapshot):
         needle = json.dumps(part, ensure_ascii=False)[1:-1].casefold()
         with self._reading(tenant) as db:
             stream = map(RecordRow._make, db.stream("listed", tenant=tenant, **asked.parameters()))
-            for row, record in _passing(stream, asked):
+            for row, record in _matching_rows(stream, asked):
                 try:
                     content = needle and record.holds(self._sealer, tenant) and record.body.decode().casefold()
                     if content and needle not in content:
@@ -126,20 +126,20 @@ class ListReads(Snapshot):
                 except (Tampered, UnicodeDecodeError):
                     yield row, None
 
-    def written(self, tenant: str, since: int, until: int, ids: Iterable[str]) -> Iterator[Written]:
+    def written(self, tenant: str, since: int, until: int, ids: Iterable[str]) -> Iterator[WrittenVersion]:
         """Yield the versions of memories that said something between two instants, oldest first."""
-        values = {"since": since, "until": until, "ids": listed(ids)}
+        values = {"since": since, "until": until, "ids": json_array(ids)}
         with self._reading(tenant) as db:
             for name, version, payload, at, details in db.stream("written", tenant=tenant, **values):
                 if fields := _object(payload):
                     actor = _object(details).get("actor") if version > 1 else None
-                    yield Written(name, at, actor or fields.get("author", ""), fields)
+                    yield WrittenVersion(name, at, actor or fields.get("author", ""), fields)
 
     def predecessors(self, tenant: str) -> dict[str, list[str]]:
         """Return the ids of superseded memories by the id of what superseded them."""
         found: dict[str, list[str]] = {}
         for name, payload in self._run("superseded_bodies", tenant):
-            body = body_in(payload)
+            body = parse_body(payload)
             if body is not None and body.superseded_by:
                 found.setdefault(body.superseded_by, []).append(name)
         return found
@@ -150,17 +150,26 @@ def count_by(rows: Iterable[ListedRow], facet: str) -> Counter[str]:
     return Counter(value for row in rows for value in row.values(facet))
 
 
-def _passing(rows: Iterable[RecordRow], asked: Listing) -> Iterator[tuple[ListedRow, RecordRow]]:
+def _matching_rows(rows: Iterable[RecordRow], asked: Listing) -> Iterator[tuple[ListedRow, RecordRow]]:
     conditions = asked.conditions()
     ids = None if asked.ids is None else frozenset(asked.ids)
     for row in rows:
         if ids is not None and row.id not in ids:
             continue
-        body = body_in(row.body)
+        body = parse_body(row.body)
         expired = row.status == "active" and row.expires_at is not None and row.expires_at <= asked.now
         status = "expired" if expired else row.status
         source, author = (body.source, body.author) if body else ("", "")
-        cells = (row.id, row.arrival, row.position // WIDTH, status, row.trust, row.tier, row.kind, row.scope)
+        cells = (
+            row.id,
+            row.arrival,
+            row.position // MAX_EVENTS_PER_COMMIT,
+            status,
+            row.trust,
+            row.tier,
+            row.kind,
+            row.scope,
+        )
         made = ListedRow(*cells, source, author, body)
         if all(not names.isdisjoint(made.values(name)) for name, names in conditions):
             yield made, row

@@ -17,9 +17,9 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from keepward.core.blob import is_place
+from keepward.core.blob import is_blob_path
 from keepward.errors import KeepwardError, StoreUnavailable
-from keepward.locks import Lock
+from keepward.locks import ForkSafeLock
 from keepward.storage.server_state import SharedState
 from keepward.storage.sql import Row, load_migrations
 
@@ -28,28 +28,28 @@ try:
     from psycopg_pool import ConnectionPool, PoolTimeout
 
     from keepward.storage import postgres_schema as schema
-    from keepward.storage.postgres_session import READ_ONLY, PostgresSession, explained
+    from keepward.storage.postgres_session import READ_ONLY, PostgresConnection, translate_error
 except ImportError as fault:
     raise StoreUnavailable(
         "a store on PostgreSQL needs its driver: install `keepward[postgres]` and try again"
     ) from fault
 
 #: How long a writer waits for another of the same tenant, and a caller for a connection, in seconds.
-PATIENCE = 30
+LOCK_TIMEOUT_S = 30
 #: How long one waits that only notes what was read, in seconds.
-BRIEF = 5
+BRIEF_LOCK_TIMEOUT_S = 5
 #: How long a caller waits for a connection before the database itself is asked why, in seconds.
-SHORT = 1.0
+POOL_PROBE_TIMEOUT_S = 1.0
 #: Connections of one process.
-MOST = 16
+MAX_CONNECTIONS = 16
 #: Seconds between two looks at whether anybody else has written; see ``others``.
-LOOK = 60.0
-_CONNECTING: dict[str, Any] = {"autocommit": True, "connect_timeout": 10}
+CHANGE_POLL_INTERVAL_S = 60.0
+_CONNECT_OPTIONS: dict[str, Any] = {"autocommit": True, "connect_timeout": 10}
 #: Lock of the bytes of blobs.
-_BLOBS = 0x4B454552
+_BLOB_LOCK_ID = 0x4B454552
 
 
-class Postgres:
+class PostgresDatabase:
     """The connections to one database; see ``sql.Connector``."""
 
     def __init__(self, url: str, *, create: bool, read_only: bool) -> None:
@@ -64,32 +64,32 @@ class Postgres:
             (shut,) = connection.execute("SHOW default_transaction_read_only").fetchone() or ("off",)
             self.writable = not (read_only or recovering or shut == "on")
             self.store_id = schema.prepare(connection, create=create and self.writable, writable=self.writable)
-        self._lock = Lock()
+        self._lock = ForkSafeLock()
         self._pid = os.getpid()
         self._closed = False
         self._open()
         self._writing = threading.local()
         self._shared: SharedState | None = None
-        self._mark, self._last, self._own, self._looked = 0, -1, 0, -LOOK
+        self._mark, self._last, self._own, self._looked = 0, -1, 0, -CHANGE_POLL_INTERVAL_S
 
     def _open(self) -> None:
         def configure(connection: psycopg.Connection[Row]) -> None:
-            connection.execute(f"SET lock_timeout = '{PATIENCE}s'")
+            connection.execute(f"SET lock_timeout = '{LOCK_TIMEOUT_S}s'")
 
         self._pool: ConnectionPool[psycopg.Connection[Row]] = ConnectionPool(
             self._url,
             min_size=0,
-            max_size=MOST,
-            timeout=PATIENCE,
+            max_size=MAX_CONNECTIONS,
+            timeout=LOCK_TIMEOUT_S,
             # Who asks next tries again: a pool that tries by itself waits longer each time, also once it could.
             reconnect_timeout=0,
-            kwargs=_CONNECTING,
+            kwargs=_CONNECT_OPTIONS,
             configure=configure,
             open=True,
         )
 
-    def explained(self, fault: Exception) -> KeepwardError:
-        return explained(fault)
+    def translate_error(self, fault: Exception) -> KeepwardError:
+        return translate_error(fault)
 
     @contextmanager
     def _connection(self) -> Iterator[psycopg.Connection[Row]]:
@@ -99,7 +99,7 @@ class Postgres:
             self._open()
         if self._closed:
             raise StoreUnavailable("the store is closed; open it again")
-        with _clear():
+        with _translated_errors():
             connection, pool, pid = self._taken(), self._pool, os.getpid()
             try:
                 yield connection
@@ -109,10 +109,10 @@ class Postgres:
 
     def _taken(self) -> psycopg.Connection[Row]:
         """Take a connection out of the pool; where the database lets nobody in, say so instead of waiting."""
-        until = time.monotonic() + PATIENCE
+        until = time.monotonic() + LOCK_TIMEOUT_S
         while True:
             try:
-                return self._pool.getconn(SHORT)
+                return self._pool.getconn(POOL_PROBE_TIMEOUT_S)
             except PoolTimeout:
                 late = time.monotonic() > until
                 if late or self._pool.get_stats()["pool_size"] <= 1:
@@ -123,10 +123,10 @@ class Postgres:
                     raise
 
     @contextmanager
-    def _lent(self, level: str, *, writes: bool, patience: int = PATIENCE) -> Iterator[PostgresSession]:
+    def _lent(self, level: str, *, writes: bool, patience: int = LOCK_TIMEOUT_S) -> Iterator[PostgresConnection]:
         with self._connection() as connection:
             lock = self.store_id if writes else None
-            session, pid = PostgresSession(connection, f"BEGIN ISOLATION LEVEL {level}", lock, patience), os.getpid()
+            session, pid = PostgresConnection(connection, f"BEGIN ISOLATION LEVEL {level}", lock, patience), os.getpid()
             try:
                 yield session
                 if writes:
@@ -151,19 +151,19 @@ class Postgres:
             self._shared = SharedState(self, self.store_id, key, monotonic)
         return self._shared
 
-    def lending(self) -> AbstractContextManager[PostgresSession]:
+    def tenantless_transaction(self) -> AbstractContextManager[PostgresConnection]:
         """Lend a session inside one transaction that is of no tenant."""
         return self._lent("READ COMMITTED", writes=True)
 
     @contextmanager
-    def reading(self, tenant: str | None = None) -> Iterator[PostgresSession]:
+    def reading(self, tenant: str | None = None) -> Iterator[PostgresConnection]:
         """Lend a session that sees one snapshot, of one tenant or of all."""
         with self._lent("REPEATABLE READ", writes=False) as session:
-            session.enter(tenant)
+            session.select_tenant(tenant)
             yield session
 
     @contextmanager
-    def writing(self, *, brief: bool = False) -> Iterator[PostgresSession]:
+    def writing(self, *, brief: bool = False) -> Iterator[PostgresConnection]:
         """Lend a session inside one transaction, which commits when the block ends.
 
         Raises:
@@ -175,28 +175,30 @@ class Postgres:
             raise StoreUnavailable("a transaction is open already on this thread; finish it first")
         self._writing.open = True
         try:
-            with self._lent("READ COMMITTED", writes=True, patience=BRIEF if brief else PATIENCE) as session:
-                session.enter(None)
+            with self._lent(
+                "READ COMMITTED", writes=True, patience=BRIEF_LOCK_TIMEOUT_S if brief else LOCK_TIMEOUT_S
+            ) as session:
+                session.select_tenant(None)
                 yield session
         finally:
             self._writing.open = False
 
     def others(self) -> int | None:
-        """Return a number that is another one once somebody else has changed the database; see ``LOOK``.
+        """Return a number that changes when another process changes the database; see ``CHANGE_POLL_INTERVAL_S``.
 
         Every writing transaction takes the next number of the server: more of them than this handle has made are
         those of somebody else.
         """
         with self._lock:
             now = time.monotonic()
-            if now - self._looked >= LOOK:
+            if now - self._looked >= CHANGE_POLL_INTERVAL_S:
                 with self.reading() as db:
                     (last,) = db.run("next_transaction").fetchone() or (0,)
                 self._mark += last != self._last + self._own
                 self._last, self._own, self._looked = last, 0, now
             return self._mark
 
-    def outside(self, statement: str) -> None:
+    def execute_autocommit(self, statement: str) -> None:
         with self._connection() as connection:
             connection.execute(statement)
 
@@ -253,7 +255,7 @@ class Postgres:
 class PostgresBlobs:
     """Keeps bytes in a table, by place; see ``ports.world.BlobStore``."""
 
-    def __init__(self, database: Postgres, url: str) -> None:
+    def __init__(self, database: PostgresDatabase, url: str) -> None:
         self._database, self._url = database, url
 
     @contextmanager
@@ -261,7 +263,7 @@ class PostgresBlobs:
         """Hold the bytes against those that remove some, ``alone`` against those that add some as well."""
         kind = "" if alone else "_shared"
         with _connected(self._url) as connection:
-            connection.execute(f"SELECT pg_advisory_lock{kind}({_BLOBS})")
+            connection.execute(f"SELECT pg_advisory_lock{kind}({_BLOB_LOCK_ID})")
             # The lock goes with the connection.
             yield
 
@@ -292,7 +294,7 @@ class PostgresBlobs:
 
 def _key(place: str) -> tuple[str, str]:
     """Return the tenant's part of a place, and the rest."""
-    if not is_place(place):
+    if not is_blob_path(place):
         raise ValueError("that is no place of a blob")
     tenant, _, rest = place.partition("/")
     return tenant, rest
@@ -305,21 +307,21 @@ def holds_store(url: str) -> bool:
         StoreUnavailable: it cannot be reached.
     """
     with _connected(url) as connection:
-        return schema.holds(connection, "migrations")
+        return schema.has_table(connection, "migrations")
 
 
 @contextmanager
-def _clear() -> Iterator[None]:
+def _translated_errors() -> Iterator[None]:
     """Turn the driver's errors into ours."""
     try:
         yield
     except psycopg.Error as fault:
-        raise explained(fault) from fault
+        raise translate_error(fault) from fault
 
 
 @contextmanager
 def _connected(url: str) -> Iterator[psycopg.Connection[Row]]:
     """Connect for a while, apart from the pool."""
-    with _clear(), psycopg.connect(url, **_CONNECTING) as connection:
-        connection.execute(f"SET lock_timeout = '{PATIENCE}s'")
+    with _translated_errors(), psycopg.connect(url, **_CONNECT_OPTIONS) as connection:
+        connection.execute(f"SET lock_timeout = '{LOCK_TIMEOUT_S}s'")
         yield connection

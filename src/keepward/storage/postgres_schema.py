@@ -17,14 +17,14 @@ from psycopg import errors
 from keepward.errors import NewerSchema, NotAStore, StoreUnavailable
 from keepward.storage import candidates
 from keepward.storage.server_state import TABLE
-from keepward.storage.sql import Row, load_migrations, statements, text_of
+from keepward.storage.sql import Row, load_migrations, read_sql, statements
 
 #: Oldest server, and oldest release of its extension for vectors.
-SERVER, VECTOR = 150_000, (0, 8)
+MIN_SERVER_VERSION, MIN_VECTOR_VERSION = 150_000, (0, 8)
 #: Lock of the making of a store.
-_MAKING = 0x4B454550
+_SCHEMA_LOCK_ID = 0x4B454550
 #: Which rows a session sees; see (2).
-_SHOWN = """
+_TENANT_CONDITION = """
     tenant = (SELECT current_setting('keepward.tenant', true))
     OR (SELECT current_setting('keepward.all', true)) = 'on'"""
 
@@ -32,27 +32,29 @@ _SHOWN = """
 def tables() -> list[str]:
     """Return the names of the tables that belong to tenants."""
     found = [name for step in load_migrations() for name in re.findall(r"CREATE TABLE (\w+)", step.sql)]
-    return [*(name for name in found if name not in {"meta", "migrations"}), "blob_bytes", *candidates.NAMES]
+    return [*(name for name in found if name not in {"meta", "migrations"}), "blob_bytes", *candidates.CANDIDATE_TABLES]
 
 
 def prepare(connection: psycopg.Connection[Row], *, create: bool, writable: bool) -> str:
     """Make sure that a store is there and of this schema; return its id; see (1)."""
     server = connection.info.server_version
-    if server < SERVER:
-        raise StoreUnavailable(f"PostgreSQL {server // 10_000} is too old for a store; use {SERVER // 10_000} or newer")
+    if server < MIN_SERVER_VERSION:
+        raise StoreUnavailable(
+            f"PostgreSQL {server // 10_000} is too old for a store; use {MIN_SERVER_VERSION // 10_000} or newer"
+        )
     with connection.transaction():
         if connection.execute("SELECT current_schema()").fetchone() == (None,):
             raise StoreUnavailable("the schema that the address names does not exist; make it, or name another")
-        if not holds(connection, "migrations"):
-            if holds(connection, "meta"):
+        if not has_table(connection, "migrations"):
+            if has_table(connection, "meta"):
                 raise NotAStore("the database is another program's; choose another database or schema")
             if not create:
                 raise StoreUnavailable("there is no store in this database; make one with `keepward init`")
         if writable:
-            connection.execute("SELECT pg_advisory_xact_lock(%s)", (_MAKING,))
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (_SCHEMA_LOCK_ID,))
             _extend(connection)
             _migrate(connection)
-        number = _number(connection)
+        number = _schema_version(connection)
         if number > load_migrations()[-1].number:
             raise NewerSchema
         if number < load_migrations()[-1].number:
@@ -75,8 +77,8 @@ def _extend(connection: psycopg.Connection[Row]) -> None:
     row = connection.execute(query).fetchone()
     if row is None:
         raise StoreUnavailable("the database lacks the extension pgvector; install it on the server and try again")
-    if tuple(int(part) for part in row[0].split(".")[:2]) < VECTOR:
-        wanted = ".".join(map(str, VECTOR))
+    if tuple(int(part) for part in row[0].split(".")[:2]) < MIN_VECTOR_VERSION:
+        wanted = ".".join(map(str, MIN_VECTOR_VERSION))
         raise StoreUnavailable(f"the database has pgvector {row[0]}, which is too old; use {wanted} or newer")
     if not row[1]:
         command = "CREATE EXTENSION IF NOT EXISTS vector WITH SCHEMA public"
@@ -90,7 +92,7 @@ def _extend(connection: psycopg.Connection[Row]) -> None:
 
 def _migrate(connection: psycopg.Connection[Row]) -> None:
     """Bring a store to the newest schema; the caller holds the lock of making."""
-    done = _number(connection) if holds(connection, "migrations") else 0
+    done = _schema_version(connection) if has_table(connection, "migrations") else 0
     for step in load_migrations():
         if step.number > done:
             _make(connection, step.sql)
@@ -101,17 +103,17 @@ def _migrate(connection: psycopg.Connection[Row]) -> None:
         connection.execute(query, (secrets.token_hex(16),))
         query = "SELECT extnamespace::regnamespace::text FROM pg_extension WHERE extname = 'vector'"
         (schema,) = connection.execute(query).fetchone() or ("public",)
-        _make(connection, text_of("postgres_tables.sql").replace("HALFVEC", f"{schema}.halfvec"))
+        _make(connection, read_sql("postgres_tables.sql").replace("HALFVEC", f"{schema}.halfvec"))
         connection.execute(TABLE)
 
 
-def _number(connection: psycopg.Connection[Row]) -> int:
+def _schema_version(connection: psycopg.Connection[Row]) -> int:
     """Return the number of the last migration that ran."""
     (number,) = connection.execute("SELECT max(number) FROM migrations").fetchone() or (None,)
     return number or 0
 
 
-def holds(connection: psycopg.Connection[Row], table: str) -> bool:
+def has_table(connection: psycopg.Connection[Row], table: str) -> bool:
     """Whether the schema of a connection has a table."""
     return connection.execute("SELECT to_regclass(%s)", (table,)).fetchone() != (None,)
 
@@ -129,4 +131,4 @@ def _make(connection: psycopg.Connection[Row], written: str) -> None:
         match = re.match(r"CREATE TABLE (\w+)", text)
         if match is not None and match[1] not in {"meta", "migrations"}:
             connection.execute(f"ALTER TABLE {match[1]} ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY")
-            connection.execute(f"CREATE POLICY own ON {match[1]} USING ({_SHOWN})")
+            connection.execute(f"CREATE POLICY own ON {match[1]} USING ({_TENANT_CONDITION})")

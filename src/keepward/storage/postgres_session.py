@@ -25,14 +25,14 @@ from psycopg import errors
 from psycopg.pq import TransactionStatus
 
 from keepward.errors import Conflict, InvalidInput, KeepwardError, NotAStore, StoreUnavailable, Tampered
-from keepward.storage.forks import REFUSED
-from keepward.storage.sql import CLASHES, SQL, Row, Values, parse_queries, text_of
+from keepward.storage.forks import FORKED_IN_USE_MESSAGE
+from keepward.storage.sql import CONFLICT_MESSAGES, SQL, Row, Values, parse_queries, read_sql
 
 #: Rows of a stream that are fetched together.
-_PAGE = 1_000
-_OWN = parse_queries("".join(map(text_of, ("queries.sql", "postgres.sql", "candidates.sql"))))
+_PAGE_ROWS = 1_000
+_POSTGRES_STATEMENTS = parse_queries("".join(map(read_sql, ("queries.sql", "postgres.sql", "candidates.sql"))))
 #: Statements that take all their rows at once, as an array a column.
-_BY_COLUMN = frozenset(name for name, text in _OWN.items() if "unnest(CAST(?" in text)
+_BY_COLUMN = frozenset(name for name, text in _POSTGRES_STATEMENTS.items() if "unnest(CAST(?" in text)
 _names = count()
 _BUSY = "another writes to the same tenant for long; try again, nothing was stored"
 _TAKEN_BACK = "the database took the transaction back; try again, nothing was stored"
@@ -59,14 +59,14 @@ _ERRORS: dict[type, tuple[type[KeepwardError], str]] = {
 }
 
 
-def explained(fault: Exception) -> KeepwardError:
+def translate_error(fault: Exception) -> KeepwardError:
     """Return our error for one of the driver's."""
     for kind in type(fault).__mro__:
         if kind in _ERRORS:
             ours, said = _ERRORS[kind]
             return ours(said)
     if isinstance(fault, errors.UniqueViolation):
-        taken = CLASHES.get(fault.diag.table_name or "")
+        taken = CONFLICT_MESSAGES.get(fault.diag.table_name or "")
         if taken is not None:
             return Conflict(taken)
     if isinstance(fault, psycopg.ProgrammingError) and fault.sqlstate is None:
@@ -81,7 +81,7 @@ def explained(fault: Exception) -> KeepwardError:
 
 
 @cache
-def translated(text: str) -> str:
+def to_postgres_sql(text: str) -> str:
     """Return a statement as PostgreSQL and its driver take it."""
     text = text.replace("%", "%%")
     text = re.sub(r" INDEXED BY \w+", "", text)
@@ -102,10 +102,10 @@ def translated(text: str) -> str:
 
 @cache
 def _named(name: str) -> str:
-    return translated(_OWN.get(name) or SQL[name])
+    return to_postgres_sql(_POSTGRES_STATEMENTS.get(name) or SQL[name])
 
 
-class PostgresSession:
+class PostgresConnection:
     """One transaction; see ``sql.Session``."""
 
     fault: type[Exception] = psycopg.Error
@@ -125,14 +125,14 @@ class PostgresSession:
         return self._ask(_named(name), named or values)
 
     def execute(self, text: str, values: Values = (), /) -> psycopg.Cursor[Row]:
-        return self._ask(translated(text), values)
+        return self._ask(to_postgres_sql(text), values)
 
     def stream(self, name: str, **named: Any) -> Iterator[Row]:
         """Yield the rows of a named statement, a page at a time; its cursor ends with the transaction."""
         cursor, rows = f"k{next(_names)}", None
         self._ask(f"DECLARE {cursor} NO SCROLL CURSOR FOR {_named(name)}", named, prepare=False)
-        while rows is None or len(rows) == _PAGE:
-            rows = self._ask(f"FETCH {_PAGE} FROM {cursor}", prepare=False).fetchall()
+        while rows is None or len(rows) == _PAGE_ROWS:
+            rows = self._ask(f"FETCH {_PAGE_ROWS} FROM {cursor}", prepare=False).fetchall()
             yield from rows
 
     def many(self, name: str, rows: Iterable[Sequence[Any]]) -> None:
@@ -143,7 +143,7 @@ class PostgresSession:
         if rows:
             self._started().cursor().executemany(_named(name), rows)
 
-    def enter(self, tenant: str | None) -> None:
+    def select_tenant(self, tenant: str | None) -> None:
         """Show the rows of a tenant alone, which a writer locks, or those of all."""
         shown: list[Any] = [tenant or "", "on" if tenant is None else ""]
         query = "SELECT set_config('keepward.tenant', %s, true), set_config('keepward.all', %s, true)"
@@ -198,7 +198,7 @@ class PostgresSession:
         """Return the connection, inside of the transaction and with the tenant shown."""
         if self._pid != os.getpid():
             # What a child says there, the server takes for the parent's.
-            raise StoreUnavailable(REFUSED)
+            raise StoreUnavailable(FORKED_IN_USE_MESSAGE)
         if not self._begun:
             self._begun = True
             self._leave.enter_context(self._connection.pipeline())

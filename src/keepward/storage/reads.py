@@ -23,51 +23,51 @@ from typing import Any, NamedTuple
 
 from keepward.core.commit import Head
 from keepward.core.memory import Record, Status, decayed_importance
+from keepward.core.principals import Trust
 from keepward.core.query import Filter
-from keepward.core.trust import Trust
 from keepward.core.value import from_micros, to_micros
 from keepward.errors import Tampered
-from keepward.ports.store import Features, Found, Indexed, Likely, Profile
+from keepward.ports.store import DuplicateCandidate, Features, IndexedMemory, RankingRow, ReadResult
 from keepward.storage import tenant as tenants
 from keepward.storage.candidates import CandidateReads
-from keepward.storage.journal import JournalReads, record_or_blank
+from keepward.storage.journal import JournalReads, record_or_erased
 from keepward.storage.listing import ListReads
 from keepward.storage.rows import (
-    WIDTH,
+    MAX_EVENTS_PER_COMMIT,
     EventRow,
     FeatureRow,
     RecordRow,
-    body_in,
+    dedup_partition,
+    filter_parameters,
     has_body_filter,
-    held_features,
-    listed,
-    pack_marks,
-    parameters,
-    passes,
-    place_of,
-    placed_marks,
+    json_array,
+    matches_filter,
+    pack_minhashes,
+    parse_body,
+    partitioned_minhashes,
     profile_of,
     record_of,
     record_row,
-    unpack_marks,
-    with_features,
+    split_record_row,
+    unpack_minhashes,
+    verified_features,
 )
-from keepward.storage.sql import Session, Snapshot, between
-from keepward.storage.tenant import State
+from keepward.storage.sql import Connection, Snapshot, prefix_range
+from keepward.storage.tenant import TenantHead
 from keepward.storage.uses import UseReads
 
 #: Most candidates for one text.
-CANDIDATES = 8
+MAX_DUPLICATE_CANDIDATES = 8
 #: Of six marks, how many likely duplicates share, unless the texts are equal; of texts that share four fifths of their
 #: words, one in 600 pairs shares fewer. See ``services.features``.
-SHARED = 2
+MIN_SHARED_MINHASHES = 2
 #: Holders of one mark that are counted, those touched last.
-CROWD = 32
+MAX_HOLDERS_PER_MINHASH = 32
 #: Tiers whose memories all stand in the index of ``standing``.
-_STANDING = frozenset({"core", "working"})
+_LASTING_TIERS = frozenset({"core", "working"})
 #: Microseconds.
 _DAY = 86_400_000_000
-_BY = ("tier", "kind", "scope", "content_type", "source", "trust")
+_COUNTED_COLUMNS = ("tier", "kind", "scope", "content_type", "source", "trust")
 _NEVER = (1 << 63) - 1
 _RANKS = frozenset(int(rank) for rank in Trust)
 _log = logging.getLogger(__name__)
@@ -81,11 +81,11 @@ def _query_for(filters: Filter) -> str:
         return "find_subject"
     if filters.session is not None:
         return "find_session"
-    standing = filters.keyed or filters.permanent or (filters.tiers and set(filters.tiers) <= _STANDING)
+    standing = filters.keyed or filters.permanent or (filters.tiers and set(filters.tiers) <= _LASTING_TIERS)
     return "find_standing" if standing else "find"
 
 
-def _damaged(found: Found, memory_id: object, fault: Tampered) -> None:
+def _damaged(found: ReadResult, memory_id: object, fault: Tampered) -> None:
     found.damaged.append(str(memory_id))
     _log.warning("memory %s was left out: %s", memory_id, fault, extra={"action": "damaged"})
 
@@ -93,7 +93,7 @@ def _damaged(found: Found, memory_id: object, fault: Tampered) -> None:
 class MemoryReads(Snapshot):
     """What may be asked about memories; a part of ``Reader``."""
 
-    def _tenant_row(self, tenant: str) -> State:
+    def _tenant_row(self, tenant: str) -> TenantHead:
         with self._reading(tenant) as db:
             return tenants.read(db, self._sealer, tenant)
 
@@ -114,27 +114,27 @@ class MemoryReads(Snapshot):
         with self._everywhere() as db:
             return [name for (name,) in db.run("tenants")]
 
-    def beginning(self, tenant: str, prefix: str, *, limit: int) -> list[str]:
+    def ids_with_prefix(self, tenant: str, prefix: str, *, limit: int) -> list[str]:
         """Return ids of memories that begin with a text, in their order."""
-        return [name for (name,) in self._run("memories_by_prefix", tenant, **between(prefix), limit=limit)]
+        return [name for (name,) in self._run("memories_by_prefix", tenant, **prefix_range(prefix), limit=limit)]
 
     def keyed(self, tenant: str, keys: Collection[str], scopes: Collection[str]) -> list[tuple[str, str]]:
         """Return (key, id) of each memory of any status with one of these keys in one of these scopes."""
-        return self._run("keyed", tenant, keys=listed(keys), scopes=listed(scopes))
+        return self._run("keyed", tenant, keys=json_array(keys), scopes=json_array(scopes))
 
     def children(self, tenant: str, ids: Sequence[str]) -> list[str]:
         """Return ids of memories derived directly from any of these, sorted."""
-        return [name for (name,) in self._run("children", tenant, ids=listed(ids))]
+        return [name for (name,) in self._run("children", tenant, ids=json_array(ids))]
 
     def unembedded(self, tenant: str, now: datetime, model: str, recipes: Collection[str]) -> bool:
         """Whether a live memory has no vectors of this embedder by one of these recipes."""
-        return bool(self._run("unembedded", tenant, now=to_micros(now), model=model, recipes=listed(recipes)))
+        return bool(self._run("unembedded", tenant, now=to_micros(now), model=model, recipes=json_array(recipes)))
 
-    def superseded(self, tenant: str, scope: str, digest: bytes) -> Found:
+    def superseded(self, tenant: str, scope: str, digest: bytes) -> ReadResult:
         """Return superseded and contained memories of a scope whose newest text has this digest, at most 8."""
         return self._by_ids("superseded", tenant, scope=scope, digest=digest)
 
-    def lapsed(self, tenant: str, now: datetime, *, limit: int) -> Found:
+    def expired(self, tenant: str, now: datetime, *, limit: int) -> ReadResult:
         """Return active memories whose term is over, the longest ago first, ties by id."""
         return self._by_ids("lapsed", tenant, now=to_micros(now), limit=limit)
 
@@ -142,29 +142,29 @@ class MemoryReads(Snapshot):
         """Return the newest active memory of a session, or None."""
         return next(iter(self._by_ids("session_tail", tenant, session=session).records), None)
 
-    def _by_ids(self, name: str, tenant: str, **values: Any) -> Found:
+    def _by_ids(self, name: str, tenant: str, **values: Any) -> ReadResult:
         """Return the memories whose ids a named statement finds."""
         with self._reading(tenant) as db:
             ids = [memory_id for (memory_id,) in db.run(name, tenant=tenant, **values)]
-            return self._records(db, tenant, ids, None) if ids else Found()
+            return self._records(db, tenant, ids, None) if ids else ReadResult()
 
-    def records(self, tenant: str, ids: Sequence[str], *, as_of: int | None = None) -> Found:
+    def records(self, tenant: str, ids: Sequence[str], *, as_of: int | None = None) -> ReadResult:
         """Return the newest records by id or alias, in the order asked, without those that are not there."""
         with self._reading(tenant) as db:
             return self._records(db, tenant, ids, as_of)
 
-    def _records(self, db: Session, tenant: str, ids: Sequence[str], as_of: int | None) -> Found:
-        found = Found()
+    def _records(self, db: Connection, tenant: str, ids: Sequence[str], as_of: int | None) -> ReadResult:
+        found = ReadResult()
         by_id: dict[str, Record] = {}
         self._read(db, tenant, list(ids), as_of, found, by_id)
         others = [name for name in ids if name not in by_id]
-        aliases = dict(db.run("by_alias", tenant=tenant, ids=listed(others)).fetchall()) if others else {}
+        aliases = dict(db.run("by_alias", tenant=tenant, ids=json_array(others)).fetchall()) if others else {}
         wanted = [each for each in dict.fromkeys(aliases.values()) if each not in by_id]
         if wanted:
             self._read(db, tenant, wanted, as_of, found, by_id)
         missing = [name for name in (*ids, *wanted) if name not in by_id and name not in found.damaged]
         if as_of is None and missing:
-            for (memory_id,) in db.run("in_journal", tenant=tenant, ids=listed(missing)).fetchall():
+            for (memory_id,) in db.run("in_journal", tenant=tenant, ids=json_array(missing)).fetchall():
                 _damaged(found, memory_id, Tampered("its record is missing"))
         seen: set[str] = set()
         for name in ids:
@@ -179,13 +179,19 @@ class MemoryReads(Snapshot):
         return found
 
     def _read(
-        self, db: Session, tenant: str, ids: Sequence[str], as_of: int | None, found: Found, by_id: dict[str, Record]
+        self,
+        db: Connection,
+        tenant: str,
+        ids: Sequence[str],
+        as_of: int | None,
+        found: ReadResult,
+        by_id: dict[str, Record],
     ) -> None:
         """Read records by their own ids into ``by_id``; name those that do not hold in ``found``."""
         if as_of is None:
-            rows = db.run("records_by_id", tenant=tenant, ids=listed(ids)).fetchall()
+            rows = db.run("records_by_id", tenant=tenant, ids=json_array(ids)).fetchall()
         else:
-            rows = db.run("records_as_of", tenant=tenant, ids=listed(ids), as_of=as_of).fetchall()
+            rows = db.run("records_as_of", tenant=tenant, ids=json_array(ids), as_of=as_of).fetchall()
         for row in rows:
             memory_id = row[0] if as_of is None else EventRow._make(row).memory_id
             try:
@@ -193,48 +199,48 @@ class MemoryReads(Snapshot):
             except Tampered as fault:
                 _damaged(found, memory_id, fault)
 
-    def _record(self, db: Session, tenant: str, row: Sequence[Any], as_of: int | None) -> Record:
+    def _record(self, db: Connection, tenant: str, row: Sequence[Any], as_of: int | None) -> Record:
         """Return the record of a ``record_row``, or of an event that must lie within the first ``as_of`` commits."""
         if as_of is None:
             *cells, newest = row
             return record_of(self._sealer, tenant, RecordRow._make(cells), newest)
         event = EventRow._make(row)
-        record = record_or_blank(db, self._sealer, tenant, event)
+        record = record_or_erased(db, self._sealer, tenant, event)
         if event.seq > as_of:
             raise Tampered("an index is damaged")
         return record
 
     def find(
         self, tenant: str, filters: Filter, *, live_at: datetime | None, limit: int | None, as_of: int | None = None
-    ) -> Found:
+    ) -> ReadResult:
         """Return records that pass, newest arrival first; ``live_at`` None includes those that do not hold."""
         if as_of is not None:
             return self._find_as_of(tenant, filters, live_at, limit, as_of)
-        found = Found()
+        found = ReadResult()
         live = None if live_at is None else to_micros(live_at)
         narrowed = has_body_filter(filters)
         with self._reading(tenant) as db:
-            for *cells, newest in db.stream(_query_for(filters), tenant=tenant, **parameters(filters, live)):
+            for *cells, newest in db.stream(_query_for(filters), tenant=tenant, **filter_parameters(filters, live)):
                 # The limit is counted here: a damaged row must not take the place of a good one.
                 if limit is not None and len(found.records) >= limit:
                     break
                 row = RecordRow._make(cells)
                 # Most do not pass: their bodies are looked at before they are read as a whole.
-                if narrowed and (body := body_in(row.body)) is not None and not passes(body, filters):
+                if narrowed and (body := parse_body(row.body)) is not None and not matches_filter(body, filters):
                     continue
                 try:
                     record = record_of(self._sealer, tenant, row, newest)
                 except Tampered as fault:
                     _damaged(found, row.id, fault)
                     continue
-                if passes(record, filters):
+                if matches_filter(record, filters):
                     found.records.append(record)
         return found
 
     def _find_as_of(
         self, tenant: str, filters: Filter, live_at: datetime | None, limit: int | None, as_of: int
-    ) -> Found:
-        found = Found()
+    ) -> ReadResult:
+        found = ReadResult()
         with self._reading(tenant) as db:
             for *cells, _ in db.stream("newest_as_of", tenant=tenant, as_of=as_of):
                 if limit is not None and len(found.records) >= limit:
@@ -244,14 +250,14 @@ class MemoryReads(Snapshot):
                 except Tampered as fault:
                     _damaged(found, EventRow._make(cells).memory_id, fault)
                     continue
-                if passes(record, filters) and (live_at is None or record.is_live(live_at)):
+                if matches_filter(record, filters) and (live_at is None or record.is_live(live_at)):
                     found.records.append(record)
         return found
 
-    def indexed(self, tenant: str) -> Iterator[Indexed]:
+    def indexed(self, tenant: str) -> Iterator[IndexedMemory]:
         """Yield every active memory with its features, the longest unchanged first."""
         with self._reading(tenant) as db:
-            for row, features in map(with_features, db.stream("profiles", tenant=tenant, after=-1)):
+            for row, features in map(split_record_row, db.stream("profiles", tenant=tenant, after=-1)):
                 if row.status != Status.ACTIVE:
                     continue
                 try:
@@ -259,25 +265,25 @@ class MemoryReads(Snapshot):
                 except Tampered as fault:
                     _log.warning("memory %s was left out: %s", row.id, fault, extra={"action": "damaged"})
                     continue
-                kept = held_features(self._sealer, tenant, features)
-                yield Indexed(record=record, position=row.position, arrival=row.arrival, features=kept)
+                kept = verified_features(self._sealer, tenant, features)
+                yield IndexedMemory(record=record, position=row.position, arrival=row.arrival, features=kept)
 
-    def profiles(self, tenant: str, *, after: int, as_of: int | None = None) -> Iterator[tuple[str, Profile | None]]:
+    def profiles(self, tenant: str, *, after: int, as_of: int | None = None) -> Iterator[tuple[str, RankingRow | None]]:
         """Yield (id, profile) for every memory touched after a position, oldest first; None when not active."""
         with self._reading(tenant) as db:
             if as_of is not None:
                 yield from self._profiles_as_of(db, tenant, as_of)
             else:
                 rows = db.stream("profiles", tenant=tenant, after=after)
-                yield from self._profiles(tenant, map(with_features, rows))
+                yield from self._profiles(tenant, map(split_record_row, rows))
 
     def _profiles(
         self, tenant: str, rows: Iterable[tuple[RecordRow, FeatureRow | None]]
-    ) -> Iterator[tuple[str, Profile | None]]:
+    ) -> Iterator[tuple[str, RankingRow | None]]:
         for row, features in rows:
             yield row.id, profile_of(self._sealer, tenant, row, features) if row.status == "active" else None
 
-    def _profiles_as_of(self, db: Session, tenant: str, as_of: int) -> Iterator[tuple[str, Profile | None]]:
+    def _profiles_as_of(self, db: Connection, tenant: str, as_of: int) -> Iterator[tuple[str, RankingRow | None]]:
         """Yield the memories of an earlier state; their features, where they are of the version that held then."""
         width = len(EventRow._fields)
         for row in db.stream("indexed_as_of", tenant=tenant, as_of=as_of):
@@ -286,7 +292,7 @@ class MemoryReads(Snapshot):
             try:
                 record = self._record(db, tenant, event, as_of)
                 if record.status is Status.ACTIVE and arrival is not None and event.payload is not None:
-                    at = event.seq * WIDTH + event.n
+                    at = event.seq * MAX_EVENTS_PER_COMMIT + event.n
                     held = record_row(self._sealer, tenant, at, arrival, record, event.payload)
                     features = None if cells[0] is None else FeatureRow._make(cells)
                     profile = profile_of(self._sealer, tenant, held, features)
@@ -298,7 +304,7 @@ class MemoryReads(Snapshot):
 
     def likely(
         self, tenant: str, asked: Sequence[tuple[Record, Features]], now: datetime
-    ) -> list[tuple[tuple[Likely, ...], bool]]:
+    ) -> list[tuple[tuple[DuplicateCandidate, ...], bool]]:
         """Return for each record up to 8 others that may say the same, and whether any memory has its digest.
 
         Others hold, and have an equal digest or share two marks: equal digests first, by id; then by marks shared, most
@@ -306,11 +312,11 @@ class MemoryReads(Snapshot):
         when any memory of the tenant has it, whatever its state.
         """
         with self._reading(tenant) as db:
-            return _likely(db, tenant, asked, now)
+            return _duplicate_candidates(db, tenant, asked, now)
 
     # --- counts
 
-    def queue_mark(self, tenant: str) -> tuple[int, ...]:
+    def queue_change_counter(self, tenant: str) -> tuple[int, ...]:
         """Return what tells one state of the review queue from another; how many wait comes first."""
         with self._reading(tenant) as db:
             return tuple(db.run("facts_queue", tenant=tenant).fetchone())
@@ -321,7 +327,7 @@ class MemoryReads(Snapshot):
         ``by_status`` counts all memories, with expiry computed; every other ``by_*`` counts live ones.
         ``bloat`` is events for each live memory. Averages are over live memories, 0 where there are none.
         """
-        return _facts(self._counts(tenant, to_micros(now)), to_micros(now), scopes)
+        return _status_counts(self._counts(tenant, to_micros(now)), to_micros(now), scopes)
 
     def _counts(self, tenant: str, now: int) -> Counts:
         """Return what the database counts at an instant in microseconds."""
@@ -359,12 +365,12 @@ class CountedRow(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Memories:
+class _MemoryCounts:
     """How many memories there are of each kind; all but ``statuses`` are of live ones."""
 
     statuses: Counter[str] = field(default_factory=Counter)
     #: By what is counted, the number of memories of each value; categories by scope.
-    by: dict[str, Counter[Any]] = field(default_factory=lambda: {name: Counter() for name in _BY})
+    by: dict[str, Counter[Any]] = field(default_factory=lambda: {name: Counter() for name in _COUNTED_COLUMNS})
     categories: Counter[tuple[str, str]] = field(default_factory=Counter)
     embedded: Counter[tuple[str | None, str]] = field(default_factory=Counter)
     topics: int = 0
@@ -380,7 +386,7 @@ class Counts:
     """What the database counts of a tenant at one instant."""
 
     at: int
-    memories: _Memories
+    memories: _MemoryCounts
     journal: tuple[int, int, int]
     queue: tuple[int, int | None, int | None]
     usage: tuple[int, int]
@@ -392,13 +398,13 @@ class Counts:
         return self.at <= now and (self.memories.ends is None or now < self.memories.ends)
 
 
-def _counted(db: Session, tenant: str, now: int) -> _Memories:
+def _counted(db: Connection, tenant: str, now: int) -> _MemoryCounts:
     """Count the memories of a tenant at an instant in microseconds."""
-    counted = _Memories()
+    counted = _MemoryCounts()
     for row in map(CountedRow._make, db.stream("facts_records", tenant=tenant)):
         expired = row.status == "active" and row.expires_at is not None and row.expires_at <= now
         counted.statuses["expired" if expired else row.status] += 1
-        body = body_in(row.body)
+        body = parse_body(row.body)
         if row.status != "active" or expired or body is None:
             continue
         values = (row.tier, row.kind, row.scope, body.content_type, body.source, row.trust)
@@ -415,7 +421,7 @@ def _counted(db: Session, tenant: str, now: int) -> _Memories:
     return counted
 
 
-def _facts(counts: Counts, now: int, scopes: Collection[str] | None) -> dict[str, Any]:
+def _status_counts(counts: Counts, now: int, scopes: Collection[str] | None) -> dict[str, Any]:
     """Return the numbers that ``status`` shows, for one instant; see ``MemoryReads.facts``.
 
     People and agents name scopes and categories: of a scope that is out of sight not even the name of one is told.
@@ -472,7 +478,7 @@ class Reader(MemoryReads, ListReads, JournalReads, UseReads, CandidateReads):
     """All that may be asked of one state: of the store, or, of a writer, of what its own transaction sees."""
 
 
-class LikelyRow(NamedTuple):
+class DuplicateCandidateRow(NamedTuple):
     """What is told of a likely memory before it is read."""
 
     position: int
@@ -483,12 +489,12 @@ class LikelyRow(NamedTuple):
     trait: bytes | None
 
 
-def _likely(
-    db: Session, tenant: str, asked: Sequence[tuple[Record, Features]], now: datetime
-) -> list[tuple[tuple[Likely, ...], bool]]:
+def _duplicate_candidates(
+    db: Connection, tenant: str, asked: Sequence[tuple[Record, Features]], now: datetime
+) -> list[tuple[tuple[DuplicateCandidate, ...], bool]]:
     """Return what ``Reader.likely`` does; a memory without a record is left out."""
     marks = [_stored(record, features) for record, features in asked]
-    holders = _holders(db, tenant, marks)
+    holders = _minhash_holders(db, tenant, marks)
     micros = to_micros(now)
     equals: list[list[int]] = []
     known: list[bool] = []
@@ -500,32 +506,34 @@ def _likely(
         known.append(has)
         equals.append(_equal(db, tenant, record, digest, micros) if has else [])
         crowds = [crowd for mark in placed if (crowd := holders.get(mark))]
-        shared = Counter(chain.from_iterable([crowd[:CROWD] for crowd in crowds]))
+        shared = Counter(chain.from_iterable([crowd[:MAX_HOLDERS_PER_MINHASH] for crowd in crowds]))
         # Positions rise with time: among those that share as many, what was touched last comes first.
-        counted = sorted(((count, int(each)) for each, count in shared.items() if count >= SHARED), reverse=True)
+        counted = sorted(
+            ((count, int(each)) for each, count in shared.items() if count >= MIN_SHARED_MINHASHES), reverse=True
+        )
         ranked.append([position for _, position in counted])
     order = [list(dict.fromkeys([*same, *near])) for same, near in zip(equals, ranked, strict=True)]
-    told = _rows_at(db, tenant, {position for places in order for position in places[:CANDIDATES]})
-    found: list[tuple[tuple[Likely, ...], bool]] = []
+    told = _rows_at(db, tenant, {position for places in order for position in places[:MAX_DUPLICATE_CANDIDATES]})
+    found: list[tuple[tuple[DuplicateCandidate, ...], bool]] = []
     for (record, features), same, places, some in zip(asked, equals, order, known, strict=True):
-        first = _living(places[:CANDIDATES], told, record, features, same, micros)
-        if len(first) < CANDIDATES and len(places) > CANDIDATES:
+        first = _active_candidates(places[:MAX_DUPLICATE_CANDIDATES], told, record, features, same, micros)
+        if len(first) < MAX_DUPLICATE_CANDIDATES and len(places) > MAX_DUPLICATE_CANDIDATES:
             # Many of them have run out: then all have to be looked at.
-            first = _living(places, _rows_at(db, tenant, places), record, features, same, micros)
+            first = _active_candidates(places, _rows_at(db, tenant, places), record, features, same, micros)
         found.append((first, some))
     return found
 
 
-def _living(
+def _active_candidates(
     positions: Sequence[int],
-    told: Mapping[int, LikelyRow],
+    told: Mapping[int, DuplicateCandidateRow],
     asked: Record,
     features: Features,
     equal: Sequence[int],
     now: int,
-) -> tuple[Likely, ...]:
+) -> tuple[DuplicateCandidate, ...]:
     """Return the first of some memories that hold, as far as they tell; one that tells no trait has to be read."""
-    found: list[Likely] = []
+    found: list[DuplicateCandidate] = []
     for position in positions:
         row = told.get(position)
         if row is None or row.status != "active" or row.id == asked.id:
@@ -533,8 +541,8 @@ def _living(
         if row.expires_at is not None and row.expires_at <= now:
             continue
         kindred = position in equal or not row.trait or not features.trait or row.trait == features.trait
-        found.append(Likely(row.id, row.version, kindred))
-        if len(found) == CANDIDATES:
+        found.append(DuplicateCandidate(row.id, row.version, kindred))
+        if len(found) == MAX_DUPLICATE_CANDIDATES:
             break
     return tuple(found)
 
@@ -542,20 +550,20 @@ def _living(
 def _stored(record: Record, features: Features) -> set[int]:
     marks = features.marks
     if marks and not 0 <= min(marks) <= max(marks) < 1 << 63:
-        marks = unpack_marks(pack_marks(marks))
-    return set(placed_marks(place_of(record), marks))
+        marks = unpack_minhashes(pack_minhashes(marks))
+    return set(partitioned_minhashes(dedup_partition(record), marks))
 
 
-def _holders(db: Session, tenant: str, marks: Iterable[set[int]]) -> dict[int, list[str]]:
+def _minhash_holders(db: Connection, tenant: str, marks: Iterable[set[int]]) -> dict[int, list[str]]:
     """Return by mark the positions of its newest holders, in digits."""
     wanted: set[int] = set().union(*marks)
     # One more than counted: the memory that asks may be among them.
-    values = {"tenant": tenant, "marks": str(sorted(wanted)), "most": CROWD + 1}
+    values = {"tenant": tenant, "marks": str(sorted(wanted)), "most": MAX_HOLDERS_PER_MINHASH + 1}
     rows = db.run("holders", values)
     return {mark: positions.split(" ") for mark, positions in rows if positions is not None}
 
 
-def _equal(db: Session, tenant: str, record: Record, digest: bytes, now: int) -> list[int]:
+def _equal(db: Connection, tenant: str, record: Record, digest: bytes, now: int) -> list[int]:
     values = {
         "tenant": tenant,
         "digest": digest,
@@ -568,6 +576,6 @@ def _equal(db: Session, tenant: str, record: Record, digest: bytes, now: int) ->
     return [position for _, position in sorted(db.run("same_digest", values))]
 
 
-def _rows_at(db: Session, tenant: str, positions: Iterable[int]) -> dict[int, LikelyRow]:
-    rows = map(LikelyRow._make, db.run("likely", tenant=tenant, positions=str(sorted(positions))))
+def _rows_at(db: Connection, tenant: str, positions: Iterable[int]) -> dict[int, DuplicateCandidateRow]:
+    rows = map(DuplicateCandidateRow._make, db.run("likely", tenant=tenant, positions=str(sorted(positions))))
     return {row.position: row for row in rows}

@@ -4,28 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from keepward.core.commit import EMPTY_HASH, Commit, Event, Head, Place, event_hash, recompute
+from keepward.core.commit import EMPTY_HASH, Commit, Event, EventPosition, Head, event_hash, recompute_commit_hash
 from keepward.core.memory import Status
 from keepward.core.serialization import commitment
 from keepward.errors import Conflict, Tampered
 from keepward.ports.world import Anchor
 from keepward.storage import tenant as tenants
-from keepward.storage.documents import Document
-from keepward.storage.erasing import empty_places
-from keepward.storage.journal import payload_fits, walk_chain
-from keepward.storage.rows import WIDTH, CommitRow, EventRow, FeatureRow, marks_of, record_at, record_row, with_features
+from keepward.storage.documents import StoredDocument
+from keepward.storage.erasing import empty_positions
+from keepward.storage.journal import payload_matches_event, walk_chain
+from keepward.storage.rows import (
+    MAX_EVENTS_PER_COMMIT,
+    CommitRow,
+    EventRow,
+    FeatureRow,
+    minhash_rows,
+    record_at,
+    record_row,
+    split_record_row,
+)
 from keepward.storage.seals import Sealer
-from keepward.storage.sql import TABLES, Connector, Row, Session
-from keepward.storage.tenant import State
-from keepward.storage.uses import due_deliveries
-from keepward.storage.writer import Writer, add_marks, commit_row, link_rows
+from keepward.storage.sql import COLUMN_COUNTS, Connection, Database, Row
+from keepward.storage.tenant import TenantHead
+from keepward.storage.uses import project_deliveries
+from keepward.storage.writer import UnitOfWork, add_minhashes, commit_row, link_rows
 
 _PAGE = 1000
 #: Tables that are computed from the others.
 _COMPUTED = ("records", "marks", "links", "deliveries")
 
 
-def adopt(connector: Connector, anchor: Anchor, note: tuple[str, str] | None) -> Sealer:
+def adopt(connector: Database, anchor: Anchor, note: tuple[str, str] | None) -> Sealer:
     """Verify every tenant's chain, then seal everything under a new key, in one transaction.
 
     ``note`` is a name and a sentence, kept in the store; None for a store that holds nothing.
@@ -42,7 +51,7 @@ def adopt(connector: Connector, anchor: Anchor, note: tuple[str, str] | None) ->
             return Sealer(key)  # Another process was first.
         states = []
         for (tenant,) in db.run("everyone").fetchall():
-            db.enter(tenant)
+            db.select_tenant(tenant)
             for fault in walk_chain(db, unsealed, tenant):
                 raise Tampered(
                     f"the store cannot be sealed anew, since its journal does not hold ({fault.row}: "
@@ -51,7 +60,7 @@ def adopt(connector: Connector, anchor: Anchor, note: tuple[str, str] | None) ->
             states.append(tenants.read(db, unsealed, tenant))
         sealer = Sealer(anchor.adopt())
         for state in states:
-            db.enter(state.tenant)
+            db.select_tenant(state.tenant)
             reseal(db, sealer, state.tenant)
             compute(db, sealer, state.tenant)
             tenants.recount(db, sealer, state)
@@ -64,7 +73,7 @@ def adopt(connector: Connector, anchor: Anchor, note: tuple[str, str] | None) ->
     return sealer
 
 
-def reseal(db: Session, sealer: Sealer, tenant: str) -> None:
+def reseal(db: Connection, sealer: Sealer, tenant: str) -> None:
     """Write the seals anew of all of a tenant that cannot be computed: its journal, documents and features."""
     raw = tenant.encode()
     # Their hashes are under the key of before.
@@ -80,7 +89,7 @@ def reseal(db: Session, sealer: Sealer, tenant: str) -> None:
         return (sealer.event(raw, each.seq, each.n, hashed), tenant, each.seq, each.n)
 
     def document(row: Row) -> Row:
-        return (Document._make(row).sealed(sealer).seal, *row[:3])
+        return (StoredDocument._make(row).sealed(sealer).seal, *row[:3])
 
     def features(row: Row) -> Row:
         each = FeatureRow._make(row).sealed(sealer, tenant)
@@ -92,7 +101,7 @@ def reseal(db: Session, sealer: Sealer, tenant: str) -> None:
     _paged(db, "set_feature_seal", map(features, db.stream("all_features", tenant=tenant)))
 
 
-def _paged(db: Session, name: str, rows: Iterable[Row]) -> None:
+def _paged(db: Connection, name: str, rows: Iterable[Row]) -> None:
     """Run a named statement for rows, a thousand at a time."""
     page: list[Row] = []
     for row in rows:
@@ -103,24 +112,24 @@ def _paged(db: Session, name: str, rows: Iterable[Row]) -> None:
     db.many(name, page)
 
 
-def carry(source: Session, writer: Writer, sealer: Sealer, tenant: str, kept: State) -> None:
+def copy_tenant(source: Connection, writer: UnitOfWork, sealer: Sealer, tenant: str, source_head: TenantHead) -> None:
     """Write all that a store holds of a tenant, whose row is ``kept``, in place of what is here of it.
 
     Row by row as it stands there, under the seals of this store.
     """
     state, db = writer.state(tenant), writer.session
     writer.forget_candidates(tenant)
-    for table in TABLES:
+    for table in COLUMN_COUNTS:
         db.execute(f"DELETE FROM {table} WHERE tenant = ?", (tenant,))
         if table not in _COMPUTED:
             _paged(db, f"put_into_{table}", source.stream(f"all_of_{table}", tenant=tenant))
-    state.head, state.restored = kept.head, kept.restored
+    state.head, state.restored = source_head.head, source_head.restored
     reseal(db, sealer, tenant)
     compute(db, sealer, tenant)
     tenants.recount(db, sealer, state)
 
 
-def rebuild(writer: Writer, sealer: Sealer, tenant: str) -> int:
+def rebuild(writer: UnitOfWork, sealer: Sealer, tenant: str) -> int:
     """Compute what a tenant's journal and receipts call for anew; return how many records there are.
 
     Features stay where they hold and are of the newest version; the others are left out, to be computed anew.
@@ -135,7 +144,7 @@ def rebuild(writer: Writer, sealer: Sealer, tenant: str) -> int:
     return count
 
 
-def compute(db: Session, sealer: Sealer, tenant: str) -> int:
+def compute(db: Connection, sealer: Sealer, tenant: str) -> int:
     """Compute records, links, marks and deliveries from the journal and the receipts; see ``rebuild``."""
     raw, count = tenant.encode(), 0
     for table in _COMPUTED:
@@ -145,22 +154,22 @@ def compute(db: Session, sealer: Sealer, tenant: str) -> int:
         record = record_at(sealer, raw, event)
         if arrival is None or event.payload is None:
             raise Tampered("the first version of a memory is missing; run `keepward verify`")
-        row = record_row(sealer, tenant, event.seq * WIDTH + event.n, arrival, record, event.payload)
+        row = record_row(sealer, tenant, event.seq * MAX_EVENTS_PER_COMMIT + event.n, arrival, record, event.payload)
         db.run("add_record", (tenant, *row))
         db.many("add_link", link_rows(tenant, [record]))
         count += 1
     dropped = [memory_id for (memory_id,) in db.run("stray_features", tenant=tenant)]
-    for row, features in map(with_features, db.stream("profiles", tenant=tenant, after=-1)):
+    for row, features in map(split_record_row, db.stream("profiles", tenant=tenant, after=-1)):
         if features is not None and not features.holds(sealer, tenant):
             dropped.append(row.id)
         elif row.status == Status.ACTIVE:
-            add_marks(db, marks_of(tenant, row, features))
+            add_minhashes(db, minhash_rows(tenant, row, features))
     db.many("drop_features", [(tenant, memory_id) for memory_id in dropped])
-    _paged(db, "add_delivery", due_deliveries(db, sealer, tenant))
+    _paged(db, "add_delivery", project_deliveries(db, sealer, tenant))
     return count
 
 
-def restore(writer: Writer, sealer: Sealer, tenant: str, commits: Iterator[tuple[Commit, list[Event]]]) -> Head:
+def restore(writer: UnitOfWork, sealer: Sealer, tenant: str, commits: Iterator[tuple[Commit, list[Event]]]) -> Head:
     """Write an exported journal into an empty tenant, byte for byte; features are to be computed afterwards.
 
     Raises:
@@ -171,15 +180,15 @@ def restore(writer: Writer, sealer: Sealer, tenant: str, commits: Iterator[tuple
     if state.head.seq:
         raise Conflict("a journal can only be restored into an empty tenant; choose another")
     head = Head(seq=0, hash=EMPTY_HASH)
-    missing: dict[Place, bytes] = {}
+    missing: dict[EventPosition, bytes] = {}
     for commit, events in commits:
         _check_export(tenant, head, commit, events)
-        missing |= empty_places(commit, events)
+        missing |= empty_positions(commit, events)
         db.run("add_commit", commit_row(commit, sealer))
         db.many("add_event", [event_row(tenant, raw, each, sealer) for each in events])
         head = Head(seq=commit.seq, hash=commit.hash)
     state.head, state.restored = head, head.seq
-    writer.take_over(tenant, missing)
+    writer.restore_erasures(tenant, missing)
     if db.run("misordered", tenant=tenant).fetchone() is not None:
         raise Tampered("the exported journal skips a version of a memory; export it again")
     try:
@@ -210,9 +219,9 @@ def _check_export(tenant: str, head: Head, commit: Commit, events: list[Event]) 
     numbered = all(event.seq == commit.seq and event.n == n for n, event in enumerate(events))
     if commit.tenant != tenant or (commit.seq, commit.prev) != (head.seq + 1, head.hash) or not numbered:
         raise Tampered("the exported journal is not this tenant's, or a commit is missing; export it again")
-    if recompute(commit, events) != commit.hash:
+    if recompute_commit_hash(commit, events) != commit.hash:
         raise Tampered(f"commit {commit.seq} of the exported journal does not match its hash; export it again")
     for event in events:
         opens = event.payload is None or commitment(event.salt, event.payload) == event.payload_commit
-        if not opens or not payload_fits(event):
+        if not opens or not payload_matches_event(event):
             raise Tampered(f"an event of commit {commit.seq} of the exported journal was changed; export it again")

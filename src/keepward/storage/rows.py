@@ -26,12 +26,12 @@ from keepward.core.query import Filter
 from keepward.core.serialization import commitment, decode_record
 from keepward.core.value import name_forms, to_micros
 from keepward.errors import Tampered
-from keepward.ports.store import Features, Profile
+from keepward.ports.store import Features, RankingRow
 from keepward.storage.seals import Sealer
 from keepward.storage.sql import Row
 
 #: Events of one commit; a position is ``seq * WIDTH + n``.
-WIDTH = 1 << 20
+MAX_EVENTS_PER_COMMIT = 1 << 20
 _log = logging.getLogger(__name__)
 _NONE = type(None)
 _EVENT_TYPES = (int, int, str, str, int, bytes, bytes, bytes, bytes)
@@ -139,7 +139,7 @@ class FeatureRow(NamedTuple):
             recipe=self.recipe,
             units=self.units,
             digest=self.digest,
-            marks=unpack_marks(self.marks),
+            marks=unpack_minhashes(self.marks),
             terms=self.terms,
             vectors=self.vectors,
             trait=self.trait,
@@ -147,7 +147,7 @@ class FeatureRow(NamedTuple):
 
 
 #: Cells of a record, and of a record with its features.
-RECORD, BOTH = len(RecordRow._fields), len(RecordRow._fields) + len(FeatureRow._fields)
+RECORD_COLUMNS, RECORD_AND_FEATURE_COLUMNS = len(RecordRow._fields), len(RecordRow._fields) + len(FeatureRow._fields)
 
 
 class Body(msgspec.Struct, gc=False):
@@ -195,7 +195,7 @@ class Body(msgspec.Struct, gc=False):
 _body = msgspec.json.Decoder(Body).decode
 
 
-def body_in(payload: object) -> Body | None:
+def parse_body(payload: object) -> Body | None:
     """Return what a payload says, unchecked; None where it cannot be read."""
     try:
         return _body(payload)  # type: ignore[arg-type]
@@ -203,14 +203,18 @@ def body_in(payload: object) -> Body | None:
         return None
 
 
-def with_features(row: Row) -> tuple[RecordRow, FeatureRow | None]:
+def split_record_row(row: Row) -> tuple[RecordRow, FeatureRow | None]:
     """Return the rows of a line that begins with a record and its features."""
     # Thousands are made at once: this takes two thirds of the time of ``_make``.
-    features = None if row[RECORD] is None else tuple.__new__(FeatureRow, row[RECORD:BOTH])
-    return tuple.__new__(RecordRow, row[:RECORD]), features
+    features = (
+        None
+        if row[RECORD_COLUMNS] is None
+        else tuple.__new__(FeatureRow, row[RECORD_COLUMNS:RECORD_AND_FEATURE_COLUMNS])
+    )
+    return tuple.__new__(RecordRow, row[:RECORD_COLUMNS]), features
 
 
-def listed(names: Iterable[str]) -> str:
+def json_array(names: Iterable[str]) -> str:
     """Return names as a JSON list for ``json_each``, as ``json.dumps`` would, in a fifth of its time."""
     return f"[{','.join(map(encode_basestring_ascii, names))}]"
 
@@ -249,7 +253,7 @@ def feature_row(sealer: Sealer, tenant: str, memory_id: str, version: int, featu
         features.recipe,
         features.units,
         features.digest,
-        pack_marks(features.marks),
+        pack_minhashes(features.marks),
         features.trait,
         features.terms,
         features.vectors,
@@ -257,17 +261,17 @@ def feature_row(sealer: Sealer, tenant: str, memory_id: str, version: int, featu
     return row.sealed(sealer, tenant)
 
 
-def place_of(record: Record) -> str:
+def dedup_partition(record: Record) -> str:
     """Return what must be equal for two memories to be compared: tier, sensitivity and scope."""
     return f"{record.tier._value_} {record.sensitivity._value_} {record.scope}"
 
 
-def flaw_of_event(sealer: Sealer, tenant: bytes, event: EventRow, digest: bytes | None = None) -> str | None:
+def event_flaw(sealer: Sealer, tenant: bytes, event: EventRow, digest: bytes | None = None) -> str | None:
     """Return what is wrong with an event row by itself; None if nothing, also where its content is gone.
 
     ``digest`` is its hash, where that is known and its cells were looked at.
     """
-    if digest is None and not sound_header(event):
+    if digest is None and not has_event_types(event):
         # A bent page can give a cell another type than its column has.
         return "its cells are damaged"
     if (event.salt is None) != (event.payload is None):
@@ -276,10 +280,10 @@ def flaw_of_event(sealer: Sealer, tenant: bytes, event: EventRow, digest: bytes 
     if content is not None and content != event.payload_commit:
         return "its content does not open its commitment"
     hashed = digest or event_hash(event.n, event.op, event.memory_id, event.version, event.payload_commit)
-    return None if sealer.holds_event(event.seal, tenant, event.seq, event.n, hashed) else "its seal does not hold"
+    return None if sealer.matches_event(event.seal, tenant, event.seq, event.n, hashed) else "its seal does not hold"
 
 
-def sound_commit(row: CommitRow) -> bool:
+def has_commit_types(row: CommitRow) -> bool:
     """Whether the cells of a commit have the types of their columns.
 
     Salt and payload may both be gone, and the receipt.
@@ -289,7 +293,7 @@ def sound_commit(row: CommitRow) -> bool:
     return kinds[:7] == _COMMIT_TYPES and content and kinds[9:11] == (bytes, bytes) and kinds[11] in {bytes, _NONE}
 
 
-def sound_header(event: EventRow) -> bool:
+def has_event_types(event: EventRow) -> bool:
     """Whether the cells of an event row have the types of their columns; salt and payload may be gone."""
     kinds = tuple(map(type, event))
     if kinds == _EVENT_TYPES:
@@ -306,7 +310,7 @@ def record_at(sealer: Sealer, tenant: bytes, event: EventRow) -> Record:
     """
     if event.payload is None or event.salt is None:
         raise Gone("the content of a memory is missing")
-    if (flaw := flaw_of_event(sealer, tenant, event)) is not None:
+    if (flaw := event_flaw(sealer, tenant, event)) is not None:
         raise Tampered(f"an event is damaged: {flaw}")
     record = decode_record(event.payload)
     if record.id != event.memory_id or record.version != event.version:
@@ -330,41 +334,41 @@ def record_of(sealer: Sealer, tenant: str, row: RecordRow, newest: int | None) -
     return record
 
 
-def pack_marks(marks: tuple[int, ...]) -> bytes:
+def pack_minhashes(marks: tuple[int, ...]) -> bytes:
     """Return marks as sorted int64, little-endian; a mark of 2**63 and above wraps to negative."""
     wrapped = sorted({mark if 0 <= mark < 1 << 63 else ((mark + (1 << 63)) % (1 << 64)) - (1 << 63) for mark in marks})
     return struct.pack(f"<{len(wrapped)}q", *wrapped)
 
 
-def unpack_marks(raw: bytes) -> tuple[int, ...]:
-    """Return the marks of ``pack_marks``, sorted."""
+def unpack_minhashes(raw: bytes) -> tuple[int, ...]:
+    """Return the marks of ``pack_minhashes``, sorted."""
     return struct.unpack(f"<{len(raw) // 8}q", raw[: len(raw) // 8 * 8])
 
 
 @lru_cache(maxsize=1_024)
-def place_bits(place: str) -> int:
+def partition_bits(place: str) -> int:
     """Return 64 bits of a place, as int64."""
     hashed = hashlib.blake2b(place.encode("utf-8", "surrogatepass"), digest_size=8, person=b"keepward/place")
     return int.from_bytes(hashed.digest(), "big", signed=True)
 
 
-def placed_marks(place: str, marks: Iterable[int]) -> list[int]:
+def partitioned_minhashes(place: str, marks: Iterable[int]) -> list[int]:
     """Return int64 marks as they stand in the table of ``marks``: exclusive or with 64 bits of their place.
 
     In one place different marks stay different. Marks of two places meet by chance, once in 2**61 pairs: whoever
     reads a memory found by them compares its place.
     """
-    bits = place_bits(place)
+    bits = partition_bits(place)
     return [mark ^ bits for mark in marks]
 
 
-def marks_of(tenant: str, record: RecordRow, features: FeatureRow | None) -> list[Row]:
+def minhash_rows(tenant: str, record: RecordRow, features: FeatureRow | None) -> list[Row]:
     """Return the rows of ``marks`` that a record calls for."""
     packed = b"" if features is None else features.marks
-    return [(tenant, mark, record.position) for mark in placed_marks(record.place, unpack_marks(packed))]
+    return [(tenant, mark, record.position) for mark in partitioned_minhashes(record.place, unpack_minhashes(packed))]
 
 
-def held_features(sealer: Sealer, tenant: str, row: FeatureRow | None) -> Features:
+def verified_features(sealer: Sealer, tenant: str, row: FeatureRow | None) -> Features:
     """Return the features of a row; empty ones where there are none or they do not match their seal."""
     if row is not None and row.holds(sealer, tenant):
         return row.features()
@@ -373,12 +377,12 @@ def held_features(sealer: Sealer, tenant: str, row: FeatureRow | None) -> Featur
     return Features(terms=b"")
 
 
-def profile_of(sealer: Sealer, tenant: str, row: RecordRow, features: FeatureRow | None) -> Profile | None:
+def profile_of(sealer: Sealer, tenant: str, row: RecordRow, features: FeatureRow | None) -> RankingRow | None:
     """Return how ranking sees an active memory, with its words alone where its features do not hold.
 
     None where its row does not.
     """
-    body = body_in(row.body) if row.holds(sealer, tenant) else None
+    body = parse_body(row.body) if row.holds(sealer, tenant) else None
     if body is None:
         _log.warning("memory %s was left out: it does not match its seal", row.id, extra={"action": "damaged"})
         return None
@@ -386,7 +390,7 @@ def profile_of(sealer: Sealer, tenant: str, row: RecordRow, features: FeatureRow
         _log.warning("features of %s do not match their seal", row.id, extra={"action": "damaged"})
         features = None
     vectors = features if features is not None and features.model is not None and features.units > 0 else None
-    return Profile(
+    return RankingRow(
         row.id,
         row.version,
         row.position,
@@ -415,7 +419,7 @@ def profile_of(sealer: Sealer, tenant: str, row: RecordRow, features: FeatureRow
     )
 
 
-def passes(record: Record | Body, filters: Filter) -> bool:
+def matches_filter(record: Record | Body, filters: Filter) -> bool:
     """Whether a memory passes a filter, as far as its body tells: how far importance has faded only a record does."""
     if filters.scopes and record.scope not in filters.scopes:
         return False
@@ -453,22 +457,22 @@ def has_body_filter(filters: Filter) -> bool:
 
 def _forms(name: str | None) -> str:
     """Return the ways to write a name as a JSON list; an empty one for none."""
-    return listed(name_forms([name] if name else []))
+    return json_array(name_forms([name] if name else []))
 
 
-def parameters(filters: Filter, live_at: int | None) -> dict[str, Any]:
+def filter_parameters(filters: Filter, live_at: int | None) -> dict[str, Any]:
     """Return the part of a filter that columns answer, as the statements take it; the instant in microseconds.
 
     Tags are written as a body holds them.
     """
     return {
-        "scopes": listed(filters.scopes),
-        "tiers": listed(filters.tiers),
-        "kinds": listed(filters.kinds),
+        "scopes": json_array(filters.scopes),
+        "tiers": json_array(filters.tiers),
+        "kinds": json_array(filters.kinds),
         "key": filters.key,
         "subject": _forms(filters.subject),
         "category": _forms(filters.category),
-        "quoted_tags": listed(json.dumps(name, ensure_ascii=False) for name in name_forms(filters.tags)),
+        "quoted_tags": json_array(json.dumps(name, ensure_ascii=False) for name in name_forms(filters.tags)),
         "session": _forms(filters.session),
         "include_sensitive": int(filters.include_sensitive),
         "now": live_at,

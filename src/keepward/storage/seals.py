@@ -20,13 +20,13 @@ _EVENT = b"keepward/seal/v1\0"
 _TAIL = struct.Struct(">qq").pack
 _LENGTH = struct.Struct(">q").pack
 #: Type and length of what is shorter, made once: nearly every cell is.
-_SHORT = 1_024
-_BYTES, _TEXTS = ([kind + _LENGTH(size) for size in range(_SHORT)] for kind in (b"b", b"s"))
-_BLOCK = 64
+_CACHED_LENGTHS = 1_024
+_BYTES, _TEXTS = ([kind + _LENGTH(size) for size in range(_CACHED_LENGTHS)] for kind in (b"b", b"s"))
+_HMAC_BLOCK_BYTES = 64
 _INNER, _OUTER = (bytes(byte ^ pad for byte in range(256)) for pad in (0x36, 0x5C))
 
 
-def cells(*values: object) -> bytes:
+def encode_cells(*values: object) -> bytes:
     """Return an unambiguous encoding: a type byte, then 8 bytes of length or number, then the content."""
     parts: list[bytes] = []
     add = parts.append
@@ -34,12 +34,12 @@ def cells(*values: object) -> bytes:
         kind = type(value)
         if kind is bytes:
             size = len(value)  # type: ignore[arg-type]
-            add(_BYTES[size] if size < _SHORT else b"b" + _LENGTH(size))
+            add(_BYTES[size] if size < _CACHED_LENGTHS else b"b" + _LENGTH(size))
             add(value)  # type: ignore[arg-type]
         elif kind is str:
             raw = value.encode("utf-8", "surrogatepass")  # type: ignore[attr-defined]
             size = len(raw)
-            add(_TEXTS[size] if size < _SHORT else b"s" + _LENGTH(size))
+            add(_TEXTS[size] if size < _CACHED_LENGTHS else b"s" + _LENGTH(size))
             add(raw)
         elif kind is int or kind is bool:
             add(b"i" + _LENGTH(value))
@@ -65,8 +65,8 @@ class Sealer:
     def __init__(self, key: bytes | None) -> None:
         self._key = key
         # Hashed once: three seals a memory take the state after the key from here, at less than half the cost.
-        padded = (key if key is None or len(key) <= _BLOCK else hashlib.sha256(key).digest()) or b""
-        padded = padded.ljust(_BLOCK, b"\0")
+        padded = (key if key is None or len(key) <= _HMAC_BLOCK_BYTES else hashlib.sha256(key).digest()) or b""
+        padded = padded.ljust(_HMAC_BLOCK_BYTES, b"\0")
         self._inner = hashlib.sha256(padded.translate(_INNER))
         self._outer = hashlib.sha256(padded.translate(_OUTER))
         self._rows = None if key is None else self._mac(b"keepward/rows/v1")
@@ -102,7 +102,7 @@ class Sealer:
         call = self._request(tenant, *key.name, key.request, commit_id)
         return call + self._request(commit_id, self.request_key(tenant, key), call)
 
-    def holds_request(self, commit_id: str, key: bytes | None, digest: bytes | None) -> bool:
+    def matches_request(self, commit_id: str, key: bytes | None, digest: bytes | None) -> bool:
         """Whether the hashes of a call belong to a commit."""
         if self._key is None or (key is None and digest is None):
             return True
@@ -111,7 +111,7 @@ class Sealer:
 
     def _request(self, *values: Cell) -> bytes:
         # Hashed without a sealing key too: a comparison needs something.
-        return hmac.digest(self._key or b"", b"keepward/request/v1\0" + cells(*values), "sha256")[:16]
+        return hmac.digest(self._key or b"", b"keepward/request/v1\0" + encode_cells(*values), "sha256")[:16]
 
     def event(self, tenant: bytes, seq: int, n: int, event_hash: bytes) -> bytes:
         """Return the 16-byte seal of an event."""
@@ -119,7 +119,7 @@ class Sealer:
             return b""
         return self._mac(_EVENT + tenant + b"\0" + _TAIL(seq, n) + event_hash)[:16]
 
-    def holds_event(self, seal: object, tenant: bytes, seq: int, n: int, event_hash: bytes) -> bool:
+    def matches_event(self, seal: object, tenant: bytes, seq: int, n: int, event_hash: bytes) -> bool:
         """Whether an event's seal is right."""
         return self._key is None or seal == self.event(tenant, seq, n, event_hash)
 
@@ -127,7 +127,7 @@ class Sealer:
         """Return the 16-byte seal of a commit and of its receipt."""
         return self.event(tenant, seq, -1, commit_hash if receipt is None else commit_hash + sha256(receipt))
 
-    def holds_commit(self, seal: object, tenant: bytes, seq: int, commit_hash: bytes, receipt: bytes | None) -> bool:
+    def matches_commit(self, seal: object, tenant: bytes, seq: int, commit_hash: bytes, receipt: bytes | None) -> bool:
         """Whether a commit's seal is right."""
         return self._key is None or seal == self.commit(tenant, seq, commit_hash, receipt)
 
@@ -135,7 +135,7 @@ class Sealer:
         """Return the 16-byte seal of a row of another table."""
         if self._key is None:
             return b""
-        return self._mac(b"keepward/row/v1\0" + cells(table, *values))[:16]
+        return self._mac(b"keepward/row/v1\0" + encode_cells(table, *values))[:16]
 
     def term(self, table: str, content: bytes) -> int:
         """Return what a row adds to its table's sum, below 2^256; 0 without a key. ``content``: what names the row."""
@@ -145,7 +145,7 @@ class Sealer:
         hashed = hashlib.blake2b(content, key=self._sums, digest_size=32, person=table.encode())
         return int.from_bytes(hashed.digest(), "big")
 
-    def holds_row(self, seal: object, table: str, *values: Cell) -> bool:
+    def matches_row(self, seal: object, table: str, *values: Cell) -> bool:
         """Whether a row's seal is right."""
         return self._key is None or seal == self.row(table, *values)
 

@@ -28,12 +28,12 @@ from keepward.core.serialization import decode, encode
 from keepward.storage import forks
 
 if TYPE_CHECKING:
-    from keepward.storage.postgres import Postgres
+    from keepward.storage.postgres import PostgresDatabase
 
 #: Bytes of the seal that a body begins with.
-_SEAL = 32
+_SEAL_BYTES = 32
 #: Advisory lock of whoever deletes what expired: two of them must not wait for each other's rows.
-_SWEEP = 0x4B455357
+_SWEEP_LOCK_ID = 0x4B455357
 _log = logging.getLogger(__name__)
 
 TABLE = """
@@ -61,7 +61,7 @@ _Key = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class EntryKind:
     """One kind of entries: their type, how long they last, and how many one owner may have."""
 
     name: str
@@ -92,7 +92,7 @@ class ServerState:
         with self._lock, forks.using():
             yield self._db
 
-    def _key_of(self, kind: Kind, owner: str, name: str) -> _Key:
+    def _key_of(self, kind: EntryKind, owner: str, name: str) -> _Key:
         return kind.name, self._hash(owner), self._hash(owner, name)
 
     def _hash(self, *parts: str) -> str:
@@ -101,12 +101,12 @@ class ServerState:
     def _seal(self, key: _Key, text: bytes) -> bytes:
         return hmac.digest(self._secret, b"\0".join((*(part.encode() for part in key), text)), "sha256")
 
-    def get(self, kind: Kind, name: str, *, owner: str = "") -> Any:
+    def get(self, kind: EntryKind, name: str, *, owner: str = "") -> Any:
         """Return the value of an entry; None where there is none."""
         with self._transaction() as db:
             return self._find(db, kind, self._key_of(kind, owner, name))[0]
 
-    def change(self, kind: Kind, name: str, new: Callable[[Any], Any], *, owner: str = "") -> Any:
+    def change(self, kind: EntryKind, name: str, new: Callable[[Any], Any], *, owner: str = "") -> Any:
         """Put what ``new`` makes of an entry's value (None where there is none) in its place, and return it.
 
         None deletes the entry; what ``new`` raises leaves it as it was. ``new`` asks for no entry itself.
@@ -124,23 +124,23 @@ class ServerState:
                 text = encode(value)
                 db.execute(_PUT, (*key, expires_at, self._seal(key, text) + text, *key[:2]))
         if before is None:
-            with self._transaction(_SWEEP) as db:
+            with self._transaction(_SWEEP_LOCK_ID) as db:
                 db.execute("DELETE FROM server_state WHERE expires_at <= ?", (self.now(),))
                 db.execute(_TRIM, (*key[:2], *key[:2], kind.max_entries))
         return value
 
-    def count(self, kind: Kind, *, owner: str | None = None) -> int:
+    def count(self, kind: EntryKind, *, owner: str | None = None) -> int:
         """Return how many entries there are, of one owner or of all."""
         query = "SELECT count(*) FROM server_state WHERE kind = ? AND expires_at > ? AND (? = 1 OR owner = ?)"
         values = (kind.name, self.now(), int(owner is None), self._hash(owner or ""))
         with self._transaction() as db:
             return int(db.execute(query, values).fetchone()[0])
 
-    def _find(self, db: Any, kind: Kind, key: _Key) -> tuple[Any, float]:
+    def _find(self, db: Any, kind: EntryKind, key: _Key) -> tuple[Any, float]:
         row = db.execute(_GET, (*key, self.now())).fetchone()
         if row is None:
             return None, 0.0
-        seal, text = bytes(row[0])[:_SEAL], bytes(row[0])[_SEAL:]
+        seal, text = bytes(row[0])[:_SEAL_BYTES], bytes(row[0])[_SEAL_BYTES:]
         if hmac.compare_digest(seal, self._seal(key, text)):
             with suppress(ValueError, TypeError, KeyError):
                 return decode(kind.of, text), row[1]
@@ -152,10 +152,10 @@ class ServerState:
 class SharedState(ServerState):
     """Entries in a database, which its servers share."""
 
-    def __init__(self, database: Postgres, name: str, key: bytes, monotonic: Callable[[], float]) -> None:
+    def __init__(self, database: PostgresDatabase, name: str, key: bytes, monotonic: Callable[[], float]) -> None:
         """``name`` is the store's."""
         self._database, self._secret, self.name = database, key, name[:8]
-        with database.lending() as db:
+        with database.tenantless_transaction() as db:
             (instant,) = db.execute("SELECT extract(epoch FROM clock_timestamp())").fetchone() or (0,)
         ahead = float(instant) - monotonic()
         #: Seconds of the database's clock, read once at the start; off by at most the time of that call.
@@ -163,7 +163,7 @@ class SharedState(ServerState):
 
     @contextmanager
     def _transaction(self, lock: int = 0) -> Iterator[Any]:
-        with self._database.lending() as db:
+        with self._database.tenantless_transaction() as db:
             if lock:
                 db.execute("SELECT pg_advisory_xact_lock(?)", (lock,))
             yield db

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from keepward.storage.server_state import SharedState
 
 #: Where the files of SQL are.
-FOLDER = Path(__file__).parent
+SQL_FOLDER = Path(__file__).parent
 #: What no id begins with: the end of a range of ids that begin alike.
-LAST = "\U0010ffff"
+MAX_CHARACTER = "\U0010ffff"
 #: What is said where a row of a table is there already.
-CLASHES = {
+CONFLICT_MESSAGES = {
     "records": "the key is taken by another memory; revise that one instead",
     "commits": "a call under this idempotency key was carried out in the meantime; send it again",
     "documents": "a receipt is written once; this one is there already",
@@ -54,7 +54,7 @@ class Cursor(Protocol):
     def __iter__(self) -> Iterator[Any]: ...
 
 
-class Session(Protocol):
+class Connection(Protocol):
     """One transaction or snapshot of a backend; what is wrong with a write may be raised by a later statement."""
 
     #: What the driver raises.
@@ -78,25 +78,25 @@ class Session(Protocol):
         """Run a statement that has no name, since a table's name is put into it."""
         ...
 
-    def enter(self, tenant: str | None) -> None:
+    def select_tenant(self, tenant: str | None) -> None:
         """Work for a tenant from here on, or for all; a writer is alone with the tenant until its transaction ends."""
         ...
 
 
-class Connector(Protocol):
+class Database(Protocol):
     """All that a backend is: transactions, snapshots and the words for its errors."""
 
     writable: bool
 
-    def reading(self, tenant: str | None = None) -> AbstractContextManager[Session]:
+    def reading(self, tenant: str | None = None) -> AbstractContextManager[Connection]:
         """Lend a session that sees one snapshot; without a tenant it sees those of all, for an owner's tools."""
         ...
 
-    def writing(self, *, brief: bool = False) -> AbstractContextManager[Session]:
+    def writing(self, *, brief: bool = False) -> AbstractContextManager[Connection]:
         """Lend a session inside one transaction, which commits when the block ends; ``brief`` waits 5 s at most."""
         ...
 
-    def explained(self, fault: Exception) -> KeepwardError:
+    def translate_error(self, fault: Exception) -> KeepwardError:
         """Return our error for one of the driver's."""
         ...
 
@@ -108,7 +108,7 @@ class Connector(Protocol):
         """Return what several servers of the store share, sealed under a key; None where there can be but one's own."""
         ...
 
-    def outside(self, statement: str) -> None:
+    def execute_autocommit(self, statement: str) -> None:
         """Run a statement that may not stand in a transaction."""
         ...
 
@@ -163,14 +163,14 @@ def parse_queries(text: str) -> dict[str, str]:
     return {name: filled(body) for name, body in raw.items()}
 
 
-def text_of(name: str) -> str:
+def read_sql(name: str) -> str:
     """Return one of the files of SQL beside this module."""
-    return FOLDER.joinpath(name).read_text("utf-8")
+    return SQL_FOLDER.joinpath(name).read_text("utf-8")
 
 
-SQL = parse_queries(text_of("queries.sql"))
+SQL = parse_queries(read_sql("queries.sql"))
 #: The tables of a tenant but for its own row, with the number of their columns.
-TABLES = {
+COLUMN_COUNTS = {
     "commits": 15,
     "events": 10,
     "records": 20,
@@ -180,12 +180,12 @@ TABLES = {
     "deliveries": 4,
     "documents": 10,
 }
-SQL |= {f"all_of_{table}": f"SELECT * FROM {table} WHERE tenant = :tenant" for table in TABLES}
-SQL |= {f"put_into_{table}": f"INSERT INTO {table} VALUES ({', '.join('?' * n)})" for table, n in TABLES.items()}
+SQL |= {f"all_of_{table}": f"SELECT * FROM {table} WHERE tenant = :tenant" for table in COLUMN_COUNTS}
+SQL |= {f"put_into_{table}": f"INSERT INTO {table} VALUES ({', '.join('?' * n)})" for table, n in COLUMN_COUNTS.items()}
 
 
 @cache
-def load_migrations(folder: Path = FOLDER) -> tuple[Migration, ...]:
+def load_migrations(folder: Path = SQL_FOLDER) -> tuple[Migration, ...]:
     """Return the migrations of a folder, in order.
 
     Raises:
@@ -214,9 +214,9 @@ class Snapshot:
 
     _sealer: Sealer
     #: Opens a snapshot of a tenant that was held against what this machine has seen of it.
-    _reading: Callable[[str], AbstractContextManager[Session]]
+    _reading: Callable[[str], AbstractContextManager[Connection]]
     #: Opens a snapshot of all tenants, for what is asked before a tenant is known and for an owner's tools.
-    _everywhere: Callable[[], AbstractContextManager[Session]]
+    _everywhere: Callable[[], AbstractContextManager[Connection]]
 
     def _run(self, name: str, tenant: str, **values: Any) -> list[Any]:
         """Return all rows of a named statement."""
@@ -224,6 +224,6 @@ class Snapshot:
             return db.run(name, tenant=tenant, **values).fetchall()
 
 
-def between(prefix: str) -> dict[str, str]:
+def prefix_range(prefix: str) -> dict[str, str]:
     """Return the range of ids that begin so."""
-    return {"low": prefix, "high": prefix + LAST}
+    return {"low": prefix, "high": prefix + MAX_CHARACTER}

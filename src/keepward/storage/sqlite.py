@@ -32,29 +32,29 @@ from pathlib import Path
 
 from keepward import durable
 from keepward.errors import InvalidInput, KeepwardError, StoreUnavailable, Tampered
-from keepward.locks import Loan
+from keepward.locks import ReleasableLock
 from keepward.storage import forks
 from keepward.storage.driver import (
-    BRIEF,
-    BUSY,
-    CHANGED,
-    MOVED,
-    PATIENCE,
-    SqliteSession,
-    closed_to,
-    companion,
+    BRIEF_LOCK_TIMEOUT_S,
+    FILE_CHANGED_MESSAGE,
+    FILE_MOVED_MESSAGE,
+    LOCK_TIMEOUT_S,
+    LOCKED_MESSAGE,
+    SqliteConnection,
     connect,
     connected,
-    explained,
-    translated,
-    way_to_read,
+    first_unwritable_path,
+    read_mode,
+    sidecar_path,
+    translate_error,
+    translated_errors,
 )
 from keepward.storage.sql import Migration, load_migrations, statements
 
 #: "KEEP" in the file's header.
 APPLICATION_ID = 0x4B454550
 #: How long a scrub waits for other processes, in milliseconds.
-SCRUB_PATIENCE = 5_000
+SCRUB_TIMEOUT_MS = 5_000
 #: Seconds after which a writer that waits says so in the log.
 REPORT_AFTER_S = 1.0
 #: Mean seconds between two tries of the first waiting writer, and of the others.
@@ -62,11 +62,11 @@ FIRST_RETRY_S, RETRY_S = 0.0005, 0.015
 #: Pages that the writer keeps, and bytes that stay of a log which one large transaction made long.
 _WRITER_PRAGMAS = ("cache_size=-16384", "journal_size_limit=16777216")
 #: Connections of a parent process: kept, since closing them here would disturb the parent's locks.
-_left_behind: list[object] = []
+_connections_of_parent: list[object] = []
 _log = logging.getLogger(__name__)
 
 
-def lay_out(connection: SqliteSession) -> None:
+def create_schema(connection: SqliteConnection) -> None:
     """Make an empty database a store: all migrations and a fresh id."""
     connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
     migrate(connection)
@@ -74,7 +74,7 @@ def lay_out(connection: SqliteSession) -> None:
     connection.execute(query)
 
 
-def migrate(connection: SqliteSession) -> None:
+def migrate(connection: SqliteConnection) -> None:
     """Bring a store to the newest schema, each step in a transaction; a second call does nothing."""
     for step in load_migrations():
         if step.number <= connection.execute("PRAGMA user_version").fetchone()[0]:
@@ -83,7 +83,7 @@ def migrate(connection: SqliteSession) -> None:
         connection.execute("BEGIN IMMEDIATE")
         try:
             if connection.execute("PRAGMA user_version").fetchone()[0] < step.number:
-                apply(connection, step)
+                apply_migration(connection, step)
             connection.execute("COMMIT")
         except BaseException:
             if connection.in_transaction:
@@ -93,7 +93,7 @@ def migrate(connection: SqliteSession) -> None:
             raise
 
 
-def apply(connection: SqliteSession, step: Migration) -> None:
+def apply_migration(connection: SqliteConnection, step: Migration) -> None:
     """Take one step of the schema, and record it."""
     for statement in statements(step.sql):
         connection.execute(statement)
@@ -102,28 +102,28 @@ def apply(connection: SqliteSession, step: Migration) -> None:
     connection.execute(f"PRAGMA user_version={step.number}")
 
 
-class Connections:
+class SqliteDatabase:
     """The connections to one file, or the single one to ``:memory:``; see ``sql.Connector``."""
 
     def __init__(self, path: str, *, mode: str) -> None:
         self.path = path if path == ":memory:" else str(Path(path).absolute())
         #: Of the file that was opened first, see (9); None where there is none.
-        self.identity: forks.Identity | None = None
+        self.identity: forks.FileIdentity | None = None
         self.mode, self.writable = mode, mode == "rw"
         #: How the file was opened last, and as what it stood then; see (10).
         self._opening = self._now()
         #: Held for a whole write; reads of a file never wait for it.
-        self._lock: Loan | threading.RLock = Loan() if self.in_memory else threading.RLock()
+        self._lock: ReleasableLock | threading.RLock = ReleasableLock() if self.in_memory else threading.RLock()
         #: The collector may give back the connection of an abandoned reader while this thread holds it.
         self._pool_lock = threading.RLock()
-        self._pool: list[SqliteSession] = []
+        self._pool: list[SqliteConnection] = []
         self._pid = os.getpid()
         self._closed = False
         self._writing: int | None = None
-        self._writer: SqliteSession | None = None
+        self._writer: SqliteConnection | None = None
         #: Connections that have been the writer's so far; of each, the number of others' changes begins anew.
         self._writers = 0
-        forks.watch(self)
+        forks.close_before_fork(self)
         with forks.using(self):
             self._pool.append(self._open())
 
@@ -142,13 +142,13 @@ class Connections:
         """Whether a connection is open, or being opened."""
         return bool(self._pool or self._writer or forks.in_use(self))
 
-    def explained(self, fault: Exception) -> KeepwardError:
-        return explained(fault)
+    def translate_error(self, fault: Exception) -> KeepwardError:
+        return translate_error(fault)
 
     def shared(self, key: bytes | None, monotonic: Callable[[], float]) -> None:
         """Return None: what a server remembers is its own."""
 
-    def outside(self, statement: str) -> None:
+    def execute_autocommit(self, statement: str) -> None:
         with self.reading() as db:
             db.execute(statement)
 
@@ -161,18 +161,18 @@ class Connections:
             query = "SELECT type || ' ' || name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
             held = dict(db.execute(query).fetchall())
             with connected(":memory:") as fresh:
-                lay_out(fresh)
+                create_schema(fresh)
                 wanted = dict(fresh.execute(query).fetchall())
         for name in sorted(wanted.keys() | held.keys()):
             if wanted.get(name) != held.get(name):
                 yield f"sqlite_schema {name}", "it is not what the migrations make"
 
     def size(self) -> int:
-        self._check_place()
+        self._assert_file_in_place()
         return 0 if self.in_memory else Path(self.path).stat().st_size
 
-    def _open(self) -> SqliteSession:
-        with translated(), ExitStack() as opening:
+    def _open(self) -> SqliteConnection:
+        with translated_errors(), ExitStack() as opening:
             connection = opening.enter_context(contextlib.closing(connect(self.path, mode=self._opening[0])))
             try:
                 # The first statement opens the file; before it, its errors lie hidden.
@@ -182,67 +182,67 @@ class Connections:
                 raise Tampered(
                     "the store's schema is damaged; `keepward store recover` copies what still holds"
                 ) from exc
-            self._check_place()
+            self._assert_file_in_place()
             opening.pop_all()
             return connection
 
     def _now(self) -> tuple[str, object]:
         """Return how to open the file now, and as what it stands where it is read as it stands; see (10)."""
-        return ("rw", None) if self.mode == "rw" else way_to_read(self.path)
+        return ("rw", None) if self.mode == "rw" else read_mode(self.path)
 
-    def _keep_up(self) -> None:
+    def _reopen_if_changed(self) -> None:
         """Let go of what was opened before others wrote a file that this process may only read."""
         if self.mode == "rw":
             return
-        self._check_place()
+        self._assert_file_in_place()
         with self._lock, self._pool_lock:
             if (now := self._now()) != self._opening:
                 self._opening = now
-                for each in self._idle():
+                for each in self._take_idle():
                     each.close()
 
-    def _check_place(self) -> None:
+    def _assert_file_in_place(self) -> None:
         """See to (9)."""
         if not self.in_memory:
             found = forks.identity_of(self.path)
             self.identity = self.identity or found
             if found is None or found != self.identity:
-                raise StoreUnavailable(MOVED)
+                raise StoreUnavailable(FILE_MOVED_MESSAGE)
 
     def _check(self) -> None:
         if self._pid != os.getpid():
-            forks.notice()
+            forks.detect_fork()
         if self._closed:
             raise StoreUnavailable("the store is closed; open it again")
-        self._keep_up()
+        self._reopen_if_changed()
 
     def close_idle(self) -> None:
         """Close the connections to a file, unless one is in use."""
         with self._pool_lock:
             if not self.in_memory and not forks.in_use(self):
                 with forks.using(self):
-                    for each in self._idle():
+                    for each in self._take_idle():
                         each.close()
 
-    def renew(self) -> None:
+    def reset_after_fork(self) -> None:
         """Begin anew in a child, with nothing open; what is in memory is the parent's alone."""
-        _left_behind.extend(self._idle())
+        _connections_of_parent.extend(self._take_idle())
         self._closed = self._closed or self.in_memory
         self._lock, self._pool_lock = threading.RLock(), threading.RLock()
         self._writing, self._pid = None, os.getpid()
 
-    def _idle(self) -> list[SqliteSession]:
+    def _take_idle(self) -> list[SqliteConnection]:
         """Take out the connections that are not lent; the caller holds the locks."""
         pool, self._pool = self._pool, []
         writer, self._writer = self._writer, None
         return pool if writer is None else [*pool, writer]
 
     @contextmanager
-    def reading(self, tenant: str | None = None) -> Iterator[SqliteSession]:
+    def reading(self, tenant: str | None = None) -> Iterator[SqliteConnection]:
         del tenant
         self._check()
         if self.in_memory:
-            with self._lock, forks.using(self), translated():
+            with self._lock, forks.using(self), translated_errors():
                 yield self._pool[0]
             return
         pid = self._pid
@@ -253,18 +253,21 @@ class Connections:
                 if connection is None:
                     connection = self._open()
                 else:
-                    self._check_place()
-                with self._steady(opening) if opening[0] == "immutable" else nullcontext(), translated():
+                    self._assert_file_in_place()
+                with (
+                    self._assert_file_unchanged(opening) if opening[0] == "immutable" else nullcontext(),
+                    translated_errors(),
+                ):
                     connection.execute("BEGIN")
                     yield connection
             finally:
                 if pid != os.getpid():
-                    _left_behind.append(connection)
+                    _connections_of_parent.append(connection)
                 elif connection is not None:
                     self._give_back(connection, opening)
 
     @contextmanager
-    def _steady(self, opening: tuple[str, object]) -> Iterator[None]:
+    def _assert_file_unchanged(self, opening: tuple[str, object]) -> Iterator[None]:
         """Refuse what was read of a file as it stands, once it was written meanwhile.
 
         Raises:
@@ -274,9 +277,9 @@ class Connections:
             yield
         finally:
             if self._now() != opening:
-                raise StoreUnavailable(CHANGED)
+                raise StoreUnavailable(FILE_CHANGED_MESSAGE)
 
-    def _give_back(self, connection: SqliteSession, opening: tuple[str, object]) -> None:
+    def _give_back(self, connection: SqliteConnection, opening: tuple[str, object]) -> None:
         try:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
@@ -290,7 +293,7 @@ class Connections:
         connection.close()
 
     @contextmanager
-    def writing(self, *, brief: bool = False) -> Iterator[SqliteSession]:
+    def writing(self, *, brief: bool = False) -> Iterator[SqliteConnection]:
         """Lend the writing connection inside one transaction, which commits when the block ends.
 
         Raises:
@@ -298,26 +301,26 @@ class Connections:
         """
         self._check()
         if not self.writable:
-            shut = closed_to(Path(self.path))
+            shut = first_unwritable_path(Path(self.path))
             why = f": this user may not write {shut}; change that, and open it again" if shut else ""
             raise StoreUnavailable(f"the store was opened for reading{why or '; open it again to write'}")
         with ExitStack() as held:
-            if not self._lock.acquire(timeout=BRIEF if brief else -1):
-                raise StoreUnavailable(BUSY)
+            if not self._lock.acquire(timeout=BRIEF_LOCK_TIMEOUT_S if brief else -1):
+                raise StoreUnavailable(LOCKED_MESSAGE)
             held.callback(self._lock.release)
             held.enter_context(forks.using(self))
             if self._writing is not None:
                 raise StoreUnavailable("a transaction is open already on this thread; finish it first")
             connection = self._own()
-            self._check_place()
-            self._begin(connection, BRIEF if brief else PATIENCE)
+            self._assert_file_in_place()
+            self._begin(connection, BRIEF_LOCK_TIMEOUT_S if brief else LOCK_TIMEOUT_S)
             self._writing, pid = threading.get_ident(), self._pid
             try:
-                with translated():
+                with translated_errors():
                     yield connection
                     if pid != os.getpid():
                         # The transaction is the parent's, which commits it, or does not.
-                        raise StoreUnavailable(forks.REFUSED)
+                        raise StoreUnavailable(forks.FORKED_IN_USE_MESSAGE)
                     connection.execute("COMMIT")
             except BaseException:
                 if pid == os.getpid():
@@ -326,7 +329,7 @@ class Connections:
             finally:
                 self._writing = None
 
-    def _own(self) -> SqliteSession:
+    def _own(self) -> SqliteConnection:
         """Return the connection that writes; the caller holds the lock."""
         if self._writer is None:
             self._writer = self._pool[0] if self.in_memory else self._open()
@@ -347,25 +350,25 @@ class Connections:
         try:
             if self._writing is not None:
                 return None
-            with forks.using(self), translated():
+            with forks.using(self), translated_errors():
                 (version,) = self._own().execute("PRAGMA data_version").fetchone()
                 return int(self._writers << 32 | version)
         finally:
             self._lock.release()
 
     @contextmanager
-    def rewriting(self) -> Iterator[SqliteSession]:
+    def maintenance_connection(self) -> Iterator[SqliteConnection]:
         """Lend a connection of its own for what cannot stand in a transaction, while this process writes nothing."""
         self._check()
-        with self._lock, forks.using(self), translated(), contextlib.closing(self._open()) as connection:
+        with self._lock, forks.using(self), translated_errors(), contextlib.closing(self._open()) as connection:
             yield connection
 
-    def _begin(self, connection: SqliteSession, patience: float) -> None:
+    def _begin(self, connection: SqliteConnection, patience: float) -> None:
         """Begin to write, or try again until ``patience`` seconds have passed; see (4)."""
         if self._begun(connection):
             return
         began, is_reported = time.monotonic(), False
-        with _queue(companion(self.path, ".id")) as is_first:
+        with _writer_queue(sidecar_path(self.path, ".id")) as is_first:
             while not self._begun(connection, last=(waited := time.monotonic() - began) > patience):
                 if waited > REPORT_AFTER_S and not is_reported:
                     is_reported = True
@@ -375,18 +378,18 @@ class Connections:
                 time.sleep((0.5 + os.urandom(1)[0] / 256) * (FIRST_RETRY_S if is_first() else RETRY_S))
 
     @staticmethod
-    def _begun(connection: SqliteSession, *, last: bool = False) -> bool:
+    def _begun(connection: SqliteConnection, *, last: bool = False) -> bool:
         """Begin; return False when another writes, unless this is the ``last`` try."""
         try:
             connection.execute("BEGIN IMMEDIATE")
         except sqlite3.Error as fault:
             name = getattr(fault, "sqlite_errorname", None) or ""
             if last or not name.startswith("SQLITE_BUSY"):
-                raise explained(fault) from fault
+                raise translate_error(fault) from fault
             return False
         return True
 
-    def _roll_back(self, connection: SqliteSession) -> None:
+    def _roll_back(self, connection: SqliteConnection) -> None:
         try:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
@@ -402,8 +405,8 @@ class Connections:
         if not self.writable:
             return "the store can only be read"
         try:
-            with self.rewriting() as db:
-                db.execute(f"PRAGMA busy_timeout={SCRUB_PATIENCE}")
+            with self.maintenance_connection() as db:
+                db.execute(f"PRAGMA busy_timeout={SCRUB_TIMEOUT_MS}")
                 db.execute("VACUUM")
                 busy, _, _ = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
                 return "another reader holds on to an earlier state of the file" if busy else None
@@ -420,17 +423,17 @@ class Connections:
 
     def close(self) -> None:
         """Close every connection that is not lent; a second call does nothing."""
-        forks.notice()
+        forks.detect_fork()
         if self._closed:
             return
         with self._lock, self._pool_lock:
             self._closed = True
-            for connection in self._idle():
+            for connection in self._take_idle():
                 connection.close()
 
 
 @contextmanager
-def _queue(path: Path) -> Iterator[Callable[[], bool]]:
+def _writer_queue(path: Path) -> Iterator[Callable[[], bool]]:
     """Yield a function that returns whether this process is the first of those that wait to write."""
     try:
         file = path.open("rb")
@@ -466,7 +469,7 @@ def write_copy(source: sqlite3.Connection, target: Path) -> None:
     try:
         aside.unlink(missing_ok=True)
         os.close(os.open(aside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-        with translated(), connected(aside) as copy:
+        with translated_errors(), connected(aside) as copy:
             source.backup(copy)
             # VACUUM leaves behind what lay in free pages of the source.
             copy.execute("PRAGMA journal_mode=DELETE")
@@ -480,9 +483,9 @@ def write_copy(source: sqlite3.Connection, target: Path) -> None:
         remove(aside)
 
 
-def left_log(file: Path) -> Path | None:
+def leftover_sidecar(file: Path) -> Path | None:
     """Return what is beside a file's place of a store that was there: SQLite would read it into a new one."""
-    logs = (companion(file, end) for end in ("-wal", "-journal"))
+    logs = (sidecar_path(file, end) for end in ("-wal", "-journal"))
     return next((each for each in logs if each.exists() and each.stat().st_size), None)
 
 
@@ -494,7 +497,7 @@ def check_free(target: Path) -> None:
     """
     if target.exists() or target.is_symlink():
         raise InvalidInput(f"{target.name} is there already; move it away, or name another file")
-    if log := left_log(target):
+    if log := leftover_sidecar(target):
         raise InvalidInput(
             f"{log.name} is there, with what was written last to a store that is gone: move it away, or name another "
             "file"

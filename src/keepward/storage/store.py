@@ -31,28 +31,28 @@ from keepward import deadline
 from keepward.core.commit import Commit, Event, Head
 from keepward.core.journal import Fault
 from keepward.core.query import Filter
-from keepward.core.serialization import hidden
+from keepward.core.serialization import tenant_digest
 from keepward.errors import Conflict, KeepwardError, NotAdopted, NotAStore, StoreUnavailable, Tampered
-from keepward.locks import Lock
-from keepward.ports.store import Profile, Withheld
+from keepward.locks import ForkSafeLock
+from keepward.ports.store import RankingRow, UnreadableMemory
 from keepward.ports.world import Anchor, BlobStore
 from keepward.storage import rebuild
 from keepward.storage import tenant as tenants
-from keepward.storage.erasing import NOTE
-from keepward.storage.file import confirm, give_new_id, open_unsealed, prepare
-from keepward.storage.integrity import Watch
+from keepward.storage.erasing import SCRUB_PENDING
+from keepward.storage.file import give_new_id, migrate_and_check_id, open_unsealed, prepare
+from keepward.storage.integrity import IntegrityMonitor
 from keepward.storage.reads import Counts, Reader
-from keepward.storage.rows import with_features
+from keepward.storage.rows import split_record_row
 from keepward.storage.seals import Sealer
 from keepward.storage.server_state import SharedState
-from keepward.storage.sql import Connector, Session
-from keepward.storage.sqlite import Connections, lay_out
-from keepward.storage.tenant import State, against_noted, of_row
-from keepward.storage.verify import Seen, check_store
-from keepward.storage.writer import Writer
+from keepward.storage.sql import Connection, Database
+from keepward.storage.sqlite import SqliteDatabase, create_schema
+from keepward.storage.tenant import TenantHead, compare_head_with_anchor, head_of_row
+from keepward.storage.verify import NotedHeads, check_store
+from keepward.storage.writer import UnitOfWork
 
 #: What the address of a database begins with.
-URLS = ("postgresql://", "postgres://")
+URL_SCHEMES = ("postgresql://", "postgres://")
 _log = logging.getLogger(__name__)
 #: Tenants whose counts are held.
 _COUNTED = 100
@@ -72,7 +72,9 @@ _ELSEWHERE = (
 )
 
 
-def open_store(url: str | Path, *, anchor: Anchor | None = None, create: bool = True, read_only: bool = False) -> Store:
+def open_store(
+    url: str | Path, *, anchor: Anchor | None = None, create: bool = True, read_only: bool = False
+) -> EventStore:
     """Open the store in a file or in a PostgreSQL database, or a new one in ``:memory:``.
 
     A file that cannot be written is opened for reading. ``anchor`` keeps the sealing key and notes heads
@@ -83,42 +85,44 @@ def open_store(url: str | Path, *, anchor: Anchor | None = None, create: bool = 
         StoreUnavailable, NotAStore, NewerSchema: the message says what to do.
     """
     if str(url) == ":memory:":
-        memory = Connections(":memory:", mode="rw")
+        memory = SqliteDatabase(":memory:", mode="rw")
         with memory.reading() as db:
-            lay_out(db)
+            create_schema(db)
             sealer = Sealer(db.execute("SELECT randomblob(32)").fetchone()[0])
             db.run("set_meta", name="sealed_by", value=sealer.key_id)
-        return Store(memory, confirm(memory, None), Standing(sealer=sealer, anchor=None, state="memory"))
-    if str(url).startswith(URLS):
-        from keepward.storage.postgres import Postgres
+        return EventStore(
+            memory, migrate_and_check_id(memory, None), StoreTrust(sealer=sealer, anchor=None, state="memory")
+        )
+    if str(url).startswith(URL_SCHEMES):
+        from keepward.storage.postgres import PostgresDatabase
 
-        database = Postgres(str(url), create=create, read_only=read_only)
+        database = PostgresDatabase(str(url), create=create, read_only=read_only)
         try:
-            return Store(database, database.store_id, stand(database, database.store_id, anchor, None))
+            return EventStore(database, database.store_id, resolve_key(database, database.store_id, anchor, None))
         except BaseException:
             database.close()
             raise
     file = Path(url)
-    mode = prepare(file, create=create, read_only=read_only, known=None if anchor is None else anchor.knows)
-    connections = Connections(str(file), mode=mode)
+    mode = prepare(file, create=create, read_only=read_only, known=None if anchor is None else anchor.had_store_at)
+    connections = SqliteDatabase(str(file), mode=mode)
     try:
-        store_id = confirm(connections, file)
-        return Store(connections, store_id, stand(connections, store_id, anchor, file))
+        store_id = migrate_and_check_id(connections, file)
+        return EventStore(connections, store_id, resolve_key(connections, store_id, anchor, file))
     except BaseException:
         connections.close()
         raise
 
 
-def open_copy(file: Path) -> Store:
+def open_copy(file: Path) -> EventStore:
     """Open a copy of a file for cleaning it; see ``file.open_unsealed``."""
     connections, store_id = open_unsealed(file)
-    return Store(connections, store_id, Standing(sealer=Sealer(None), anchor=None, state="a copy"))
+    return EventStore(connections, store_id, StoreTrust(sealer=Sealer(None), anchor=None, state="a copy"))
 
 
-class Store(Reader):
+class EventStore(Reader):
     """A store that is open. Safe for threads; a reader sees one snapshot."""
 
-    def __init__(self, connector: Connector, store_id: str, standing: Standing) -> None:
+    def __init__(self, connector: Database, store_id: str, standing: StoreTrust) -> None:
         self._connector = connector
         self._sealer = standing.sealer
         self._anchor = standing.anchor
@@ -129,10 +133,10 @@ class Store(Reader):
         self.is_copy = standing.foreign is _COPY
         self._keyless = standing.keyless
         self._known: set[str] = set()
-        self._known_lock = Lock()
+        self._known_lock = ForkSafeLock()
         #: Of this thread: ``lent``, the tenant and the session whose snapshot its reads share; ``inspecting``.
         self._shared = threading.local()
-        self._watch = Watch(connector)
+        self._watch = IntegrityMonitor(connector)
         #: By tenant, what was counted last, and what is another once anybody has written.
         self._counted: dict[str, tuple[tuple[int, int], Counts]] = {}
         #: Names the store for as long as it exists, whatever place it is at; also beside it and in the anchor.
@@ -143,7 +147,7 @@ class Store(Reader):
         """Whether writes are refused."""
         return not self._connector.writable
 
-    def __enter__(self) -> Store:
+    def __enter__(self) -> EventStore:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -152,14 +156,14 @@ class Store(Reader):
     # --- sessions
 
     @contextmanager
-    def write(self, *, brief: bool = False) -> Iterator[Writer]:
+    def write(self, *, brief: bool = False) -> Iterator[UnitOfWork]:
         """Open one transaction; it commits when the block ends and rolls back when it raises.
 
         ``brief`` waits 5 seconds for other writers, and not half a minute.
         """
         self._admit()
         with self._connector.writing(brief=brief) as db:
-            writer = Writer(db, self._sealer, self._meet)
+            writer = UnitOfWork(db, self._sealer, self._meet)
             yield writer
             states = writer.finish()
         if self._anchor is None:
@@ -184,17 +188,17 @@ class Store(Reader):
     @contextmanager
     def inspecting(self) -> Iterator[None]:
         """Let this thread read a store as it stands, known or not, while the block lasts; to show it to a person."""
-        with self._while(inspecting=True):
+        with self._thread_note(inspecting=True):
             yield
 
     @contextmanager
-    def together(self, tenant: str) -> Iterator[None]:
+    def read_snapshot(self, tenant: str) -> Iterator[None]:
         """Make this thread's reads of a tenant one snapshot until the block ends; nothing is written inside it."""
-        with self._reading(tenant) as db, self._while(lent=(tenant, db)):
+        with self._reading(tenant) as db, self._thread_note(lent=(tenant, db)):
             yield
 
     @contextmanager
-    def _while(self, **state: Any) -> Iterator[None]:
+    def _thread_note(self, **state: Any) -> Iterator[None]:
         """Note something of this thread while the block lasts."""
         before = {name: getattr(self._shared, name, None) for name in state}
         self._shared.__dict__.update(state)
@@ -204,7 +208,7 @@ class Store(Reader):
             self._shared.__dict__.update(before)
 
     @contextmanager
-    def _reading(self, tenant: str) -> Iterator[Session]:
+    def _reading(self, tenant: str) -> Iterator[Connection]:
         deadline.check()
         self._admit()
         lent = getattr(self._shared, "lent", None)
@@ -212,7 +216,7 @@ class Store(Reader):
             try:
                 yield lent[1]
             except lent[1].fault as fault:
-                raise self._connector.explained(fault) from fault
+                raise self._connector.translate_error(fault) from fault
             return
         noted = self._noted(tenant)
         with self._connector.reading(tenant) as db:
@@ -221,13 +225,13 @@ class Store(Reader):
             yield db
 
     @contextmanager
-    def _everywhere(self) -> Iterator[Session]:
+    def _everywhere(self) -> Iterator[Connection]:
         deadline.check()
         self._admit()
         with self._connector.reading() as db:
             yield db
 
-    def _meet(self, db: Session, state: State) -> None:
+    def _meet(self, db: Connection, state: TenantHead) -> None:
         """Meet a tenant inside a transaction; see (4). The store names the key that is about to be used."""
         if self._keyless and state.sealed_by:
             raise StoreUnavailable(
@@ -235,23 +239,23 @@ class Store(Reader):
                 "would lock the store for everybody. Give this user the configuration folder to read and write"
             )
         if state.sealed_by != self._sealer.key_id:
-            claim(db, self._sealer, state.sealed_by)
+            check_sealing_key(db, self._sealer, state.sealed_by)
         if state.tenant not in self._known:
             self._compare(db, state, self._noted(state.tenant))
 
-    def _noted(self, tenant: str) -> Seen:
+    def _noted(self, tenant: str) -> NotedHeads:
         if self._anchor is None or tenant in self._known:
             return None, None
         return self._anchor.noted(tenant), self._anchor.noted(tenant, "beside")
 
-    def _compare(self, db: Session, state: State, seen: Seen) -> None:
+    def _compare(self, db: Connection, state: TenantHead, seen: NotedHeads) -> None:
         """Compare a tenant with what was noted of it, once.
 
         Raises:
             Tampered: the store is behind, or its journal was rewritten.
         """
-        wrong = tenants.against_noted(db, state, seen[0])
-        wrong = wrong or tenants.sums_against_noted(self._sealer, state, seen[1])
+        wrong = tenants.compare_head_with_anchor(db, state, seen[0])
+        wrong = wrong or tenants.compare_sums_with_anchor(self._sealer, state, seen[1])
         if wrong:
             raise Tampered(
                 f"{wrong}. Run `keepward verify`; if the change was meant, accept the store as it is with `adopt`"
@@ -261,7 +265,7 @@ class Store(Reader):
 
     # --- what only the whole store can tell
 
-    def withheld(self, tenant: str, filters: Filter, *, live_at: datetime | None) -> list[Withheld]:
+    def withheld(self, tenant: str, filters: Filter, *, live_at: datetime | None) -> list[UnreadableMemory]:
         """Return memories whose rows are not those that were written, and that would have passed, by id.
 
         In constant time while nobody but this handle has changed the store. A memory of which the journal does not
@@ -270,10 +274,10 @@ class Store(Reader):
         """
         mark = self._watch.mark()
         with self._reading(tenant) as db:
-            found = self._watch.amiss(db, self._sealer, tenant, mark)
+            found = self._watch.corrupt_records(db, self._sealer, tenant, mark)
         return [each.result() for each in found if each.passes(filters, live_at)]
 
-    def profiles(self, tenant: str, *, after: int, as_of: int | None = None) -> Iterator[tuple[str, Profile | None]]:
+    def profiles(self, tenant: str, *, after: int, as_of: int | None = None) -> Iterator[tuple[str, RankingRow | None]]:
         """See ``MemoryReads.profiles``; who reads all of them knows by that whether any is withheld."""
         if as_of is not None:
             yield from super().profiles(tenant, after=after, as_of=as_of)
@@ -281,8 +285,8 @@ class Store(Reader):
         apart = after == 0 and getattr(self._shared, "lent", None) is None
         mark = self._watch.mark() if apart else None
         with self._reading(tenant) as db:
-            rows = map(with_features, db.stream("profiles", tenant=tenant, after=after))
-            yield from self._profiles(tenant, self._watch.read_along(db, self._sealer, tenant, mark, rows))
+            rows = map(split_record_row, db.stream("profiles", tenant=tenant, after=after))
+            yield from self._profiles(tenant, self._watch.check_while_reading(db, self._sealer, tenant, mark, rows))
 
     def facts(self, tenant: str, now: datetime, *, scopes: Collection[str] | None = None) -> dict[str, Any]:
         """Return counts for ``status``: by tier, kind, scope, status, content type, source, and sizes.
@@ -294,11 +298,11 @@ class Store(Reader):
             "file_bytes": self._connector.size(),
             "read_only": self.read_only,
             "sealed": self._sealer.active,
-            "anchor": self._noting(tenant),
+            "anchor": self._anchor_state(tenant),
             "adopted": self.foreign is None,
         }
 
-    def _noting(self, tenant: str) -> str:
+    def _anchor_state(self, tenant: str) -> str:
         """Return the state of the anchor, or why it takes no more heads; see (5)."""
         if self._anchor is None or self.foreign is not None or self.read_only:
             return self._state
@@ -308,7 +312,7 @@ class Store(Reader):
     def _counts(self, tenant: str, now: int) -> Counts:
         # Asked before the snapshot is taken, as for what is withheld.
         mark = self._watch.mark()
-        with self.together(tenant):
+        with self.read_snapshot(tenant):
             if mark is None:
                 return super()._counts(tenant, now)
             state = (mark, self.writes(tenant))
@@ -363,7 +367,7 @@ class Store(Reader):
             raise StoreUnavailable("this machine has no place for a sealing key; set a configuration folder")
         name = "note_adopted" if self.foreign is None else "note_foreign"
         try:
-            if self.is_copy and isinstance(self._connector, Connections):
+            if self.is_copy and isinstance(self._connector, SqliteDatabase):
                 self.store_id = give_new_id(self._connector, self._anchor)
             self._sealer = rebuild.adopt(self._connector, self._anchor, (name, note))
         except OSError as fault:
@@ -387,7 +391,7 @@ class Store(Reader):
         with self.write() as writer:
             return rebuild.restore(writer, self._sealer, tenant, commits)
 
-    def carry(self, source: Store, tenant: str) -> bool:
+    def copy_tenant(self, source: EventStore, tenant: str) -> bool:
         """Take over all that another store holds of a tenant, under the seals of this one, in one transaction.
 
         Returns whether there was anything to do: not where both have the same head and as many rows of each kind.
@@ -404,20 +408,20 @@ class Store(Reader):
             row = writer.session.run("meta", name=name).fetchone()
             if own.writes and (row is None or row[0] != f"{source.store_id} {own.writes}"):
                 raise Conflict(stays)
-            rebuild.carry(theirs, writer, self._sealer, tenant, kept)
+            rebuild.copy_tenant(theirs, writer, self._sealer, tenant, kept)
             # This transaction is one more.
             writer.session.run("set_meta", name=name, value=f"{source.store_id} {own.writes + 1}")
         return True
 
-    def unclean(self) -> bool:
+    def scrub_pending(self) -> bool:
         """Whether destroyed content may still lie in free pages or in the log."""
         with self._connector.reading() as db:
-            return db.run("meta", name=NOTE).fetchone() is not None
+            return db.run("meta", name=SCRUB_PENDING).fetchone() is not None
 
     def index_vectors(self, tenant: str) -> None:
         """Make the indexes over a tenant's vectors that are missing, while others write."""
         for statement in self.missing_indexes(tenant):
-            self._connector.outside(statement)
+            self._connector.execute_autocommit(statement)
 
     def scrub(self) -> str | None:
         """Write the file anew from what is live and empty its log; return None, or why that has to wait."""
@@ -445,7 +449,7 @@ class Store(Reader):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class StoreTrust:
     """How a store stands to this machine."""
 
     sealer: Sealer
@@ -459,7 +463,7 @@ class Standing:
     keyless: bool = False
 
 
-def stand(connector: Connector, store_id: str, anchor: Anchor | None, path: Path | None) -> Standing:
+def resolve_key(connector: Database, store_id: str, anchor: Anchor | None, path: Path | None) -> StoreTrust:
     """Return how a store stands to this machine; a new one gets a key.
 
     Raises:
@@ -473,34 +477,34 @@ def stand(connector: Connector, store_id: str, anchor: Anchor | None, path: Path
         known = anchor.bind(store_id, path)
         key = anchor.key()
     except OSError as fault:
-        _not_the_disk(fault)
+        _raise_if_disk_failed(fault)
         if connector.writable and _is_new(connector):
-            raise _no_place(fault) from fault
+            raise _no_key_folder_error(fault) from fault
         return _without_key(fault.strerror or "its folder cannot be read")
     if key is not None:
         sealer = Sealer(key)
         if _written_elsewhere(connector, sealer, anchor):
-            return Standing(sealer=Sealer(None), anchor=anchor, state="of another home", foreign=_ELSEWHERE)
+            return StoreTrust(sealer=Sealer(None), anchor=anchor, state="of another home", foreign=_ELSEWHERE)
         if known == "copied":
-            return Standing(sealer=Sealer(None), anchor=anchor, state="not adopted", foreign=_COPY)
-        return Standing(sealer=sealer, anchor=anchor, state="kept")
+            return StoreTrust(sealer=Sealer(None), anchor=anchor, state="not adopted", foreign=_COPY)
+        return StoreTrust(sealer=sealer, anchor=anchor, state="kept")
     if not _is_new(connector):
-        return Standing(sealer=Sealer(None), anchor=anchor, state="not adopted", foreign=_UNKNOWN)
+        return StoreTrust(sealer=Sealer(None), anchor=anchor, state="not adopted", foreign=_UNKNOWN)
     try:
         sealer = rebuild.adopt(connector, anchor, None) if connector.writable else Sealer(None)
     except OSError as fault:
-        _not_the_disk(fault)
-        raise _no_place(fault) from fault
+        _raise_if_disk_failed(fault)
+        raise _no_key_folder_error(fault) from fault
     if not sealer.active:
         return _without_key("the store is empty and can only be read")
-    return Standing(sealer=sealer, anchor=anchor, state="kept")
+    return StoreTrust(sealer=sealer, anchor=anchor, state="kept")
 
 
-def _without_key(why: str) -> Standing:
-    return Standing(sealer=Sealer(None), anchor=None, state=f"unavailable: {why}", keyless=True)
+def _without_key(why: str) -> StoreTrust:
+    return StoreTrust(sealer=Sealer(None), anchor=None, state=f"unavailable: {why}", keyless=True)
 
 
-def _no_place(fault: OSError) -> StoreUnavailable:
+def _no_key_folder_error(fault: OSError) -> StoreUnavailable:
     where = f" at {fault.filename}" if fault.filename else ""
     why = fault.strerror or "the disk gave an error"
     return StoreUnavailable(
@@ -509,7 +513,7 @@ def _no_place(fault: OSError) -> StoreUnavailable:
     )
 
 
-def _not_the_disk(fault: OSError) -> None:
+def _raise_if_disk_failed(fault: OSError) -> None:
     """Let a folder that may not be used be done without; a disk that fails passes, and the store waits for it.
 
     Raises:
@@ -522,36 +526,36 @@ def _not_the_disk(fault: OSError) -> None:
         ) from fault
 
 
-def _is_new(connector: Connector) -> bool:
+def _is_new(connector: Database) -> bool:
     with connector.reading() as db:
         return all(db.execute(f"SELECT 1 FROM {name} LIMIT 1").fetchone() is None for name in _CONTENT)
 
 
-def _held(db: Session, sealer: Sealer) -> bool:
+def _all_rows_sealed_by(db: Connection, sealer: Sealer) -> bool:
     """Whether the rows of all tenants carry this seal."""
-    return all(sealer.holds_row(row[-1], "tenants", *row[:-1]) for row in db.run("tenant_rows"))
+    return all(sealer.matches_row(row[-1], "tenants", *row[:-1]) for row in db.run("tenant_rows"))
 
 
-def _written_elsewhere(connector: Connector, sealer: Sealer, anchor: Anchor) -> bool:
+def _written_elsewhere(connector: Database, sealer: Sealer, anchor: Anchor) -> bool:
     """Whether the store was sealed under another key and its journal goes on from what this machine has seen of it."""
     with connector.reading() as db:
         row = db.run("meta", name="sealed_by").fetchone()
-        if row is None or not row[0] or row[0] == sealer.key_id or _held(db, sealer):
+        if row is None or not row[0] or row[0] == sealer.key_id or _all_rows_sealed_by(db, sealer):
             return False
         gone = anchor.names()
         for cells in db.run("tenant_rows").fetchall():
             try:
-                state = of_row(Sealer(None), cells)
-                gone.discard(hidden(state.tenant))
+                state = head_of_row(Sealer(None), cells)
+                gone.discard(tenant_digest(state.tenant))
                 noted = anchor.noted(state.tenant)
             except Tampered:
                 return False
-            if against_noted(db, state, noted):
+            if compare_head_with_anchor(db, state, noted):
                 return False
         return not gone
 
 
-def claim(db: Session, sealer: Sealer, sealed_by: str | None) -> None:
+def check_sealing_key(db: Connection, sealer: Sealer, sealed_by: str | None) -> None:
     """Make sure, inside a transaction, that the store names the key that is about to be used and not another.
 
     Raises:
@@ -561,7 +565,7 @@ def claim(db: Session, sealer: Sealer, sealed_by: str | None) -> None:
         raise Tampered(
             "the store has lost its settings; run `keepward verify`; `keepward store recover` copies what still holds"
         )
-    if sealer.active and not _held(db, sealer):
+    if sealer.active and not _all_rows_sealed_by(db, sealer):
         raise Tampered(
             "the store was written without this machine's key; run `keepward verify`, and accept it with "
             "`adopt` if that was meant"

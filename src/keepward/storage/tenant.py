@@ -26,13 +26,13 @@ from keepward.core.journal import Fault
 from keepward.core.memory import Record, Status
 from keepward.core.serialization import digest
 from keepward.errors import Tampered
-from keepward.storage.rows import WIDTH, EventRow, FeatureRow, RecordRow, record_at, record_row
+from keepward.storage.rows import MAX_EVENTS_PER_COMMIT, EventRow, FeatureRow, RecordRow, record_at, record_row
 from keepward.storage.seals import Sealer, pack
-from keepward.storage.sql import Row, Session
+from keepward.storage.sql import Connection, Row
 
 _SUM_BYTES = 32
-_WHOLE = 1 << (8 * _SUM_BYTES)
-_LOST = (
+_SUM_MODULUS = 1 << (8 * _SUM_BYTES)
+_UNSEALED_HEAD_MESSAGE = (
     "the head of the journal does not carry this machine's seal; run `keepward verify`, and accept the store "
     "with `adopt` if it was meant to be written elsewhere"
 )
@@ -48,7 +48,7 @@ class TableSum:
     def add(self, sealer: Sealer, table: str, kind: str, content: bytes, sign: int = 1) -> None:
         """Add a row, or take it away with a ``sign`` of -1; ``content`` is what names it, such as its seal."""
         self.counts[kind] += sign
-        self.total = (self.total + sign * sealer.term(table, content)) % _WHOLE
+        self.total = (self.total + sign * sealer.term(table, content)) % _SUM_MODULUS
 
     def cells(self) -> dict[str, int]:
         """Return the counts that are not 0, by kind."""
@@ -56,7 +56,7 @@ class TableSum:
 
 
 @dataclass(slots=True, kw_only=True)
-class State:
+class TenantHead:
     """What a tenant's row says, or is to say."""
 
     tenant: str
@@ -106,12 +106,12 @@ class State:
         found = {tier: self.records.counts[f"{tier} {status}"] for tier, status in pairs if status == Status.ACTIVE}
         return {tier: count for tier, count in found.items() if count}
 
-    def same_records(self, other: State) -> bool:
+    def same_records(self, other: TenantHead) -> bool:
         """Whether both count the same records."""
         return self.records.total == other.records.total and self.records.cells() == other.records.cells()
 
 
-def read(db: Session, sealer: Sealer, tenant: str) -> State:
+def read(db: Connection, sealer: Sealer, tenant: str) -> TenantHead:
     """Return what a tenant's row says; nothing where it has neither a row nor a commit.
 
     Raises:
@@ -119,34 +119,34 @@ def read(db: Session, sealer: Sealer, tenant: str) -> State:
     """
     *row, last, last_hash, sealed_by, searched = db.run("tenant", tenant=tenant).fetchone()
     if row[0] is None and last is None:
-        return State(tenant=tenant, head=Head(seq=0, hash=EMPTY_HASH), sealed_by=sealed_by)
+        return TenantHead(tenant=tenant, head=Head(seq=0, hash=EMPTY_HASH), sealed_by=sealed_by)
     if (row[0], row[1]) != (last or 0, last_hash or EMPTY_HASH):
         raise Tampered("the end of the journal is missing or was replaced; run `keepward verify`")
-    state = of_row(sealer, (tenant, *row))
+    state = head_of_row(sealer, (tenant, *row))
     state.sealed_by, state.searched = sealed_by, bool(searched)
     return state
 
 
-def of_row(sealer: Sealer, row: Row) -> State:
+def head_of_row(sealer: Sealer, row: Row) -> TenantHead:
     """Return the state of a row of ``tenant_rows``.
 
     Raises:
         Tampered: it does not match its seal.
     """
     tenant, seq, digest, restored, writes, tallies, sums, seal = row
-    if not sealer.holds_row(seal, "tenants", *row[:-1]):
-        raise Tampered(_LOST)
-    state = State(tenant=tenant, head=Head(seq=seq, hash=digest), restored=restored, writes=writes)
+    if not sealer.matches_row(seal, "tenants", *row[:-1]):
+        raise Tampered(_UNSEALED_HEAD_MESSAGE)
+    state = TenantHead(tenant=tenant, head=Head(seq=seq, hash=digest), restored=restored, writes=writes)
     try:
         for at, (each, counts) in enumerate(zip((state.documents, state.records), json.loads(tallies), strict=True)):
             each.counts.update(counts)
             each.total = int.from_bytes(sums[at * _SUM_BYTES : (at + 1) * _SUM_BYTES], "big")
     except (ValueError, TypeError) as fault:
-        raise Tampered(_LOST) from fault
+        raise Tampered(_UNSEALED_HEAD_MESSAGE) from fault
     return state
 
 
-def write(db: Session, sealer: Sealer, state: State) -> None:
+def write(db: Connection, sealer: Sealer, state: TenantHead) -> None:
     """Write a tenant's row, and count that; see (2)."""
     state.writes += 1
     cells = (
@@ -161,7 +161,7 @@ def write(db: Session, sealer: Sealer, state: State) -> None:
     db.many("set_tenant", [(*cells, sealer.row("tenants", *cells))])
 
 
-def against_noted(db: Session, state: State, noted: Head | None) -> str | None:
+def compare_head_with_anchor(db: Connection, state: TenantHead, noted: Head | None) -> str | None:
     """Return what is wrong with a head, given what this machine noted before it was read; None if nothing."""
     if noted is None or noted.seq == 0:
         return None
@@ -176,7 +176,7 @@ def against_noted(db: Session, state: State, noted: Head | None) -> str | None:
     return None
 
 
-def sums_against_noted(sealer: Sealer, state: State, noted: Head | None) -> str | None:
+def compare_sums_with_anchor(sealer: Sealer, state: TenantHead, noted: Head | None) -> str | None:
     """Return what is wrong with a tenant's sums, given what this machine noted before; None if nothing."""
     if noted is None or not sealer.active:
         return None
@@ -190,7 +190,9 @@ def sums_against_noted(sealer: Sealer, state: State, noted: Head | None) -> str 
     return None
 
 
-def due_records(db: Session, sealer: Sealer, tenant: str) -> Iterator[tuple[str, RecordRow | None, Record | None]]:
+def project_records(
+    db: Connection, sealer: Sealer, tenant: str
+) -> Iterator[tuple[str, RecordRow | None, Record | None]]:
     """Yield each memory of the journal with the row of ``records`` that its newest event calls for, and its record.
 
     Both are None where that event does not hold.
@@ -203,27 +205,27 @@ def due_records(db: Session, sealer: Sealer, tenant: str) -> Iterator[tuple[str,
         except Tampered:
             yield event.memory_id, None, None
             continue
-        position = event.seq * WIDTH + event.n
+        position = event.seq * MAX_EVENTS_PER_COMMIT + event.n
         first = position if arrival is None else arrival
         yield event.memory_id, record_row(sealer, tenant, position, first, record, event.payload or b""), record
 
 
-def count_documents(db: Session, sealer: Sealer, state: State) -> None:
+def count_documents(db: Connection, sealer: Sealer, state: TenantHead) -> None:
     """Count the documents that are there."""
     state.documents = TableSum()
     for kind, seal in db.stream("document_seals", tenant=state.tenant):
         state.replace_document(sealer, kind, None, seal if isinstance(seal, bytes) else b"")
 
 
-def count_records(db: Session, sealer: Sealer, state: State) -> None:
+def count_records(db: Connection, sealer: Sealer, state: TenantHead) -> None:
     """Count the records that are there."""
     rows = map(RecordRow._make, db.stream("whole_records", tenant=state.tenant))
-    for _ in counted(sealer, state, ((row, None) for row in rows)):
+    for _ in count_while_reading(sealer, state, ((row, None) for row in rows)):
         pass
 
 
-def counted(
-    sealer: Sealer, state: State, rows: Iterable[tuple[RecordRow, FeatureRow | None]]
+def count_while_reading(
+    sealer: Sealer, state: TenantHead, rows: Iterable[tuple[RecordRow, FeatureRow | None]]
 ) -> Iterator[tuple[RecordRow, FeatureRow | None]]:
     """Yield records with their features and, once all of them are read, count them as the records that are there."""
     # A handle counts all of them before its first read: what the loop needs is at hand.
@@ -234,31 +236,33 @@ def counted(
         counts[f"{row.tier} {row.status}"] += 1
         total += term("records", pack("records", tenant, row[:-1]))
         yield each
-    state.records = TableSum(counts=counts, total=total % _WHOLE)
+    state.records = TableSum(counts=counts, total=total % _SUM_MODULUS)
 
 
-def recount_records(db: Session, sealer: Sealer, state: State) -> None:
+def recount_records(db: Connection, sealer: Sealer, state: TenantHead) -> None:
     """Count the records that the journal calls for; one whose event does not hold is none of them."""
     state.records = TableSum()
-    state.replace_records(sealer, (), (row for _, row, _ in due_records(db, sealer, state.tenant) if row is not None))
+    state.replace_records(
+        sealer, (), (row for _, row, _ in project_records(db, sealer, state.tenant) if row is not None)
+    )
 
 
-def recount(db: Session, sealer: Sealer, state: State) -> None:
+def recount(db: Connection, sealer: Sealer, state: TenantHead) -> None:
     """Count everything anew."""
     count_documents(db, sealer, state)
     recount_records(db, sealer, state)
 
 
-def check(db: Session, sealer: Sealer, tenant: str, held: State) -> Iterator[Fault]:
+def check(db: Connection, sealer: Sealer, tenant: str, held: TenantHead) -> Iterator[Fault]:
     """Yield a fault for each table whose rows differ from those that were written.
 
     ``held`` has the sums of the rows that are there.
     """
     try:
         row = db.run("tenant", tenant=tenant).fetchone()[:7]
-        # A row that is gone is named by what was noted of it; see ``against_noted``.
-        gone = State(tenant=tenant, head=Head(seq=0, hash=EMPTY_HASH))
-        said = gone if row[0] is None else of_row(sealer, (tenant, *row))
+        # A row that is gone is named by what was noted of it; see ``compare_head_with_anchor``.
+        gone = TenantHead(tenant=tenant, head=Head(seq=0, hash=EMPTY_HASH))
+        said = gone if row[0] is None else head_of_row(sealer, (tenant, *row))
     except Tampered as fault:
         yield Fault(check="tenants", row=f"tenants {tenant}", detail=str(fault))
         return

@@ -19,12 +19,12 @@ from typing import Any
 from keepward.core.commit import Receipt, items_in
 from keepward.core.value import from_micros, to_micros
 from keepward.errors import Tampered
-from keepward.storage.documents import Document, DocumentReads, DocumentWrites, body_of, found
-from keepward.storage.rows import listed
+from keepward.storage.documents import DocumentReads, DocumentWrites, StoredDocument, encode_body, select_verified
+from keepward.storage.rows import json_array
 from keepward.storage.seals import Sealer
-from keepward.storage.sql import Session
+from keepward.storage.sql import Connection
 
-_NEW = "new"
+_UNLEARNED = "new"
 
 
 class UseReads(DocumentReads):
@@ -33,13 +33,13 @@ class UseReads(DocumentReads):
     def usage(self, tenant: str, ids: Iterable[str]) -> dict[str, tuple[int, datetime]]:
         """Return (count, last use) by id, of any number of ids."""
         with self._reading(tenant) as db:
-            counted = used(db, self._sealer, tenant, frozenset(ids))
+            counted = use_counts(db, self._sealer, tenant, frozenset(ids))
         return {name: (count, from_micros(last)) for name, (count, last) in sorted(counted.items())}
 
-    def unlearned(self, tenant: str) -> dict[str, int]:
+    def unlearned_uses(self, tenant: str) -> dict[str, int]:
         """Return, by memory id in order, uses that importance has not learned from."""
         with self._reading(tenant) as db:
-            rows = found(db, self._sealer, "documents_in", tenant=tenant, kind="usage", state=_NEW)
+            rows = select_verified(db, self._sealer, "documents_in", tenant=tenant, kind="usage", state=_UNLEARNED)
             counts = {each.id: _counts(each) for each in rows}
         return {name: count - learned for name, (count, learned) in sorted(counts.items())}
 
@@ -48,7 +48,7 @@ class UseReads(DocumentReads):
 
         Oldest receipt first, then by memory and version. The receipt itself is the proof.
         """
-        rows = self._run("deliveries", tenant, ids=listed(ids))
+        rows = self._run("deliveries", tenant, ids=json_array(ids))
         return sorted(rows, key=lambda row: (row[2], row[0], row[1]))
 
 
@@ -82,14 +82,14 @@ class UseWrites(UseReads, DocumentWrites):
 
     def forget_uses(self, tenant: str, ids: Sequence[str]) -> None:
         """Delete the counts of memories; receipts still say which contexts held them."""
-        for row in self._run("documents_by_id", tenant, kind="usage", ids=listed(ids)):
-            self._drop(Document._make(row))
+        for row in self._run("documents_by_id", tenant, kind="usage", ids=json_array(ids)):
+            self._drop(StoredDocument._make(row))
 
     def _turn(self, tenant: str, given: Mapping[str, int], turned: Any, last: Mapping[str, int], *, make: bool) -> None:
         """Change counts of uses, see (2); ``last`` is when they were used last, in microseconds."""
         state = self.state(tenant)
-        rows = self._db.run("documents_by_id", tenant=tenant, kind="usage", ids=listed(given)).fetchall()
-        before = {row[2]: Document._make(row) for row in rows}
+        rows = self._db.run("documents_by_id", tenant=tenant, kind="usage", ids=json_array(given)).fetchall()
+        before = {row[2]: StoredDocument._make(row) for row in rows}
         fresh = []
         for name, number in given.items():
             old = before.get(name)
@@ -97,27 +97,29 @@ class UseWrites(UseReads, DocumentWrites):
                 continue
             told = (0, 0) if old is None else _counts(old)
             count, learned = turned(*told, number)
-            body = body_of({"count": count, "learned": learned})
+            body = encode_body({"count": count, "learned": learned})
             at = max(last.get(name, 0), 0 if old is None else old.at)
-            new = Document(tenant, "usage", name, _NEW if count > learned else None, None, at, None, None, body)
+            new = StoredDocument(
+                tenant, "usage", name, _UNLEARNED if count > learned else None, None, at, None, None, body
+            )
             fresh.append(new.sealed(self._sealer))
             state.replace_document(self._sealer, "usage", old and old.seal, fresh[-1].seal)
         self._db.many("put_document", fresh)
 
 
-def used(db: Session, sealer: Sealer, tenant: str, ids: Collection[str]) -> dict[str, tuple[int, int]]:
+def use_counts(db: Connection, sealer: Sealer, tenant: str, ids: Collection[str]) -> dict[str, tuple[int, int]]:
     """Return (count, last use in microseconds since 1970) by id of those memories that were used."""
-    rows = found(db, sealer, "documents_by_id", tenant=tenant, kind="usage", ids=listed(ids))
+    rows = select_verified(db, sealer, "documents_by_id", tenant=tenant, kind="usage", ids=json_array(ids))
     return {each.id: (_counts(each)[0], each.at) for each in rows}
 
 
-def due_deliveries(db: Session, sealer: Sealer, tenant: str) -> Iterator[tuple[str, str, int, str]]:
+def project_deliveries(db: Connection, sealer: Sealer, tenant: str) -> Iterator[tuple[str, str, int, str]]:
     """Yield the rows of ``deliveries`` that a tenant's receipts call for; one that does not hold calls for none."""
-    for document in found(db, sealer, "documents", tenant=tenant, kind="receipts"):
+    for document in select_verified(db, sealer, "documents", tenant=tenant, kind="receipts"):
         yield from deliveries_of(document)
 
 
-def deliveries_of(receipt: Document) -> list[tuple[str, str, int, str]]:
+def deliveries_of(receipt: StoredDocument) -> list[tuple[str, str, int, str]]:
     """Return the rows of ``deliveries`` that a receipt calls for; one that is damaged calls for none."""
     try:
         body = receipt.json()
@@ -131,7 +133,7 @@ def _items(receipt: Mapping[str, Any]) -> list[tuple[str, int, bool]]:
     return [(item["id"], item["version"], not item.get("weak", False)) for item in items_in(receipt)]
 
 
-def _counts(document: Document) -> tuple[int, int]:
+def _counts(document: StoredDocument) -> tuple[int, int]:
     """Return how many uses a document counts, and from how many of them importance has learned."""
     body = document.json()
     return body["count"], body["learned"]

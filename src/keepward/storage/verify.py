@@ -24,37 +24,37 @@ from typing import Any, TypeAlias
 
 from keepward.core.commit import EMPTY_HASH, Head
 from keepward.core.journal import Fault
-from keepward.core.serialization import decode_record, hidden
+from keepward.core.serialization import decode_record, tenant_digest
 from keepward.errors import KeepwardError, Tampered
 from keepward.ports.world import Anchor
 from keepward.storage import erasing
 from keepward.storage import tenant as tenants
-from keepward.storage.documents import Document, refs_in
+from keepward.storage.documents import StoredDocument, refs_in
 from keepward.storage.journal import walk_chain
 from keepward.storage.rows import (
-    BOTH,
-    WIDTH,
+    MAX_EVENTS_PER_COMMIT,
+    RECORD_AND_FEATURE_COLUMNS,
     FeatureRow,
     RecordRow,
-    body_in,
-    place_bits,
+    parse_body,
+    partition_bits,
     record_row,
-    unpack_marks,
-    with_features,
+    split_record_row,
+    unpack_minhashes,
 )
 from keepward.storage.seals import Sealer, pack
-from keepward.storage.sql import TABLES, Connector, Row, Session, load_migrations
-from keepward.storage.tenant import State
+from keepward.storage.sql import COLUMN_COUNTS, Connection, Database, Row, load_migrations
+from keepward.storage.tenant import TenantHead
 from keepward.storage.uses import deliveries_of
 from keepward.storage.writer import link_rows
 
 #: The head of a tenant's journal and that of its sums, as this machine has noted them.
-Seen: TypeAlias = tuple[Head | None, Head | None]
-_META = {"store_id", "sealed_by", "note_adopted", "note_foreign", erasing.NOTE}
+NotedHeads: TypeAlias = tuple[Head | None, Head | None]
+_KNOWN_SETTINGS = {"store_id", "sealed_by", "note_adopted", "note_foreign", erasing.SCRUB_PENDING}
 #: What is computed from records: marks, and the kinds of links.
 _COMPUTED = ("marks", "lineage", "aliases", "attachments")
 #: What stands in the body of a memory that names another one or a blob.
-_NAMING = (b'"derived_from":', b'"aliases":', b'"blob":')
+_REFERENCE_FIELDS = (b'"derived_from":', b'"aliases":', b'"blob":')
 _PRIME = (1 << 127) - 1
 #: What is counted of what was checked.
 _COUNTED = (
@@ -62,11 +62,11 @@ _COUNTED = (
     *("jobs", "blobs", "tokens", "lineage", "aliases", "attachments", "marks"),
 )
 #: Rows between two reports of how far a check has come.
-_STEP = 500
+_REPORT_EVERY_ROWS = 500
 _Section: TypeAlias = tuple[str, Callable[[], Iterator[Fault]]]
 
 
-class _Rows:
+class _RowFingerprint:
     """Rows as a number that is the same in any order, and for other rows another one.
 
     It is the product of the differences between a secret point and each row, modulo a prime: two different sets of n
@@ -93,7 +93,7 @@ class _Rows:
 
     def add_marks(self, row: RecordRow, features: FeatureRow) -> None:
         """Take up the marks that a record calls for, as ``add_pairs`` does."""
-        marks, bits, value = unpack_marks(features.marks), place_bits(row.place), self.value
+        marks, bits, value = unpack_minhashes(features.marks), partition_bits(row.place), self.value
         offset = self.point - row.position * (self.point * self.point % _PRIME)
         for mark in marks:
             value = value * (offset - (mark ^ bits)) % _PRIME
@@ -106,7 +106,7 @@ class _Progress:
     def __init__(self, report: Callable[[int, int], None]) -> None:
         self._report, self._done, self._total = report, 0, 0
 
-    def expect(self, db: Session, tenant: str) -> None:
+    def expect(self, db: Connection, tenant: str) -> None:
         """Add the rows of a tenant to what there is to look at; commits and events are read twice."""
         tables = {"commits": 2, "events": 2, "records": 1, "documents": 1}
         for table, times in tables.items():
@@ -124,10 +124,10 @@ class _Progress:
         self._report(self._total, self._total)
 
 
-class _Watched:
+class _CountingConnection:
     """A session whose streamed rows are counted."""
 
-    def __init__(self, db: Session, progress: _Progress) -> None:
+    def __init__(self, db: Connection, progress: _Progress) -> None:
         self._db, self._progress = db, progress
 
     def __getattr__(self, name: str) -> Any:
@@ -135,13 +135,13 @@ class _Watched:
 
     def stream(self, name: str, **named: Any) -> Iterator[Row]:
         rows = iter(self._db.stream(name, **named))
-        while some := list(islice(rows, _STEP)):
+        while some := list(islice(rows, _REPORT_EVERY_ROWS)):
             yield from some
             self._progress.rows(len(some))
 
 
 def check_store(
-    connector: Connector,
+    connector: Database,
     sealer: Sealer,
     anchor: Anchor | None,
     tenant: str | None,
@@ -155,7 +155,7 @@ def check_store(
     faults: list[Fault] = []
     # Asked before the store is looked at: a tenant that appears in between must not look gone.
     seen = anchor.names() if anchor else set()
-    known = [tenant] if tenant is not None else _everyone(connector, faults)
+    known = [tenant] if tenant is not None else _check_database(connector, faults)
     if progress is not None:
         for name in known:
             with suppress(KeepwardError), connector.reading(name) as db:
@@ -168,22 +168,22 @@ def check_store(
         except KeepwardError as fault:
             faults.append(Fault(check="file", row="file", detail=str(fault)))
         _run(connector, None, faults, lambda db: [("meta", lambda: _meta(db, sealer)), ("schema", lambda: _schema(db))])
-        here = set(map(hidden, known))
+        here = set(map(tenant_digest, known))
         for name in sorted(seen - here):
             detail = "a tenant this machine has seen is gone"
             faults.append(Fault(check="anchor", row=f"anchor {name[:16]}", detail=detail))
-    tokens: dict[str, Document] = {}
+    tokens: dict[str, StoredDocument] = {}
     with suppress(KeepwardError), connector.reading() as db:
-        tokens = {each.id: each for each in map(Document._make, db.run("all_tokens"))}
+        tokens = {each.id: each for each in map(StoredDocument._make, db.run("all_tokens"))}
     for name in known:
-        noted: Seen = (None, None)
+        noted: NotedHeads = (None, None)
         try:
             noted = (anchor.noted(name), anchor.noted(name, "beside")) if anchor else noted
         except Tampered as fault:
             faults.append(Fault(check="anchor", row=f"anchor {name}", detail=str(fault)))
 
-        def of_tenant(db: Session, name: str = name, noted: Seen = noted) -> list[_Section]:
-            watched: Any = db if progress is None else _Watched(db, progress)
+        def of_tenant(db: Connection, name: str = name, noted: NotedHeads = noted) -> list[_Section]:
+            watched: Any = db if progress is None else _CountingConnection(db, progress)
             return _Check(watched, sealer, name, counts, tokens).all(noted)
 
         _run(connector, name, faults, of_tenant)
@@ -193,7 +193,7 @@ def check_store(
 
 
 def _run(
-    connector: Connector, tenant: str | None, faults: list[Fault], sections: Callable[[Session], list[_Section]]
+    connector: Database, tenant: str | None, faults: list[Fault], sections: Callable[[Connection], list[_Section]]
 ) -> None:
     """Run checks on one snapshot; see (3)."""
     try:
@@ -202,16 +202,16 @@ def _run(
                 try:
                     faults += section()
                 except db.fault as fault:
-                    faults.append(Fault(check=title, row=title, detail=str(connector.explained(fault))))
+                    faults.append(Fault(check=title, row=title, detail=str(connector.translate_error(fault))))
                 except (KeepwardError, ValueError, TypeError, OverflowError) as fault:
                     faults.append(Fault(check=title, row=title, detail=f"it cannot be read: {fault}"))
     except KeepwardError as fault:
         faults.append(Fault(check="file", row="file", detail=str(fault)))
 
 
-def _everyone(connector: Connector, faults: list[Fault]) -> list[str]:
+def _check_database(connector: Database, faults: list[Fault]) -> list[str]:
     names: set[str] = set()
-    for table in ("tenants", *TABLES):
+    for table in ("tenants", *COLUMN_COUNTS):
         try:
             with connector.reading() as db:
                 names.update(str(row[0]) for row in db.execute(f"SELECT DISTINCT tenant FROM {table}"))
@@ -220,7 +220,7 @@ def _everyone(connector: Connector, faults: list[Fault]) -> list[str]:
     return sorted(names)
 
 
-def _schema(db: Session) -> Iterator[Fault]:
+def _schema(db: Connection) -> Iterator[Fault]:
     """Yield where the record of migrations is not as released."""
     ran = {row[0]: row[1:] for row in db.execute("SELECT number, name, sha256 FROM migrations")}
     for step in load_migrations():
@@ -230,10 +230,10 @@ def _schema(db: Session) -> Iterator[Fault]:
         yield Fault(check="schema", row=f"migrations {number}", detail="there is no such migration")
 
 
-def _meta(db: Session, sealer: Sealer) -> Iterator[Fault]:
+def _meta(db: Connection, sealer: Sealer) -> Iterator[Fault]:
     """Yield what is wrong with the store's settings."""
     held = dict(db.execute("SELECT name, value FROM meta").fetchall())
-    for name in sorted(name for name in held.keys() - _META if not name.startswith("carried_")):
+    for name in sorted(name for name in held.keys() - _KNOWN_SETTINGS if not name.startswith("carried_")):
         yield Fault(check="meta", row=f"meta {name}", detail="there is no such setting")
     if not held.get("store_id"):
         yield Fault(check="meta", row="meta store_id", detail="the store has lost its id")
@@ -245,7 +245,7 @@ class _Check:
     """The checks of one tenant on one snapshot."""
 
     def __init__(
-        self, db: Session, sealer: Sealer, tenant: str, counts: dict[str, int], tokens: Mapping[str, Document]
+        self, db: Connection, sealer: Sealer, tenant: str, counts: dict[str, int], tokens: Mapping[str, StoredDocument]
     ) -> None:
         self._db = db
         self._tokens = tokens
@@ -256,12 +256,12 @@ class _Check:
         #: Places of events that do not hold; None while that is not known.
         self._broken: set[tuple[int, int]] | None = None
         #: Sums of the records that are there, and what ``records`` finds out about features on its way.
-        self._held = State(tenant=tenant, head=Head(seq=0, hash=EMPTY_HASH))
+        self._held = TenantHead(tenant=tenant, head=Head(seq=0, hash=EMPTY_HASH))
         self._features: list[Fault] = []
         self._delivered = set[Row]()
-        self._due = {kind: _Rows() for kind in _COMPUTED}
+        self._due = {kind: _RowFingerprint() for kind in _COMPUTED}
 
-    def all(self, noted: Seen) -> list[_Section]:
+    def all(self, noted: NotedHeads) -> list[_Section]:
         """Return the checks, in order."""
         db, tenant = self._db, self._tenant
         return [
@@ -277,11 +277,11 @@ class _Check:
             ("beside", lambda: tenants.check(db, self._sealer, tenant, self._held)),
         ]
 
-    def _state(self) -> State:
+    def _state(self) -> TenantHead:
         """Return the tenant's row; nothing where it does not hold, which the chain's own check names."""
         with suppress(Tampered):
             return tenants.read(self._db, self._sealer, self._tenant)
-        return State(tenant=self._tenant, head=Head(seq=0, hash=EMPTY_HASH))
+        return TenantHead(tenant=self._tenant, head=Head(seq=0, hash=EMPTY_HASH))
 
     def chain(self) -> Iterator[Fault]:
         """Every hash, commitment and seal of the journal."""
@@ -294,16 +294,16 @@ class _Check:
         yield from walk_chain(self._db, self._sealer, self._tenant, broken)
         self._broken = broken
         for seq, commit_id, key, digest in self._db.stream("requested_commits", tenant=self._tenant):
-            if not self._sealer.holds_request(commit_id, key, digest):
+            if not self._sealer.matches_request(commit_id, key, digest):
                 row = f"commits {self._tenant}/{seq}"
                 yield Fault(check="chain", row=row, detail="its idempotency key is not that of the call that made it")
 
-    def anchor(self, noted: Seen) -> Iterator[Fault]:
+    def anchor(self, noted: NotedHeads) -> Iterator[Fault]:
         """The store is not behind what this machine has seen, and on the same chain."""
         state = self._state()
-        if wrong := tenants.against_noted(self._db, state, noted[0]):
+        if wrong := tenants.compare_head_with_anchor(self._db, state, noted[0]):
             yield Fault(check="anchor", row=f"tenants {self._tenant}", detail=wrong)
-        if wrong := tenants.sums_against_noted(self._sealer, state, noted[1]):
+        if wrong := tenants.compare_sums_with_anchor(self._sealer, state, noted[1]):
             yield Fault(check="anchor", row=f"beside {self._tenant}", detail=wrong)
 
     def versions(self) -> Iterator[Fault]:
@@ -314,22 +314,22 @@ class _Check:
 
     def promised(self) -> Iterator[Fault]:
         """What something else names is there."""
-        return _promised(self._db, self._tenant, self._state().restored, self._tokens, self._delivered)
+        return _missing_references(self._db, self._tenant, self._state().restored, self._tokens, self._delivered)
 
     def records(self) -> Iterator[Fault]:
         """Records equal what the newest events say; what is computed from them is put aside for ``computed``."""
         db, tenant, known = self._db, self._tenant, self._counts["features"]
         for line in db.stream("standing_rows", tenant=tenant):
-            row, features = with_features(line)
+            row, features = split_record_row(line)
             self._counts["records"] += 1
             packed = pack("records", tenant, row[:-1])
             self._held.records.add(self._sealer, "records", f"{row.tier} {row.status}", packed)
             self._check_features(row, features)
-            if (wrong := self._flaw(row, packed, *line[BOTH:])) is not None:
+            if (wrong := self._flaw(row, packed, *line[RECORD_AND_FEATURE_COLUMNS:])) is not None:
                 yield Fault(check="records", row=f"records {tenant}/{row.id}", detail=wrong)
                 continue
             # Few name anything: only these are read.
-            body = body_in(row.body) if any(name in row.body for name in _NAMING) else None
+            body = parse_body(row.body) if any(name in row.body for name in _REFERENCE_FIELDS) else None
             for _, kind, *link in dict.fromkeys(link_rows(tenant, [body] if body else [])):
                 self._due[kind].add(link)
             if row.status == "active" and features is not None:
@@ -344,7 +344,7 @@ class _Check:
 
     def documents(self) -> Iterator[Fault]:
         """Every document matches its seal; they are counted, and what contexts held is put aside for ``promised``."""
-        for document in map(Document._make, self._db.stream("all_documents", tenant=self._tenant)):
+        for document in map(StoredDocument._make, self._db.stream("all_documents", tenant=self._tenant)):
             self._counts[document.kind] = self._counts.get(document.kind, 0) + 1
             self._held.replace_document(self._sealer, document.kind, None, document.seal)
             if not document.holds(self._sealer):
@@ -361,12 +361,16 @@ class _Check:
             return "its record does not match its seal"
         if row.version != newest:
             return "a record is not the newest version"
-        if row.arrival != arrival or self._broken is None or divmod(row.position, WIDTH) in self._broken:
+        if (
+            row.arrival != arrival
+            or self._broken is None
+            or divmod(row.position, MAX_EVENTS_PER_COMMIT) in self._broken
+        ):
             return "a record is out of place"
         if row.body != payload:
             return "a record differs from its event"
         if not self._sealer.active:
-            if body_in(row.body) is None:
+            if parse_body(row.body) is None:
                 return "its content is damaged"
             due = record_row(self._sealer, self._tenant, row.position, row.arrival, decode_record(row.body), row.body)
             return None if due == row._replace(seal=b"") else "a record's columns differ from its content"
@@ -385,10 +389,10 @@ class _Check:
 
     def computed(self) -> Iterator[Fault]:
         """What is computed from the records equals what is there."""
-        held = {kind: _Rows(self._due[kind].point) for kind in _COMPUTED}
+        held = {kind: _RowFingerprint(self._due[kind].point) for kind in _COMPUTED}
         held["marks"].add_pairs(self._db.stream("mark_rows", tenant=self._tenant))
         for kind, *link in self._db.stream("link_rows", tenant=self._tenant):
-            held.setdefault(kind, _Rows(self._due["lineage"].point)).add(link)
+            held.setdefault(kind, _RowFingerprint(self._due["lineage"].point)).add(link)
         for kind, rows in held.items():
             self._counts[kind] = self._counts.get(kind, 0) + rows.count
             due = self._due.get(kind)
@@ -397,8 +401,8 @@ class _Check:
                 yield Fault(check=kind, row=f"{kind} {self._tenant}", detail=detail)
 
 
-def _promised(
-    db: Session, tenant: str, restored: int, tokens: Mapping[str, Document], due: set[Row]
+def _missing_references(
+    db: Connection, tenant: str, restored: int, tokens: Mapping[str, StoredDocument], due: set[Row]
 ) -> Iterator[Fault]:
     """Yield what is missing although something else names it: receipts of commits, blobs, tokens, deliveries.
 
@@ -417,7 +421,7 @@ def _promised(
     for ref in sorted(refs_in(db, tenant) - known):
         yield Fault(check="blobs", row=f"blobs {tenant}/{ref}", detail="a memory refers to it, and it is not known")
     for row in db.run("documents_in", tenant=tenant, kind="receipts", state="token"):
-        yield from _check_token(Document._make(row), tokens)
+        yield from _check_token(StoredDocument._make(row), tokens)
     query = "SELECT tenant, memory_id, version, receipt FROM deliveries WHERE tenant = ?"
     held = {tuple(row) for row in db.execute(query, (tenant,))}
     for detail, bent in (("the row is missing; `rebuild` writes it", due - held), ("no receipt says so", held - due)):
@@ -425,7 +429,7 @@ def _promised(
             yield Fault(check="deliveries", row=f"deliveries {row[0]}/{row[1]}@{row[2]}/{row[3]}", detail=detail)
 
 
-def _check_token(receipt: Document, tokens: Mapping[str, Document]) -> Iterator[Fault]:
+def _check_token(receipt: StoredDocument, tokens: Mapping[str, StoredDocument]) -> Iterator[Fault]:
     """Compare a token with a receipt of making or revoking it: it is not gone, and does not hold again."""
     try:
         told = receipt.json()

@@ -15,50 +15,50 @@ from contextlib import contextmanager
 
 from msgspec.structs import replace
 
-from keepward.core.commit import OWN, Commit, Head, Place, commit_hash, event_hash
+from keepward.core.commit import DETAILS, Commit, EventPosition, Head, commit_hash, event_hash
 from keepward.core.memory import Record, Status
 from keepward.core.serialization import commitment, digest, encode_record
 from keepward.core.value import to_micros
 from keepward.errors import Conflict, InvalidInput, StaleVersion, Tampered
 from keepward.idempotency import IdempotencyKey
-from keepward.ports.store import Destruction, Features, Stage
+from keepward.ports.store import Destruction, Features, PendingCommit
 from keepward.storage import candidates
 from keepward.storage import tenant as tenants
-from keepward.storage.documents import KeptText, body_of
-from keepward.storage.erasing import NOTE, erased, named_places
+from keepward.storage.documents import ReceiptArtefact, encode_body
+from keepward.storage.erasing import SCRUB_PENDING, erased_details_document, erased_positions
 from keepward.storage.reads import Reader
 from keepward.storage.rows import (
-    WIDTH,
+    MAX_EVENTS_PER_COMMIT,
     Body,
     EventRow,
     FeatureRow,
     RecordRow,
     feature_row,
-    listed,
-    marks_of,
+    json_array,
+    minhash_rows,
     record_row,
-    with_features,
+    split_record_row,
 )
 from keepward.storage.seals import Sealer
-from keepward.storage.sql import Row, Session
-from keepward.storage.tenant import State
+from keepward.storage.sql import Connection, Row
+from keepward.storage.tenant import TenantHead
 from keepward.storage.uses import UseWrites
 
-_UNCLEAN = (
+_SCRUB_PENDING_NOTE = (
     "content was erased, and its bytes may still lie in free pages or in the log of the file: close other readers "
     "and open the store once more"
 )
-_GONE = "what was to be erased is gone already; plan anew"
+_ALREADY_ERASED = "what was to be erased is gone already; plan anew"
 
 
-class Writer(UseWrites, Reader):
+class UnitOfWork(UseWrites, Reader):
     """One open transaction; ``meet`` holds a tenant against what this machine has seen of it, before it is used."""
 
-    def __init__(self, db: Session, sealer: Sealer, meet: Callable[[Session, State], None]) -> None:
+    def __init__(self, db: Connection, sealer: Sealer, meet: Callable[[Connection, TenantHead], None]) -> None:
         self._db = db
         self._sealer = sealer
         self._meet = meet
-        self._states: dict[str, State] = {}
+        self._states: dict[str, TenantHead] = {}
         #: The tenant that the session shows.
         self._inside: str | None = None
         #: Tenants whose row has changed.
@@ -67,19 +67,19 @@ class Writer(UseWrites, Reader):
         self._touched: dict[str, set[str]] = {}
 
     @property
-    def session(self) -> Session:
+    def session(self) -> Connection:
         """The session of this transaction, for what makes a tenant's rows anew."""
         return self._db
 
-    def state(self, tenant: str) -> State:
+    def state(self, tenant: str) -> TenantHead:
         """Return the row of a tenant, to be changed by this transaction."""
         state = self._tenant_row(tenant)
         self._turned.add(tenant)
         return state
 
-    def _tenant_row(self, tenant: str) -> State:
+    def _tenant_row(self, tenant: str) -> TenantHead:
         if self._inside != tenant:
-            self._db.enter(tenant)
+            self._db.select_tenant(tenant)
             self._inside = tenant
         state = self._states.get(tenant)
         if state is None:
@@ -89,17 +89,17 @@ class Writer(UseWrites, Reader):
         return state
 
     @contextmanager
-    def _reading(self, tenant: str) -> Iterator[Session]:
+    def _reading(self, tenant: str) -> Iterator[Connection]:
         self._tenant_row(tenant)
         yield self._db
 
     @contextmanager
-    def _everywhere(self) -> Iterator[Session]:
-        self._db.enter(None)
+    def _everywhere(self) -> Iterator[Connection]:
+        self._db.select_tenant(None)
         self._inside = None
         yield self._db
 
-    def finish(self) -> dict[str, State]:
+    def finish(self) -> dict[str, TenantHead]:
         """Write the rows of tenants; return what is to be noted of them once the transaction is durable."""
         for tenant, ids in sorted(self._touched.items()):
             if self._tenant_row(tenant).searched:
@@ -108,19 +108,19 @@ class Writer(UseWrites, Reader):
             tenants.write(self._db, self._sealer, self._tenant_row(tenant))
         return {tenant: self._states[tenant] for tenant in sorted(self._turned)}
 
-    def take_in(self, tenant: str) -> bool:
+    def index_next_batch(self, tenant: str) -> bool:
         """Take a tenant's next memories into the tables of candidates; return whether these were the last."""
         self._tenant_row(tenant).searched = True
-        return candidates.take_in(self._db, self._sealer, tenant)
+        return candidates.index_next_batch(self._db, self._sealer, tenant)
 
     def forget_candidates(self, tenant: str) -> None:
         """Drop the tables of candidates of a tenant."""
         state = self._tenant_row(tenant)
         if state.searched:
-            candidates.forget(self._db, tenant)
+            candidates.drop_candidates(self._db, tenant)
             state.searched = False
 
-    def append(self, tenant: str, stage: Stage) -> Commit:
+    def append(self, tenant: str, stage: PendingCommit) -> Commit:
         """Write a commit with its events, records and features.
 
         Raises:
@@ -130,7 +130,11 @@ class Writer(UseWrites, Reader):
                 the receipt are not JSON.
         """
         steps = stage.steps
-        if len(stage.salts) != len(steps) + 1 or len(stage.features) != len(steps) or len(steps) >= WIDTH:
+        if (
+            len(stage.salts) != len(steps) + 1
+            or len(stage.features) != len(steps)
+            or len(steps) >= MAX_EVENTS_PER_COMMIT
+        ):
             raise InvalidInput("a commit needs a salt of its own, and a salt and features for each of its steps")
         state = self.state(tenant)
         head = state.head
@@ -161,16 +165,16 @@ class Writer(UseWrites, Reader):
         )
         commit = replace(unhashed, hash=commit_hash(unhashed))
         state.head = Head(seq=seq, hash=commit.hash)
-        told = None if stage.receipt is None else body_of(stage.receipt.as_dict() | {"head": state.head.name})
+        told = None if stage.receipt is None else encode_body(stage.receipt.as_dict() | {"head": state.head.name})
         self._db.many("add_commit", [commit_row(commit, self._sealer, told, stage.idempotency_key)])
         self._db.many("add_event", events)
         self._project(tenant, seq, stage, payloads, state)
         self._touched.setdefault(tenant, set()).update(step.after.id for step in steps)
         return commit
 
-    def _check_base(self, tenant: str, stage: Stage) -> None:
+    def _check_base(self, tenant: str, stage: PendingCommit) -> None:
         ids = sorted({*stage.base, *(step.after.id for step in stage.steps)})
-        newest = dict(self._db.run("newest_versions", tenant=tenant, ids=listed(ids)).fetchall())
+        newest = dict(self._db.run("newest_versions", tenant=tenant, ids=json_array(ids)).fetchall())
         for memory_id, version in stage.base.items():
             if newest.get(memory_id, 0) != version:
                 raise StaleVersion(f"memory {memory_id} has moved on; read it again and decide anew")
@@ -180,7 +184,9 @@ class Writer(UseWrites, Reader):
                 raise StaleVersion(f"memory {step.after.id} is not at the version this change follows")
             newest[step.after.id] = version
 
-    def _project(self, tenant: str, seq: int, stage: Stage, payloads: Sequence[bytes], state: State) -> None:
+    def _project(
+        self, tenant: str, seq: int, stage: PendingCommit, payloads: Sequence[bytes], state: TenantHead
+    ) -> None:
         final: dict[str, tuple[int, Record, Features | None]] = {}
         arrivals: dict[str, int] = {}
         for n, (step, computed) in enumerate(zip(stage.steps, stage.features, strict=True)):
@@ -188,21 +194,21 @@ class Writer(UseWrites, Reader):
             kept = computed if computed is not None or earlier is None else earlier[2]
             final[step.after.id] = (n, step.after, kept)
             if step.after.version == 1:
-                arrivals[step.after.id] = seq * WIDTH + n
+                arrivals[step.after.id] = seq * MAX_EVENTS_PER_COMMIT + n
         known = [memory_id for memory_id in final if memory_id not in arrivals]
         old: dict[str, tuple[RecordRow, FeatureRow | None]] = {}
         if known:
-            ids = {"tenant": tenant, "ids": listed(known)}
+            ids = {"tenant": tenant, "ids": json_array(known)}
             arrivals |= dict(self._db.run("arrivals", ids).fetchall())
-            old = {row[0]: with_features(row) for row in self._db.run("profiles_by_id", ids).fetchall()}
-            self._db.many("drop_mark", [mark for each in old.values() for mark in marks_of(tenant, *each)])
+            old = {row[0]: split_record_row(row) for row in self._db.run("profiles_by_id", ids).fetchall()}
+            self._db.many("drop_mark", [mark for each in old.values() for mark in minhash_rows(tenant, *each)])
             self._db.run("drop_records", ids)
             self._db.run("drop_links", ids)
         rows: list[RecordRow] = []
         kept_features: list[FeatureRow] = []
         marks: list[Row] = []
         for memory_id, (n, record, given) in final.items():
-            position = seq * WIDTH + n
+            position = seq * MAX_EVENTS_PER_COMMIT + n
             row = record_row(self._sealer, tenant, position, arrivals[memory_id], record, payloads[n])
             rows.append(row)
             features: FeatureRow | None = None
@@ -214,11 +220,11 @@ class Writer(UseWrites, Reader):
             if features is not None:
                 kept_features.append(features)
             if row.status == Status.ACTIVE:
-                marks += marks_of(tenant, row, features)
+                marks += minhash_rows(tenant, row, features)
         self._db.many("add_record", [(tenant, *row) for row in rows])
         self._db.many("put_features", [(tenant, *row) for row in kept_features])
         self._db.many("add_link", link_rows(tenant, (record for _, record, _ in final.values())))
-        add_marks(self._db, marks)
+        add_minhashes(self._db, marks)
         state.replace_records(self._sealer, (row for row, _ in old.values()), rows)
 
     def put_features(
@@ -230,18 +236,18 @@ class Writer(UseWrites, Reader):
         dropped: list[Row] = []
         changed: list[FeatureRow] = []
         marks: list[Row] = []
-        rows = self._db.run("profiles_by_id", tenant=tenant, ids=listed(features)).fetchall()
-        for row, before in map(with_features, rows):
+        rows = self._db.run("profiles_by_id", tenant=tenant, ids=json_array(features)).fetchall()
+        for row, before in map(split_record_row, rows):
             if versions is not None and versions.get(row.id) != row.version:
                 continue
             fresh = feature_row(self._sealer, tenant, row.id, row.version, features[row.id])
-            dropped += marks_of(tenant, row, before)
+            dropped += minhash_rows(tenant, row, before)
             changed.append(fresh)
             if row.status == Status.ACTIVE:
-                marks += marks_of(tenant, row, fresh)
+                marks += minhash_rows(tenant, row, fresh)
         self._db.many("drop_mark", dropped)
         self._db.many("put_features", [(tenant, *row) for row in changed])
-        add_marks(self._db, marks)
+        add_minhashes(self._db, marks)
 
     def destroy(self, tenant: str, what: Destruction) -> None:
         """Destroy content, named by the commit that this transaction appended, and note that the file is unclean.
@@ -257,39 +263,39 @@ class Writer(UseWrites, Reader):
         by_seq = self.state(tenant).head.seq
         for seq, n in what.events:
             if self._db.run("content_at", tenant=tenant, seq=seq, n=n).fetchone() is None:
-                raise Conflict(_GONE)
+                raise Conflict(_ALREADY_ERASED)
         for seq, remains in what.details.items():
             row = self._db.run("details_at", tenant=tenant, seq=seq).fetchone()
             if row is None:
-                raise Conflict(_GONE)
-            self._put(erased(tenant, seq, by_seq, commitment(*row), remains.encode()), new=True)
+                raise Conflict(_ALREADY_ERASED)
+            self._put(erased_details_document(tenant, seq, by_seq, commitment(*row), remains.encode()), new=True)
         self._db.many("erase_event", [(tenant, *place) for place in what.events])
         self._db.many("erase_details", [(tenant, seq) for seq in what.details])
         emptied = sorted({seq for seq, _ in what.events} | what.details.keys())
         self._db.many("forget_request", [(tenant, seq) for seq in emptied])
         self.forget_uses(tenant, what.ids)
         for kind, version in what.artefacts:
-            self.delete(KeptText, tenant, f"{kind}/{version}")
+            self.delete(ReceiptArtefact, tenant, f"{kind}/{version}")
         for receipt_id, body in what.receipts.items():
             self.rewrite_receipt(tenant, receipt_id, body)
-        self._db.run("set_meta", name=NOTE, value=_UNCLEAN)
+        self._db.run("set_meta", name=SCRUB_PENDING, value=_SCRUB_PENDING_NOTE)
 
-    def settle(self) -> None:
+    def clear_scrub_pending(self) -> None:
         """Take back the note that the file is unclean."""
-        self._db.run("drop_meta", name=NOTE)
+        self._db.run("drop_meta", name=SCRUB_PENDING)
 
-    def take_over(self, tenant: str, missing: Mapping[Place, bytes]) -> None:
+    def restore_erasures(self, tenant: str, missing: Mapping[EventPosition, bytes]) -> None:
         """Write the erasures of a restored journal, given the places without content and their commitments.
 
         Raises:
             Tampered: content is missing that no later erasure names, or is there although one does.
         """
-        named = named_places(self._db, tenant)
+        named = erased_positions(self._db, tenant)
         if missing.keys() != named.keys() or any(by <= place[0] for place, by in named.items()):
             raise Tampered("the exported journal lacks content that no erasure names, or holds what was erased")
         for seq, n in sorted(missing):
-            if n == OWN:
-                self._put(erased(tenant, seq, named[seq, n], missing[seq, n], None), new=True)
+            if n == DETAILS:
+                self._put(erased_details_document(tenant, seq, named[seq, n], missing[seq, n], None), new=True)
 
 
 def commit_row(commit: Commit, sealer: Sealer, receipt: bytes | None = None, key: IdempotencyKey | None = None) -> Row:
@@ -312,7 +318,7 @@ def commit_row(commit: Commit, sealer: Sealer, receipt: bytes | None = None, key
     )
 
 
-def add_marks(db: Session, rows: Iterable[Row]) -> None:
+def add_minhashes(db: Connection, rows: Iterable[Row]) -> None:
     """Write rows of ``marks``, in the order of the table, so that neighbours are written together."""
     db.many("add_mark", sorted(rows))
 

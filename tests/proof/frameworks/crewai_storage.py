@@ -12,7 +12,7 @@ from crewai.memory import unified_memory as theirs
 
 from keepward import Memory
 from keepward.integrations.crewai import KeepwardStorage
-from keepward.integrations.embedder import KnownTexts
+from keepward.integrations.embedder import TextByVector
 
 #: By a part of a test's name, why it does not apply.
 LEFT_OUT = {
@@ -49,7 +49,7 @@ class LanceDBStorage(KeepwardStorage):
 def _made(self: Any, context: Any, made: Any = theirs.Memory.model_post_init) -> None:
     made(self, context)
     if isinstance(self._storage, KeepwardStorage) and self._embedder_instance is not None:
-        self._storage.embedder = self._embedder_instance = KnownTexts(self._embedder_instance)
+        self._storage.embedder = self._embedder_instance = TextByVector(self._embedder_instance)
 
 
 def pytest_configure() -> None:

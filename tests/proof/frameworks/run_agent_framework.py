@@ -51,7 +51,7 @@ with Memory.open("memory.db", scope="/app") as mem:
         sent, _ = run(mem, "thursday", "Where do invoices go?")
         assert "from web, unverified" in sent
         assert WEB in sent
-        assert [each.text for each in mem.find(session="monday", kinds=["event"], ascending=True)] == [
+        assert [each.text for each in mem.list_memories(session="monday", kinds=["event"], ascending=True)] == [
             "Remember that I prefer tabs over spaces.",
             "Yes.",
         ]

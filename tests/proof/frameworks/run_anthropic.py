@@ -21,7 +21,7 @@ with Memory.open("memory.db", scope="/app") as mem:
         assert "with line numbers:\n     1\tAna prefers tabs" in tool.view(
             View(command="view", path="/memories/notes.md")
         )
-        (page,) = (each.id for each in mem.find() if each.key is None)
+        (page,) = (each.id for each in mem.list_memories() if each.key is None)
         shown = tool.view(View(command="view", path=f"/memories/{page}"))
         assert "from web, unverified" in shown
         assert WEB in shown

@@ -61,6 +61,6 @@ with Memory.open("memory.db", scope="/app") as mem:
         (found, _), *_ = storage.search(storage.embedder(["Where do invoices go?"])[0], limit=1)
         assert found.content == f"[from web, unverified] {WEB}"
         storage.update(found)
-        texts = [each.text for each in mem.find() if "4711" in each.text]
+        texts = [each.text for each in mem.list_memories() if "4711" in each.text]
         assert set(texts) == {WEB}, (memory_id, texts)
     crew_memory.close()

@@ -10,7 +10,7 @@ from langmem import create_manage_memory_tool, create_search_memory_tool
 from scripted_langchain import calling, results
 
 from keepward import Memory
-from keepward.integrations import ORIGIN, GateWarning
+from keepward.integrations import ORIGIN_FIELD, GateWarning
 from keepward.integrations.langgraph import KeepwardStore
 
 NAMESPACE = ("users", "ana")
@@ -42,5 +42,5 @@ with Memory.open("memory.db", scope="/app") as mem:
         assert "from web, unverified" in answer
         found = store.search(NAMESPACE, query="where do invoices go?")[0]
         store.put(NAMESPACE, "copy", found.value)
-        assert ORIGIN not in mem.at(scope="/app/users/ana").find(key="copy")[0].metadata
+        assert ORIGIN_FIELD not in mem.at(scope="/app/users/ana").list_memories(key="copy")[0].metadata
         assert "Ana prefers tabs" in mem.at(scope="/app/users/ana").recall("tabs or spaces?")[0].memory.text

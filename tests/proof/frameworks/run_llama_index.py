@@ -54,7 +54,7 @@ async def main(mem: Memory, step: str) -> None:
         answer = await chat(mem, "friday", "Should I indent with tabs or spaces?")
         assert answer == "Use tabs.", answer
         assert "tabs over spaces" in mem.call_tool("recall", {"query": "tabs or spaces"}).text
-        assert mem.find(session="monday", kinds=["event"])
+        assert mem.list_memories(session="monday", kinds=["event"])
         mem.remember(WEB, source="web")
         block = KeepwardMemoryBlock(mem=mem)
         shown = await block.aget([ChatMessage("Where do invoices go?")])

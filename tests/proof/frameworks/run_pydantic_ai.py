@@ -85,7 +85,7 @@ async def recall(mem: Memory) -> None:
     again = await store.load(fork.conversation_id)
     assert again is not None
     assert again.messages == loaded.messages[:2]
-    assert length == len(mem.find(session="monday", include_ended=True)) - 2
+    assert length == len(mem.list_memories(session="monday", include_ended=True)) - 2
     mem.remember(WEB, source="web")
     result = await agent(mem).run("Where do invoices go?")
     assert "from web, unverified" in str(result.all_messages()[0].instructions)

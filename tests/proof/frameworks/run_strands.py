@@ -69,5 +69,5 @@ with Memory.open("memory.db", scope="/app") as mem:
         assert f"[from web, unverified] {WEB}" in run(mem, "Where do invoices go?")
         assert "I prefer dark mode" in run(mem, "Which mode does Ana prefer: dark or light?")
         assert "Remember that I prefer dark mode." in [
-            each.text for each in mem.find(session="monday", kinds=["event"])
+            each.text for each in mem.list_memories(session="monday", kinds=["event"])
         ]

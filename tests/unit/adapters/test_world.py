@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from keepward.adapters.home import FileAnchor, default_config_dir
+from keepward.adapters.trust_store import TrustStore, default_config_dir
 from keepward.adapters.world import RandomIds, SystemClock
 from keepward.core.commit import Head
 from keepward.errors import Tampered
@@ -46,7 +46,7 @@ def test_salts_are_16_bytes_and_differ():
 
 @pytest.fixture
 def anchor(tmp_path):
-    anchor = FileAnchor(tmp_path / "config")
+    anchor = TrustStore(tmp_path / "config")
     anchor.bind("abc123")
     return anchor
 
@@ -61,7 +61,7 @@ def test_a_machine_that_knows_nothing_of_a_store_has_no_key(anchor):
 
 def test_a_key_that_was_made_is_kept(anchor, tmp_path):
     key = anchor.adopt()
-    again = FileAnchor(tmp_path / "config")
+    again = TrustStore(tmp_path / "config")
     again.bind("abc123")
     assert again.key() == key
 

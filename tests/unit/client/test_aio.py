@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from keepward import Actor, AsyncMemory, Memory, errors
-from keepward.aio import Threads
+from keepward.async_memory import ThreadPool
 from support.clock import SteppingClock
 
 
@@ -99,7 +99,7 @@ def test_what_is_a_property_and_reads_the_store_is_awaited(tmp_path: Path) -> No
 def test_the_journal_comes_in_order_whatever_is_read_in_one_hop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("keepward.aio._TOGETHER", 3)
+    monkeypatch.setattr("keepward.async_memory._COMMITS_PER_READ", 3)
 
     async def main() -> None:
         async with await opened(tmp_path) as memory:
@@ -114,7 +114,7 @@ def test_handles_at_other_places_share_store_and_threads(tmp_path: Path) -> None
     async def main() -> None:
         async with await opened(tmp_path) as memory:
             token = await memory.create_token("orion", scope="/agents/orion")
-            handles = [memory.at(scope="orion"), memory.acting_as(Actor.agent()), await memory.holding(token.secret)]
+            handles = [memory.at(scope="orion"), memory.as_actor(Actor.agent()), await memory.with_token(token.secret)]
             assert {each._threads for each in handles} == {memory._threads}
 
     asyncio.run(main())
@@ -135,7 +135,7 @@ def test_variables_of_the_context_go_along() -> None:
 
     async def main() -> str:
         name.set("orion")
-        threads = Threads()
+        threads = ThreadPool()
         try:
             return await threads.run(name.get)
         finally:
@@ -149,7 +149,7 @@ def test_variables_of_the_context_go_along() -> None:
 
 def test_a_call_that_was_cancelled_before_it_began_never_happens() -> None:
     async def main() -> bool:
-        threads, happened = Threads(), threading.Event()
+        threads, happened = ThreadPool(), threading.Event()
         held = [Held() for _ in range(8)]
         busy = [asyncio.ensure_future(threads.run(each)) for each in held]
         for each in held:
@@ -170,7 +170,7 @@ def test_a_call_that_was_cancelled_before_it_began_never_happens() -> None:
 
 def test_a_call_that_was_cancelled_under_way_is_over_when_the_await_ends() -> None:
     async def main() -> tuple[bool, bool]:
-        threads, held = Threads(), Held()
+        threads, held = ThreadPool(), Held()
         task = asyncio.ensure_future(threads.run(held))
         await begun(held)
         task.cancel()
@@ -188,7 +188,7 @@ def test_a_call_that_was_cancelled_under_way_is_over_when_the_await_ends() -> No
 
 def test_a_second_cancellation_does_not_end_it_early() -> None:
     async def main() -> tuple[bool, bool]:
-        threads, held = Threads(), Held()
+        threads, held = ThreadPool(), Held()
         task = asyncio.ensure_future(threads.run(held))
         await begun(held)
         for _ in range(3):
@@ -212,7 +212,7 @@ def test_an_error_of_what_was_cancelled_is_nobodys() -> None:
     async def main() -> list[Any]:
         told: list[Any] = []
         asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
-        threads, held = Threads(), Held()
+        threads, held = ThreadPool(), Held()
         task = asyncio.ensure_future(threads.run(failing, held))
         await begun(held)
         task.cancel()
@@ -235,7 +235,7 @@ def test_a_cancelled_write_happened_or_did_not_and_the_next_one_works(tmp_path: 
                 await asyncio.sleep(0)
             task.cancel()
             settled = (await asyncio.gather(task, return_exceptions=True))[0]
-            found = await memory.find()
+            found = await memory.list_memories()
             assert len(found) == (await memory.status())["commits"] <= 1
             if not isinstance(settled, asyncio.CancelledError):
                 assert found == list(settled.records)
@@ -257,10 +257,10 @@ def test_what_was_opened_for_nobody_is_closed(tmp_path: Path, monkeypatch: pytes
         held()
         return Slow.open(tmp_path / "m.db", embedder=None, config_dir=tmp_path)
 
-    from keepward import aio as handle
+    from keepward import async_memory as handle
 
     async def main() -> None:
-        task = asyncio.ensure_future(handle._opened(opening)())
+        task = asyncio.ensure_future(handle._open_async(opening)())
         await begun(held)
         task.cancel()
         await asyncio.sleep(0)
@@ -277,7 +277,7 @@ def test_what_was_opened_for_nobody_is_closed(tmp_path: Path, monkeypatch: pytes
 
 def test_closing_waits_for_what_is_under_way() -> None:
     async def main() -> list[bool]:
-        threads, held, seen = Threads(), Held(), []
+        threads, held, seen = ThreadPool(), Held(), []
         task = asyncio.ensure_future(threads.run(held))
         await begun(held)
         closing = asyncio.ensure_future(threads.end(lambda: seen.append(held.ended.is_set())))
@@ -298,7 +298,7 @@ def test_a_closed_store_says_so(tmp_path: Path) -> None:
         await memory.close()
         await memory.close()
         with pytest.raises(errors.InvalidInput, match="closed"):
-            await memory.find()
+            await memory.list_memories()
 
     asyncio.run(main())
 
@@ -316,7 +316,7 @@ def test_nothing_is_left_of_what_could_not_be_opened(tmp_path: Path) -> None:
 
 def test_the_loop_goes_on_while_a_verb_is_at_work() -> None:
     async def main() -> int:
-        threads, held = Threads(), Held()
+        threads, held = ThreadPool(), Held()
         task = asyncio.ensure_future(threads.run(held))
         await begun(held)
         turns = 0
@@ -350,7 +350,7 @@ def test_a_store_is_opened_by_async_with_as_one_writes_it(tmp_path: Path) -> Non
         async with opened(tmp_path) as memory:
             out = await memory.remember("the office is in Linz")
         with pytest.raises(errors.InvalidInput, match="closed"):
-            await memory.find()
+            await memory.list_memories()
         return out.ok, out.outcome
 
     assert asyncio.run(main()) == (True, "committed")

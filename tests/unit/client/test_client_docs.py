@@ -11,7 +11,7 @@ import pytest
 from starlette.testclient import TestClient
 
 import keepward
-from keepward.client import Happened
+from keepward.client import CommitEvent
 from keepward.http.server import create_app
 from support.clock import SteppingClock
 
@@ -27,7 +27,7 @@ def test_the_code_of_the_page_runs_as_it_stands(
     monkeypatch.chdir(tmp_path)
     # Streams of a server without a port come at their end, and events have none.
     monkeypatch.setattr(
-        keepward.Client, "events", lambda *_, **__: iter([Happened(seq=1, event="commit", facts={"changes": []})])
+        keepward.Client, "events", lambda *_, **__: iter([CommitEvent(seq=1, event="commit", facts={"changes": []})])
     )
     with (
         keepward.Memory.open("served.db", actor=owner, embedder=None, clock=SteppingClock()) as home,

@@ -13,7 +13,7 @@ import httpx2
 import pytest
 
 from keepward import errors
-from keepward.client import Client, Line
+from keepward.client import Client, ImportedLine
 from keepward.core.change import Append, Insert, Revert
 
 URL = "http://127.0.0.1:8321"
@@ -359,7 +359,7 @@ def test_a_refusal_is_a_value() -> None:
 
 def test_a_page_after_the_other_is_read_to_the_end() -> None:
     server = Server(ok({"items": [], "cursor": "next"}), ok({"items": [], "cursor": None}))
-    server.client().find(limit=None)
+    server.client().list_memories(limit=None)
     assert [each.url.params.get("cursor") for each in server.asked] == [None, "next"]
 
 
@@ -436,7 +436,7 @@ def test_an_import_tells_of_each_line_and_comes_to_a_summary(tmp_path) -> None:
             {"summary": {"total": 2}},
         )
     )
-    told: list[Line] = []
+    told: list[ImportedLine] = []
     (tmp_path / "notes.jsonl").write_text("{}\n{}\n")
     summary = server.client().import_(tmp_path / "notes.jsonl", on_result=told.append)
     assert (summary, [(each.number, each.outcome, each.detail) for each in told]) == (
@@ -538,7 +538,7 @@ def test_without_the_extra_there_is_one_plain_line(monkeypatch: pytest.MonkeyPat
 
 CALLS: dict[str, Callable[[Client], Any]] = {
     "recall": lambda client: client.recall("a"),
-    "find": lambda client: client.find(),
+    "list_memories": lambda client: client.list_memories(),
     "get": lambda client: client.get("a"),
     "history": lambda client: client.history("a"),
     "context": lambda client: client.context("a"),

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from keepward.context import Candidate, Compiled, Inputs, replay
+from keepward.context import Candidate, CompileInput, CompileResult, replay
 from keepward.core.memory import Kind, Record, Stability, Tier
 from keepward.core.policy import Policy
-from keepward.core.trust import Trust
+from keepward.core.principals import Trust
 
 NOW = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
 POLICY = Policy()
@@ -64,7 +64,7 @@ def found(*records: Record) -> list[Candidate]:
     return [Candidate(record=each, score=1 / (at + 1), parts={"text": 0.5}) for at, each in enumerate(records)]
 
 
-def inputs(**fields: Any) -> Inputs:
+def inputs(**fields: Any) -> CompileInput:
     given: dict[str, Any] = {
         "objective": "format this file",
         "now": NOW,
@@ -74,15 +74,15 @@ def inputs(**fields: Any) -> Inputs:
         "counter_name": "words",
         "count": words,
     }
-    return Inputs(**{**given, **fields})
+    return CompileInput(**{**given, **fields})
 
 
-def given_records(made: Inputs) -> list[Record]:
+def given_records(made: CompileInput) -> list[Record]:
     plain = [*made.core, *made.pinned, *made.state, *made.working]
     return [*plain, *(candidate.record for candidate in made.recalled)]
 
 
-def again(compiled: Compiled, made: Inputs, *, without: tuple[str, ...] = ()) -> Any:
+def again(compiled: CompileResult, made: CompileInput, *, without: tuple[str, ...] = ()) -> Any:
     """Replay from the facts, with some records erased."""
     kept = {(each.id, each.version): each for each in given_records(made) if each.id not in without}
     documents = {"identity": made.identity, "user_file": made.user_file}
@@ -93,9 +93,9 @@ def again(compiled: Compiled, made: Inputs, *, without: tuple[str, ...] = ()) ->
     )
 
 
-def ids(compiled: Compiled, section: str) -> list[str]:
+def ids(compiled: CompileResult, section: str) -> list[str]:
     return [item.id for each in compiled.sections if each.name == section for item in each.items]
 
 
-def why(compiled: Compiled) -> dict[str, str]:
+def why(compiled: CompileResult) -> dict[str, str]:
     return {out.id: out.reason.code for out in compiled.excluded}

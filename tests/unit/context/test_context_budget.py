@@ -9,7 +9,7 @@ import pytest
 from context_made import NOW, POLICY, alike, block, event, found, ids, inputs, record, rule, why, working
 from msgspec.structs import replace
 
-from keepward.context import Compiled, compile_context
+from keepward.context import CompileResult, compile_context
 from keepward.context.sections import Candidate
 from keepward.core.memory import Stability
 from keepward.errors import ContextTooSmall
@@ -17,7 +17,7 @@ from keepward.errors import ContextTooSmall
 TEN = "one two three four five six seven eight nine"
 
 
-def tiers(budget: int) -> Compiled:
+def tiers(budget: int) -> CompileResult:
     return compile_context(
         inputs(
             budget_tokens=budget,

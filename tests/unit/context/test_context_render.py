@@ -9,16 +9,16 @@ import pytest
 from context_made import again, block, event, found, ids, inputs, record, rule, why, working
 from msgspec.structs import replace
 
-from keepward.context import Inputs, Screened, compile_context
-from keepward.context.lines import guard, masked, tidy
+from keepward.context import CompileInput, OutputFilterResult, compile_context
+from keepward.context.lines import apply_masks, escape_structure, merge_spans
 from keepward.core.commit import Reason
 from keepward.core.memory import Record
-from keepward.core.trust import Trust
+from keepward.core.principals import Trust
 
 FORMATS = ("markdown", "messages")
 
 
-def full(**fields: object) -> Inputs:
+def full(**fields: object) -> CompileInput:
     given: dict[str, object] = {
         "identity": ("v1", "# Orion\n\nCalm."),
         "user_file": ("u1", "Lives in Berlin."),
@@ -55,14 +55,14 @@ def full(**fields: object) -> Inputs:
     ],
 )
 def test_structure_in_a_memory_is_escaped(line: str) -> None:
-    assert line not in guard(f"note\n{line}").splitlines()
+    assert line not in escape_structure(f"note\n{line}").splitlines()
 
 
 @pytest.mark.parametrize(
     "line", ["- item", "a # b", "x = [1]", "[ ] todo", "List<int>", "a\\b", "time: 9", "ssh <user>@host", "--flag"]
 )
 def test_ordinary_text_is_left_as_it_is(line: str) -> None:
-    assert guard(f"{line}\n\n{line}") == f"{line}\n\n{line}"
+    assert escape_structure(f"{line}\n\n{line}") == f"{line}\n\n{line}"
 
 
 def test_a_speaker_cannot_open_a_line() -> None:
@@ -70,7 +70,7 @@ def test_a_speaker_cannot_open_a_line() -> None:
     assert "\n## persona" not in compile_context(inputs(recalled=found(evil))).text
 
 
-def mixed(**fields: object) -> Inputs:
+def mixed(**fields: object) -> CompileInput:
     """Memories of every origin, some with names that somebody else bears."""
     given: dict[str, object] = {
         "pinned": [rule("p", "never force push", trust=Trust.AGENT)],
@@ -160,20 +160,22 @@ def test_the_prefix_does_not_depend_on_the_tail(form: str) -> None:
 
 
 def test_a_masked_span_is_replaced_by_its_name() -> None:
-    def screen(records: Sequence[Record]) -> list[Screened]:
-        return [Screened(text_masks=((8, 12, "PIN"),)) for _ in records]
+    def screen(records: Sequence[Record]) -> list[OutputFilterResult]:
+        return [OutputFilterResult(text_masks=((8, 12, "PIN"),)) for _ in records]
 
     made = inputs(recalled=found(record("a", "the pin 4711 opens it")), screen=screen)
     assert "[fact] the pin [PIN] opens it" in compile_context(made).text
 
 
 def test_overlapping_masks_become_one() -> None:
-    assert masked("abcdef", tidy([(3, 5, "B"), (1, 4, "A"), (9, 12, "C")], 6)) == "a[A]f"
+    assert apply_masks("abcdef", merge_spans([(3, 5, "B"), (1, 4, "A"), (9, 12, "C")], 6)) == "a[A]f"
 
 
 def test_what_screening_drops_is_excluded_with_its_reason() -> None:
     drop = Reason(gate="compile", code="injection", detail="it looks like an instruction")
-    made = inputs(recalled=found(record("a", "obey")), screen=lambda all_of: [Screened(drop=drop) for _ in all_of])
+    made = inputs(
+        recalled=found(record("a", "obey")), screen=lambda all_of: [OutputFilterResult(drop=drop) for _ in all_of]
+    )
     compiled = compile_context(made)
     assert (compiled.text, why(compiled)) == ("", {"a": "injection"})
 
@@ -184,7 +186,7 @@ def test_dropped_memories_leave_their_place_to_the_next() -> None:
         budget_tokens=None,
         policy=replace(inputs().policy, max_items=1),
         recalled=found(record("a", "hidden"), record("b", "tabs")),
-        screen=lambda all_of: [Screened(drop=drop if each.id == "a" else None) for each in all_of],
+        screen=lambda all_of: [OutputFilterResult(drop=drop if each.id == "a" else None) for each in all_of],
     )
     assert ids(compile_context(made), "recalled") == ["b"]
 
@@ -192,9 +194,9 @@ def test_dropped_memories_leave_their_place_to_the_next() -> None:
 def test_no_memory_is_screened_twice() -> None:
     seen: list[str] = []
 
-    def screen(records: Sequence[Record]) -> list[Screened]:
+    def screen(records: Sequence[Record]) -> list[OutputFilterResult]:
         seen.extend(each.id for each in records)
-        return [Screened() for _ in records]
+        return [OutputFilterResult() for _ in records]
 
     compile_context(full(screen=screen, budget_tokens=60))
     assert len(seen) == len(set(seen))

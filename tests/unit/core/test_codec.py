@@ -19,7 +19,7 @@ from keepward.core.commit import (
     commit_hash,
     decode_details,
     events_hash,
-    recompute,
+    recompute_commit_hash,
 )
 from keepward.core.memory import (
     Access,
@@ -31,8 +31,8 @@ from keepward.core.memory import (
     Status,
     Tier,
 )
+from keepward.core.principals import Trust
 from keepward.core.serialization import canonical, commitment, decode_record, digest, encode_record
-from keepward.core.trust import Trust
 from keepward.errors import InvalidInput, Tampered
 from support.strategies import records, texts
 
@@ -136,7 +136,7 @@ def journal() -> dict:
     assert [each.header() for each in events] == [header(each) for each in events]
     assert [each.hash() for each in events] == [digest("event", header(each)) for each in events]
     hashed = commit_hash(commit)
-    assert recompute(commit, events) == hashed
+    assert recompute_commit_hash(commit, events) == hashed
     return {
         "tenant": "ada",
         "details": payload.decode(),

@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from keepward.core.job import LEASE, RETRY, SCHEDULES, SKEW, JobRow, due_at, parse_schedule
+from keepward.core.job import LEASE_DURATION, MAX_CLOCK_SKEW, RETRY_DELAY, SCHEDULES, JobRow, due_at, parse_schedule
 from keepward.core.policy import Policy
 from keepward.errors import InvalidInput
-from keepward.jobs.catalogue import CATALOGUE
+from keepward.jobs.registry import JOBS
 
 NOW = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 
@@ -65,7 +65,7 @@ def test_a_daily_job_that_ran_before_its_time_is_due_on_the_same_day():
 
 
 def test_a_failed_run_is_tried_again_before_its_schedule():
-    assert due_at(parse_schedule("03:00"), row(last_at=NOW, outcome="failed"), NOW) == NOW + RETRY
+    assert due_at(parse_schedule("03:00"), row(last_at=NOW, outcome="failed"), NOW) == NOW + RETRY_DELAY
 
 
 def test_a_failed_run_of_a_frequent_job_keeps_to_its_schedule():
@@ -77,22 +77,22 @@ def test_a_last_run_in_the_future_is_no_reason_to_wait_for_it():
 
 
 def test_a_lease_holds_until_its_instant_and_no_longer():
-    held = row(holder="x", until=NOW + LEASE)
-    assert [held.held_at(NOW), held.held_at(NOW + LEASE)] == [True, False]
+    held = row(holder="x", until=NOW + LEASE_DURATION)
+    assert [held.is_leased_at(NOW), held.is_leased_at(NOW + LEASE_DURATION)] == [True, False]
 
 
 def test_a_lease_that_reaches_further_than_a_lease_can_is_none():
-    assert not row(holder="x", until=NOW + LEASE + SKEW + timedelta(seconds=1)).held_at(NOW)
+    assert not row(holder="x", until=NOW + LEASE_DURATION + MAX_CLOCK_SKEW + timedelta(seconds=1)).is_leased_at(NOW)
 
 
 def test_a_lease_and_a_run_of_a_server_whose_clock_is_ahead_count():
-    last = row(last_at=NOW + SKEW)
-    assert row(holder="x", until=NOW + SKEW + LEASE).held_at(NOW)
-    assert due_at(parse_schedule("1h"), last, NOW) == NOW + SKEW + timedelta(hours=1)
+    last = row(last_at=NOW + MAX_CLOCK_SKEW)
+    assert row(holder="x", until=NOW + MAX_CLOCK_SKEW + LEASE_DURATION).is_leased_at(NOW)
+    assert due_at(parse_schedule("1h"), last, NOW) == NOW + MAX_CLOCK_SKEW + timedelta(hours=1)
 
 
 def test_the_catalogue_is_what_policy_schedules():
-    assert [job.name for job in CATALOGUE] == list(SCHEDULES) == list(Policy().jobs)
+    assert [job.name for job in JOBS] == list(SCHEDULES) == list(Policy().jobs)
 
 
 @pytest.mark.parametrize("jobs", [{"dance": "1h"}, {"prune": "sometimes"}])

@@ -6,7 +6,7 @@ import codecs
 
 import pytest
 
-from keepward.core.media import agrees, content_type_of, media_type_of, text_in
+from keepward.core.media import content_type_fits, content_type_of, decode_text, media_type_of
 from keepward.core.memory import ContentType
 from keepward.errors import InvalidInput
 
@@ -157,12 +157,12 @@ def test_a_text_with_a_byte_order_mark_is_read() -> None:
         codecs.BOM_UTF16_BE + "Köln".encode("utf-16-be"),
         "Köln".encode("utf-32"),
     ]
-    assert [data for data in cases if text_in(data) != "Köln"] == []
+    assert [data for data in cases if decode_text(data) != "Köln"] == []
 
 
 def test_bytes_that_are_no_text_are_none() -> None:
     assert [
-        data for data in [b"a\0b", b"\xff\xfea", b"K\xf6ln", "K\0".encode("utf-16")] if text_in(data) is not None
+        data for data in [b"a\0b", b"\xff\xfea", b"K\xf6ln", "K\0".encode("utf-16")] if decode_text(data) is not None
     ] == []
 
 
@@ -194,4 +194,4 @@ def test_a_media_type_has_a_content_type_of_its_own(media_type: str, content_typ
     ],
 )
 def test_a_content_type_fits_the_media_type_or_does_not(content_type: str, media_type: str, fits: bool) -> None:
-    assert agrees(ContentType(content_type), media_type) is fits
+    assert content_type_fits(ContentType(content_type), media_type) is fits

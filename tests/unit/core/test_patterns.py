@@ -4,18 +4,18 @@ import re
 
 import pytest
 
-from keepward.core.patterns import regex
+from keepward.core.patterns import lazy_regex
 
 
 def test_a_pattern_is_not_compiled_where_it_is_written():
-    assert regex("(").pattern == "("
+    assert lazy_regex("(").pattern == "("
 
 
 def test_a_mistake_is_told_of_at_the_first_use():
-    late = regex("(")
+    late = lazy_regex("(")
     with pytest.raises(re.error):
         late.search("text")
 
 
 def test_a_pattern_searches_as_one_of_re_does():
-    assert regex("B+", re.IGNORECASE).findall("abba b") == re.compile("B+", re.IGNORECASE).findall("abba b")
+    assert lazy_regex("B+", re.IGNORECASE).findall("abba b") == re.compile("B+", re.IGNORECASE).findall("abba b")

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from keepward.core.proposal import waiting_from_dict, waiting_to_dict
+from keepward.core.proposal import proposal_from_dict, proposal_to_dict
 from keepward.errors import Tampered
 from support.stages import Maker
 
@@ -19,17 +19,17 @@ def _item():
 
 
 def test_a_proposal_comes_back_as_it_went_in():
-    assert waiting_from_dict(json.loads(json.dumps(waiting_to_dict(_item())))) == _item()
+    assert proposal_from_dict(json.loads(json.dumps(proposal_to_dict(_item())))) == _item()
 
 
 @pytest.mark.parametrize("name", ["v", "steps", "proposer", "base", "created_at", "reasons"])
 def test_a_proposal_that_lacks_a_field_is_tampered(name):
-    fields = waiting_to_dict(_item())
+    fields = proposal_to_dict(_item())
     del fields[name]
     with pytest.raises(Tampered):
-        waiting_from_dict(fields)
+        proposal_from_dict(fields)
 
 
 def test_a_proposal_of_another_schema_is_tampered():
     with pytest.raises(Tampered):
-        waiting_from_dict(waiting_to_dict(_item()) | {"v": 2})
+        proposal_from_dict(proposal_to_dict(_item()) | {"v": 2})

@@ -11,7 +11,7 @@ import pytest
 
 from keepward.core.messages import Turn
 from keepward.embedding import choose_extractor
-from keepward.embedding.extractor import MOST, HttpExtractor
+from keepward.embedding.extractor import MAX_FACTS, HttpExtractor
 from keepward.errors import ModelUnavailable
 from support.loopback import Script, Server, serving
 
@@ -98,8 +98,8 @@ def test_a_fact_that_quotes_no_user_word_for_word_is_left_out(extractor, script,
 
 
 def test_one_answer_brings_only_so_many_facts(extractor, script):
-    script.facts(*(fact(text=f"Ana moved {n} times") for n in range(MOST + 10)))
-    assert len(extractor.extract(TALK)) == MOST
+    script.facts(*(fact(text=f"Ana moved {n} times") for n in range(MAX_FACTS + 10)))
+    assert len(extractor.extract(TALK)) == MAX_FACTS
 
 
 @pytest.mark.parametrize("content", ["", "no JSON", "[]", '{"facts": 3}', '{"other": []}', "[" * 5000])

@@ -5,7 +5,7 @@ import pytest
 from evals import locomo
 
 from keepward.errors import InvalidInput
-from keepward.services.parts import Unusable
+from keepward.services.splitter import UnusableItem
 
 
 def talk(name: str = "talk-1", **more):
@@ -91,7 +91,7 @@ def test_a_session_without_a_readable_date_is_imported_without_one(read):
 )
 def test_a_turn_that_cannot_be_used_is_told(read, turn):
     entries, _ = read([talk(session_1=[turn])])
-    assert isinstance(entries[0], Unusable)
+    assert isinstance(entries[0], UnusableItem)
 
 
 @pytest.mark.parametrize("value", [[], [{"conversation": {}}], [talk(), talk()], {"x": 1}])

@@ -12,7 +12,7 @@ from evals.recall_sets import ASSISTANT, BLIND, FRESH, SEALED, UNREAD, assistant
 from evals.sets_recall.assistant import KINDS
 from evals.sets_recall.fresh import KINDS as ALL
 
-from keepward.core.trust import parse_tenant
+from keepward.core.principals import parse_tenant
 
 KNOWN = ("D8:6", "D9:17", "D11:26", "D30:5")
 

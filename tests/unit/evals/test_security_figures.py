@@ -46,5 +46,5 @@ def test_the_exit_status_says_whether_a_goal_was_missed(monkeypatch: pytest.Monk
 
 @pytest.mark.slow
 def test_a_handle_that_sees_everything_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Reader, "sees", lambda *_: True)
+    monkeypatch.setattr(Reader, "can_see", lambda *_: True)
     assert crossing(Target(tmp_path), False)[0].missed

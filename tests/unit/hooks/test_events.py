@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keepward.hooks.events import CLIENTS, answer, read
+from keepward.hooks.events import CLIENTS, format_answer, parse_event
 
 CLAUDE = CLIENTS["claude"]
 
 
 def event(client=CLAUDE, what="prompt", **fields):
-    return read(client, what, json.dumps({"session_id": "s1", "cwd": "/srv/bakery", "prompt": "hi", **fields}))
+    return parse_event(client, what, json.dumps({"session_id": "s1", "cwd": "/srv/bakery", "prompt": "hi", **fields}))
 
 
 def test_a_prompt_is_read_with_its_session_and_project():
@@ -26,12 +26,12 @@ def test_a_prompt_is_read_with_its_session_and_project():
     "data", ["", "no JSON", "[]", "3", "null", '{"prompt": "hi"}', '{"session_id": 3}', "[" * 9999]
 )
 def test_what_cannot_be_read_is_no_event(data):
-    assert read(CLAUDE, "prompt", data) is None
+    assert parse_event(CLAUDE, "prompt", data) is None
 
 
 @given(st.text(max_size=200))
 def test_no_input_is_an_error(data):
-    read(CLAUDE, "prompt", data)
+    parse_event(CLAUDE, "prompt", data)
 
 
 def test_a_resumed_session_knows_what_it_was_told():
@@ -41,24 +41,24 @@ def test_a_resumed_session_knows_what_it_was_told():
 @pytest.mark.parametrize("name", ["claude", "codex", "gemini"])
 def test_text_is_added_under_the_clients_own_name_of_the_event(name):
     client = CLIENTS[name]
-    found = json.loads(answer(client, event(client), "known"))
+    found = json.loads(format_answer(client, event(client), "known"))
     assert found == {"hookSpecificOutput": {"hookEventName": event(client).name, "additionalContext": "known"}}
 
 
 def test_cursor_reads_text_at_the_start_alone():
     client = CLIENTS["cursor"]
-    start = read(client, "start", '{"conversation_id": "c1"}')
-    assert json.loads(answer(client, start, "known")) == {"additional_context": "known"}
-    assert answer(client, read(client, "prompt", '{"conversation_id": "c1"}'), "known") == ""
+    start = parse_event(client, "start", '{"conversation_id": "c1"}')
+    assert json.loads(format_answer(client, start, "known")) == {"additional_context": "known"}
+    assert format_answer(client, parse_event(client, "prompt", '{"conversation_id": "c1"}'), "known") == ""
 
 
 def test_opencode_reads_the_text_itself():
     client = CLIENTS["opencode"]
-    assert answer(client, event(client), "known") == "known"
+    assert format_answer(client, event(client), "known") == "known"
 
 
 def test_without_a_text_nothing_is_answered():
-    assert answer(CLAUDE, event(), "") == ""
+    assert format_answer(CLAUDE, event(), "") == ""
 
 
 @pytest.mark.parametrize("name", ["codex", "opencode"])

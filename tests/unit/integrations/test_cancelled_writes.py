@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from keepward.integrations.turns import awaited, carried_out
+from keepward.integrations.messages import async_method, run_shielded
 
 
 def test_an_await_that_is_cancelled_twice_ends_when_what_it_began_is_over() -> None:
@@ -20,7 +20,7 @@ def test_an_await_that_is_cancelled_twice_ends_when_what_it_began_is_over() -> N
         done.append("written")
 
     async def cancelled() -> None:
-        task = asyncio.ensure_future(carried_out(write))
+        task = asyncio.ensure_future(run_shielded(write))
         while not began.is_set():
             await asyncio.sleep(0)
         for _ in range(2):
@@ -37,8 +37,8 @@ def test_an_await_that_is_cancelled_twice_ends_when_what_it_began_is_over() -> N
 
 def test_a_method_is_awaited_by_its_name_in_the_object_or_a_part_of_it() -> None:
     class Words(str):
-        louder, part = awaited("upper"), "quiet"
-        softer = awaited("lower", "part")
+        louder, part = async_method("upper"), "quiet"
+        softer = async_method("lower", "part")
 
     async def both() -> tuple[str, str]:
         return await Words("loud").louder(), await Words("loud").softer()

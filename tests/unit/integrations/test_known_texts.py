@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from keepward.integrations.embedder import KnownTexts
+from keepward.integrations.embedder import TextByVector
 
 
 def letters(texts: list[str]) -> list[list[float]]:
@@ -12,19 +12,19 @@ def letters(texts: list[str]) -> list[list[float]]:
 
 
 def test_a_text_is_found_by_the_vector_that_was_made_of_it():
-    embedder = KnownTexts(letters)
+    embedder = TextByVector(letters)
     first, second = embedder(["tabs", "spaces"])
     assert [embedder.text_of(first), embedder.text_of(second)] == ["tabs", "spaces"]
 
 
 def test_a_vector_that_was_made_elsewhere_is_an_error():
     with pytest.raises(ValueError, match="of another embedder"):
-        KnownTexts(letters).text_of([1.0, 2.0])
+        TextByVector(letters).text_of([1.0, 2.0])
 
 
 def test_of_too_many_texts_the_oldest_are_forgotten(monkeypatch):
-    monkeypatch.setattr(KnownTexts, "MOST", 2)
-    embedder = KnownTexts(letters)
+    monkeypatch.setattr(TextByVector, "MOST", 2)
+    embedder = TextByVector(letters)
     oldest, *newer = embedder(["a", "bb", "ccc"])
     assert [embedder.text_of(each) for each in newer] == ["bb", "ccc"]
     with pytest.raises(ValueError, match="of another embedder"):

@@ -6,9 +6,18 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from keepward.core.memory import CORE_BLOCKS
-from keepward.core.trust import is_scope
+from keepward.core.principals import is_scope
 from keepward.core.value import plain_key
-from keepward.integrations.names import below, found_by, key_of, label_of, labels_below, name_of, segment_of, texts_of
+from keepward.integrations.namespaces import (
+    index_text,
+    key_of,
+    label_of,
+    name_of,
+    segment_of,
+    texts_of,
+    to_namespace,
+    to_scope,
+)
 
 #: At most 45 bytes of UTF-8.
 LABELS = st.text(max_size=11)
@@ -24,8 +33,8 @@ def test_a_label_comes_back_from_its_segment(label: str) -> None:
 
 @given(st.lists(LABELS, min_size=1, max_size=7))
 def test_labels_come_back_from_a_scope(labels: list[str]) -> None:
-    scope = below("/app", labels)
-    assert (is_scope(scope), labels_below("/app", scope)) == (True, tuple(labels))
+    scope = to_scope("/app", labels)
+    assert (is_scope(scope), to_namespace("/app", scope)) == (True, tuple(labels))
 
 
 @given(st.text(max_size=40))
@@ -45,4 +54,4 @@ def test_no_name_takes_that_of_a_core_block() -> None:
 
 def test_a_value_is_found_by_its_texts_and_its_numbers_under_their_names() -> None:
     value = {"text": "red\x00crane", "stars": 4, "tags": ["a", {"b": None, "c": True}]}
-    assert found_by(texts_of(value), 100) == "red crane\nstars: 4\na\nc: True"
+    assert index_text(texts_of(value), 100) == "red crane\nstars: 4\na\nc: True"

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pytest
 
-from keepward.core.trust import Actor
+from keepward.core.principals import Actor
 from keepward.gates.detectors import injection, pii, secrets
 from keepward.memory import Memory
 

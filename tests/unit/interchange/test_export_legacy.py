@@ -40,7 +40,7 @@ def test_lines_of_the_old_form_come_back(filled, make_store, tmp_path):
     write_legacy(filled, tmp_path / "vault.jsonl")
     other = make_store("other")
     done = load(other, tmp_path / "vault.jsonl")
-    found = {(each.scope, each.key, each.text, each.pinned) for each in other.find(within="/")}
+    found = {(each.scope, each.key, each.text, each.pinned) for each in other.list_memories(within="/")}
     assert (done.format, done.failed, found) == (
         "legacy-jsonl",
         (),
@@ -57,7 +57,7 @@ def test_an_old_id_stays(mem, put, tmp_path):
 
 def test_the_legacy_export_takes_the_owner_and_a_new_file(filled, put):
     with pytest.raises(Unauthorised):
-        write_legacy(filled.acting_as(Actor.agent("lyra")), io.StringIO())
+        write_legacy(filled.as_actor(Actor.agent("lyra")), io.StringIO())
     vault = put("vault.jsonl", [{"id": "0123456789ab", "text": "The archive moved", "version": 1}])
     before = vault.read_bytes()
     with pytest.raises(InvalidInput, match="name a new file"):

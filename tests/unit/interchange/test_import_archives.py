@@ -25,7 +25,7 @@ def talk(*texts, name="c-1"):
 
 
 def held(mem):
-    return {each.text for each in mem.find(within="/", limit=None)}
+    return {each.text for each in mem.list_memories(within="/", limit=None)}
 
 
 @pytest.mark.parametrize("name", ["../outside.md", "/etc/notes.md", "a/../../b.md", "..\\up.md", "C:/notes.md"])
@@ -86,7 +86,7 @@ def test_an_archive_that_unpacks_to_more_than_may_come_is_refused(mem, tmp_path,
 
 
 def test_a_long_list_of_files_is_refused_unread(mem, tmp_path, monkeypatch):
-    monkeypatch.setattr("keepward.interchange.archive._LISTING", 1_000)
+    monkeypatch.setattr("keepward.interchange.archive._MAX_DIRECTORY_BYTES", 1_000)
     path = foreign.zipped(tmp_path / "a.zip", {f"{n}.md": NOTE for n in range(100)})
     with pytest.raises(InvalidInput, match="list of files"):
         load(mem, path)
@@ -286,7 +286,7 @@ def test_a_view_in_place_of_the_table_is_not_run(mem, tmp_path):
 def test_a_secret_in_a_chat_is_masked(mem, put, made_up_key):
     done = load(mem, put("conversations.json", json.dumps([talk(f"my key is {made_up_key}", "Two")])))
     assert (done.refused, made_up_key in str(done.as_dict())) == (0, False)
-    assert not any(made_up_key in each.text for each in mem.find())
+    assert not any(made_up_key in each.text for each in mem.list_memories())
 
 
 def test_an_order_to_the_model_in_a_chat_waits_for_a_person(mem, put):

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from keepward.core.trust import Actor
+from keepward.core.principals import Actor
 from keepward.errors import InvalidInput
 from keepward.interchange import load
 
@@ -90,10 +90,10 @@ def test_a_redacted_message_is_known_again(mem, put):
 def test_a_forgotten_memory_is_not_revived_by_its_file(mem, put):
     path = put("notes.md", "- Tea, not coffee\n")
     load(mem, path)
-    mem.forget(mem.find()[0].id, reason="no longer")
-    before = mem.find()
-    load(mem.acting_as(Actor.agent()), path)
-    assert mem.find() == before
+    mem.forget(mem.list_memories()[0].id, reason="no longer")
+    before = mem.list_memories()
+    load(mem.as_actor(Actor.agent()), path)
+    assert mem.list_memories() == before
 
 
 def test_the_owner_imports_a_legacy_vault_at_once(mem, old_vault):

@@ -2,9 +2,9 @@ import pytest
 
 from keepward.core.policy import Policy
 from keepward.interchange import legacy
-from keepward.interchange.reading import opened
+from keepward.interchange.parsing import open_source
 from keepward.interchange.run import ImportRun
-from keepward.services.parts import Unusable
+from keepward.services.splitter import UnusableItem
 
 
 def row(number: int = 1, **fields):
@@ -15,7 +15,7 @@ def row(number: int = 1, **fields):
 def read(put, make_store):
     def rows(lines):
         run = ImportRun(make_store(policy=Policy(core_keys=("mission",))), "vault")
-        with opened(put("vault.jsonl", lines)) as source:
+        with open_source(put("vault.jsonl", lines)) as source:
             return [item for _, item in legacy.read(source, run)], run.skipped
 
     return rows
@@ -88,4 +88,4 @@ def test_old_times_and_source_are_kept_as_metadata(read):
 )
 def test_a_line_with_a_wrong_field_is_a_flaw_and_the_next_is_read(read, fields):
     entries, _ = read([row(1, **fields), row(2)])
-    assert (isinstance(entries[0], Unusable), entries[1]["text"]) == (True, "fact 2")
+    assert (isinstance(entries[0], UnusableItem), entries[1]["text"]) == (True, "fact 2")

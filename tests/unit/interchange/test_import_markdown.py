@@ -2,7 +2,7 @@ import pytest
 
 from keepward.errors import InvalidInput
 from keepward.interchange import markdown
-from keepward.interchange.reading import opened
+from keepward.interchange.parsing import open_source
 from keepward.interchange.run import ImportRun
 
 TEXT = """---
@@ -45,7 +45,7 @@ def run(mem):
 
 @pytest.fixture
 def found(put, run):
-    with opened(put("notes.md", TEXT)) as source:
+    with open_source(put("notes.md", TEXT)) as source:
         return [item for _, item in markdown.read(source, run)]
 
 
@@ -77,5 +77,8 @@ def test_comments_are_left_out_and_counted(found, run):
 
 
 def test_a_document_with_nothing_to_remember_is_an_error(put, run):
-    with opened(put("notes.md", "# Only\n## Headings\n")) as source, pytest.raises(InvalidInput, match="no paragraph"):
+    with (
+        open_source(put("notes.md", "# Only\n## Headings\n")) as source,
+        pytest.raises(InvalidInput, match="no paragraph"),
+    ):
         list(markdown.read(source, run))

@@ -8,9 +8,9 @@ from keepward.core.memory import Tier
 from keepward.core.policy import Policy
 from keepward.errors import InvalidInput
 from keepward.interchange import load, messages
-from keepward.interchange.reading import opened
+from keepward.interchange.parsing import open_source
 from keepward.interchange.run import ImportRun
-from keepward.services.parts import Unusable
+from keepward.services.splitter import UnusableItem
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -23,7 +23,7 @@ class Chat(io.BytesIO):
 def read(mem):
     def rows(value, **options):
         run = ImportRun(mem, "chat.json", **options)
-        with opened(Chat(json.dumps(value).encode())) as source:
+        with open_source(Chat(json.dumps(value).encode())) as source:
             return list(messages.read(source, run)), run.skipped
 
     return rows
@@ -66,7 +66,7 @@ def test_times_are_read_as_iso_or_as_an_epoch(one, stamp):
 
 @pytest.mark.parametrize("stamp", ["yesterday", True, 2**62, "nan", [1]])
 def test_a_time_that_cannot_be_read_is_a_flaw(one, stamp):
-    assert isinstance(one(timestamp=stamp), Unusable)
+    assert isinstance(one(timestamp=stamp), UnusableItem)
 
 
 def test_the_text_parts_of_a_content_list_are_joined(one):
@@ -85,13 +85,13 @@ def test_messages_without_text_are_left_out_and_counted(read):
 )
 def test_an_unusable_message_is_reported_with_its_number(read, row):
     entries, _ = read([{"role": "user", "content": "hi"}, row])
-    assert (type(entries[0][1]), entries[1][0], type(entries[1][1])) == (dict, 2, Unusable)
+    assert (type(entries[0][1]), entries[1][0], type(entries[1][1])) == (dict, 2, UnusableItem)
 
 
 def test_a_long_message_becomes_numbered_parts(make_store, put):
     mem = make_store(policy=Policy(text_limit=dict.fromkeys(Tier, 500)))
     load(mem, put("chat.json", json.dumps([{"role": "user", "content": "A sentence of words. " * 100}])))
-    found = mem.find(session="chat", limit=None)
+    found = mem.list_memories(session="chat", limit=None)
     assert sorted(each.metadata["part"] for each in found) == list(range(1, len(found) + 1))
 
 
@@ -115,7 +115,7 @@ def test_an_object_with_messages_becomes_a_session(read):
 
 def test_jsonl_may_hold_a_conversation_a_line(mem, put):
     load(mem, put("talks.jsonl", [{"messages": [{"role": "user", "content": text}]} for text in ("one", "two")]))
-    assert {each.session for each in mem.find()} == {"talks#1", "talks#2"}
+    assert {each.session for each in mem.list_memories()} == {"talks#1", "talks#2"}
 
 
 def test_a_damaged_line_is_told_with_its_number(mem, put):

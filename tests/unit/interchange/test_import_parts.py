@@ -1,6 +1,6 @@
 import pytest
 
-from keepward.services.parts import Unusable, numbered, parts
+from keepward.services.splitter import UnusableItem, split_item, split_text
 
 SENTENCE = "The harbour opens at six and closes at nine. "
 
@@ -10,7 +10,7 @@ def squeezed(texts) -> str:
 
 
 def test_a_text_within_the_limit_is_one_part():
-    assert parts("  short  ", 10) == ["short"]
+    assert split_text("  short  ", 10) == ["short"]
 
 
 @pytest.mark.parametrize(
@@ -18,42 +18,42 @@ def test_a_text_within_the_limit_is_one_part():
     [SENTENCE * 40, "word " * 300, "x" * 900, "港口六点开门。" * 100, "one\n\ntwo three\n" * 60, "a\u0301" * 400],
 )
 def test_parts_hold_the_whole_text(text):
-    assert squeezed(parts(text, 100)) == squeezed([text])
+    assert squeezed(split_text(text, 100)) == squeezed([text])
 
 
 def test_no_part_is_longer_than_the_limit():
-    assert max(map(len, parts(SENTENCE * 40 + "x" * 350, 100))) <= 100
+    assert max(map(len, split_text(SENTENCE * 40 + "x" * 350, 100))) <= 100
 
 
 def test_a_text_is_cut_between_paragraphs_where_there_are_any():
     paragraph = (SENTENCE * 2).strip()
-    assert parts("\n\n".join([paragraph] * 3), 120) == [paragraph] * 3
+    assert split_text("\n\n".join([paragraph] * 3), 120) == [paragraph] * 3
 
 
 def test_a_text_without_paragraphs_is_cut_between_sentences():
-    assert all(part.endswith(".") for part in parts(SENTENCE * 40, 100))
+    assert all(part.endswith(".") for part in split_text(SENTENCE * 40, 100))
 
 
 def test_a_hard_cut_does_not_part_a_letter_from_its_accent():
-    assert not any(part.startswith("\u0301") for part in parts("a\u0301" * 400, 99))
+    assert not any(part.startswith("\u0301") for part in split_text("a\u0301" * 400, 99))
 
 
 def test_an_identifier_is_never_cut_in_two():
     mail = "somebody.with.a.long.name@mail.example.org"
     text = "x" * 80 + " " + mail + " " + "y" * 80
-    assert any(mail in part for part in parts(text, 100))
+    assert any(mail in part for part in split_text(text, 100))
 
 
 def test_a_long_text_with_a_secret_is_not_cut_but_refused(made_up_key):
-    with pytest.raises(Unusable, match="secret"):
-        parts(SENTENCE * 5 + made_up_key + " " + SENTENCE * 5, 100)
+    with pytest.raises(UnusableItem, match="secret"):
+        split_text(SENTENCE * 5 + made_up_key + " " + SENTENCE * 5, 100)
 
 
 def test_parts_are_numbered_in_the_metadata():
-    fields = list(numbered({"text": SENTENCE * 4, "aliases": ("a",), "metadata": {"role": "user"}}, 100))
+    fields = list(split_item({"text": SENTENCE * 4, "aliases": ("a",), "metadata": {"role": "user"}}, 100))
     assert fields[1]["metadata"] == {"role": "user", "part": 2, "parts": len(fields)}
 
 
 def test_each_part_has_an_alias_of_its_own():
-    fields = list(numbered({"text": SENTENCE * 4, "aliases": ("a",)}, 100))
+    fields = list(split_item({"text": SENTENCE * 4, "aliases": ("a",)}, 100))
     assert [each["aliases"] for each in fields] == [("a/1",), ("a/2",)]

@@ -7,9 +7,9 @@ import pytest
 
 from keepward.errors import InvalidInput
 from keepward.interchange.imports import READERS, Reader, detect, load
-from keepward.interchange.reading import opened, parse
+from keepward.interchange.parsing import open_source, parse
 from keepward.interchange.run import ImportRun
-from keepward.services.parts import Unusable
+from keepward.services.splitter import UnusableItem
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ from keepward.services.parts import Unusable
     ],
 )
 def test_an_odd_json_text_is_refused_with_a_plain_reason(text, reason):
-    with pytest.raises(Unusable, match=reason):
+    with pytest.raises(UnusableItem, match=reason):
         parse(text)
 
 
@@ -37,19 +37,19 @@ def test_a_letter_written_as_two_escapes_is_one_letter():
 
 
 def test_lines_lose_their_byte_order_mark_and_windows_line_ends(put):
-    with opened(put("a.jsonl", b'\xef\xbb\xbf{"a": 1}\r\n\r\n{"b": 2}')) as source:
+    with open_source(put("a.jsonl", b'\xef\xbb\xbf{"a": 1}\r\n\r\n{"b": 2}')) as source:
         assert list(source.lines()) == [(1, '{"a": 1}'), (3, '{"b": 2}')]
 
 
 def test_a_line_that_is_no_utf8_is_named_and_the_next_is_read(put):
-    with opened(put("a.jsonl", b'"\xff"\n"b"\n')) as source:
+    with open_source(put("a.jsonl", b'"\xff"\n"b"\n')) as source:
         lines = list(source.lines())
     assert (str(lines[0][1]), lines[1]) == ("the line is not UTF-8 text", (2, '"b"'))
 
 
 def test_a_line_beyond_the_limit_is_named_and_the_next_is_read(put, monkeypatch):
-    monkeypatch.setattr("keepward.interchange.reading.ROW_LIMIT", 8)
-    with opened(put("a.jsonl", '"' + "x" * 30 + '"\n"b"\n')) as source:
+    monkeypatch.setattr("keepward.interchange.parsing.ROW_LIMIT", 8)
+    with open_source(put("a.jsonl", '"' + "x" * 30 + '"\n"b"\n')) as source:
         lines = list(source.lines())
     assert ([number for number, _ in lines], lines[1][1]) == ([1, 2], '"b"')
 
@@ -59,22 +59,22 @@ def test_a_line_beyond_the_limit_is_named_and_the_next_is_read(put, monkeypatch)
     [(b"", "empty"), (b"\xef\xbb\xbf \n\n", "empty"), ('[{"role"'.encode("utf-16"), "UTF-16"), (b"a\0b", "text file")],
 )
 def test_a_file_without_readable_text_is_an_error(put, content, reason):
-    with pytest.raises(InvalidInput, match=reason), opened(put("a.json", content)):
+    with pytest.raises(InvalidInput, match=reason), open_source(put("a.json", content)):
         pass
 
 
 def test_a_missing_file_is_an_error_that_names_it(tmp_path):
-    with pytest.raises(InvalidInput, match=r"nowhere\.json"), opened(tmp_path / "nowhere.json"):
+    with pytest.raises(InvalidInput, match=r"nowhere\.json"), open_source(tmp_path / "nowhere.json"):
         pass
 
 
 def test_a_folder_is_an_error(tmp_path):
-    with pytest.raises(InvalidInput, match="cannot read"), opened(tmp_path):
+    with pytest.raises(InvalidInput, match="cannot read"), open_source(tmp_path):
         pass
 
 
 def test_a_stream_of_text_is_read_like_a_file():
-    with opened(io.StringIO('"é"\n')) as source:
+    with open_source(io.StringIO('"é"\n')) as source:
         assert list(source.lines()) == [(1, '"é"')]
 
 
@@ -98,26 +98,26 @@ def no_temporary_files(monkeypatch, tmp_path):
 
 def test_a_stream_is_held_in_memory_whatever_its_size(no_temporary_files):
     lines = b'"' + b"x" * 1_000_000 + b'"\n'
-    with opened(Pipe(20 * lines)) as source:
+    with open_source(Pipe(20 * lines)) as source:
         assert sum(1 for _ in source.lines()) == 20
 
 
 def test_a_stream_that_is_held_has_a_largest_size(monkeypatch):
-    monkeypatch.setattr("keepward.interchange.reading.TOTAL_LIMIT", 8)
-    with pytest.raises(InvalidInput, match="save it to a file"), opened(Pipe(b'"more than eight"\n')):
+    monkeypatch.setattr("keepward.interchange.parsing.TOTAL_LIMIT", 8)
+    with pytest.raises(InvalidInput, match="save it to a file"), open_source(Pipe(b'"more than eight"\n')):
         pass
 
 
 def test_an_open_file_is_read_where_it_lies(put, monkeypatch):
-    monkeypatch.setattr("keepward.interchange.reading.TOTAL_LIMIT", 2)
-    with put("a.jsonl", '"a"\n"b"\n').open("rb") as file, opened(file) as source:
+    monkeypatch.setattr("keepward.interchange.parsing.TOTAL_LIMIT", 2)
+    with put("a.jsonl", '"a"\n"b"\n').open("rb") as file, open_source(file) as source:
         assert [list(source.lines()) for _ in "ab"] == [[(1, '"a"'), (2, '"b"')]] * 2
 
 
 def test_a_file_that_was_begun_is_read_from_there(put):
     with put("a.jsonl", '"a"\n"b"\n').open("rb") as file:
         file.readline()
-        with opened(file) as source:
+        with open_source(file) as source:
             assert list(source.lines()) == [(1, '"b"')]
 
 
@@ -137,7 +137,7 @@ def test_a_file_that_was_begun_is_read_from_there(put):
     ],
 )
 def test_the_format_is_told_by_the_content(put, name, content, form):
-    with opened(put(name, content)) as source:
+    with open_source(put(name, content)) as source:
         if form == "markdown?":
             with pytest.raises(InvalidInput, match="name its format, one of"):
                 detect(source)
@@ -147,13 +147,13 @@ def test_the_format_is_told_by_the_content(put, name, content, form):
 
 @pytest.mark.parametrize("content", ['[{"x": 1}]', '{"x": 1}\n{"x": 2}\n'])
 def test_a_file_of_no_known_format_is_an_error_that_names_the_formats(put, content):
-    with opened(put("a.json", content)) as source, pytest.raises(InvalidInput, match="vault, messages"):
+    with open_source(put("a.json", content)) as source, pytest.raises(InvalidInput, match="vault, messages"):
         detect(source)
 
 
 def test_json_that_was_cut_is_an_error_and_no_other_format(put):
     with (
-        opened(put("a.json", '[{"role": "user", "content": "hi"}')) as source,
+        open_source(put("a.json", '[{"role": "user", "content": "hi"}')) as source,
         pytest.raises(InvalidInput, match="cut"),
     ):
         detect(source)
@@ -174,7 +174,7 @@ def test_a_damaged_file_causes_only_the_documented_error(mem, form):
         data, place = bytearray(SAMPLES[form]), rng.randrange(len(SAMPLES[form]))
         data[place : place + rng.randrange(6)] = rng.choice(ODD)
         for chosen in ("auto", form):
-            with suppress(InvalidInput), opened(io.BytesIO(bytes(data))) as source:
+            with suppress(InvalidInput), open_source(io.BytesIO(bytes(data))) as source:
                 found = detect(source) if chosen == "auto" else chosen
                 list(READERS[found].read(source, ImportRun(mem, "damaged")))
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, time, timedelta
 
 import pytest
 
-from keepward.core.trust import Actor, Trust
+from keepward.core.principals import Actor, Trust
 from keepward.errors import InvalidInput
 from keepward.interchange import load
 from support import foreign
@@ -38,7 +38,7 @@ def folder(tmp_path):
 
 
 def texts(mem, **asked):
-    return {each.text for each in mem.find(within="/", limit=None, **asked)}
+    return {each.text for each in mem.list_memories(within="/", limit=None, **asked)}
 
 
 def counts(done):
@@ -66,7 +66,7 @@ def test_a_dry_run_counts_what_would_come_and_stores_nothing(make_store, folder,
 @pytest.mark.parametrize("name", FILES)
 def test_what_comes_in_is_trusted_as_an_import_and_names_it_whoever_imports(mem, folder, name):
     done = load(mem, folder / name)
-    found = mem.find(within="/", limit=None)
+    found = mem.list_memories(within="/", limit=None)
     assert {(each.trust, each.source, done.reference in each.evidence) for each in found} == {
         (Trust.IMPORT, "import", True)
     }
@@ -75,7 +75,7 @@ def test_what_comes_in_is_trusted_as_an_import_and_names_it_whoever_imports(mem,
 
 def test_a_conversation_is_a_session_with_its_own_dates_and_its_title(mem, folder):
     load(mem, folder / "chatgpt-export.zip")
-    first, second = mem.find(session="c-pottery", limit=None, ascending=True)
+    first, second = mem.list_memories(session="c-pottery", limit=None, ascending=True)
     assert (first.text, first.speaker) == ("I moved to Bristol. Remember that my favourite colour is teal.", "user")
     assert first.occurred_at == datetime.fromtimestamp(foreign.MARCH + 10, UTC)
     assert (second.speaker, second.metadata["title"]) == ("assistant", "Pottery plans")
@@ -125,7 +125,7 @@ def test_claudes_memory_projects_and_documents_come_along(mem, folder):
 
 def test_an_import_keeps_every_entity_observation_and_relation(mem, folder):
     load(mem, folder / "memory.jsonl")
-    kept = sorted((each.category, each.text, each.subject) for each in mem.find(within="/", limit=None))
+    kept = sorted((each.category, each.text, each.subject) for each in mem.list_memories(within="/", limit=None))
     assert kept == [
         ("entity", "Ana (person)", "Ana"),
         ("entity", "Atlas (project)", "Atlas"),
@@ -157,7 +157,7 @@ def test_each_bad_line_is_told_with_its_number_and_reason(mem, put, good):
 
 def test_an_item_of_a_langgraph_store_is_a_key_in_the_scope_of_its_namespace(mem, folder):
     load(mem, folder / "store.db")
-    (item,) = mem.find(within="/", limit=None)
+    (item,) = mem.list_memories(within="/", limit=None)
     assert (item.scope, item.key, item.metadata) == ("/users/ana", "tabs", {"text": "Ana prefers tabs", "stars": 4})
 
 
@@ -200,7 +200,7 @@ def expiring(folder, day):
 def test_a_memory_of_mem0_holds_to_the_end_of_its_last_day(mem, folder):
     day = (mem.now + timedelta(days=3)).date()
     load(mem, expiring(folder, day.isoformat()))
-    assert mem.find(within="/")[0].expires_at == datetime.combine(day, time(), UTC) + timedelta(days=1)
+    assert mem.list_memories(within="/")[0].expires_at == datetime.combine(day, time(), UTC) + timedelta(days=1)
 
 
 def test_a_memory_of_mem0_that_ran_out_is_left_out_and_counted(mem, folder):
@@ -215,7 +215,7 @@ def test_a_memory_of_mem0_whose_last_day_cannot_be_read_is_named(mem, folder):
 
 def test_a_memory_of_mem0_that_ends_in_the_year_9999_stays(mem, folder):
     load(mem, expiring(folder, "9999-12-31"))
-    assert mem.find(within="/")[0].expires_at is None
+    assert mem.list_memories(within="/")[0].expires_at is None
 
 
 def test_a_note_keeps_its_kind_user_and_end(mem, folder):
@@ -277,7 +277,7 @@ def test_an_unknown_sqlite_file_names_the_known_tables(mem, tmp_path):
 
 def test_what_a_letta_agent_sent_is_what_it_said(mem, folder):
     load(mem, folder / "agent.af")
-    assert [each.text for each in mem.find(session="harbour-bot", ascending=True)] == [
+    assert [each.text for each in mem.list_memories(session="harbour-bot", ascending=True)] == [
         "Is the pier open?",
         "It opens at nine.",
     ]
@@ -291,20 +291,20 @@ def test_a_fact_that_no_longer_holds_is_left_out_and_one_that_does_names_its_epi
 
 def test_notes_keep_their_properties(mem, folder):
     load(mem, folder / "obsidian")
-    lamp = next(each for each in mem.find(limit=None) if "lamp" in each.text)
+    lamp = next(each for each in mem.list_memories(limit=None) if "lamp" in each.text)
     assert (lamp.tags, lamp.metadata["note"]["created"]) == (("harbour",), "2025-02-03")
     assert lamp.occurred_at == datetime(2025, 2, 3, tzinfo=UTC)
 
 
 def test_lines_of_a_basic_memory_note_have_it_as_subject(mem, folder):
     load(mem, folder / "basic-memory")
-    found = {each.text: each.tags for each in mem.find(subject="Coffee Brewing", limit=None)}
+    found = {each.text: each.tags for each in mem.list_memories(subject="Coffee Brewing", limit=None)}
     assert found["relates_to [[Bean Origins]]"] == ("brewing", "coffee")
 
 
 def test_facts_are_proposed_on_request_derived_from_their_message(mem, folder):
     done = load(mem, folder / "chatgpt-export.zip", facts=True, subject="Ana")
-    (fact,) = mem.find(kinds=["fact"], subject="Ana", limit=None)
+    (fact,) = mem.list_memories(kinds=["fact"], subject="Ana", limit=None)
     assert (done.facts["committed"] >= 1, fact.trust) == (True, Trust.IMPORT)
     assert mem.get(fact.derived_from[0]).session == "c-pottery"
 

@@ -47,7 +47,7 @@ def claude(*accounts):
 
 
 def places(mem):
-    return {(each.scope, each.subject) for each in mem.find(within="/", limit=None)}
+    return {(each.scope, each.subject) for each in mem.list_memories(within="/", limit=None)}
 
 
 @pytest.mark.parametrize(
@@ -59,9 +59,9 @@ def test_each_user_of_a_file_has_a_scope(make_store, put, rows, named, actor):
     done = load(mem, put("users.json", json.dumps(rows)), format=named)
     assert (done.committed, "each user has a scope: alice /users/alice, bob /users/bob" in done.notes) == (2, True)
     bob = mem.at(scope="/users/bob")
-    assert [(each.scope, each.subject) for each in bob.find()] == [("/users/bob", "bob")]
+    assert [(each.scope, each.subject) for each in bob.list_memories()] == [("/users/bob", "bob")]
     assert "insulin" not in bob.context("What does Bob drink?").text
-    assert mem.find() == []
+    assert mem.list_memories() == []
 
 
 @pytest.mark.parametrize("rows", [MEM0, CHAT, ZEP, GROUPS], ids=str)
@@ -84,7 +84,7 @@ def test_an_import_of_users_again_stores_nothing(make_store, put):
 def test_a_file_of_groups_asks_for_the_user(mem, put):
     with pytest.raises(InvalidInput, match=r"2 groups or accounts.*alice, bob.*--user NAME"):
         load(mem, put("groups.json", json.dumps(GROUPS)))
-    assert mem.find(within="/") == []
+    assert mem.list_memories(within="/") == []
 
 
 def test_an_export_of_two_chatgpt_accounts_asks_for_the_user(mem, tmp_path):
@@ -112,7 +112,7 @@ def test_an_id_that_is_no_name_becomes_one(mem, put, user):
     done = load(mem, put("users.json", json.dumps([{**MEM0[0], "user_id": user}, MEM0[1]])))
     names = {name for _, name in places(mem)}
     assert (done.committed, len(names), "bob" in names, user in names) == (2, 2, True, False)
-    assert mem.find(within="/users", subject=min(names - {"bob"}))[0].text == "Alice takes insulin"
+    assert mem.list_memories(within="/users", subject=min(names - {"bob"}))[0].text == "Alice takes insulin"
 
 
 def test_a_users_handle_takes_a_file_for_itself(mem, put):
@@ -124,7 +124,7 @@ def test_a_users_handle_takes_a_file_for_itself(mem, put):
 def test_a_user_that_cannot_be_meant_is_an_error(mem, put, scope, user):
     with pytest.raises(InvalidInput, match="user"):
         load(mem.at(scope=scope), put("users.json", json.dumps(MEM0)), user=user)
-    assert mem.find(within="/") == []
+    assert mem.list_memories(within="/") == []
 
 
 def test_facts_from_talks_are_about_their_user(mem, put):
@@ -133,5 +133,5 @@ def test_facts_from_talks_are_about_their_user(mem, put):
         for name, boat in (("alice", "Kite"), ("bob", "Gull"))
     ]
     load(mem, put("talks.json", json.dumps(said)), facts=True)
-    found = {(each.scope, each.subject) for each in mem.find(within="/", kinds=["fact"])}
+    found = {(each.scope, each.subject) for each in mem.list_memories(within="/", kinds=["fact"])}
     assert found == {("/users/alice", "alice"), ("/users/bob", "bob")}

@@ -8,7 +8,7 @@ from keepward import Actor
 from keepward.errors import InvalidInput, Unauthorised
 from keepward.interchange import load, plan_restore_export, write_notes, write_vault
 from keepward.interchange.markdown import front_matter
-from keepward.interchange.records import CARRIED
+from keepward.interchange.records import COPIED_FIELDS
 
 STRANGE = 'Two lines\n---\nand: a "quote"\n\n# no heading\n\ttab … ü 漢'
 
@@ -28,7 +28,7 @@ def filled(mem):
 def told(mem):
     """What stays the same of every memory when it moves."""
     names = ("text", "tier", "kind", "key", "scope", "tags", "subject", "session", "speaker", "metadata")
-    found = mem.find(within="/", limit=None)
+    found = mem.list_memories(within="/", limit=None)
     # The date of another store becomes when it happened, where nothing else says when that was.
     when = {each.id: str(each.occurred_at or each.created_at) for each in found}
     return sorted(json.dumps([when[each.id], *(each.to_dict()[name] for name in names)]) for each in found)
@@ -61,7 +61,7 @@ def test_properties_are_yaml_as_every_editor_reads_it(filled, tmp_path):
 
 def test_notes_take_the_owner_and_an_empty_folder(filled, tmp_path):
     with pytest.raises(Unauthorised):
-        write_notes(filled.acting_as(Actor.agent("lyra")), tmp_path / "notes")
+        write_notes(filled.as_actor(Actor.agent("lyra")), tmp_path / "notes")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine.md").write_text("mine")
     with pytest.raises(InvalidInput, match="not an empty folder"):
@@ -70,7 +70,7 @@ def test_notes_take_the_owner_and_an_empty_folder(filled, tmp_path):
 
 @pytest.mark.parametrize("form", ["lines", "items", "list"])
 def test_memories_as_the_api_gives_them_come_in_as_they_were(filled, make_store, put, form):
-    rows = [each.to_dict() for each in filled.find(within="/", limit=None)]
+    rows = [each.to_dict() for each in filled.list_memories(within="/", limit=None)]
     content = (
         "".join(json.dumps(row) + "\n" for row in rows)
         if form == "lines"
@@ -83,13 +83,13 @@ def test_memories_as_the_api_gives_them_come_in_as_they_were(filled, make_store,
 
 
 def test_a_list_of_memories_is_no_export_to_restore_and_that_is_said(filled, put):
-    rows = [each.to_dict() for each in filled.find(limit=None)]
+    rows = [each.to_dict() for each in filled.list_memories(limit=None)]
     with pytest.raises(InvalidInput, match=r"looks like records.*import it"):
         plan_restore_export(filled, put("memories.jsonl", rows))
 
 
 def test_a_memory_with_a_damaged_field_is_named_and_the_others_come(filled, make_store, put):
-    rows = [each.to_dict() for each in filled.find(limit=None)]
+    rows = [each.to_dict() for each in filled.list_memories(limit=None)]
     rows[0] |= {"aliases": 7}
     rows[1] |= {"text": None}
     done = load(make_store("other"), put("memories.jsonl", rows), format="records")
@@ -97,7 +97,7 @@ def test_a_memory_with_a_damaged_field_is_named_and_the_others_come(filled, make
 
 
 FIELDS = sorted(
-    {*CARRIED, "when", "user_id", "parent_id", "parents", "tier", "session", "scope", "created_at", "status"}
+    {*COPIED_FIELDS, "when", "user_id", "parent_id", "parents", "tier", "session", "scope", "created_at", "status"}
 )
 
 
@@ -124,7 +124,7 @@ INACTIVE = [
 def test_an_inactive_record_is_left_out_and_counted(mem, put, says):
     rows = [{"id": "a", "text": "Ana lived in Porto", **says}, {"id": "b", "text": "Ana lives in Lisbon"}]
     done = load(mem, put("bank.json", rows), format="records")
-    assert ([each.text for each in mem.find()], "left out: 1 memories that are not active" in done.notes) == (
+    assert ([each.text for each in mem.list_memories()], "left out: 1 memories that are not active" in done.notes) == (
         ["Ana lives in Lisbon"],
         True,
     )
@@ -134,7 +134,7 @@ def test_an_inactive_record_is_left_out_and_counted(mem, put, says):
 @pytest.mark.parametrize("name", ["created_at", "timestamp"])
 def test_a_record_keeps_its_date(mem, put, name, when):
     load(mem, put("bank.json", [{"id": "a", "text": "Ana lives in Lisbon", name: when}]), format="records")
-    assert str(mem.find()[0].occurred_at) == "2025-03-04 05:06:07+00:00"
+    assert str(mem.list_memories()[0].occurred_at) == "2025-03-04 05:06:07+00:00"
 
 
 @pytest.mark.parametrize("link", [{"parent_id": "a"}, {"parents": ["a"]}, {"derived_from": ["a"]}])
@@ -162,10 +162,10 @@ def test_lineage_and_dates_of_our_own_survive(filled, make_store, put, tmp_path,
         write_vault(filled, tmp_path / "own.jsonl")
         path = tmp_path / "own.jsonl"
     else:
-        path = put("own.json", [each.to_dict() for each in filled.find(within="/", limit=None)])
+        path = put("own.json", [each.to_dict() for each in filled.list_memories(within="/", limit=None)])
     other = make_store("other")
     load(other, path)
-    child = next(each for each in other.find() if each.text == "Editors are set to tabs")
+    child = next(each for each in other.list_memories() if each.text == "Editors are set to tabs")
     (parent,) = child.derived_from
     assert (other.get(parent).text, child.occurred_at) == ("Ana prefers tabs", filled.get(child.aliases[0]).created_at)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from keepward.core.trust import Actor
+from keepward.core.principals import Actor
 from keepward.errors import InvalidInput
 from keepward.interchange import load
 
@@ -36,7 +36,7 @@ def test_a_row_becomes_a_fact_with_its_columns_as_fields(make_store, put):
 def test_a_text_of_several_lines_stays_one_memory(make_store, put):
     mem = make_store(actor=Actor.operator())
     load(mem, put("notes.csv", TABLE))
-    assert "The pier is\nclosed" in {each.text for each in mem.find()}
+    assert "The pier is\nclosed" in {each.text for each in mem.list_memories()}
 
 
 @pytest.mark.parametrize(("name", "delimiter"), [("a.csv", ";"), ("a.tsv", "\t")])
@@ -86,7 +86,7 @@ def test_each_line_of_a_file_becomes_a_fact(make_store, put):
     mem = make_store(actor=Actor.operator())
     done = load(mem, put("notes.txt", "The pier is closed\n\n- The crane is red\n"), format="lines")
     assert (done.format, done.committed) == ("lines", 2)
-    assert {each.text for each in mem.find()} == {"The pier is closed", "- The crane is red"}
+    assert {each.text for each in mem.list_memories()} == {"The pier is closed", "- The crane is red"}
 
 
 def test_a_line_that_is_no_text_is_named(make_store, tmp_path):

@@ -6,12 +6,12 @@ import random
 import pytest
 
 from keepward.core.policy import Policy
-from keepward.core.trust import Actor
+from keepward.core.principals import Actor
 from keepward.errors import Conflict, InvalidInput, StoreUnavailable, Unauthorised
 from keepward.gates.detectors.matcher import Finding
 from keepward.interchange import load, plan_restore_export, restore_export, write_vault
-from keepward.interchange.reading import opened
-from keepward.interchange.vault import survey
+from keepward.interchange.parsing import open_source
+from keepward.interchange.vault import verify_file
 from keepward.memory import Memory
 
 MARK = Finding(detector="made_up", start=0, end=4)
@@ -135,7 +135,7 @@ def test_a_core_block_of_a_file_never_overwrites_one_that_is_there(exported, mak
     other = make_store("other")
     other.remember("Ship on Monday", tier="core", key="mission", reason="the plan here")
     load(other, exported)
-    assert [each.text for each in other.find(tiers=["core"])] == ["Ship on Monday"]
+    assert [each.text for each in other.list_memories(tiers=["core"])] == ["Ship on Monday"]
 
 
 def test_the_owner_approves_a_core_block_of_a_file(exported, make_store):
@@ -143,7 +143,7 @@ def test_the_owner_approves_a_core_block_of_a_file(exported, make_store):
     other.remember("Ship on Monday", tier="core", key="mission", reason="the plan here")
     load(other, exported)
     other.approve(other.pending()[0].id)
-    assert [each.text for each in other.find(tiers=["core"])] == ["Ship on Friday"]
+    assert [each.text for each in other.list_memories(tiers=["core"])] == ["Ship on Friday"]
 
 
 def test_nothing_is_restored_while_policy_switches_memory_off(exported, make_store):
@@ -157,7 +157,7 @@ def test_nothing_is_restored_while_policy_switches_memory_off(exported, make_sto
 def test_an_import_restores_nothing_even_for_the_owner_of_an_empty_store(told, exported, make_store):
     other = make_store("other")
     done = load(other, exported)
-    assert (done.committed, done.quarantined, other.find(tiers=["core"]), head(other) == head(told)) == (
+    assert (done.committed, done.quarantined, other.list_memories(tiers=["core"]), head(other) == head(told)) == (
         2,
         1,
         [],
@@ -278,9 +278,9 @@ def test_every_flipped_bit_is_noticed(exported, tmp_path):
         flipped = bytes([whole[place] ^ 1 << rng.randrange(8)])
         with (
             pytest.raises(InvalidInput),
-            opened(io.BytesIO(whole[:place] + flipped + whole[place + 1 :])) as source,
+            open_source(io.BytesIO(whole[:place] + flipped + whole[place + 1 :])) as source,
         ):
-            survey(source)
+            verify_file(source)
 
 
 def test_a_field_that_no_hash_covers_is_not_accepted(exported, tmp_path, make_store):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keepward.jobs.planners import quoted
+from keepward.jobs.planners import extractive_summary
 from support.stages import Maker
 
 TURNS = [
@@ -22,27 +22,31 @@ def made(*turns):
 
 
 def test_what_fits_stands_in_full_one_a_line_with_who_spoke():
-    assert quoted(made(*TURNS), 1_000) == "\n".join(f"{speaker}: {text}" for speaker, text in TURNS)
+    assert extractive_summary(made(*TURNS), 1_000) == "\n".join(f"{speaker}: {text}" for speaker, text in TURNS)
 
 
 def test_what_does_not_fit_gives_each_source_its_say():
-    assert [line.partition(":")[0] for line in quoted(made(*TURNS), 140).splitlines()] == ["Ana", "Ben", "Ana"]
+    assert [line.partition(":")[0] for line in extractive_summary(made(*TURNS), 140).splitlines()] == [
+        "Ana",
+        "Ben",
+        "Ana",
+    ]
 
 
 def test_each_source_has_its_first_sentence_before_any_has_a_second():
-    assert quoted(made(*TURNS), 110) == (
+    assert extractive_summary(made(*TURNS), 110) == (
         "Ana: We sail to Bergen on Friday.\nBen: Who packs the charts?\nAna: Bring 40 litres of water."
     )
 
 
 def test_a_single_sentence_that_is_too_long_is_cut_and_says_so():
-    assert quoted(made((None, "word " * 100)), 30) == "word word word word word wor …"
+    assert extractive_summary(made((None, "word " * 100)), 30) == "word word word word word wor …"
 
 
 def test_a_sentence_is_quoted_once():
-    assert quoted(made((None, "The quay is closed. " + "a" * 80), (None, "The quay is closed. " + "b" * 80)), 60) == (
-        "The quay is closed."
-    )
+    assert extractive_summary(
+        made((None, "The quay is closed. " + "a" * 80), (None, "The quay is closed. " + "b" * 80)), 60
+    ) == ("The quay is closed.")
 
 
 texts = st.lists(st.text(alphabet="ab c.?1\n", min_size=1, max_size=60).filter(str.strip), min_size=1, max_size=6)
@@ -50,15 +54,15 @@ texts = st.lists(st.text(alphabet="ab c.?1\n", min_size=1, max_size=60).filter(s
 
 @given(texts=texts, limit=st.integers(20, 120))
 def test_a_summary_is_within_its_limit(texts, limit):
-    assert len(quoted(made(*((None, text) for text in texts)), limit)) <= limit
+    assert len(extractive_summary(made(*((None, text) for text in texts)), limit)) <= limit
 
 
 @given(texts=texts, limit=st.integers(60, 120))
 def test_every_word_of_a_summary_stands_in_a_source(texts, limit):
-    told = quoted(made(*((None, text) for text in texts)), limit).removesuffix("…")
+    told = extractive_summary(made(*((None, text) for text in texts)), limit).removesuffix("…")
     assert [word for word in told.split() if not any(word in text for text in texts)] == []
 
 
 @pytest.mark.parametrize("limit", [80, 200])
 def test_the_same_sources_give_the_same_summary(limit):
-    assert quoted(made(*TURNS), limit) == quoted(made(*TURNS), limit)
+    assert extractive_summary(made(*TURNS), limit) == extractive_summary(made(*TURNS), limit)

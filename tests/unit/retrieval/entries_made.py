@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from keepward.ports.store import Profile
+from keepward.ports.store import RankingRow
 from keepward.retrieval import vector_index
 
-PLAIN: dict[str, Any] = dict.fromkeys(Profile._fields) | {
+PLAIN: dict[str, Any] = dict.fromkeys(RankingRow._fields) | {
     "touched": 0,
     "content_type": "text",
     "tags": (),
@@ -21,9 +21,9 @@ PLAIN: dict[str, Any] = dict.fromkeys(Profile._fields) | {
 }
 
 
-def profile(**fields: Any) -> Profile:
+def profile(**fields: Any) -> RankingRow:
     """Return an entry; vectors may be given as floats."""
     units = fields.get("units")
     if isinstance(units, np.ndarray):
         fields["units"] = vector_index.pack(units)
-    return Profile(**(PLAIN | fields))
+    return RankingRow(**(PLAIN | fields))

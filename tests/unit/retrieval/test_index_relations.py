@@ -6,22 +6,22 @@ import numpy as np
 import pytest
 from entries_made import profile
 
-from keepward.ports.store import Profile
+from keepward.ports.store import RankingRow
 from keepward.retrieval import ranking, tokenizer
-from keepward.retrieval.index import Allowed, Index, Query
+from keepward.retrieval.index import Index, Query, RowFilter
 
-ALL = Allowed(scopes=None, now=0)
+ALL = RowFilter(scopes=None, now=0)
 EQUAL = np.full(12, 3, dtype=np.int8)
 YES, NONE = np.ones(12, dtype=np.bool_), np.zeros((0, 12), dtype=np.bool_)
 FILLER = ["green tea", "the harbour at night", "a cold winter", "an old letter", "the museum garden", "piano music"]
 
 
-def entry(n: int, text: str, **fields: Any) -> Profile:
+def entry(n: int, text: str, **fields: Any) -> RankingRow:
     given = {"version": 1, "position": n, "scope": "/", "tier": "archival", "kind": "fact"} | fields
     return profile(id=f"m{n:03}", terms=tokenizer.pack(tokenizer.terms(text), tokenizer.analyse(text).names), **given)
 
 
-def found(index: Index, text: str, allowed: Allowed = ALL, **more: Any) -> list[str]:
+def found(index: Index, text: str, allowed: RowFilter = ALL, **more: Any) -> list[str]:
     query = Query(text=text, terms=tuple(tokenizer.terms(text)), **more)
     return [scored.id for scored in index.search(query, allowed, 10)]
 
@@ -110,11 +110,11 @@ def test_the_newer_statement_wins_whichever_arrived_first(order: tuple[int, int]
 
 def test_newer_statement_passes_the_older_one() -> None:
     scores = np.array([1.0, 0.6])
-    same = ranking.newer_of(
+    same = ranking.newer_similarity(
         scores, np.array([1, 2]), EQUAL[:2], YES[:2], NONE[:, :2], np.array([[1.0, 0.9], [0.9, 1.0]])
     )
-    change = ranking.newer_first(scores, same)
-    assert (scores + change).tolist() == pytest.approx([1.0 - ranking.OLDER, 1.0])
+    change = ranking.recency_boosts(scores, same)
+    assert (scores + change).tolist() == pytest.approx([1.0 - ranking.OLDER_PENALTY_SHARE, 1.0])
 
 
 def test_change_of_order_is_part_of_the_score() -> None:
@@ -127,7 +127,7 @@ def test_change_of_order_is_part_of_the_score() -> None:
 def test_alike_texts_are_not_taken_for_the_same() -> None:
     n = 12
     likeness = np.full((n, n), 0.8) + 0.2 * np.eye(n)
-    assert not ranking.newer_of(np.linspace(1.0, 0.9, n), np.arange(n), EQUAL, YES, NONE, likeness).any()
+    assert not ranking.newer_similarity(np.linspace(1.0, 0.9, n), np.arange(n), EQUAL, YES, NONE, likeness).any()
 
 
 @pytest.mark.parametrize(

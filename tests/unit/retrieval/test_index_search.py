@@ -9,14 +9,14 @@ from entries_made import profile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keepward.core.trust import Trust
-from keepward.ports.store import Profile
+from keepward.core.principals import Trust
+from keepward.ports.store import RankingRow
 from keepward.retrieval import ranking, tokenizer, vector_index
-from keepward.retrieval.index import Allowed, Index, Query
+from keepward.retrieval.index import Index, Query, RowFilter
 from keepward.retrieval.time_expressions import Period
 
 WORDS = ["tea", "coffee", "harbour", "piano", "garden", "brother", "letter", "winter", "engine", "museum"]
-ALL = Allowed(scopes=None, now=0)
+ALL = RowFilter(scopes=None, now=0)
 DAY = 86_400_000_000
 MAY_8 = 1_683_554_160_000_000
 
@@ -26,7 +26,7 @@ def vector(seed: int) -> np.ndarray:
     return made / np.linalg.norm(made)
 
 
-def entry(n: int, text: str, **fields: Any) -> Profile:
+def entry(n: int, text: str, **fields: Any) -> RankingRow:
     given = {"version": 1, "position": n, "scope": "/", "tier": "episodic", "kind": "event"} | fields
     return profile(id=f"m{n:03}", terms=tokenizer.pack(tokenizer.terms(text)), **given)
 
@@ -36,13 +36,13 @@ def query(text: str, seed: int | None = None, model: str = "m") -> Query:
     return Query(text=text, terms=tuple(tokenizer.terms(text)), vector=near, vector_model=model)
 
 
-def index_of(*entries: Profile) -> Index:
+def index_of(*entries: RankingRow) -> Index:
     index = Index()
     index.apply(entries)
     return index
 
 
-def found(index: Index, text: str, allowed: Allowed = ALL, limit: int = 10, **more: Any) -> list[str]:
+def found(index: Index, text: str, allowed: RowFilter = ALL, limit: int = 10, **more: Any) -> list[str]:
     return [scored.id for scored in index.search(query(text, **more), allowed, limit)]
 
 
@@ -85,15 +85,15 @@ def test_the_neighbour_of_a_match_comes_before_a_stranger() -> None:
     assert found(held, "tea harbour", seed=50)[:2] == ["m000", "m001"]
 
 
-def entry_with(plain: Profile, units: np.ndarray) -> Profile:
+def entry_with(plain: RankingRow, units: np.ndarray) -> RankingRow:
     return plain._replace(vector_model="m", units=vector_index.pack(units))
 
 
 def test_compaction_changes_no_answer() -> None:
     index = index_of(*(entry(n, WORDS[n % 10], tags=(WORDS[n % 3],)) for n in range(3_000)))
-    before = found(index, "tea", Allowed(scopes=None, now=0, tags=frozenset(("tea",))), limit=50)
+    before = found(index, "tea", RowFilter(scopes=None, now=0, tags=frozenset(("tea",))), limit=50)
     index.apply([], [f"m{n:03}" for n in range(3_000) if n % 10])
-    assert found(index, "tea", Allowed(scopes=None, now=0, tags=frozenset(("tea",))), limit=50) == before
+    assert found(index, "tea", RowFilter(scopes=None, now=0, tags=frozenset(("tea",))), limit=50) == before
 
 
 _texts = st.lists(st.sampled_from(WORDS), min_size=1, max_size=5).map(" ".join)
@@ -110,7 +110,7 @@ _rows = st.lists(
 )
 
 
-def made(rows: list[tuple[str, str | None, str, int, bool]]) -> list[Profile]:
+def made(rows: list[tuple[str, str | None, str, int, bool]]) -> list[RankingRow]:
     return [
         entry(
             n,
@@ -129,7 +129,7 @@ def made(rows: list[tuple[str, str | None, str, int, bool]]) -> list[Profile]:
 @given(_rows, _texts, st.booleans())
 def test_hidden_memories_change_neither_score_nor_order(rows: Any, text: str, near: bool) -> None:
     entries = made(rows)
-    allowed = Allowed(scopes=frozenset(("/",)), now=0)
+    allowed = RowFilter(scopes=frozenset(("/",)), now=0)
     asked = query(text, seed=1 if near else None)
     seen = index_of(*(e for e in entries if e.scope == "/" and not e.sensitive))
     assert index_of(*entries).search(asked, allowed, 10) == seen.search(asked, ALL, 10)
@@ -158,7 +158,7 @@ def test_what_happened_on_the_days_that_are_named_comes_first() -> None:
     assert [each.id for each in index_of(*told).search(days_of("tea in May 2023"), ALL, 5)] == ["m001", "m002"]
 
 
-def named_entry(n: int, text: str, **fields: Any) -> Profile:
+def named_entry(n: int, text: str, **fields: Any) -> RankingRow:
     """Return an entry whose names are known."""
     found = tokenizer.analyse(text)
     return entry(n, text, **fields)._replace(terms=tokenizer.pack(found.terms, found.names))
@@ -176,7 +176,9 @@ def test_what_holds_a_name_comes_first_where_one_is_asked_for() -> None:
     assert [found(index_of(*told), each) for each in asked] == [["m001", "m002"], ["m002", "m001"]]
 
 
-@pytest.mark.parametrize(("asked", "gained"), [("who had tea", ranking.NAMED), ("who had tea with Ana", 0.0)])
+@pytest.mark.parametrize(
+    ("asked", "gained"), [("who had tea", ranking.NAME_ANSWER_BOOST), ("who had tea with Ana", 0.0)]
+)
 def test_the_name_of_a_speaker_or_of_the_question_is_no_answer(asked: str, gained: float) -> None:
     told = index_of(named_entry(1, "tea, Bob, and Ana", speaker="Bob"))
     assert told.search(query(asked), ALL, 1)[0].parts["feature"] == gained
@@ -185,7 +187,7 @@ def test_the_name_of_a_speaker_or_of_the_question_is_no_answer(asked: str, gaine
 def test_a_hidden_speaker_does_not_keep_a_name_from_being_an_answer() -> None:
     told = [named_entry(1, "tea with Ana", speaker="Bob"), named_entry(2, "tea", speaker="Ana", scope="/hidden")]
     seen = index_of(*told).search(query("who had tea"), replace(ALL, scopes=frozenset(("/",))), 2)
-    assert [each.parts["feature"] for each in seen] == [ranking.NAMED]
+    assert [each.parts["feature"] for each in seen] == [ranking.NAME_ANSWER_BOOST]
 
 
 def test_no_kind_of_answer_is_looked_for_where_advice_is_asked_for() -> None:
@@ -219,7 +221,7 @@ def test_who_is_asked_for_by_role_goes_first(text: str, first: str) -> None:
 
 
 def preferences(speaker: str | None = "user", *, trust: Trust = Trust.USER) -> Index:
-    wish = tokenizer.pack(["maps"], marks=[tokenizer.PREFERENCE])
+    wish = tokenizer.pack(["maps"], marker_terms=[tokenizer.PREFERENCE_TERM])
     away, close = ({"units": turned(cosine, 2), "vector_model": "m"} for cosine in (0.1, 0.2))
     others = [entry(n, f"memory {n}", **(away if n > 2 else close)) for n in range(2, 30)]
     said = entry(1, "", speaker=speaker, trust=trust, **away)._replace(terms=wish)
@@ -256,14 +258,14 @@ def test_words_that_a_memory_holds_most_of_count_in_full_however_many_hold_some(
 
 def test_preference_has_the_mean_cosine_of_its_two_vectors() -> None:
     views = {"units": np.concatenate((turned(0.2, 2), turned(0.6, 3))), "vector_model": "m"}
-    wish = entry(1, "", **views)._replace(terms=tokenizer.pack(["spice"], marks=[tokenizer.PREFERENCE]))
+    wish = entry(1, "", **views)._replace(terms=tokenizer.pack(["spice"], marker_terms=[tokenizer.PREFERENCE_TERM]))
     hits = index_of(wish, entry(2, "spice", **views)).search(query("Could you draft a menu?", seed=1), ALL, 2)
     cosines = {hit.id: hit.parts["cosine"] for hit in hits}
     assert cosines["m002"] - cosines["m001"] == pytest.approx(0.2, abs=0.01)
 
 
-def marked(n: int, mark: str, **fields: Any) -> Profile:
-    return entry(n, "", session="s", **fields)._replace(terms=tokenizer.pack(["tea"], marks=[mark]))
+def marked(n: int, mark: str, **fields: Any) -> RankingRow:
+    return entry(n, "", session="s", **fields)._replace(terms=tokenizer.pack(["tea"], marker_terms=[mark]))
 
 
 def asked_of(answering: str) -> dict[str, float]:
@@ -271,7 +273,7 @@ def asked_of(answering: str) -> dict[str, float]:
     view = {"units": vector(1), "vector_model": "m"}
     turns = [
         entry(1, "tea", session="s", speaker="Ben", **view),
-        marked(2, tokenizer.ASKS, speaker="Ana", **view),
+        marked(2, tokenizer.QUESTION_TERM, speaker="Ana", **view),
         entry(3, "tea", session="s", speaker=answering, **view),
         *(entry(n, "piano", units=vector(n), vector_model="m") for n in range(4, 12)),
     ]
@@ -330,28 +332,28 @@ def test_what_all_memories_have_in_common_is_taken_off_a_question_and_not_off_a_
 
 def test_the_mean_memory_keeps_its_cosine_to_a_question() -> None:
     made = np.concatenate([leaning(seed, 1.0) for seed in range(400)])
-    store = vector_index.UnitStore(64)
+    store = vector_index.VectorIndex(64)
     store.extend(np.arange(400, dtype=np.int32), *vector_index.quantise(made))
-    toward = ranking.apart(vector(7)[0], store.signs(np.ones(400, dtype=np.bool_)))
+    toward = ranking.centre_query(vector(7)[0], store.signs(np.ones(400, dtype=np.bool_)))
     cosines = toward.level(made @ toward.vector / np.linalg.norm(toward.vector))
     assert float(cosines.mean()) == pytest.approx(float((made @ vector(7)[0]).mean()), abs=0.02)
 
 
 def test_what_all_requests_for_advice_have_in_common_is_taken_off_one() -> None:
     usual = vector(3)[0]
-    assert float(ranking.particular(vector(1)[0], usual) @ usual) == pytest.approx(0.0, abs=1e-6)
+    assert float(ranking.project_out(vector(1)[0], usual) @ usual) == pytest.approx(0.0, abs=1e-6)
 
 
 def test_what_lacks_a_vector_is_counted_by_reader_and_model_and_anew_after_a_write() -> None:
-    mine = Allowed(scopes=frozenset(("/",)), now=0)
+    mine = RowFilter(scopes=frozenset(("/",)), now=0)
     index = index_of(
         entry(1, "green tea", vector_model="m", units=vector(1)),
         entry(2, "black tea", scope="/agents/orion", vector_model="m", units=vector(2)),
         entry(3, "white tea", scope="/agents/orion"),
     )
 
-    def lacking(allowed: Allowed, model: str = "m") -> int:
-        return index.unmatched(query("tea", seed=1, model=model), allowed)
+    def lacking(allowed: RowFilter, model: str = "m") -> int:
+        return index.count_without_vector(query("tea", seed=1, model=model), allowed)
 
     assert (lacking(ALL), lacking(mine), lacking(ALL, "other"), lacking(ALL)) == (1, 0, 3, 1)
     index.apply([entry(4, "iced tea")], removed=["m003"])

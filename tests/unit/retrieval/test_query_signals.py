@@ -6,7 +6,7 @@ import pytest
 
 from keepward.retrieval.advice import asks_advice, is_advice_or_task, requests_action
 from keepward.retrieval.answers import asks_name, time_terms
-from keepward.retrieval.preferences import preferred, states_preference
+from keepward.retrieval.preferences import preference_topic, states_preference
 from keepward.retrieval.roles import other_roles
 
 
@@ -102,4 +102,4 @@ def test_plain_statement_is_no_preference() -> None:
 
 
 def test_subject_of_a_preference_is_what_remains_of_it() -> None:
-    assert (preferred("I strongly dislike spicy food"), preferred("I love it")) == ("spicy food", None)
+    assert (preference_topic("I strongly dislike spicy food"), preference_topic("I love it")) == ("spicy food", None)

@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from keepward.retrieval.reranker import FEATURES, HOLD_OUT_EVERY, MIN_PAIRS, Example, RerankerWeights, judge, train
+from keepward.retrieval.reranker import (
+    FEATURES,
+    HOLD_OUT_EVERY,
+    MIN_PAIRS,
+    Example,
+    RerankerWeights,
+    evaluate_held_out,
+    train,
+)
 
 DIM = 32
 
@@ -45,18 +53,18 @@ def learned(told: list[Example]) -> RerankerWeights:
 
 @pytest.mark.promise("Z42")
 def test_an_online_step_changes_the_weights_and_helps_held_out_ranking() -> None:
-    found = judge(learned(lessons(60)), lessons(60))
+    found = evaluate_held_out(learned(lessons(60)), lessons(60))
     assert (found.serves, found.learned > found.fused) == (True, True)
 
 
 @pytest.mark.promise("E55")
 def test_feedback_at_random_does_not_serve() -> None:
-    found = judge(learned(lessons(200, helpful=False)), lessons(200, helpful=False))
+    found = evaluate_held_out(learned(lessons(200, helpful=False)), lessons(200, helpful=False))
     assert not found.serves
 
 
 def test_untrained_weights_gain_nothing_and_do_not_serve() -> None:
-    found = judge(learned([]), lessons(60))
+    found = evaluate_held_out(learned([]), lessons(60))
     assert (found.gain, found.serves) == (0.0, False)
 
 
@@ -69,7 +77,7 @@ def test_the_same_feedback_gives_the_same_bytes() -> None:
 
 
 def test_too_few_held_out_pairs_do_not_let_it_serve() -> None:
-    found = judge(learned(lessons(16)), lessons(16))
+    found = evaluate_held_out(learned(lessons(16)), lessons(16))
     assert found.pairs < MIN_PAIRS
     assert (found.serves, "it takes" in found.why) == (False, True)
 
@@ -84,7 +92,7 @@ def test_without_vectors_the_parts_alone_are_learned() -> None:
         Example(**{**_fields(each), "query": np.zeros(0, np.float32), "vectors": np.zeros((4, 0), np.float32)})
         for each in lessons(60)
     ]
-    assert judge(train(told, model=None, dim=0, share=0.25)[0], told).serves
+    assert evaluate_held_out(train(told, model=None, dim=0, share=0.25)[0], told).serves
 
 
 def test_a_memory_without_a_vector_is_compared_by_its_parts_alone() -> None:
@@ -109,7 +117,7 @@ def voices(people: int, agents: int, *, first: int = 1) -> list[Example]:
 
 def swayed(told: list[Example], share: float) -> float:
     """Return how much of what people held out is in the right order after a training."""
-    return judge(train(told, model="m", dim=DIM, share=share)[0], told).learned
+    return evaluate_held_out(train(told, model="m", dim=DIM, share=share)[0], told).learned
 
 
 def test_agents_that_say_the_reverse_ten_times_as_often_do_not_turn_the_order() -> None:
@@ -127,7 +135,9 @@ def test_agents_alone_teach_nothing() -> None:
 
 def test_what_agents_say_is_never_judged_on() -> None:
     told = voices(60, 10)
-    assert judge(learned(told), told).feedbacks == sum(each.held_out for each in told if not each.from_agent)
+    assert evaluate_held_out(learned(told), told).feedbacks == sum(
+        each.held_out for each in told if not each.from_agent
+    )
 
 
 def agents_share(people: int, receipts: list[str]) -> float:

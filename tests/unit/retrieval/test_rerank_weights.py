@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from entries_made import profile
 
-from keepward.ports.store import Profile
+from keepward.ports.store import RankingRow
 from keepward.retrieval import tokenizer
-from keepward.retrieval.index import Allowed, Index, Query
+from keepward.retrieval.index import Index, Query, RowFilter
 from keepward.retrieval.ranking import MAX_SCORE
 from keepward.retrieval.reranker import FEATURES, RerankerWeights, load, recency, train
 
-ALL = Allowed(scopes=None, now=0)
+ALL = RowFilter(scopes=None, now=0)
 DIM = 64
 
 
@@ -34,7 +34,7 @@ def weights(**given: Any) -> RerankerWeights:
     return RerankerWeights(**{"model": "m", **arrays, **given})
 
 
-def entries(count: int) -> list[Profile]:
+def entries(count: int) -> list[RankingRow]:
     return [
         profile(
             id=f"m{n:04}",

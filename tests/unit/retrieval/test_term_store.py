@@ -4,15 +4,15 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keepward.retrieval.inverted_index import TermStore
+from keepward.retrieval.inverted_index import InvertedIndex
 from keepward.retrieval.tokenizer import pack, term_hash
 
 WORDS = st.lists(st.sampled_from(["tea", "harbour", "piano", "garden"]), max_size=4)
 
 
-def filled(*groups: list[list[str]]) -> TermStore:
+def filled(*groups: list[list[str]]) -> InvertedIndex:
     """Rows added group by group, read after each, so that they stand in several segments."""
-    store, row = TermStore(), 0
+    store, row = InvertedIndex(), 0
     for texts in groups:
         store.extend(row, [pack(words) for words in texts])
         store.postings(0)

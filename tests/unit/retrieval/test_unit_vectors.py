@@ -11,8 +11,8 @@ UNITS /= np.linalg.norm(UNITS, axis=1, keepdims=True)
 QUERY = RNG.normal(size=384).astype(np.float32)
 
 
-def store_of(units: np.ndarray) -> vector_index.UnitStore:
-    store = vector_index.UnitStore(units.shape[1])
+def store_of(units: np.ndarray) -> vector_index.VectorIndex:
+    store = vector_index.VectorIndex(units.shape[1])
     store.extend(np.arange(len(units), dtype=np.int32), *vector_index.quantise(units))
     return store
 
@@ -75,14 +75,14 @@ def test_equal_distances_stay_together_at_the_cut() -> None:
 
 
 def test_the_best_unit_of_a_row_counts() -> None:
-    store = vector_index.UnitStore(384)
+    store = vector_index.VectorIndex(384)
     store.extend(np.array([2, 2, 5], dtype=np.int32), *vector_index.quantise(UNITS[:3]))
     best, _ = store.best(UNITS[1], np.array([2, 4]))
     assert best.tolist() == pytest.approx([1.0, 0.0], abs=0.002)
 
 
 def test_units_of_a_row_are_counted() -> None:
-    store = vector_index.UnitStore(384)
+    store = vector_index.VectorIndex(384)
     store.extend(np.array([2, 2, 5], dtype=np.int32), *vector_index.quantise(UNITS[:3]))
     assert store.best(UNITS[1], np.array([2, 4, 5]))[1].tolist() == [2, 0, 1]
 
@@ -98,7 +98,7 @@ def test_what_vectors_have_in_common_shows_in_their_signs() -> None:
     made += np.linspace(-0.08, 0.08, 64, dtype=np.float32)
     made /= np.linalg.norm(made, axis=1, keepdims=True)
     mean = made.mean(axis=0)
-    common = store_of(made).signs(np.ones(2_000, dtype=np.bool_)).common()
+    common = store_of(made).signs(np.ones(2_000, dtype=np.bool_)).estimated_mean()
     assert common @ mean / np.linalg.norm(common) / np.linalg.norm(mean) > 0.98
     assert np.linalg.norm(common) == pytest.approx(np.linalg.norm(mean), rel=0.1)
 

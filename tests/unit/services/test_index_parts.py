@@ -6,14 +6,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from keepward.ports.store import Profile
+from keepward.ports.store import RankingRow
 from keepward.retrieval import tokenizer
-from keepward.retrieval.index import Allowed, Index, Query
-from keepward.services import index as engine
+from keepward.retrieval.index import Index, Query, RowFilter
+from keepward.services import index_cache as engine
 
 
-def profile(n: int) -> Profile:
-    given = dict.fromkeys(Profile._fields) | {
+def profile(n: int) -> RankingRow:
+    given = dict.fromkeys(RankingRow._fields) | {
         "id": f"01920000-0000-7000-8000-{n:012x}",
         "version": 1,
         "touched": n,
@@ -30,7 +30,7 @@ def profile(n: int) -> Profile:
         "created_at": n,
         "terms": tokenizer.pack(["tea"]),
     }
-    return Profile(**given)
+    return RankingRow(**given)
 
 
 class Store:
@@ -53,17 +53,17 @@ class Store:
 
 @pytest.fixture
 def store(monkeypatch) -> Store:
-    monkeypatch.setattr(engine, "_TOGETHER", 4)
+    monkeypatch.setattr(engine, "_READ_BATCH", 4)
     return Store()
 
 
 def found(index: Index) -> set[str]:
     query = Query(text="tea", terms=("tea",))
-    return {scored.id for scored in index.search(query, Allowed(scopes=None, now=0), 20)}
+    return {scored.id for scored in index.search(query, RowFilter(scopes=None, now=0), 20)}
 
 
 def test_every_part_is_found(store):
-    index = engine.Indexes().level(store, "default")
+    index = engine.IndexCache().level(store, "default")
     assert found(index) == {profile(n).id for n in range(1, 11) if n != 3}
 
 
@@ -73,12 +73,12 @@ def test_no_part_is_larger_than_it_may_be(store, monkeypatch):
     monkeypatch.setattr(
         Index, "apply", lambda self, added, *rest: (sizes.append(len(added)), apply(self, added, *rest))
     )
-    engine.Indexes().level(store, "default")
+    engine.IndexCache().level(store, "default")
     assert sizes == [3, 4, 2]
 
 
 def test_a_cold_start_that_fails_goes_on_where_it_stopped(store):
-    indexes = engine.Indexes()
+    indexes = engine.IndexCache()
     store.broken_at = 7
     with pytest.raises(OSError, match="disk"):
         indexes.level(store, "default")
@@ -88,8 +88,8 @@ def test_a_cold_start_that_fails_goes_on_where_it_stopped(store):
 
 
 def test_tenants_that_were_searched_longest_ago_leave_memory_and_are_read_anew(store):
-    one = engine.Indexes().level(store, "ada").nbytes
-    indexes = engine.Indexes(most_bytes=2 * one)
+    one = engine.IndexCache().level(store, "ada").nbytes
+    indexes = engine.IndexCache(most_bytes=2 * one)
     store.asked.clear()
     for tenant in ("ada", "bob", "ada", "eve"):
         indexes.level(store, tenant)
@@ -101,5 +101,5 @@ def test_tenants_that_were_searched_longest_ago_leave_memory_and_are_read_anew(s
 
 
 def test_the_tenant_that_is_searched_stays_however_large_its_index(store):
-    indexes = engine.Indexes(most_bytes=1)
+    indexes = engine.IndexCache(most_bytes=1)
     assert indexes.level(store, "ada") is indexes.level(store, "ada")

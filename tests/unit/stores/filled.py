@@ -11,14 +11,14 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from keepward.adapters.home import FileAnchor
+from keepward.adapters.trust_store import TrustStore
 from keepward.core.memory import Status
-from keepward.core.proposal import Waiting
+from keepward.core.principals import Role, Token
+from keepward.core.proposal import Proposal
 from keepward.core.query import Feedback, Filter
-from keepward.core.trust import Rights, Token
 from keepward.errors import KeepwardError
-from keepward.storage.documents import KeptText
-from keepward.storage.store import Store, open_store
+from keepward.storage.documents import ReceiptArtefact
+from keepward.storage.store import EventStore, open_store
 from support.stages import Maker
 
 TENANT = "ada"
@@ -34,7 +34,7 @@ TOKEN = Token(
     id="0190f3c2-7b1e-7c3a-9f00-1a2b3c4d5e6f",
     name="orion",
     hash=bytes(range(32)),
-    rights=Rights.AGENT,
+    rights=Role.AGENT,
     can=("propose", "read"),
     tenant=TENANT,
     scope="/agents/orion",
@@ -51,7 +51,7 @@ def fill(folder: Path) -> None:
     first = make.record("tea is in the left cupboard", key="drink", tags=("a", "b"), aliases=("x1",))
     second = make.record("coffee is out", derived_from=(first.id,), subject="Bo", session="s", job="j", category="c")
     third = make.record("gone by now", expires_at=make.now + timedelta(days=1))
-    with open_store(folder / "m.db", anchor=FileAnchor(folder / "config")) as store:
+    with open_store(folder / "m.db", anchor=TrustStore(folder / "config")) as store:
         for stage in (
             make.stage(first, second),
             make.stage(make.revised(first, text="tea is in the right cupboard")),
@@ -63,10 +63,10 @@ def fill(folder: Path) -> None:
                 writer.put_receipt(make.receipt(TENANT, stage.details.receipt))
         with store.write() as writer:
             writer.put(make.waiting(TENANT, [make.record("held")]))
-            writer.put(KeptText(TENANT, "identity", "v1", "I am Orion."))
+            writer.put(ReceiptArtefact(TENANT, "identity", "v1", "I am Orion."))
             writer.count_use(TENANT, [first.id, second.id], make.now)
             writer.put(make.waiting(TENANT, [make.record("held as well")]))
-            writer.put(KeptText(TENANT, "identity", "v2", "I am Vega."))
+            writer.put(ReceiptArtefact(TENANT, "identity", "v2", "I am Vega."))
             for actor in ("agent:orion", "agent:vega"):
                 writer.put_feedback(
                     Feedback(tenant=TENANT, at=make.now, receipt="r", actor=actor, used=(first.id,), ignored=())
@@ -85,9 +85,9 @@ def copied(source: Path, target: Path) -> Path:
     return target / "m.db"
 
 
-def opened(path: Path) -> Store:
+def opened(path: Path) -> EventStore:
     """Open a filled store with its anchor."""
-    return open_store(path, anchor=FileAnchor(path.parent / "config"))
+    return open_store(path, anchor=TrustStore(path.parent / "config"))
 
 
 def answers(path: Path) -> dict[str, object]:
@@ -119,7 +119,7 @@ def answers(path: Path) -> dict[str, object]:
         ask("export", lambda: ((commit.seq, (commit, events)) for commit, events in store.events(TENANT)))
         for name in names:
             ask(f"history {name}", lambda name=name: enumerate(store.history(TENANT, name)))
-        ask("queue", lambda: ((each.id, each) for each in store.documents(Waiting, TENANT).list()))
+        ask("queue", lambda: ((each.id, each) for each in store.documents(Proposal, TENANT).list()))
         ask("identity", lambda: (("v1", text) for text in [store.artefact(TENANT, "identity", "v1")] if text))
         ask("token", lambda: ((each.id, each) for each in store.documents(Token, None).list()))
         ask("bearer", lambda: ((each.id, each) for each in [store.token_by_hash(TOKEN.hash)] if each))

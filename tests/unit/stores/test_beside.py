@@ -10,10 +10,10 @@ import pytest
 from filled import ANY, TENANT, TOKEN, opened
 from msgspec.structs import replace
 
-from keepward.core.proposal import Waiting
+from keepward.core.proposal import Proposal
 from keepward.core.query import Feedback
 from keepward.errors import Tampered
-from keepward.storage.documents import KeptText
+from keepward.storage.documents import ReceiptArtefact
 from support import tamper
 from support.ids import CountingIds
 from support.stages import Maker
@@ -40,7 +40,7 @@ def changed(path: Path) -> None:
     """Give every table a newer state of a row that it holds, and one row more."""
     make = Maker(CountingIds(50_000))
     with opened(path) as store:
-        waiting = store.documents(Waiting, TENANT).list()[0]
+        waiting = store.documents(Proposal, TENANT).list()[0]
         (told,) = store.documents(Feedback, TENANT).list()[:1]
         ids = [each.id for each in store.find(TENANT, ANY, live_at=None, limit=9).records]
         used = min(store.usage(TENANT, ids))
@@ -50,7 +50,7 @@ def changed(path: Path) -> None:
             writer.count_use(TENANT, [used], make.now)
             writer.put(replace(TOKEN, revoked_at=make.now + timedelta(minutes=1)))
             writer.put_receipt(make.receipt(TENANT, "9"))
-            writer.put(KeptText(TENANT, "identity", "v3", "I am Lyra."))
+            writer.put(ReceiptArtefact(TENANT, "identity", "v3", "I am Lyra."))
 
 
 def test_a_store_as_it_was_written_has_no_faults(path: Path) -> None:
@@ -169,7 +169,7 @@ def test_nobody_can_make_sums_without_the_key(path: Path) -> None:
 
 def test_a_transaction_that_fails_counts_nothing(path: Path) -> None:
     with opened(path) as store, pytest.raises(RuntimeError), store.write() as writer:
-        writer.put(KeptText(TENANT, "identity", "v9", "I am nobody."))
+        writer.put(ReceiptArtefact(TENANT, "identity", "v9", "I am nobody."))
         raise RuntimeError
     assert faults(path) == set()
 
@@ -178,7 +178,7 @@ def test_a_text_that_is_kept_twice_counts_once(path: Path) -> None:
     with opened(path) as store:
         for _ in range(2):
             with store.write() as writer:
-                writer.put(KeptText(TENANT, "identity", "v9", "I am Lyra."))
+                writer.put(ReceiptArtefact(TENANT, "identity", "v9", "I am Lyra."))
     assert faults(path) == set()
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from keepward.adapters.home import FileAnchor
-from keepward.core.blob import Blob, Kept, Put, place, ref_of
+from keepward.adapters.trust_store import TrustStore
+from keepward.core.blob import Blob, BlobUpload, StoredBlob, blob_path, ref_of
 from keepward.errors import KeepwardError, Tampered
-from keepward.storage.store import Store, open_store
+from keepward.storage.store import EventStore, open_store
 from support import tamper
 from support.stages import Maker
 
@@ -20,11 +20,11 @@ REF = ref_of(b"bytes")
 LOOSE = ref_of(b"loose")
 
 
-def kept(ref: str) -> Kept:
+def kept(ref: str) -> StoredBlob:
     now = Maker().now
-    put = Put(kind="agent", name="orion", credential=None, at=now)
+    put = BlobUpload(kind="agent", name="orion", credential=None, at=now)
     blob = Blob(ref=ref, bytes=5, media_type="image/png", active=False)
-    return Kept(tenant=TENANT, blob=blob, at=now, puts=(put,))
+    return StoredBlob(tenant=TENANT, blob=blob, at=now, puts=(put,))
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def db(tmp_path: Path) -> Path:
     """Return a store with two blobs; a memory refers to one."""
     make = Maker()
     stage = make.stage(replace(make.record("the red house"), blob=REF))
-    with open_store(tmp_path / "m.db", anchor=FileAnchor(tmp_path / "config")) as store, store.write() as writer:
+    with open_store(tmp_path / "m.db", anchor=TrustStore(tmp_path / "config")) as store, store.write() as writer:
         writer.put(kept(REF))
         writer.put(kept(LOOSE))
         writer.append(TENANT, stage)
@@ -40,8 +40,8 @@ def db(tmp_path: Path) -> Path:
     return tmp_path / "m.db"
 
 
-def opened(db: Path) -> Store:
-    return open_store(db, anchor=FileAnchor(db.parent / "config"))
+def opened(db: Path) -> EventStore:
+    return open_store(db, anchor=TrustStore(db.parent / "config"))
 
 
 def named(db: Path) -> set[str]:
@@ -60,7 +60,7 @@ def test_an_untouched_store_holds(db: Path) -> None:
 def test_what_was_kept_is_told(db: Path) -> None:
     with opened(db) as store:
         told = (
-            store.documents(Kept, TENANT).list(id=REF),
+            store.documents(StoredBlob, TENANT).list(id=REF),
             store.blob_refs(TENANT),
             len(store.blob_holders(TENANT, REF)),
         )
@@ -69,7 +69,7 @@ def test_what_was_kept_is_told(db: Path) -> None:
 
 def test_another_tenant_is_told_nothing(db: Path) -> None:
     with opened(db) as store:
-        assert (store.documents(Kept, "bo").list(), store.blob_refs("bo"), store.blob_holders("bo", REF)) == (
+        assert (store.documents(StoredBlob, "bo").list(), store.blob_refs("bo"), store.blob_holders("bo", REF)) == (
             [],
             set(),
             [],
@@ -93,7 +93,7 @@ def test_an_edited_row_is_named_and_not_used(db: Path, change: str) -> None:
     tamper.edit_documents(db, "blobs", change, f"id = '{REF}'")
     assert named(db) & {"blobs", "Tampered"}
     with opened(db) as store, suppress(Tampered):
-        assert store.documents(Kept, TENANT).list(id=REF) == []
+        assert store.documents(StoredBlob, TENANT).list(id=REF) == []
 
 
 @pytest.mark.parametrize("ref", [REF, LOOSE])
@@ -121,4 +121,7 @@ def test_a_blob_that_a_memory_refers_to_is_not_forgotten(db: Path) -> None:
 
 
 def test_the_place_of_a_file_says_the_day_and_not_the_tenants_name() -> None:
-    assert (place("ada", Maker().now, REF).count("ada"), place("ada", Maker().now, REF)[16:27]) == (0, "/2026/03/01")
+    assert (blob_path("ada", Maker().now, REF).count("ada"), blob_path("ada", Maker().now, REF)[16:27]) == (
+        0,
+        "/2026/03/01",
+    )

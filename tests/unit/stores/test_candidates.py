@@ -6,7 +6,7 @@ from contextlib import closing
 import pytest
 from filled import TENANT
 
-from keepward.storage.rows import placed_marks
+from keepward.storage.rows import partitioned_minhashes
 from keepward.storage.store import open_store
 from support import tamper
 from support.stages import Maker
@@ -69,14 +69,14 @@ def test_marks_whose_record_is_gone_are_passed_over(store, path, make):
 
 def test_marks_of_one_place_stay_apart_and_within_64_bits():
     edges = (-(1 << 63), -1, 0, 1, (1 << 63) - 1)
-    mixed = placed_marks("archival normal /", edges)
+    mixed = partitioned_minhashes("archival normal /", edges)
     assert len(set(mixed)) == 5
     assert -(1 << 63) <= min(mixed) <= max(mixed) < 1 << 63
 
 
 def test_reads_together_are_of_one_state_whatever_others_write_meanwhile(store, path, make):
     put(store, make.stage(make.record("tea in cupboard 1")))
-    with open_store(path) as other, store.together(TENANT):
+    with open_store(path) as other, store.read_snapshot(TENANT):
         before = store.head(TENANT), store.tally(TENANT)
         put(other, make.stage(make.record("tea in cupboard 2")))
         assert (store.head(TENANT), store.tally(TENANT)) == before
@@ -84,14 +84,14 @@ def test_reads_together_are_of_one_state_whatever_others_write_meanwhile(store, 
 
 
 def test_reads_of_another_tenant_are_not_among_those_read_together(store, make):
-    with store.together(TENANT), store.write() as writer:
+    with store.read_snapshot(TENANT), store.write() as writer:
         writer.append("elsewhere", make.stage(make.record("tea in cupboard 1")))
-    with store.together(TENANT):
+    with store.read_snapshot(TENANT):
         assert store.tally("elsewhere") == {"archival": 1}
 
 
 def test_after_an_error_among_reads_together_the_next_read_sees_the_newest_state(store, make):
-    with pytest.raises(KeyError), store.together(TENANT):
+    with pytest.raises(KeyError), store.read_snapshot(TENANT):
         raise KeyError
     put(store, make.stage(make.record("tea in cupboard 1")))
     assert store.tally(TENANT) == {"archival": 1}

@@ -12,16 +12,16 @@ from pathlib import Path
 import pytest
 from filled import TENANT, opened
 
-from keepward.core.trust import Actor
+from keepward.core.principals import Actor
 from keepward.memory import Memory
 from keepward.storage import forks
-from keepward.storage.store import Store, open_store
+from keepward.storage.store import EventStore, open_store
 from support import tamper
 from support.forking import forked
 from support.stages import Maker
 
 
-def append(store: Store, name: str) -> int:
+def append(store: EventStore, name: str) -> int:
     """Write one commit; return its number."""
     make = Maker()
     with store.write() as writer:
@@ -57,7 +57,7 @@ def test_what_a_forked_process_writes_stays_when_its_parent_closes_the_store(pat
 @pytest.mark.promise("T25")
 @pytest.mark.parametrize("own", [False, True], ids=["inherited", "opened"])
 def test_a_process_forked_off_while_the_store_is_read_is_refused_it(path: Path, own: bool) -> None:
-    with opened(path) as store, store.together(TENANT):
+    with opened(path) as store, store.read_snapshot(TENANT):
         wait = forked(lambda: append(opened(path) if own else store, "m-in-between"))
         assert wait().startswith("StoreUnavailable: the store was in use as this process was forked off")
 
@@ -86,7 +86,7 @@ def test_child_forked_beside_a_reading_thread_is_refused_the_store(path: Path) -
     reading, over = threading.Event(), threading.Event()
 
     def read() -> None:
-        with store.together(TENANT):
+        with store.read_snapshot(TENANT):
             reading.set()
             over.wait(20)
 
@@ -108,7 +108,7 @@ def test_child_forked_while_another_thread_uses_sqlite_is_refused_every_store(pa
     opened(other).close()
 
     def read() -> None:
-        with store.together(TENANT):
+        with store.read_snapshot(TENANT):
             reading.set()
             over.wait(20)
 

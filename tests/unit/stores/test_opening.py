@@ -14,20 +14,20 @@ import pytest
 from filled import ANY, TENANT, opened
 
 from keepward.adapters.blobs import folder_of
-from keepward.adapters.home import FileAnchor
-from keepward.copies.rescue import read_damaged
+from keepward.adapters.trust_store import TrustStore
+from keepward.copies.recovery import read_damaged
 from keepward.errors import InvalidInput, NewerSchema, NotAdopted, NotAStore, StoreUnavailable, Tampered
-from keepward.interchange import reading
-from keepward.storage.documents import KeptText
-from keepward.storage.driver import explained
-from keepward.storage.sqlite import Connections
+from keepward.interchange import parsing
+from keepward.storage.documents import ReceiptArtefact
+from keepward.storage.driver import translate_error
+from keepward.storage.sqlite import SqliteDatabase
 from keepward.storage.store import open_store
 from support import tamper
 from support.stages import Maker
 
 
 def import_file(path, _):
-    with reading.opened(path):
+    with parsing.open_source(path):
         pass
 
 
@@ -36,14 +36,14 @@ def read_rows(path, aside):
 
 
 def test_a_new_store_can_be_read_by_its_user_alone(tmp_path):
-    with open_store(tmp_path / "m.db", anchor=FileAnchor(tmp_path / "config")) as store, store.write():
+    with open_store(tmp_path / "m.db", anchor=TrustStore(tmp_path / "config")) as store, store.write():
         modes = {each.name: each.stat().st_mode & 0o777 for each in tmp_path.iterdir() if each.is_file()}
     assert modes == dict.fromkeys(("m.db", "m.db-wal", "m.db-shm", "m.db.id"), 0o600)
 
 
 def test_the_key_is_not_in_the_folder_of_the_store(tmp_path):
     (tmp_path / "data").mkdir()
-    open_store(tmp_path / "data" / "m.db", anchor=FileAnchor(tmp_path / "config")).close()
+    open_store(tmp_path / "data" / "m.db", anchor=TrustStore(tmp_path / "config")).close()
     [key] = (tmp_path / "config").rglob("key")
     found = [each for each in (tmp_path / "data").iterdir() if key.read_bytes() in each.read_bytes()]
     assert found == []
@@ -112,12 +112,12 @@ def test_a_folder_in_place_of_the_file_is_refused(tmp_path):
 
 
 def test_a_store_opened_for_reading_answers(path):
-    with open_store(path, anchor=FileAnchor(path.parent / "config"), read_only=True) as store:
+    with open_store(path, anchor=TrustStore(path.parent / "config"), read_only=True) as store:
         assert len(store.find(TENANT, ANY, live_at=None, limit=None).records) == 3
 
 
 def test_a_store_opened_for_reading_refuses_to_write(path):
-    store = open_store(path, anchor=FileAnchor(path.parent / "config"), read_only=True)
+    store = open_store(path, anchor=TrustStore(path.parent / "config"), read_only=True)
     with store, pytest.raises(StoreUnavailable), store.write():
         pass
 
@@ -265,12 +265,12 @@ def test_closing_twice_does_nothing(path):
 def test_a_full_disk_is_told_and_nothing_stays(path):
     make = Maker()
     with opened(path) as store:
-        connections: Connections = store._connector
+        connections: SqliteDatabase = store._connector
         with connections.writing() as connection:
             pages = connection.execute("PRAGMA page_count").fetchone()[0]
         connection.execute(f"PRAGMA max_page_count={pages}")
         with pytest.raises(StoreUnavailable, match="disk is full"), store.write() as writer:
-            writer.put(KeptText(TENANT, "identity", "big", "x" * 1_000_000))
+            writer.put(ReceiptArtefact(TENANT, "identity", "big", "x" * 1_000_000))
         connection.execute("PRAGMA max_page_count=1000000")
         with store.write() as writer:
             writer.count_use(TENANT, ["m"], make.now)
@@ -292,7 +292,7 @@ def test_a_full_disk_is_told_and_nothing_stays(path):
 def test_every_driver_error_becomes_one_of_ours(name, error):
     fault = sqlite3.OperationalError("x")
     fault.sqlite_errorname = name
-    assert type(explained(fault)) is error
+    assert type(translate_error(fault)) is error
 
 
 def test_a_store_from_elsewhere_is_not_used(path):
@@ -325,7 +325,7 @@ def test_a_broken_store_from_elsewhere_is_not_adopted(path):
 
 
 def read(path):
-    return open_store(path, anchor=FileAnchor(path.parent / "config"), read_only=True)
+    return open_store(path, anchor=TrustStore(path.parent / "config"), read_only=True)
 
 
 @pytest.mark.promise("T25")
@@ -351,7 +351,7 @@ def test_who_may_only_read_a_store_sees_what_others_write_meanwhile(path, closed
 
 
 def test_what_is_read_while_another_writes_the_file_is_not_believed(path):
-    with read(path) as reader, pytest.raises(StoreUnavailable, match="try again"), reader.together(TENANT):
+    with read(path) as reader, pytest.raises(StoreUnavailable, match="try again"), reader.read_snapshot(TENANT):
         with opened(path) as store, store.write() as writer:
             writer.append(TENANT, Maker().stage(commit_id="c" * 8))
         reader.head(TENANT)
@@ -367,7 +367,7 @@ def test_what_lies_beside_a_store_lies_beside_what_a_link_leads_to(path, tmp_pat
     link = tmp_path / "link.db"
     link.symlink_to(path)
     path.with_name("m.db.id").unlink()
-    open_store(link, anchor=FileAnchor(path.parent / "config")).close()
+    open_store(link, anchor=TrustStore(path.parent / "config")).close()
     assert path.with_name("m.db.id").exists()
     assert folder_of(link) == folder_of(path)
 
@@ -424,14 +424,14 @@ def test_a_log_that_one_write_made_long_does_not_stay_long(path, monkeypatch):
     assert (lengths[0] > 5_000_000, lengths[1] <= 50_000) == (True, True)
 
 
-class OutOfReach(FileAnchor):
+class OutOfReach(TrustStore):
     """A folder of keys that this user may not enter."""
 
     def bind(self, store_id, place=None):
         raise PermissionError(13, "Permission denied", str(self._config))
 
 
-@pytest.fixture(params=[FileAnchor, OutOfReach])
+@pytest.fixture(params=[TrustStore, OutOfReach])
 def no_place(request, tmp_path):
     """An anchor whose folder cannot be made, or cannot be entered."""
     (tmp_path / "file").write_text("in the way")
@@ -446,7 +446,7 @@ def test_without_a_place_for_its_key_a_new_store_is_refused_and_the_setting_name
 def test_a_store_that_was_refused_for_want_of_a_place_is_begun_once_there_is_one(tmp_path, no_place):
     with pytest.raises(StoreUnavailable):
         open_store(tmp_path / "m.db", anchor=no_place)
-    make, given = Maker(), FileAnchor(tmp_path / "config")
+    make, given = Maker(), TrustStore(tmp_path / "config")
     with open_store(tmp_path / "m.db", anchor=given) as store, store.write() as writer:
         writer.append(TENANT, make.stage(make.record()))
     with open_store(tmp_path / "m.db", anchor=given) as store:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from keepward.adapters.home import FileAnchor
+from keepward.adapters.trust_store import TrustStore
 from keepward.storage.store import open_store
 
 SCRIPT = Path(__file__).with_name("writers.py")
@@ -41,7 +41,7 @@ def test_two_processes_that_begin_together_share_one_new_store(tmp_path):
 @pytest.mark.slow
 def test_what_many_processes_wrote_verifies(tmp_path):
     _run(tmp_path, 4, 50)
-    with open_store(tmp_path / "m.db", anchor=FileAnchor(tmp_path / "config")) as store:
+    with open_store(tmp_path / "m.db", anchor=TrustStore(tmp_path / "config")) as store:
         assert store.verify()[1] == []
 
 
@@ -58,7 +58,7 @@ def _killed(folder, after):
 
 def test_a_killed_writer_loses_nothing_it_was_told_is_kept(tmp_path):
     acknowledged = _killed(tmp_path, 5)
-    with open_store(tmp_path / "m.db", anchor=FileAnchor(tmp_path / "config")) as store:
+    with open_store(tmp_path / "m.db", anchor=TrustStore(tmp_path / "config")) as store:
         assert store.head("ada").seq >= acknowledged
 
 
@@ -66,5 +66,5 @@ def test_a_killed_writer_loses_nothing_it_was_told_is_kept(tmp_path):
 @pytest.mark.parametrize("after", [1, 2, 3, 7, 20, 50])
 def test_a_killed_writer_leaves_a_sound_store(tmp_path, after):
     _killed(tmp_path, after)
-    with open_store(tmp_path / "m.db", anchor=FileAnchor(tmp_path / "config")) as store:
+    with open_store(tmp_path / "m.db", anchor=TrustStore(tmp_path / "config")) as store:
         assert store.verify()[1] == []

@@ -6,13 +6,13 @@ import hmac
 
 import pytest
 
-from keepward.storage.seals import Sealer, cells
+from keepward.storage.seals import Sealer, encode_cells
 
 
 @pytest.mark.parametrize("size", [1, 32, 64, 65, 200])
 def test_a_seal_is_the_beginning_of_the_mac_of_its_row(size):
     key = bytes(range(size))
-    mac = hmac.digest(key, b"keepward/row/v1\0" + cells("heads", "t", 1, b"x", None), "sha256")
+    mac = hmac.digest(key, b"keepward/row/v1\0" + encode_cells("heads", "t", 1, b"x", None), "sha256")
     assert Sealer(key).row("heads", "t", 1, b"x", None) == mac[:16]
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from filled import TENANT, opened
 
-from keepward.ports.store import Profile
+from keepward.ports.store import RankingRow
 from keepward.storage.rows import RecordRow, profile_of
 from keepward.storage.seals import Sealer
 from support import tamper
 
 
-def _profiles(path) -> dict[str, Profile | None]:
+def _profiles(path) -> dict[str, RankingRow | None]:
     with opened(path) as store:
         return dict(store.profiles(TENANT, after=0))
 

@@ -11,13 +11,13 @@ from filled import KINDS, TABLES, TENANT, answers, opened
 
 from keepward.core.query import Filter
 from keepward.errors import KeepwardError, NotAStore, Tampered
-from keepward.storage.sqlite import lay_out
+from keepward.storage.sqlite import create_schema
 from support import tamper
 
 
 def _columns():
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        lay_out(connection)
+        create_schema(connection)
         for table in TABLES:
             for row in connection.execute(f"PRAGMA table_info({table})").fetchall():
                 yield table, row[1], row[2], row[5]

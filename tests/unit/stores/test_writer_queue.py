@@ -16,7 +16,7 @@ from filled import TENANT, opened
 
 from keepward.errors import StoreUnavailable
 from keepward.storage import sqlite
-from keepward.storage.store import Store
+from keepward.storage.store import EventStore
 from support.stages import Maker
 
 
@@ -32,7 +32,7 @@ def other(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[sqlite3.Conne
         sqlite._log.removeHandler(handler)
 
 
-def append(store: Store) -> int:
+def append(store: EventStore) -> int:
     make = Maker()
     with store.write() as writer:
         return writer.append(TENANT, make.stage(make.record("tea", id="m-tea"), commit_id="c-tea")).seq
@@ -69,7 +69,7 @@ def test_writer_that_gave_up_delays_no_later_write(
     with opened(path) as store:
         other.execute("BEGIN IMMEDIATE")
         with monkeypatch.context() as patience:
-            patience.setattr(sqlite, "PATIENCE", 0.0)
+            patience.setattr(sqlite, "LOCK_TIMEOUT_S", 0.0)
             with pytest.raises(StoreUnavailable, match="locked"):
                 append(store)
         other.execute("ROLLBACK")

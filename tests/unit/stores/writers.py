@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from keepward.adapters.home import FileAnchor
+from keepward.adapters.trust_store import TrustStore
 from keepward.adapters.world import RandomIds
 from keepward.storage.store import open_store
 
@@ -15,7 +15,7 @@ from support.stages import Maker
 
 def main(path: str, config: str, name: str, count: str) -> None:
     make = Maker(RandomIds())
-    with open_store(Path(path), anchor=FileAnchor(config)) as store:
+    with open_store(Path(path), anchor=TrustStore(config)) as store:
         for n in range(int(count)):
             stage = make.stage(make.record(f"{name} {n}"))
             with store.write() as writer:

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from keepward.core.patterns import regex
+from keepward.core.patterns import lazy_regex
 from keepward.gates.detectors.matcher import Check
 from keepward.gates.detectors.normalize import Text
 from keepward.gates.detectors.tables import read, words
@@ -31,19 +31,21 @@ def _values(table: str) -> Any:
     return re2.compile("(?i)^(?:" + "|".join(read("values")[table]) + ")$", options)
 
 
-def placeholder(value: str) -> bool:
+def is_placeholder(value: str) -> bool:
     """Whether a value stands for a secret instead of being one (2)."""
     return not value or _values("placeholders").match(value[:300]) is not None
 
 
-def ordinary(value: str) -> bool:
+def is_everyday_token(value: str) -> bool:
     """Whether a value has a shape of everyday technical text: a version, path, unit, algorithm, identifier."""
     return _values("ordinary").match(value[:300]) is not None
 
 
-def dense(value: str) -> bool:
+def is_random_identifier(value: str) -> bool:
     """Whether a value is too random to be a name of code, though it has the shape of one: ``a1B2.c3D4``."""
-    return digits(value) >= 3 and entropy(value) >= 3.8 and len(value) >= 24 and not set("(/@").intersection(value)
+    return (
+        count_digits(value) >= 3 and entropy(value) >= 3.8 and len(value) >= 24 and not set("(/@").intersection(value)
+    )
 
 
 def entropy(value: str) -> float:
@@ -52,7 +54,7 @@ def entropy(value: str) -> float:
     return -sum(n / size * math.log2(n / size) for n in Counter(value).values()) if size else 0.0
 
 
-def digits(value: str) -> int:
+def count_digits(value: str) -> int:
     """How many digits a value has."""
     return sum(map(str.isdigit, value))
 
@@ -78,23 +80,23 @@ def mixed_case(value: str) -> bool:
 
 def mixed(value: str) -> bool:
     """Random-looking: letters and digits both, spread, and no run of plain words."""
-    return not_example(value) and digits(value) >= 2 and entropy(value) >= 3.0 and not wordy(value)
+    return not_example(value) and count_digits(value) >= 2 and entropy(value) >= 3.0 and not is_joined_words(value)
 
 
 def spread(value: str) -> bool:
     """No word and no name: characters that vary, with a digit or a capital among small letters."""
     lower, upper = any(map(str.islower, value)), any(map(str.isupper, value))
-    return entropy(value) >= 3.0 and (digits(value) > 0 or (lower and upper)) and not wordy(value)
+    return entropy(value) >= 3.0 and (count_digits(value) > 0 or (lower and upper)) and not is_joined_words(value)
 
 
-_WORD = regex("[a-z]{6}")
+_WORD = lazy_regex("[a-z]{6}")
 
 
 def scattered(value: str) -> bool:
     """Small letters, capitals and digits all through the part after the last underscore, and not the id of a thing."""
     kind, _, body = value.rpartition("_")
     lower, upper = sum(map(str.islower, body)), sum(map(str.isupper, body))
-    mixture = min(lower, upper) >= 3 and digits(body) >= 1 and entropy(body) >= 3.5
+    mixture = min(lower, upper) >= 3 and count_digits(body) >= 1 and entropy(body) >= 3.5
     # Names of functions are written so, too: getUserProfile2.
     return (
         mixture
@@ -103,7 +105,7 @@ def scattered(value: str) -> bool:
     )
 
 
-def wordy(value: str) -> bool:
+def is_joined_words(value: str) -> bool:
     """Whether a value is words joined, as names are: ``check-out-the-new-design``."""
     # Hyphenated or underscored names (check-out-the-new-design) are words, not random bytes.
     parts = value.replace("_", "-").replace("/", "-").replace(".", "-").split("-")
@@ -114,9 +116,9 @@ def wordy(value: str) -> bool:
     return len(known) * 2 >= len(parts) and 3 * sum(map(len, known)) >= len(value)
 
 
-def high_entropy(value: str, *, least: int = 16) -> bool:
+def high_entropy(value: str, *, min_length: int = 16) -> bool:
     """A value random enough for a variable that is named as a secret; ``least`` is its shortest length."""
-    if len(value) < least or placeholder(value) or wordy(value):
+    if len(value) < min_length or is_placeholder(value) or is_joined_words(value):
         return False
     lower, upper, digit = (any(map(test, value)) for test in (str.islower, str.isupper, str.isdigit))
     if not (lower or upper):
@@ -132,14 +134,14 @@ def passphrase(value: str) -> bool:
 
 
 #: A digit between letters: ``c0met``.
-_LEET = regex(r"[a-z]\d[a-z]", re.IGNORECASE)
+_LEET = lazy_regex(r"[a-z]\d[a-z]", re.IGNORECASE)
 
 
-def strong(value: str) -> bool:
+def looks_like_password(value: str) -> bool:
     """A value whose own shape says password: letters with digits or symbols, or capitals in the middle."""
-    if len(value) < 4 or placeholder(value) or value.lower() in words("values", "brands"):
+    if len(value) < 4 or is_placeholder(value) or value.lower() in words("values", "brands"):
         return False
-    if ordinary(value):
+    if is_everyday_token(value):
         # A word in disguise, a dot, another word: of the shape of a name in code, and no name.
         first, dot, last = value.partition(".")
         return bool(dot and first.isalnum() and last.isalnum() and _LEET.search(value))
@@ -158,13 +160,13 @@ def strong(value: str) -> bool:
 
 def password(value: str) -> bool:
     """A value in the place of a password that is neither a variable nor a word everybody writes there."""
-    harmless = placeholder(value) or value.lower() in words("values", "no_passwords")
+    harmless = is_placeholder(value) or value.lower() in words("values", "no_passwords")
     return not harmless and not value.startswith(("$", "{", "%s", "<"))
 
 
 def credential(value: str) -> bool:
     """A value in the place of a token: long enough, spread, with a digit."""
-    return not placeholder(value) and len(value) >= 8 and entropy(value) >= 2.5 and any(map(str.isdigit, value))
+    return not is_placeholder(value) and len(value) >= 8 and entropy(value) >= 2.5 and any(map(str.isdigit, value))
 
 
 def connection_password(value: str) -> bool:
@@ -221,22 +223,22 @@ def service_value(text: Text, start: int, end: int) -> Span:
     named = not words("secrets", "services", "keys").isdisjoint(ends)
     if not words("secrets", "services", "no_keys").isdisjoint(ends) or not high_entropy(value):
         return None
-    if ordinary(value) and not dense(value):
+    if is_everyday_token(value) and not is_random_identifier(value):
         return None
     hexadecimal = not value.lower().strip("0123456789abcdef-")
     # Commits, checksums and ids of events stand beside the names of services, too.
     plain = hexadecimal and not text.text[:start].rstrip(" \"'`").endswith("=")
-    return (start, start + len(value)) if named or (digits(value) >= 3 and not plain) else None
+    return (start, start + len(value)) if named or (count_digits(value) >= 3 and not plain) else None
 
 
-_OF_VALUES: dict[str, Callable[[str], bool]] = {
+_VALUE_CHECKS: dict[str, Callable[[str], bool]] = {
     check.__name__: check
     for check in (
         not_example, not_uuid, mixed_case, mixed, spread, scattered, password, credential, connection_password,
         argument, option, key_block,
     )
 }  # fmt: skip
-_OF_PLACES: dict[str, Check] = {check.__name__: check for check in (apart, service_value, handed_over)}
+_SPAN_CHECKS: dict[str, Check] = {check.__name__: check for check in (apart, service_value, handed_over)}
 
 
 @functools.cache
@@ -250,7 +252,7 @@ def check_named(name: str) -> Check:
     """
     kind, _, argument = name.partition(":")
     if not argument:
-        return _OF_PLACES[kind] if kind in _OF_PLACES else _of_value(_OF_VALUES[kind])
+        return _SPAN_CHECKS[kind] if kind in _SPAN_CHECKS else _of_value(_VALUE_CHECKS[kind])
     if kind == "entropy":
         return _of_value(lambda value: entropy(value) >= float(argument))
     if kind == "spread":

@@ -15,22 +15,30 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from keepward.core.patterns import regex
-from keepward.gates.detectors.checks import digits, high_entropy, ordinary, passphrase, placeholder, strong, wordy
-from keepward.gates.detectors.matcher import Finding, any_literal, located
+from keepward.core.patterns import lazy_regex
+from keepward.gates.detectors.checks import (
+    count_digits,
+    high_entropy,
+    is_everyday_token,
+    is_joined_words,
+    is_placeholder,
+    looks_like_password,
+    passphrase,
+)
+from keepward.gates.detectors.matcher import Finding, any_literal, finding_at
 from keepward.gates.detectors.normalize import Text, occurs
-from keepward.gates.detectors.rules import expanded, literals_of
-from keepward.gates.detectors.tables import listed, read, words
+from keepward.gates.detectors.rules import expand_lists, literals_of
+from keepward.gates.detectors.tables import read, split_entries, words
 
 _TABLE = "credentials_in_prose"
 #: Characters of a note, and of those how many are read for values near words.
-MAX_NOTE, MAX_READ = 16_384, 6_144
+MAX_NOTE_CHARS, MAX_READ_CHARS = 16_384, 6_144
 #: Values of a note and words of a line that are looked at.
 _MAX_VALUES, _MAX_WORDS = 64, 400
 #: Told values looked at in one text, all phrases together: so many at least, and one more for so many characters. What
 #: comes after is covered as a flood.
-_MIN_TOLD, _CHARACTERS_PER_TOLD = 200, 320
-_CODE = regex(
+_MIN_PHRASE_VALUES, _CHARS_PER_PHRASE_VALUE = 200, 320
+_CODE = lazy_regex(
     r"[{}]|</|::|\(\)|\]\(|```|>>>|;\s*$|==|^\s*(?:use|def|import|package|try|return|from|---)\b|^---$|^#+ ",
     re.MULTILINE,
 )
@@ -39,23 +47,23 @@ Groups = dict[str, tuple[int, int]]
 
 
 @functools.cache
-def phrases() -> tuple[str, tuple[tuple[str, str], ...]]:
+def phrase_patterns() -> tuple[str, tuple[tuple[str, str], ...]]:
     """Return a pattern for what stands in every text that a phrase finds something in, and the phrases by kind."""
     tables = read(_TABLE)
-    found = tuple((row["kind"], expanded(row["pattern"], tables)) for row in tables["phrase"])
+    found = tuple((row["kind"], expand_lists(row["pattern"], tables)) for row in tables["phrase"])
     return "(?i)" + "|".join(tables["telling"]), found
 
 
-def in_prose(text: Text) -> Iterator[Finding]:
+def find_in_prose(text: Text) -> Iterator[Finding]:
     """Yield values that prose presents as a password, PIN, code or key."""
-    telling, found = phrases()
+    telling, found = phrase_patterns()
     if text.occurs(telling):
-        budget = iter(range(max(_MIN_TOLD, len(text.text) // _CHARACTERS_PER_TOLD)))
+        budget = iter(range(max(_MIN_PHRASE_VALUES, len(text.text) // _CHARS_PER_PHRASE_VALUE)))
         for kind, pattern in found:
             yield from _by_phrase(kind, pattern, text, budget)
     if may_be_near_words(text):
-        for start, end, _ in find(text.text):
-            yield located(text, start, end, "told_secret", "likely")
+        for start, end, _ in find_near_words(text.text):
+            yield finding_at(text, start, end, "told_secret", "likely")
 
 
 def _by_phrase(kind: str, pattern: str, text: Text, budget: Iterator[int]) -> Iterator[Finding]:
@@ -63,27 +71,27 @@ def _by_phrase(kind: str, pattern: str, text: Text, budget: Iterator[int]) -> It
     for groups in text.groups(pattern):
         start, end = groups["v"]
         if next(budget, None) is None:
-            yield located(text, start, len(whole), "told_secret", "likely")
+            yield finding_at(text, start, len(whole), "told_secret", "likely")
             return
         end = start + len(whole[start:end].rstrip(".,;:)]}'’”…*"))
-        if whole[start:end].endswith(("!", "?")) and not digits(whole[start:end]):
+        if whole[start:end].endswith(("!", "?")) and not count_digits(whole[start:end]):
             end -= 1
         if whole.startswith(";", end):
             end = start + len(_ENTITY.sub("", whole[start:end]))
         # Passwords in addresses have rules of their own.
         in_address = _ADDRESS.search(whole, max(0, start - 200), start)
-        if end - start >= 3 and not in_address and _tells_secret(whole, start, end, kind, groups):
-            yield located(text, start, end, "told_secret", "likely")
+        if end - start >= 3 and not in_address and _is_secret_value(whole, start, end, kind, groups):
+            yield finding_at(text, start, end, "told_secret", "likely")
 
 
-_YEAR = regex("(?:19|20)[0-9]{2}")
+_YEAR = lazy_regex("(?:19|20)[0-9]{2}")
 #: A word with a number, ``Heron-2``: of the shape of a ticket, but for the place where a password is told.
-_NUMBERED_WORD = regex("(?:[A-Z][a-z]{3,}-[0-9]{1,4}|[a-z]{4,}-[0-9]{2,4})")
+_NUMBERED_WORD = lazy_regex("(?:[A-Z][a-z]{3,}-[0-9]{1,4}|[a-z]{4,}-[0-9]{2,4})")
 #: An instant, cut at the colon by which a name and its password are told: its day and hour, and the rest.
-_DAY_AND_HOUR = regex(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:\Z")
-_MINUTES = regex(r"[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?(?:Z|[+-][0-9]{2}:?[0-9]{2})?")
+_DAY_AND_HOUR = lazy_regex(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:\Z")
+_MINUTES = lazy_regex(r"[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?(?:Z|[+-][0-9]{2}:?[0-9]{2})?")
 #: A sign of HTML behind a value, as far as the phrases read it, and an address up to a value in it.
-_ENTITY, _ADDRESS = regex(r"\.?&[a-z]{2,6}\Z"), regex(r"://\S*\Z")
+_ENTITY, _ADDRESS = lazy_regex(r"\.?&[a-z]{2,6}\Z"), lazy_regex(r"://\S*\Z")
 
 
 def _listed(name: str) -> frozenset[str]:
@@ -95,27 +103,31 @@ def last_word(text: str) -> str:
     return re.split(r"[^a-z]+", text.lower().rstrip("_- "))[-1]
 
 
-def no_keys() -> frozenset[str]:
+def nonsecret_key_qualifiers() -> frozenset[str]:
     """Return words before "key" that make it no secret: a primary key, a sort key."""
     return words(_TABLE, "assigned", "no_keys")
 
 
-def _tells_secret(text: str, start: int, end: int, kind: str, groups: Groups) -> bool:
+def _is_secret_value(text: str, start: int, end: int, kind: str, groups: Groups) -> bool:
     value = text[start:end]
     noun = "p" if "p" in groups else "n" if "n" in groups else "k"
-    is_number = digits(value) > 0 and all(char.isdigit() or char in "-#*/." for char in value)
+    is_number = count_digits(value) > 0 and all(char.isdigit() or char in "-#*/." for char in value)
     if kind == "turned":
         after = text[slice(*groups.get("after", (0, 0)))].strip(" -").lower()
         plain = noun == "p" and plain_word(value) and value.lower() in _listed("common")
         plain = plain or (noun == "n" and is_number and len(value) >= 4)
-        names_code = noun == "k" and digits(value) == 0
-        return after not in _listed("compounds") and not names_code and (strong(value) or plain)
-    if value[0] == "-" or value.lower() in _listed("not_values") or placeholder(value):
+        names_code = noun == "k" and count_digits(value) == 0
+        return after not in _listed("compounds") and not names_code and (looks_like_password(value) or plain)
+    if value[0] == "-" or value.lower() in _listed("not_values") or is_placeholder(value):
         return False
     if kind == "pair":
         hour = _MINUTES.fullmatch(value) and _DAY_AND_HOUR.search(text, max(0, start - 14), start)
         product = shape_of(value) == "product"
-        return not hour and not product and (strong(value) or passphrase(value) or value.lower() in _listed("common"))
+        return (
+            not hour
+            and not product
+            and (looks_like_password(value) or passphrase(value) or value.lower() in _listed("common"))
+        )
     after = text[end : end + 24].lstrip("\"'`”’ ").split(" ", 1)[0].lower().strip(".,;:!?)\n")
     is_counted = after in _listed("units")
     named = text[slice(*groups["n"])].lower() if noun == "n" else ""
@@ -123,24 +135,26 @@ def _tells_secret(text: str, start: int, end: int, kind: str, groups: Groups) ->
         return False
     if noun == "n" and is_number:
         # Digits that are a date, a time or a version are no code.
-        odd = not value.isdigit() and ordinary(value) and "-" not in value.strip("-")
+        odd = not value.isdigit() and is_everyday_token(value) and "-" not in value.strip("-")
         year = kind == "beside" and _YEAR.fullmatch(value)
         fewest = 3 if named.startswith(("cv", "com")) else 4
-        return fewest <= digits(value) <= 12 and not (is_counted or odd or year)
-    if named.startswith("com") or (named.startswith("pin") and digits(value) * 2 < len(value)):
+        return fewest <= count_digits(value) <= 12 and not (is_counted or odd or year)
+    if named.startswith("com") or (named.startswith("pin") and count_digits(value) * 2 < len(value)):
         return False
     if noun == "k":
         first, last = groups["k"]
         named_key = text[first:last].lower() == "key"
-        if named_key and (":" in value or last_word(text[max(0, first - 24) : first]) in no_keys()):
+        if named_key and (":" in value or last_word(text[max(0, first - 24) : first]) in nonsecret_key_qualifiers()):
             return False
         if kind == "beside":
-            return not ordinary(value) and high_entropy(value)
-        random = high_entropy(value, least=12) or (strong(value) and len(value) >= 6 and digits(value) > 0)
-        return random and not ordinary(value) and not wordy(value)
+            return not is_everyday_token(value) and high_entropy(value)
+        random = high_entropy(value, min_length=12) or (
+            looks_like_password(value) and len(value) >= 6 and count_digits(value) > 0
+        )
+        return random and not is_everyday_token(value) and not is_joined_words(value)
     if value.isdigit():
         return len(value) >= (5 if kind == "beside" else 4) and not is_counted
-    if strong(value) or (noun == "p" and kind != "beside" and _NUMBERED_WORD.fullmatch(value)):
+    if looks_like_password(value) or (noun == "p" and kind != "beside" and _NUMBERED_WORD.fullmatch(value)):
         return not is_counted or not value[0].isdigit()
     if noun == "p" and (value.lower() in _listed("common") or passphrase(value)):
         return True
@@ -151,7 +165,7 @@ def _tells_secret(text: str, start: int, end: int, kind: str, groups: Groups) ->
 def plain_word(value: str) -> bool:
     """Whether a value is a word that can be a password: it describes nothing, and is no example."""
     lowered = value.lower()
-    if lowered in _listed("not_values") or placeholder(value) or ordinary(value) or len(value) < 4:
+    if lowered in _listed("not_values") or is_placeholder(value) or is_everyday_token(value) or len(value) < 4:
         return False
     describes = lowered.endswith(tuple(_listed("not_endings"))) and lowered not in _listed("nouns")
     return value.replace("-", "").replace("'", "").isalpha() and not describes
@@ -177,7 +191,7 @@ class Lexicon:
         self._ends: dict[str, int] = {}
         self._rows: dict[str, list[tuple[list[str], int]]] = {}
         for name, text in lists.items():
-            for entry in listed(text):
+            for entry in split_entries(text):
                 first, *more = entry.split()
                 bit = self.kinds[name]
                 if more:
@@ -214,7 +228,7 @@ class Lexicon:
 
 def any_entry(lists: Iterable[str]) -> str:
     """Return a pattern that occurs wherever an entry of a list does; short ones count as words alone."""
-    literals = {literal for text in lists for literal in literals_of(listed(text))}
+    literals = {literal for text in lists for literal in literals_of(split_entries(text))}
     short = {literal for literal in literals if len(literal) < 4}
     return rf"{any_literal(literals - short)}|(?i:\b(?:{'|'.join(sorted(short) or ['-'])})\b)"
 
@@ -235,8 +249,8 @@ _NEVER_AFTER = _DIGITAL | {
 #: What stands around a word, and belongs to it only by chance.
 _OPENING, _CLOSING = "\"'`“”‘’„«»([{*", "\"'`“”‘’„«»)]}*,;:.!?…"
 _QUOTES, _UNQUOTES = frozenset("\"'`“‘„«"), frozenset("\"'`”“’»")
-_ELIDED = regex("^(?:[ld]|dell|all|nell|qu|dall|sull)'|(?<!^it)(?<!^that)'s$")
-_USER = regex("[a-z0-9._-]{3,}")
+_ELIDED = lazy_regex("^(?:[ld]|dell|all|nell|qu|dall|sull)'|(?<!^it)(?<!^that)'s$")
+_USER = lazy_regex("[a-z0-9._-]{3,}")
 _SPOKEN = ("one", "two", "three", "four")
 
 
@@ -246,7 +260,7 @@ def _in_lists(word: str) -> str:
     return _ELIDED.sub("", (word if word.isascii() else Text(word).normal.text).lower().replace("’", "'"))
 
 
-class Word:
+class WordSpan:
     """A word of a line without the marks around it, and where it stands in the text."""
 
     __slots__ = ("after", "before", "end", "kinds", "lower", "sentence", "start", "text")
@@ -265,7 +279,7 @@ class Word:
         self.kinds = self.sentence = 0
 
 
-class Value(NamedTuple):
+class CandidateValue(NamedTuple):
     """A value in its line: the places of its first and last word, and its shape."""
 
     first: int
@@ -286,7 +300,7 @@ def _bits(kinds: str) -> int:
 
 @functools.cache
 def _shapes() -> tuple[tuple[str, re.Pattern[str]], ...]:
-    return tuple((name, regex(pattern)) for name, pattern in read(_TABLE)["shapes"].items())
+    return tuple((name, lazy_regex(pattern)) for name, pattern in read(_TABLE)["shapes"].items())
 
 
 def _speaks_of(kind: str, text: str) -> bool:
@@ -295,35 +309,35 @@ def _speaks_of(kind: str, text: str) -> bool:
 
 # The shape of a value.
 
-_TELLING = regex(r"[0-9!#$&*?^_@.]|[a-z][A-Z]|[A-Z]-[A-Z]-[A-Z]")
+_TELLING = lazy_regex(r"[0-9!#$&*?^_@.]|[a-z][A-Z]|[A-Z]-[A-Z]-[A-Z]")
 _ODD = frozenset('()[]{}<>/\\|"`,;:…')
 _SIGNS, _TYPED = frozenset("!#$&*?^_@"), frozenset("!#$&^")
-_DECIMAL = regex(r"\d+[.,]|.*\d\.\d")
-_FILE = regex(r"\.(?:[a-zA-Z]|[a-z]{2,3}|[a-z]{2,3}\d\d?|conf|html|java|json|jpeg|toml|yaml)$")
+_DECIMAL = lazy_regex(r"\d+[.,]|.*\d\.\d")
+_FILE = lazy_regex(r"\.(?:[a-zA-Z]|[a-z]{2,3}|[a-z]{2,3}\d\d?|conf|html|java|json|jpeg|toml|yaml)$")
 #: Names of code, files and issues, and what holds the name of an algorithm.
-_NAME = regex(
+_NAME = lazy_regex(
     r"[\w.]+(?:_\w+){2,}|[a-z]{2,}(?:_[a-z]+\d?)+|[a-z]+\d+_\w+|[A-Z0-9]+(?:_[A-Za-z0-9]+)+"
     r"|\w*(?:_[Tt]ype|_[Ii][Dd]|\d_\d)\w*|.*#\d{3,}|[A-Z]+#.*|.*\*-.*|.*-[$*].*|.*[.]{2}.*"
     r"|.*\b(?:sha|aes|tls|ssl|utf)\b.*"
 )
-_NUMBERED = regex(r"[^\W\d_]{2,}(?:[-._][^\W\d_]{2,})*[-._]\d{1,4}|[^\W\d_]{4,}\d")
-_DOTTED = regex(r"[^\W\d_]{3,}(?:\.[^\W\d_]{2,})+")
-_ENDED = regex(r"[^\W\d_]{4,}\d{2,5}")
-_CAMEL = regex(r"[A-Z]?[a-z]{2,}(?:[A-Z][a-z]+){2,}")
-_TYPE = regex(
+_NUMBERED = lazy_regex(r"[^\W\d_]{2,}(?:[-._][^\W\d_]{2,})*[-._]\d{1,4}|[^\W\d_]{4,}\d")
+_DOTTED = lazy_regex(r"[^\W\d_]{3,}(?:\.[^\W\d_]{2,})+")
+_ENDED = lazy_regex(r"[^\W\d_]{4,}\d{2,5}")
+_CAMEL = lazy_regex(r"[A-Z]?[a-z]{2,}(?:[A-Z][a-z]+){2,}")
+_TYPE = lazy_regex(
     "Array|Buffer|List|Object|Type|Model|Bytes|String|Secret|Pass|Text|Data|Error|Key|Id|App|Script|Book|Hub|Lab|Cloud|Net"
 )
-_COUNTED = regex(r"\d(?![a-zA-Z]+.*\d|[a-z]{4,})")
+_COUNTED = lazy_regex(r"\d(?![a-zA-Z]+.*\d|[a-z]{4,})")
 
 
 def shape_of(value: str) -> str | None:
     """Name the shape of a value; None where it is that of no secret."""
-    if not 3 <= len(value) <= 80 or not _TELLING.search(value) or placeholder(value):
+    if not 3 <= len(value) <= 80 or not _TELLING.search(value) or is_placeholder(value):
         return None
     for name, pattern in _shapes():
         if pattern.fullmatch(value):
             return name
-    if len(value) >= 16 and high_entropy(value) and digits(value) >= 3 and _ODD.isdisjoint(value):
+    if len(value) >= 16 and high_entropy(value) and count_digits(value) >= 3 and _ODD.isdisjoint(value):
         return "random"
     return _lettered(value)
 
@@ -345,15 +359,15 @@ def _lettered(value: str) -> str | None:
         return None
     if _NUMBERED.fullmatch(value):
         return "joined" if len(parts) > 2 or "_" in value else "numbered"
-    if digits(value) and (signs or value[-1] in "!#$*?"):
+    if count_digits(value) and (signs or value[-1] in "!#$*?"):
         return "odd" if len(value) >= 7 and not _TYPED.isdisjoint(value) else "mixed"
     if _DOTTED.fullmatch(value):
         return "dotted" if any(map(str.isupper, value[1:])) or len(parts) > 2 else None
-    if ordinary(value) or not strong(value):
+    if is_everyday_token(value) or not looks_like_password(value):
         return None
     if signs:
         return "signed" if len(value) >= 8 and len(parts) in {2, 3} and min(map(len, parts)) >= 3 else None
-    if digits(value) == 0:
+    if count_digits(value) == 0:
         return "camel" if len(value) >= 8 and _CAMEL.fullmatch(value) and not _TYPE.search(value) else None
     if _COUNTED.match(value):
         return None
@@ -361,17 +375,17 @@ def _lettered(value: str) -> str | None:
         return "ended"
     if value.isalnum():
         return "leet" if len(value) >= (6 if any(map(str.isupper, value)) else 8) else None
-    scattered = digits(value) > 1 or any(map(str.isupper, value))
-    return "joined" if scattered and len(value) >= 9 and digits(value) * 2 < len(value) else None
+    scattered = count_digits(value) > 1 or any(map(str.isupper, value))
+    return "joined" if scattered and len(value) >= 9 and count_digits(value) * 2 < len(value) else None
 
 
 # What stands around it.
 
 
-class Around:
+class ValueContext:
     """What stands around one value: the words near it, and the marks by which it is told."""
 
-    def __init__(self, line: Sequence[Word], value: Value) -> None:
+    def __init__(self, line: Sequence[WordSpan], value: CandidateValue) -> None:
         self.line, self.value = line, value
         first, last, _ = value
         self.places = [place for place in _sentence(line, first, last) if not first <= place <= last]
@@ -380,7 +394,7 @@ class Around:
         self.next = line[last + 1] if last + 1 < len(line) else None
 
     @property
-    def tells(self) -> bool:
+    def is_statement(self) -> bool:
         """Whether the sentence tells: it asks nothing, speaks of no rules, and counts nothing before the value."""
         asks = any("?" in self.line[place].after for place in self.places if place > self.value.last)
         asks = asks or self.line[self.value.last].after.startswith("?")
@@ -429,7 +443,7 @@ class Around:
             or self.next.text in {"", "-", "–", "—", "//", "/"}
         )
 
-    def goes_on(self) -> bool:
+    def may_end_clause(self) -> bool:
         """Whether its clause ends with it, or goes on to say when or where."""
         return self.ends() or (self.next is not None and bool(self.next.kinds & _bits("goes_on")))
 
@@ -448,7 +462,7 @@ class Around:
         return bool(sure) and _USER.fullmatch(user.text) is not None
 
 
-def _sentence(line: Sequence[Word], first: int, last: int) -> list[int]:
+def _sentence(line: Sequence[WordSpan], first: int, last: int) -> list[int]:
     """Return the places of the sentence around a value, and of those that belong to it."""
 
     def of(sentence: int, begin: int, end: int) -> list[int]:
@@ -463,19 +477,19 @@ def _sentence(line: Sequence[Word], first: int, last: int) -> list[int]:
     return own
 
 
-_MARKS: dict[str, Callable[[Around], bool]] = {
-    "quoted": Around.is_quoted,
-    "announced": Around.is_announced,
-    "joined": Around.is_joined,
-    "first": Around.is_first,
-    "ends": Around.ends,
-    "goes on": Around.goes_on,
-    "paired": Around.is_paired,
+_NAMED_CONDITIONS: dict[str, Callable[[ValueContext], bool]] = {
+    "quoted": ValueContext.is_quoted,
+    "announced": ValueContext.is_announced,
+    "joined": ValueContext.is_joined,
+    "first": ValueContext.is_first,
+    "ends": ValueContext.ends,
+    "goes on": ValueContext.may_end_clause,
+    "paired": ValueContext.is_paired,
 }
-Condition = Callable[[Around], bool]
+Condition = Callable[[ValueContext], bool]
 
 
-class Rule(NamedTuple):
+class ProximityRule(NamedTuple):
     """What has to hold around a value, and what must not."""
 
     name: str
@@ -484,13 +498,13 @@ class Rule(NamedTuple):
 
 
 @functools.cache
-def _rules() -> Mapping[str, Sequence[Rule]]:
+def _rules() -> Mapping[str, Sequence[ProximityRule]]:
     """Return the rules by the shapes of the values that they are about."""
-    found: dict[str, list[Rule]] = {}
+    found: dict[str, list[ProximityRule]] = {}
     for row in read(_TABLE)["rule"]:
         needs, unless = (tuple(map(_condition, row.get(name, ()))) for name in ("needs", "unless"))
         for shape in row["shapes"].split():
-            found.setdefault(shape, []).append(Rule(row["name"], needs, unless))
+            found.setdefault(shape, []).append(ProximityRule(row["name"], needs, unless))
     return found
 
 
@@ -501,8 +515,8 @@ def _condition(written: str) -> Condition:
 
 
 def _alternative(written: str) -> Condition:
-    if written in _MARKS:
-        return _MARKS[written]
+    if written in _NAMED_CONDITIONS:
+        return _NAMED_CONDITIONS[written]
     *kinds, before, after = written.split()
     bits, back, on = _bits(" ".join(kinds)), -int(before), int(after)
     return lambda around: around.near(bits, back, on)
@@ -510,12 +524,17 @@ def _alternative(written: str) -> Condition:
 
 # The values of a note.
 
-_OF_WALLET = regex(r"[^\W\d_]{3,10}")
-_PIECE, _FEW, _GROUP, _TURN = regex(r"\d{1,2}"), regex(r"\d{1,2}[#*]?"), regex(r"\d{3,4}"), regex(r"\d{1,3}")
-_DIGITS, _HOUR = regex(r"\+?\d[\d/–-]*"), regex(r"(?:[01]\d|2[0-4])(?:[03]0|[14]5)")
+_SEED_WORD = lazy_regex(r"[^\W\d_]{3,10}")
+_PIECE, _FEW, _GROUP, _TURN = (
+    lazy_regex(r"\d{1,2}"),
+    lazy_regex(r"\d{1,2}[#*]?"),
+    lazy_regex(r"\d{3,4}"),
+    lazy_regex(r"\d{1,3}"),
+)
+_DIGITS, _HOUR = lazy_regex(r"\+?\d[\d/–-]*"), lazy_regex(r"(?:[01]\d|2[0-4])(?:[03]0|[14]5)")
 
 
-def _values(line: Sequence[Word]) -> Iterator[Value]:
+def _candidate_values(line: Sequence[WordSpan]) -> Iterator[CandidateValue]:
     of_wallet = any(word.kinds & _bits("seed") for word in line)
     first = 0
     while first < len(line):
@@ -523,7 +542,7 @@ def _values(line: Sequence[Word]) -> Iterator[Value]:
         shape = None
         if (end := _quoted(line, first)) is not None:
             last, shape = end, "phrase" if end > first else shape_of(line[first].text) or "quoted"
-        elif (end := _turned(line, first)) is not None:
+        elif (end := _dial_combination_end(line, first)) is not None:
             last, shape = end, "turned"
         elif _PIECE.fullmatch(line[first].text):
             text = line[first].text
@@ -534,9 +553,9 @@ def _values(line: Sequence[Word]) -> Iterator[Value]:
                 last += 1 + dash
                 text += ("-" if dash else " ") + line[last].text
             shape = shape_of(text)
-        elif _GROUP.fullmatch(line[first].text) and _goes_on(line, first, len(line[first].text)):
+        elif _GROUP.fullmatch(line[first].text) and _is_followed_by_group(line, first, len(line[first].text)):
             last, shape = first + 1, "grouped"
-        elif of_wallet and (end := _row(line, first)) is not None:
+        elif of_wallet and (end := _seed_phrase_end(line, first)) is not None:
             last, shape = end, "words"
         elif line[first].kinds & _bits("digit"):
             while last + 1 < len(line) and line[last + 1].kinds & _bits("digit") and line[last].after in {"", ","}:
@@ -546,11 +565,11 @@ def _values(line: Sequence[Word]) -> Iterator[Value]:
         elif not _is_part(line, first):
             shape = shape_of(line[first].text)
         if shape is not None:
-            yield Value(first, last, shape)
+            yield CandidateValue(first, last, shape)
         first = last + 1
 
 
-def _turned(line: Sequence[Word], first: int) -> int | None:
+def _dial_combination_end(line: Sequence[WordSpan], first: int) -> int | None:
     """Return the place of the last of three numbers or more with a direction each; None without them."""
     if not (line[first].kinds & _bits("turn") or _TURN.fullmatch(line[first].text)):
         return None
@@ -564,12 +583,12 @@ def _turned(line: Sequence[Word], first: int) -> int | None:
     return last if numbers >= 3 and turns >= 2 else None
 
 
-def _row(line: Sequence[Word], first: int) -> int | None:
+def _seed_phrase_end(line: Sequence[WordSpan], first: int) -> int | None:
     """Return the place of the last of twelve words, or 15 to 24, that may be those of a wallet; None without them."""
 
-    def fits(word: Word) -> bool:
+    def fits(word: WordSpan) -> bool:
         glue = word.lower in _listed("glue") or word.kinds & _bits("link")
-        return not glue and _OF_WALLET.fullmatch(word.text) is not None
+        return not glue and _SEED_WORD.fullmatch(word.text) is not None
 
     if first and fits(line[first - 1]) and not line[first - 1].after:
         return None
@@ -581,7 +600,7 @@ def _row(line: Sequence[Word], first: int) -> int | None:
     return last - 1 if last - first in {12, 15, 18, 21, 24} else None
 
 
-def _quoted(line: Sequence[Word], first: int) -> int | None:
+def _quoted(line: Sequence[WordSpan], first: int) -> int | None:
     """Return the place of the last of up to nine words in quotation marks; None without them."""
     apart = line[first - 1].before if first and not line[first - 1].text else ""
     if _QUOTES.isdisjoint(line[first].before + apart) or len(line[first].text) < 3:
@@ -593,7 +612,7 @@ def _quoted(line: Sequence[Word], first: int) -> int | None:
     return None
 
 
-def _is_part(line: Sequence[Word], place: int) -> bool:
+def _is_part(line: Sequence[WordSpan], place: int) -> bool:
     """Whether digits stand right before or after these digits, as the groups of a telephone number do."""
     near = itertools.pairwise(line[max(0, place - 1) : place + 2])
     return any(
@@ -602,7 +621,7 @@ def _is_part(line: Sequence[Word], place: int) -> bool:
     ) or _is_hours(line, place)
 
 
-def _is_hours(line: Sequence[Word], place: int) -> bool:
+def _is_hours(line: Sequence[WordSpan], place: int) -> bool:
     """Whether an hour stands here, and another one after or before a word such as "to"."""
     return any(
         _HOUR.fullmatch(line[one].text) is not None
@@ -614,7 +633,7 @@ def _is_hours(line: Sequence[Word], place: int) -> bool:
     )
 
 
-def _goes_on(line: Sequence[Word], place: int, length: int) -> bool:
+def _is_followed_by_group(line: Sequence[WordSpan], place: int, length: int) -> bool:
     """Whether as many digits as here stand in the next word, and not in the one after."""
     if line[place].after or place + 1 >= len(line):
         return False
@@ -622,8 +641,8 @@ def _goes_on(line: Sequence[Word], place: int, length: int) -> bool:
     return groups in ([True], [True, False])
 
 
-def _line(text: str, offset: int) -> list[Word]:
-    line = [Word(match, offset) for match in itertools.islice(re.finditer(r"\S+", text), _MAX_WORDS)]
+def _line(text: str, offset: int) -> list[WordSpan]:
+    line = [WordSpan(match, offset) for match in itertools.islice(re.finditer(r"\S+", text), _MAX_WORDS)]
     sentence = 0
     for word, kinds in zip(line, lexicon().of([word.lower for word in line]), strict=True):
         # "The room's passcode" counts no rooms.
@@ -633,31 +652,31 @@ def _line(text: str, offset: int) -> list[Word]:
     return line
 
 
-def _found(text: str) -> Iterator[tuple[int, int, str]]:
+def _find_near_words(text: str) -> Iterator[tuple[int, int, str]]:
     offset = 0
-    for part in text[:MAX_READ].splitlines(keepends=True):
+    for part in text[:MAX_READ_CHARS].splitlines(keepends=True):
         line = _line(part, offset)
         offset += len(part)
         if not any(word.kinds & _bits(" ".join(_NOUNS)) for word in line):
             continue
-        for value in _values(line):
-            around = Around(line, value)
-            rule = _holding(around) if around.tells else None
+        for value in _candidate_values(line):
+            around = ValueContext(line, value)
+            rule = _matching_rule(around) if around.is_statement else None
             if rule is not None:
                 yield line[value.first].start, line[value.last].end, rule
 
 
-def _holding(around: Around) -> str | None:
+def _matching_rule(around: ValueContext) -> str | None:
     for rule in _rules().get(around.value.shape, ()):
         if all(each(around) for each in rule.needs) and not any(each(around) for each in rule.unless):
             return rule.name
     return None
 
 
-def find(text: str) -> Iterator[tuple[int, int, str]]:
+def find_near_words(text: str) -> Iterator[tuple[int, int, str]]:
     """Yield the spans of values that are told, half-open, and the rule by which each is."""
-    if len(text) <= MAX_NOTE and not _CODE.search(text, 0, MAX_READ):
-        yield from itertools.islice(_found(text), _MAX_VALUES)
+    if len(text) <= MAX_NOTE_CHARS and not _CODE.search(text, 0, MAX_READ_CHARS):
+        yield from itertools.islice(_find_near_words(text), _MAX_VALUES)
 
 
 def may_be_near_words(text: Text) -> bool:
@@ -672,7 +691,7 @@ def may_be_near_words(text: Text) -> bool:
 def _noun_and_value() -> tuple[str, str]:
     """Return a pattern for the words one of which is near every value, and one that occurs wherever a value does."""
     lists = read(_TABLE)["words"]
-    spoken = any_literal(set(listed(lists["digit"])))
+    spoken = any_literal(set(split_entries(lists["digit"])))
     turn, seed, lock = (any_entry([lists[name]]) for name in ("turn", "seed", "lock"))
     digit = r"[\"“„«]\pL|\pL-\pL-|[0-9]{4}|[0-9]{3}[#*]|[0-9] ?[-–/ ] ?[0-9]|[0-9]\pL|[\pL._-][0-9]"
     words = rf"(?:{turn})\W+[0-9]|[0-9]\W+(?:{turn})|{spoken}\W+{spoken}|{seed}|(?:{lock})[^\n]*[0-9]{{3}}"

@@ -15,15 +15,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from keepward.gates.detectors.matcher import Certainty, Finding, Rule, located, settled
-from keepward.gates.detectors.normalize import TRACES, Text, occurs, sieved, tag_text
+from keepward.gates.detectors.matcher import Certainty, Finding, Rule, finding_at, merge_findings
+from keepward.gates.detectors.normalize import TRACES, Text, compile_prefilter, occurs, tag_text
 from keepward.gates.detectors.rules import any_word, load
 from keepward.gates.detectors.tables import read
 
 #: Characters of a note that the model of words reads; a longer text is left to the rules.
-MAX_NOTE = 16_384
+MAX_NOTE_CHARS = 16_384
 #: The rules for what lets an agent act unasked.
-WEAKENS = "weakens_safeguard"
+WEAKENS_SAFEGUARD = "weakens_safeguard"
 _SEPARATORS = " \t\r\n.,-_*|/\\~+'\"`:;#()[]{}"
 _SEPARATOR_BYTES = _SEPARATORS.encode()
 _ASCII = bytes(range(128)).decode()
@@ -58,26 +58,26 @@ def _override(lists: str) -> Callable[[], str]:
 @functools.cache
 def _filter() -> Any:
     """One search for all rules, and for what may hide an order."""
-    return sieved((*(rule.pattern for rule in _rules()), _SPELT, *TRACES))
+    return compile_prefilter((*(rule.pattern for rule in _rules()), _SPELT, *TRACES))
 
 
 @functools.cache
-def _disguised() -> tuple[tuple[Rule, ...], Any]:
+def _disguise_rules() -> tuple[tuple[Rule, ...], Any]:
     """Return the rules that also read disguised texts, and one search for them."""
     names = read("injection")["disguised"].split()
     rules = tuple(rule for rule in load("injection") if rule.name in names)
-    return rules, sieved((*(rule.pattern for rule in rules), read("injection")["closed_up"]))
+    return rules, compile_prefilter((*(rule.pattern for rule in rules), read("injection")["closed_up"]))
 
 
-def calm(text: Text) -> bool:
+def cannot_match(text: Text) -> bool:
     """Whether a quick look rules out any certain finding in the text and in the lines it begins with.
 
     False means only that it has to be scanned. It says nothing of likely findings.
     """
     if not text.is_plain or _filter().Match(text.data) is not None:
         return False
-    together = b"\n".join((text.data.translate(None, _SEPARATOR_BYTES), *_disguises(text.data)))
-    return _disguised()[1].Match(together) is None
+    together = b"\n".join((text.data.translate(None, _SEPARATOR_BYTES), *_disguised_forms(text.data)))
+    return _disguise_rules()[1].Match(together) is None
 
 
 def scan(given: str | Text, *, likely: bool = True) -> list[Finding]:
@@ -86,16 +86,16 @@ def scan(given: str | Text, *, likely: bool = True) -> list[Finding]:
     Without ``likely`` only certain findings are returned, which takes a fraction of the time.
     """
     text = given if isinstance(given, Text) else Text(given)
-    findings = [] if calm(text) else list(_quoted_are_likely(text, list(_certain(text))))
+    findings = [] if cannot_match(text) else list(_quoted_are_likely(text, list(_certain(text))))
     if not likely:
-        return settled((each for each in findings if each.certainty == "certain"), len(text.text))
-    if not findings and len(text.text) <= MAX_NOTE and text.text.strip():
-        from keepward.gates.detectors.injection_classifier import most_like_an_order
+        return merge_findings((each for each in findings if each.certainty == "certain"), len(text.text))
+    if not findings and len(text.text) <= MAX_NOTE_CHARS and text.text.strip():
+        from keepward.gates.detectors.injection_classifier import most_injection_like
 
-        piece = most_like_an_order(text.normal.text)
+        piece = most_injection_like(text.normal.text)
         if piece.score > 0:
-            findings.append(located(text.normal, piece.start, piece.end, "order_by_words", "likely"))
-    return settled(findings, len(text.text))
+            findings.append(finding_at(text.normal, piece.start, piece.end, "order_by_words", "likely"))
+    return merge_findings(findings, len(text.text))
 
 
 def _certain(text: Text) -> Iterator[Finding]:
@@ -107,7 +107,7 @@ def _certain(text: Text) -> Iterator[Finding]:
     for piece in form.hidden:
         if any(True for _ in _by_rules(Text(piece.text))):
             yield Finding(detector="encoded_order", start=piece.start, end=piece.end)
-    for finding in _mangled(form):
+    for finding in _find_disguised(form):
         yield replace(finding, detector=_DISGUISED)
     if any(0xE0000 <= ord(char) < 0xE0200 for char in set(text.text)) and any(_by_rules(Text(tag_text(text.text)))):
         yield Finding(detector="invisible_order", start=0, end=len(text.text))
@@ -120,23 +120,23 @@ def _by_rules(form: Text) -> Iterator[Finding]:
             yield from rules[place].findings(form)
 
 
-def _mangled(form: Text) -> Iterator[Finding]:
+def _find_disguised(form: Text) -> Iterator[Finding]:
     """Find override wording in letters set apart, leetspeak, rot13 and reversed text."""
-    rules, _ = _disguised()
+    rules, _ = _disguise_rules()
 
     def core(text: Text) -> Iterator[Finding]:
         return itertools.chain.from_iterable(rule.findings(text) for rule in rules)
 
     if form.occurs(_SPELT):
-        joined = form.collapsed()
+        joined = form.join_spaced_letters()
         if joined is not form:
             yield from core(joined)
     pattern = read("injection")["closed_up"]
     if occurs(pattern, form.data.translate(None, _SEPARATOR_BYTES)):
         closed_up = form.without(_SEPARATORS)
         if closed_up is not form:
-            yield from _broken_up(form, closed_up, pattern)
-    if form.text.isascii() and _disguised()[1].Match(b"\n".join(_disguises(form.data))) is None:
+            yield from _find_spaced_out(form, closed_up, pattern)
+    if form.text.isascii() and _disguise_rules()[1].Match(b"\n".join(_disguised_forms(form.data))) is None:
         return
     size = len(form.text)
     if any(map(str.isdigit, form.text)) or "@" in form.text or "$" in form.text:
@@ -144,20 +144,20 @@ def _mangled(form: Text) -> Iterator[Finding]:
         given, leet = form.data.decode(), form.data.translate(_LEET_BYTES).decode()
         for finding in core(Text(leet)):
             if leet[finding.start : finding.end] != given[finding.start : finding.end]:
-                yield located(form, finding.start, finding.end, _DISGUISED, finding.certainty)
+                yield finding_at(form, finding.start, finding.end, _DISGUISED, finding.certainty)
     if form.text.isascii():
         for finding in core(Text(codecs.encode(form.text, "rot13"))):
-            yield located(form, finding.start, finding.end, _DISGUISED, finding.certainty)
+            yield finding_at(form, finding.start, finding.end, _DISGUISED, finding.certainty)
     for finding in core(Text(form.text[::-1])):
-        yield located(form, size - finding.end, size - finding.start, _DISGUISED, finding.certainty)
+        yield finding_at(form, size - finding.end, size - finding.start, _DISGUISED, finding.certainty)
 
 
-def _disguises(data: bytes) -> tuple[bytes, bytes, bytes]:
+def _disguised_forms(data: bytes) -> tuple[bytes, bytes, bytes]:
     """Return ASCII text as leetspeak, rot13 and reversed writing would have hidden it."""
     return data.translate(_LEET_BYTES), data.translate(_ROT13_BYTES), data[::-1]
 
 
-def _broken_up(form: Text, closed_up: Text, pattern: str) -> Iterator[Finding]:
+def _find_spaced_out(form: Text, closed_up: Text, pattern: str) -> Iterator[Finding]:
     """Yield orders whose letters are set apart; words in their normal spacing are for the ordinary rules."""
     kept = form.places_without(_SEPARATORS)
     for start, end in itertools.islice(closed_up.spans(pattern), 100):
@@ -166,7 +166,7 @@ def _broken_up(form: Text, closed_up: Text, pattern: str) -> Iterator[Finding]:
         short = sum(1 for word in words if len(word.strip(_SEPARATORS)) <= 2)
         marked = any(mark in word.strip(_SEPARATORS) for word in words for mark in ".-_*|/\\~+")
         if short * 2 >= len(words) or marked or len(words) == 1:
-            yield located(form, first, last, _DISGUISED, "certain")
+            yield finding_at(form, first, last, _DISGUISED, "certain")
 
 
 def _hidden_characters(text: Text) -> Iterator[Finding]:

@@ -26,7 +26,7 @@ MAX_CHARACTERS, PIECE_CHARACTERS = 6_144, 320
 #: Pieces of a text that are scored.
 MAX_PIECES = 64
 #: Lengths of the letter n-grams, and bits of the hash that names a weight.
-LENGTHS, BITS = (3, 4, 5), 16
+NGRAM_LENGTHS, HASH_BITS = (3, 4, 5), 16
 _SENTENCE_END = re.compile(r"(?<=[.!?。;])\s+|\n+")
 #: An odd number to multiply by, and its inverse: a hash of a stretch is the difference of two hashes of beginnings.
 _BASE = 0xD6E8FEB86659FD93
@@ -83,11 +83,11 @@ def features(text: str) -> tuple[Ints, Ints]:
     words = (begins[ends] - begins[starts]) * _INVERSES[starts]
     places = [starts, starts[:-1], starts[:-2]]
     hashes = [words, words[:-1] * _NEXT + words[1:], words[:-2] * _AFTER_NEXT + words[2:]]
-    for length in LENGTHS:
+    for length in NGRAM_LENGTHS:
         count = max(0, len(codes) - length + 1)
         places.append(np.arange(count))
         hashes.append((begins[length:] - begins[:count]) * _INVERSES[:count] + np.uint64(length))
-    numbers = (np.concatenate(hashes) * _MIX) >> np.uint64(64 - BITS)
+    numbers = (np.concatenate(hashes) * _MIX) >> np.uint64(64 - HASH_BITS)
     return np.concatenate(places), numbers.astype(np.int64)
 
 
@@ -109,7 +109,7 @@ def pieces(text: str) -> list[tuple[int, int]]:
     return found[:MAX_PIECES]
 
 
-def most_like_an_order(text: str) -> Piece:
+def most_injection_like(text: str) -> Piece:
     """Return the piece of a text with the highest score; ``text`` is in its normal form."""
     model = _model()
     places, numbers = features(text)

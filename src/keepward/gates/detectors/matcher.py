@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from keepward.gates.detectors.normalize import Text
-from keepward.gates.detectors.tables import once
+from keepward.gates.detectors.tables import lazy_property
 
 Certainty = Literal["certain", "likely"]
 #: Returns the part of a span that counts, None where it does not: of the text, the start and the end.
@@ -45,7 +45,7 @@ class Finding:
     certainty: Certainty = "certain"
 
 
-def located(form: Text, start: int, end: int, name: str, certainty: Certainty) -> Finding:
+def finding_at(form: Text, start: int, end: int, name: str, certainty: Certainty) -> Finding:
     """Return a finding for a span of a form, where that stands in the text that was given."""
     first, last = form.span(start, end)
     return Finding(detector=name, start=first, end=last, certainty=certainty)
@@ -70,7 +70,7 @@ class Rule:
     #: Whether its literals are too common to rule the pattern out.
     bare: bool = False
 
-    @once
+    @lazy_property
     def pattern(self) -> str:
         """RE2 syntax. With a group called ``v`` the span is that group, else the whole match."""
         return self.written()
@@ -96,7 +96,7 @@ class Rule:
         return start, end
 
     def _finding(self, text: Text, start: int, end: int) -> Finding:
-        return located(text, start, end, self.name, self.certainty)
+        return finding_at(text, start, end, self.name, self.certainty)
 
 
 class RuleSet:
@@ -112,7 +112,7 @@ class RuleSet:
         #: A pattern that occurs wherever one of the rules may find something.
         self.gate = any_literal(users)
 
-    @once
+    @lazy_property
     def _literals(self) -> Any:
         return literal_set(self._users, case_sensitive=False)
 
@@ -144,7 +144,7 @@ def literal_set(literals: Iterable[str], *, case_sensitive: bool = True) -> Any:
     options.log_errors = False
     found = re2.Set.SearchSet(options)
     for literal in literals:
-        found.Add(quoted(literal))
+        found.Add(escape_literal(literal))
     found.Compile()
     return found
 
@@ -156,15 +156,15 @@ def any_literal(literals: Iterable[str]) -> str:
         # One that begins with a shorter one adds nothing.
         if not begin or not literal.startswith(begin[-1]):
             begin.append(literal)
-    return "(?i)(?:" + "|".join(map(quoted, begin)) + ")"
+    return "(?i)(?:" + "|".join(map(escape_literal, begin)) + ")"
 
 
-def quoted(literal: str) -> str:
+def escape_literal(literal: str) -> str:
     """Return the pattern of a literal."""
     return "".join("\\" + char if char in r"\.+*?()|[]{}^$/-" else char for char in literal)
 
 
-def settled(findings: Iterable[Finding], length: int) -> list[Finding]:
+def merge_findings(findings: Iterable[Finding], length: int) -> list[Finding]:
     """Put findings in order, drop doubles and those inside another of at least the same certainty."""
     rank = {"certain": 0, "likely": 1}
     ordered = sorted(set(findings), key=lambda f: (f.start, -f.end, rank[f.certainty], f.detector))

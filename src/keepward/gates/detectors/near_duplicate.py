@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
-from keepward.core.patterns import regex
-from keepward.gates.detectors.tables import once, words
+from keepward.core.patterns import lazy_regex
+from keepward.gates.detectors.tables import lazy_property, words
 
 Difference = Literal["number", "date", "name", "unit", "negation", "order", "value"]
 
@@ -24,14 +24,14 @@ Difference = Literal["number", "date", "name", "unit", "negation", "order", "val
 DIFFERENCES: Final[tuple[Difference, ...]] = get_args(Difference)
 
 #: Characters after normalisation; longer texts state the same only where they are equal.
-LONGEST: Final = 8_000
+MAX_COMPARED_CHARS: Final = 8_000
 
 _UNIFIED: Final = str.maketrans("“”„‟«»‘’‚‛‐‑‒–—―−⁄﹘︱︲", '""""""\'\'\'\'-------/---') | dict.fromkeys(
     map(ord, "\u00ad\u200b\u2060\ufeff"), ""
 )
 # Raised, lowered, fractional and circled digits stay as they are, since NFKC would fuse them with the digits around
 # them (10² is not 102). So do two ligatures that stand for whole sentences: spelt out they multiply a text by eighteen.
-_COMPOSABLE = regex("[^²³¹⁰⁴-⁹⁺⁻₀-₉₊₋¼-¾⅐-⅞↉①-⓿№\ufdfa\ufdfb]+")
+_COMPOSABLE = lazy_regex("[^²³¹⁰⁴-⁹⁺⁻₀-₉₊₋¼-¾⅐-⅞↉①-⓿№\ufdfa\ufdfb]+")
 _OPENING: Final = "\"'([{`"
 _CLOSING: Final = ".,;:!\"')]}`"
 _SENTENCE_ENDS: Final = (".", "!", "?", ":")
@@ -96,8 +96,8 @@ def _without_end(plain: str) -> str:
 
 
 _IDEOGRAPHS: Final = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
-_CHUNK = regex(rf"[{_IDEOGRAPHS}]|[^\s{_IDEOGRAPHS}]+")
-_DATE = regex(r"\d{4}-\d{2}(?:-\d{2}.*)?|\d{1,2}[:/]\d{2}.*|\d+(?:st|nd|rd|th)|\d{1,2}\.\d{1,2}\.\d{4}")
+_CHUNK = lazy_regex(rf"[{_IDEOGRAPHS}]|[^\s{_IDEOGRAPHS}]+")
+_DATE = lazy_regex(r"\d{4}-\d{2}(?:-\d{2}.*)?|\d{1,2}[:/]\d{2}.*|\d+(?:st|nd|rd|th)|\d{1,2}\.\d{1,2}\.\d{4}")
 
 
 def _tokens(plain: str) -> Iterator[str]:
@@ -119,7 +119,7 @@ def _tokens(plain: str) -> Iterator[str]:
             yield "?"
 
 
-class Form:
+class NormalizedText:
     """A text as it is compared: its normal form, and what it says. Made once where a text meets many."""
 
     def __init__(self, text: str) -> None:
@@ -127,13 +127,13 @@ class Form:
         #: ``normalise(text)``.
         self.plain = normalise(text)
 
-    @once
+    @lazy_property
     def tokens(self) -> list[str]:
-        """What the first ``LONGEST`` characters of the normal form say, in order."""
-        return list(_tokens(self.plain[:LONGEST]))
+        """What the first ``MAX_COMPARED_CHARS`` characters of the normal form say, in order."""
+        return list(_tokens(self.plain[:MAX_COMPARED_CHARS]))
 
-    @once
-    def different(self) -> frozenset[str]:
+    @lazy_property
+    def distinct_tokens(self) -> frozenset[str]:
         """The tokens, each once."""
         return frozenset(self.tokens)
 
@@ -143,12 +143,12 @@ class Form:
         return hashlib.blake2b(" ".join(self.tokens).encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
-def _formed(text: str | Form) -> Form:
-    return text if isinstance(text, Form) else Form(text)
+def _formed(text: str | NormalizedText) -> NormalizedText:
+    return text if isinstance(text, NormalizedText) else NormalizedText(text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Likeness:
+class Similarity:
     """How alike two texts are, and what keeps them apart."""
 
     #: Overlap coefficient of the two token sets, 0..1, fillers left out.
@@ -159,26 +159,30 @@ class Likeness:
     differs: tuple[Difference, ...]
 
 
-def compare(a: str, b: str) -> Likeness:
+def compare(a: str, b: str) -> Similarity:
     """Measure how alike two texts are and name what differs.
 
     ``overlap`` is |A & B| / min(|A|, |B|) over sets of tokens; when either is empty, 1.0 for equal texts and
-    else 0.0. Over ``LONGEST`` characters the measures read the first ``LONGEST``, and any inequality is the
+    else 0.0. The measures read the first ``MAX_COMPARED_CHARS`` characters; in longer texts any inequality is the
     difference "value". "order" means the same tokens in another order.
     """
-    one, other = Form(a), Form(b)
+    one, other = NormalizedText(a), NormalizedText(b)
     if one.plain == other.plain:
-        return Likeness(overlap=1.0, ratio=1.0, differs=())
-    return Likeness(overlap=_overlap(one, other), ratio=_ratio(one, other), differs=_differences(one, other))
+        return Similarity(overlap=1.0, ratio=1.0, differs=())
+    return Similarity(overlap=_overlap(one, other), ratio=_ratio(one, other), differs=_differences(one, other))
 
 
-def alike(a: str | Form, b: str | Form, *, overlap_floor: float, ratio_floor: float) -> bool:
+def is_near_duplicate(
+    a: str | NormalizedText, b: str | NormalizedText, *, overlap_floor: float, ratio_floor: float
+) -> bool:
     """Whether two texts reach either floor, whatever differs; the measures are those of ``compare``."""
     one, other = _formed(a), _formed(b)
     return one.plain == other.plain or _overlap(one, other) >= overlap_floor or _ratio(one, other) >= ratio_floor
 
 
-def match(text: str | Form, others: Sequence[str | Form], *, ratio_floor: float = 0.70) -> tuple[int, bool] | None:
+def match(
+    text: str | NormalizedText, others: Sequence[str | NormalizedText], *, ratio_floor: float = 0.70
+) -> tuple[int, bool] | None:
     """Return the position of the first text that states the same, and whether it is equal in its normal form.
 
     An equal text comes before one that says the same but for fillers; None where there is neither.
@@ -189,20 +193,20 @@ def match(text: str | Form, others: Sequence[str | Form], *, ratio_floor: float 
         if other.plain == form.plain:
             return at, True
     for at, other in enumerate(forms):
-        if form.tokens != other.tokens or max(len(form.plain), len(other.plain)) > LONGEST:
+        if form.tokens != other.tokens or max(len(form.plain), len(other.plain)) > MAX_COMPARED_CHARS:
             continue
         if _ratio(form, other) >= ratio_floor:
             return at, False
     return None
 
 
-def _overlap(a: Form, b: Form) -> float:
-    smaller = min(len(a.different), len(b.different))
-    return len(a.different & b.different) / smaller if smaller else 0.0
+def _overlap(a: NormalizedText, b: NormalizedText) -> float:
+    smaller = min(len(a.distinct_tokens), len(b.distinct_tokens))
+    return len(a.distinct_tokens & b.distinct_tokens) / smaller if smaller else 0.0
 
 
-def _ratio(a: Form, b: Form) -> float:
-    return _indel()(a.plain[:LONGEST], b.plain[:LONGEST])
+def _ratio(a: NormalizedText, b: NormalizedText) -> float:
+    return _indel()(a.plain[:MAX_COMPARED_CHARS], b.plain[:MAX_COMPARED_CHARS])
 
 
 @functools.cache
@@ -212,9 +216,9 @@ def _indel() -> Callable[[str, str], float]:
     return Indel.normalized_similarity
 
 
-def _differences(one: Form, other: Form) -> tuple[Difference, ...]:
+def _differences(one: NormalizedText, other: NormalizedText) -> tuple[Difference, ...]:
     """Name what differs between two texts; a name is what is capitalised inside a sentence."""
-    if max(len(one.plain), len(other.plain)) > LONGEST:
+    if max(len(one.plain), len(other.plain)) > MAX_COMPARED_CHARS:
         return ("value",)
     if one.tokens == other.tokens:
         return ()

@@ -11,21 +11,21 @@ import unicodedata
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from keepward.core.patterns import regex
+from keepward.core.patterns import lazy_regex
 from keepward.gates.detectors.tables import columns, read, words
 
 Code = Literal["journal", "empty_report"]
 
 #: Characters; a longer text is taken for a fact unread.
-LONGEST: Final = 4_000
+MAX_NOISE_CHARS: Final = 4_000
 
-_TIME = regex(
+_TIME = lazy_regex(
     r"\d{4}[-/]\d{2}[-/]\d{2}(?:t\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:z|[+-]\d{2}:?\d{2})?)?"
     r"|t?\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:z|utc|[ap]m)?"
 )
-_OWNS = regex(r"(?<!\w)(?:has|have|had) an? ")
-_COUNTER = regex(r"#?\d+(?:/\d+)?")
-_VALUE_AFTER = regex(r"\s*[:\-]\s*#?\d")
+_OWNS = lazy_regex(r"(?<!\w)(?:has|have|had) an? ")
+_COUNTER = lazy_regex(r"#?\d+(?:/\d+)?")
+_VALUE_AFTER = lazy_regex(r"\s*[:\-]\s*#?\d")
 _PLAIN: Final = (
     dict.fromkeys(map(ord, "\u00ad\u200b\u2060\ufeff\ufe0f"))
     | dict.fromkeys(map(ord, "\u2010\u2011\u2012\u2013\u2014\u2015\u2212"), "-")
@@ -35,7 +35,7 @@ _EDGES: Final = ".,;:!…()[]{}<>\"'“”„«»`*|~-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Noise:
+class NoiseReason:
     """The reason why a text says nothing that lasts."""
 
     #: ``journal``: a mark of the running system, worth keeping for a while.
@@ -55,23 +55,23 @@ class _Phrases:
         self.settings = {row["name"] for row in rows if "setting" in row}
         # Group n is the phrase at index n - 1.
         said = "|".join(f"({row['said']})" for row in rows)
-        self.pattern = regex(rf"(?<![\w=])(?:{said})(?!\w|-\w|/\w|\.\w)")
+        self.pattern = lazy_regex(rf"(?<![\w=])(?:{said})(?!\w|-\w|/\w|\.\w)")
         #: A word of each phrase, whatever its wording; without any of them there is none.
         self.signs = {row["sign"] for row in rows}
-        self.no_trouble = regex(rf"(?<![\w-])no (?:new )?(?:{'|'.join(words('noise', 'troubles'))})(?![\w-])")
+        self.no_trouble = lazy_regex(rf"(?<![\w-])no (?:new )?(?:{'|'.join(words('noise', 'troubles'))})(?![\w-])")
 
 
 phrases = functools.cache(_Phrases)
 
 
-def judge(text: str) -> Noise | None:
+def classify(text: str) -> NoiseReason | None:
     """Say why a text is pure noise, or return None because it may state a fact.
 
     Case, compatibility forms, dashes, zero-width characters and punctuation do not matter; a question mark
-    does, since a question is not a report. Texts over ``LONGEST`` characters are facts.
+    does, since a question is not a report. Texts over ``MAX_NOISE_CHARS`` characters are facts.
     """
     known = phrases()
-    if len(text) > LONGEST or (text.isascii() and not any(sign in text.lower() for sign in known.signs)):
+    if len(text) > MAX_NOISE_CHARS or (text.isascii() and not any(sign in text.lower() for sign in known.signs)):
         return None
     plain = " ".join(unicodedata.normalize("NFKC", text.translate(_PLAIN)).casefold().translate(_PLAIN).split())
     found = [(known.names[(hit.lastindex or 1) - 1], hit.end()) for hit in known.pattern.finditer(plain)]
@@ -86,7 +86,7 @@ def judge(text: str) -> Noise | None:
         return None
     marks = [name for name in said if name not in known.empty]
     # A mark beside an empty report is rerouted, not refused: the milder outcome wins.
-    return Noise(code="journal", phrase=marks[0]) if marks else Noise(code="empty_report", phrase=said[0])
+    return NoiseReason(code="journal", phrase=marks[0]) if marks else NoiseReason(code="empty_report", phrase=said[0])
 
 
 def _says_something(rest: str, *, hour_of_day: bool) -> bool:

@@ -25,17 +25,17 @@ from itertools import chain, compress, repeat
 from typing import Any, NamedTuple
 
 from keepward.core.letters import INVISIBLE
-from keepward.core.patterns import regex, table
-from keepward.gates.detectors.tables import once
+from keepward.core.patterns import lazy_regex, load_toml
+from keepward.gates.detectors.tables import lazy_property
 
 #: Decoded runs of one text.
-_MOST_HIDDEN = 64
+_MAX_DECODED_RUNS = 64
 #: Bytes that continue a code point; any other begins one.
 _CONTINUED = bytes(range(0x80, 0xC0))
 
 
 @functools.cache
-def compiled(pattern: str) -> Any:
+def compile_pattern(pattern: str) -> Any:
     """Compile once, over bytes: byte offsets spare re2's own costly conversion. RE2 takes time linear in the text."""
     import re2
 
@@ -48,10 +48,10 @@ def compiled(pattern: str) -> Any:
 @functools.cache
 def _groups(pattern: str) -> dict[str, int]:
     """Return the named groups of a pattern; re2 makes the table anew each time, which costs more than a search."""
-    return {name.decode(): index for name, index in compiled(pattern).groupindex.items()}
+    return {name.decode(): index for name, index in compile_pattern(pattern).groupindex.items()}
 
 
-def sieved(patterns: Sequence[str]) -> Any:
+def compile_prefilter(patterns: Sequence[str]) -> Any:
     """Compile patterns together; ``Match`` gives the places of those that occur, or None (RE2's ``FilteredRE2``).
 
     It first looks for strings without which a pattern cannot match, all of them in one pass, and runs the
@@ -71,14 +71,14 @@ def sieved(patterns: Sequence[str]) -> Any:
 
 
 @functools.cache
-def _compiled(pattern: str) -> Any:
+def _compile_occurrence_test(pattern: str) -> Any:
     """Compile a pattern that only asks whether something occurs; captures are off, which is faster."""
-    return sieved((pattern,))
+    return compile_prefilter((pattern,))
 
 
 def occurs(pattern: str, data: bytes) -> bool:
     """Whether the pattern matches anywhere in UTF-8 text."""
-    return _compiled(pattern).Match(data) is not None
+    return _compile_occurrence_test(pattern).Match(data) is not None
 
 
 class Text:
@@ -101,25 +101,25 @@ class Text:
         #: A byte offset, and how many code points begin before it.
         self._counted = (0, 0)
 
-    @once
+    @lazy_property
     def lower(self) -> str:
         """The text in lower case, for literal tests only; its length may differ."""
         return self.text.lower()
 
-    @once
+    @lazy_property
     def is_plain(self) -> bool:
         """Whether the text is its own normal form (2)."""
         return self.text.isascii() and "\x00" not in self.text and "\x08" not in self.text
 
-    @once
+    @lazy_property
     def normal(self) -> Text:
         """The text without invisible characters; compatibility forms, accents and look-alike letters folded.
 
         Case, spacing and line breaks stay.
         """
-        return self if self.is_plain else _folded(self.text)
+        return self if self.is_plain else _normal_form(self.text)
 
-    @once
+    @lazy_property
     def unescaped(self) -> Text | None:
         """The text with percent, entity and backslash escapes undone; None when there are none."""
         if "%" not in self.text and "&" not in self.text and "\\" not in self.text:
@@ -127,15 +127,15 @@ class Text:
         found = self.replaced(_unescaped(self.text), encoded=True)
         return None if found is self else found
 
-    @once
-    def hidden(self) -> list[Hidden]:
+    @lazy_property
+    def hidden(self) -> list[DecodedText]:
         """What runs of base64, hexadecimal, binary or decimal character codes say, in order of position (5)."""
-        found: list[Hidden] = []
+        found: list[DecodedText] = []
         for pattern, decode in _DECODERS.items() if self.occurs(_GATE) else ():
             for start, end in self.spans(pattern):
-                if len(found) >= _MOST_HIDDEN:
+                if len(found) >= _MAX_DECODED_RUNS:
                     break
-                found += (Hidden(plain, *self.span(start, end)) for plain in decode(self.text[start:end]))
+                found += (DecodedText(plain, *self.span(start, end)) for plain in decode(self.text[start:end]))
         return sorted(found, key=lambda h: (h.start, h.end, h.text))
 
     def derived(self, text: str, places: Iterable[int], *, encoded: bool = False) -> Text:
@@ -171,7 +171,7 @@ class Text:
     def spans(self, pattern: str) -> Iterator[tuple[int, int]]:
         """Yield spans of the pattern, or of its group ``v`` where it has one."""
         group = _groups(pattern).get("v", 0)
-        for match in compiled(pattern).finditer(self.data):
+        for match in compile_pattern(pattern).finditer(self.data):
             start, end = match.span(group)
             if start >= 0:
                 yield self.point(start), self.point(end)
@@ -179,7 +179,7 @@ class Text:
     def groups(self, pattern: str) -> Iterator[dict[str, tuple[int, int]]]:
         """Yield, a match, the spans of all named groups that took part; ``""`` is the whole match."""
         names = _groups(pattern)
-        for match in compiled(pattern).finditer(self.data):
+        for match in compile_pattern(pattern).finditer(self.data):
             start, end = match.span()
             found = {"": (self.point(start), self.point(end))}
             for name, index in names.items():
@@ -188,9 +188,12 @@ class Text:
                     found[name] = (self.point(start), self.point(end))
             yield found
 
-    def before(self, pattern: str, start: int, most: int = 40) -> bool:
+    def before(self, pattern: str, start: int, max_chars: int = 40) -> bool:
         """Whether the pattern occurs in the characters right before a place."""
-        return compiled(pattern).search(self.text[max(0, start - most) : start].encode("utf-8", "replace")) is not None
+        return (
+            compile_pattern(pattern).search(self.text[max(0, start - max_chars) : start].encode("utf-8", "replace"))
+            is not None
+        )
 
     def without(self, dropped: str) -> Text:
         """Delete the given ASCII characters."""
@@ -209,7 +212,7 @@ class Text:
             keeps = map(set(self.text).difference(dropped).__contains__, self.text)
         return list(compress(range(len(self.text)), keeps))
 
-    def collapsed(self) -> Text:
+    def join_spaced_letters(self) -> Text:
         """Join letters set apart one by one: ``i g n o r e  a l l`` becomes ``ignore all``.
 
         A run needs four single letters with the same separator (blank, dot, hyphen, underscore, star, bar or
@@ -240,10 +243,10 @@ def _keeping(dropped: str) -> bytes:
 
 #: Four letters or more, each by itself, with one and the same separator between them. Each step is one way or the end,
 #: and a start that fails has looked at six characters: time grows with the text and no faster.
-_APART = regex(r"(?<![^\W_])[^\W_](?=([ .\-_*|/~]))(?:\1[^\W_](?![^\W_])){3,}")
+_APART = lazy_regex(r"(?<![^\W_])[^\W_](?=([ .\-_*|/~]))(?:\1[^\W_](?![^\W_])){3,}")
 
 
-def _folded(text: str) -> Text:
+def _normal_form(text: str) -> Text:
     table = {char: _fold(char) for char in set(text)}
     origin: tuple[int, ...] | None = None
     if any(char != folded for char, folded in table.items()):
@@ -254,14 +257,14 @@ def _folded(text: str) -> Text:
             steps = compress(places, widths) if max(widths) < 2 else chain.from_iterable(map(repeat, places, widths))
             origin = (*steps, len(text))
         text = "".join(pieces)
-    return Text(_latin(text), origin)
+    return Text(_fold_lookalikes(text), origin)
 
 
 class _Letters:
     """Letters that pass for Latin ones, and those with marks that decomposition leaves alone."""
 
     def __init__(self) -> None:
-        tables = table("keepward.core", "letters.toml")
+        tables = load_toml("keepward.core", "letters.toml")
         alike: dict[str, str] = dict(zip(tables["lookalikes"], tables["lookalikes_as"], strict=True))
         self.alike = frozenset(alike)
         self.latin_or_alike = self.alike | frozenset(map(chr, range(128)))
@@ -295,10 +298,10 @@ def _fold(char: str) -> str:
 
 #: Letters, digits and the underscore, as long as they go on, with one beyond ASCII among them. It begins where a word
 #: does and takes nothing back: one pass, whatever the text.
-_WORD = regex(r"(?<!\w)[0-9A-Za-z_]*+[^\W\x00-\x7f]\w*+")
+_WORD = lazy_regex(r"(?<!\w)[0-9A-Za-z_]*+[^\W\x00-\x7f]\w*+")
 
 
-def _latin(text: str) -> str:
+def _fold_lookalikes(text: str) -> str:
     """Turn look-alike letters Latin where the words around them are (4)."""
     letters = _letters()
     if letters.alike.isdisjoint(text):
@@ -319,7 +322,7 @@ def _latin(text: str) -> str:
     return latin_text
 
 
-_INVISIBLE = regex(f"[{INVISIBLE}]")
+_INVISIBLE = lazy_regex(f"[{INVISIBLE}]")
 
 
 def invisible(char: str) -> bool:
@@ -355,21 +358,21 @@ def _hard_to_see(char: str) -> bool:
 #: Bytes that stand in no readable UTF-8 text.
 _CONTROLS = bytes({*range(32), 127} - set(b"\r\n\t"))
 #: Characters that no memory may hold.
-_ODD = regex(
+_FORBIDDEN_CHARS = lazy_regex(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef"
     + "".join(f"{chr(plane + 0xFFFE)}{chr(plane + 0xFFFF)}" for plane in range(0, 0x110000, 0x10000))
     + "]"
 )
 
 
-def odd_unicode(text: str) -> str | None:
+def first_forbidden_char(text: str) -> str | None:
     """Name the first character no memory may hold, such as ``U+0000 NUL``; None when there is none.
 
     Odd are lone surrogates, NUL, noncharacters, and C0 or C1 controls other than tab and line ends.
     """
     if text.isascii() and len((data := text.encode()).translate(None, _CONTROLS)) == len(data):
         return None
-    found = _ODD.search(text)
+    found = _FORBIDDEN_CHARS.search(text)
     if found is None:
         return None
     code = ord(found[0])
@@ -387,14 +390,14 @@ _GATE = (
 #: What ``hidden`` and ``unescaped`` begin from; a text without it hides nothing from them.
 TRACES = (_GATE, r"\\u\{[0-9A-Fa-f]")
 #: Each way is told by its first two characters and of a bounded length: time grows with the text and no faster.
-_ESCAPES = regex(
+_ESCAPES = lazy_regex(
     r"(?:%[0-9A-Fa-f]{2})++|&#[0-9]{1,7};?|&#[xX][0-9A-Fa-f]{1,6};?"
     r"|&(?:amp|lt|gt|quot|apos|nbsp|colon|equals|period|sol|lowbar);"
     r"|\\u[0-9A-Fa-f]{4}|\\u\{[0-9A-Fa-f]{1,6}\}|\\x[0-9A-Fa-f]{2}"
 )
 
 
-class Hidden(NamedTuple):
+class DecodedText(NamedTuple):
     """A decoded text and the span of the original that encodes all of it."""
 
     text: str

@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from keepward.gates.detectors.checks import digits
-from keepward.gates.detectors.matcher import Check, Finding, Rule, RuleSet, settled
+from keepward.gates.detectors.checks import count_digits
+from keepward.gates.detectors.matcher import Check, Finding, Rule, RuleSet, merge_findings
 from keepward.gates.detectors.normalize import Text
 from keepward.gates.detectors.rules import any_word, literals_of
-from keepward.gates.detectors.tables import columns, listed, read, words
+from keepward.gates.detectors.tables import columns, read, split_entries, words
 
 Span = tuple[int, int] | None
 
@@ -58,7 +58,7 @@ def _rules() -> _Rules:
         if "shape" in row:
             shapes.append(_rule(row, row["shape"], (), closed, _of_value(accepts), personal))
         if row["labels"] != "-":
-            names = listed(row["labels"])
+            names = split_entries(row["labels"])
             labels += names
             pattern = f"(?i){_EDGE}{any_word(names)}{tables['between']}(?P<v>{row.get('pattern', _NUMBER)})"
             check = functools.partial(_longest_that_fits, accepts=accepts)
@@ -83,7 +83,7 @@ def _rule(row: dict[str, str], pattern: str, literals: Sequence[str], *checks: C
     )
 
 
-def calm(text: Text) -> bool:
+def cannot_match(text: Text) -> bool:
     """Whether a quick look rules out any finding in the text and in each of its lines.
 
     False means only that it has to be scanned.
@@ -98,7 +98,7 @@ def scan(given: str | Text) -> list[Finding]:
     """
     text = given if isinstance(given, Text) else Text(given)
     form = text.normal
-    return settled(_all(form), len(text.text)) if form.occurs(_ANY_DIGITS) else []
+    return merge_findings(_all(form), len(text.text)) if form.occurs(_ANY_DIGITS) else []
 
 
 def _all(form: Text) -> Iterator[Finding]:
@@ -140,12 +140,12 @@ def _number(name: str) -> Callable[[str], bool]:
     names = name.split("|")
 
     def accepts(value: str) -> bool:
-        return any(_holds(each, value) for each in names)
+        return any(_is_valid_number(each, value) for each in names)
 
     return accepts
 
 
-def _holds(name: str, value: str) -> bool:
+def _is_valid_number(name: str, value: str) -> bool:
     # The numbers of the United States may be written with dashes there, and with nothing else.
     value = re.sub("[ ._/-]+", "-", value) if name in {"us.ssn", "us.itin"} else value
     return bool(importlib.import_module(f"stdnum.{name}").is_valid(value))
@@ -180,7 +180,7 @@ def _longest_that_fits(text: Text, start: int, end: int, accepts: Callable[[str]
         # No number ends in a word, and to ask takes long.
         word = start < cut < end - 3 and text.text[cut + 1 : end].isalpha()
         if not word and accepts(text.text[start:end]) and closed(text, start, end):
-            return (start, end) if digits(text.text[start:end]) >= 5 else None
+            return (start, end) if count_digits(text.text[start:end]) >= 5 else None
         end = cut
         if end <= start:
             return None
@@ -195,7 +195,7 @@ def personal(text: Text, start: int, end: int) -> Span:
 @functools.cache
 def _other_numbers() -> str:
     tables = read("identifiers")
-    names = "|".join(word.replace(" ", r"\s+") for word in listed(tables["other_numbers"]))
+    names = "|".join(word.replace(" ", r"\s+") for word in split_entries(tables["other_numbers"]))
     return str(tables["before_other_numbers"]).replace("WORDS", names)
 
 
@@ -283,7 +283,7 @@ def payment_card(text: Text, start: int, end: int) -> Span:
     if not luhn.is_valid(number) or len(set(number)) == 1:
         return None
     tables = read("identifiers")
-    called = text.before("(?i)(?:" + "|".join(listed(tables["card_words"])) + ")", start)
+    called = text.before("(?i)(?:" + "|".join(split_entries(tables["card_words"])) + ")", start)
     issued = _issued(number, "cards") or (called and _issued(number, "cards_beside_a_word"))
     return (start, end) if issued and (called or personal(text, start, end)) else None
 

@@ -12,11 +12,11 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from keepward.core.patterns import regex
-from keepward.gates.detectors.checks import digits, high_entropy
+from keepward.core.patterns import lazy_regex
+from keepward.gates.detectors.checks import count_digits, high_entropy
 from keepward.gates.detectors.matcher import Finding
 from keepward.gates.detectors.normalize import occurs
-from keepward.gates.detectors.tables import listed
+from keepward.gates.detectors.tables import split_entries
 
 #: Detectors of a place and not of a format: whatever is written there is found.
 _OF_A_PLACE = frozenset(
@@ -59,33 +59,33 @@ _SIX_IN_A_ROW = frozenset(
     way[start : start + 6] for row in _ROWS for way in (row, row[::-1]) for start in range(len(row) - 5)
 )
 #: Values that are read from elsewhere, or name what holds them.
-_READ = regex(
+_READ = lazy_regex(
     r"(?:process\.env|import\.meta|Deno\.env|os\.|System\.|Rails\.|ENV\b|env\(|getenv|config\(|settings\.|secrets\.|vars?\."
     r"|self\.|this\.|req\.|request\.|[$%<{[(]).*"
 )
 #: A line of settings up to its value.
-_SETTING = regex(r"[ \t-]*[\w.]+[ \t]*[:=][ \t]*['\"]?\Z")
+_SETTING = lazy_regex(r"[ \t-]*[\w.]+[ \t]*[:=][ \t]*['\"]?\Z")
 #: What comes before a literal of code.
-_LITERAL = regex(r"(?:[=(\[{,]|\w['\"]?\s?:|=>)\s*['\"`]\Z")
+_LITERAL = lazy_regex(r"(?:[=(\[{,]|\w['\"]?\s?:|=>)\s*['\"`]\Z")
 _TEST_CODE = (
     r"\b(?:describe|context|it|test|specify)\(\s*['\"`]|\bdef test_|@pytest|@Test\b|func Test|\bexpect\(|\bassert"
     r"|\bmock|\bpage\.(?:fill|getBy)|\bcy\.|Factory\b|\bfixtures?\b|\bseeds?\b|monkeypatch|testcontainers|\bt\.Run\("
 )
-_LETTERS = regex("[A-Za-z]{4}")
+_LETTERS = lazy_regex("[A-Za-z]{4}")
 _UNLEET = str.maketrans("0134579@$!", "oleastgasi")
 #: A piece of a key block's body.
-_BODY = regex(r"[A-Za-z0-9+/=]{16,}")
-_ESCAPES = regex(r"(?:\\[xuU]?[0-9A-Za-z]{1,8})+")
-_COMMAND = regex(
+_BODY = lazy_regex(r"[A-Za-z0-9+/=]{16,}")
+_ESCAPES = lazy_regex(r"(?:\\[xuU]?[0-9A-Za-z]{1,8})+")
+_COMMAND = lazy_regex(
     r"(?:sudo |\$ )?(?:aws|az|bash|bin|brew|bundle|cargo|cat|chmod|composer|curl|django-admin|docker|echo|export|flask"
     r"|gcloud|gem|gh|git|go|gpg|helm|heroku|htpasswd|java|jq|jupyter|kubectl|make|mkpasswd|mysql|mysqldump|node|npm|npx"
     r"|openssl|pass|php|pip|pipx|pnpm|poetry|psql|pwgen|pytest|python3?|rails|rake|redis-cli|ruby|ssh|ssh-keygen"
     r"|systemctl|terraform|uv|uuidgen|vault|wget|yarn)(?: .*)?"
 )
-_DIGEST = regex(r"(?:sha\d{1,3}|md5|blake2b)[:-].*", re.IGNORECASE)
-_HEX = regex("[0-9A-Fa-f]+")
-_SECRET_WORD = regex("key|token|secret|passw|pwd", re.IGNORECASE)
-_GNUPG = regex(r"\bgpg|GPG|PGP\b")
+_DIGEST = lazy_regex(r"(?:sha\d{1,3}|md5|blake2b)[:-].*", re.IGNORECASE)
+_HEX = lazy_regex("[0-9A-Fa-f]+")
+_SECRET_WORD = lazy_regex("key|token|secret|passw|pwd", re.IGNORECASE)
+_GNUPG = lazy_regex(r"\bgpg|GPG|PGP\b")
 #: Parts of published examples: of jwt.io, of Wikipedia's page on bcrypt, and of the manuals of FastAPI and PHP.
 _PUBLISHED = (
     "eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9lI",
@@ -94,7 +94,7 @@ _PUBLISHED = (
     "EixZaYVK1fsbw1ZfbX3OXePaWxn96p36WQoeG6Lruj3vj9y6Yq0Wq",
     ".vGA1O9wmRjrwAVXD98HNOgsNpDczlqm3Jq7KnEd1rVAGv3Fykk1a",
 )
-_FENCE = regex("```")
+_FENCE = lazy_regex("```")
 #: Longer values are made by a generator.
 _LONGEST = 120
 #: Findings of one text that are looked at.
@@ -133,7 +133,7 @@ class _Sample:
         return bisect.bisect(self.fences, start - 1) % 2 == 1 or line.count("`") % 2 == 1
 
 
-def without_stand_ins(text: str, findings: Iterable[Finding]) -> list[Finding]:
+def drop_placeholders(text: str, findings: Iterable[Finding]) -> list[Finding]:
     """Drop what detectors found in a text that is no secret; in a flood of findings the first ones are looked at."""
     sample = _Sample(text)
     return [each for count, each in enumerate(findings) if count >= _MOST or not _is_placeholder(sample, each)]
@@ -144,7 +144,7 @@ def _is_placeholder(sample: _Sample, finding: Finding) -> bool:
     if not value or any(part in value for part in _PUBLISHED):
         return True
     if finding.detector == "password_hash":
-        return is_counted(value)
+        return is_sequential(value)
     if finding.detector == "private_key":
         return value[0] == "-" and not any(map(_is_mixed, _BODY.findall(value)))
     likely = finding.certainty == "likely"
@@ -153,13 +153,15 @@ def _is_placeholder(sample: _Sample, finding: Finding) -> bool:
     told = finding.detector == "told_secret"
     literal = _LITERAL.search(sample.before(start, _NEAR)) is not None
     code = not told or literal or sample.is_code(start)
-    if is_made_up(value.split("&", 1)[0]) or _READ.fullmatch(value):
+    if has_only_placeholder_words(value.split("&", 1)[0]) or _READ.fullmatch(value):
         return code or _SETTING.match(sample.line_before(start)) is not None
-    if likely and code and (is_counted(value) or _ESCAPES.fullmatch(value) or len(set(value)) == 1):
+    if likely and code and (is_sequential(value) or _ESCAPES.fullmatch(value) or len(set(value)) == 1):
         return True
     if (finding.detector == "secret_assignment" or (told and literal)) and _is_test_value(sample, value):
         return True
-    return told and (_is_digest(sample, start, value) or names_code(value) or sample.before(start, 3) == "```")
+    return told and (
+        _is_digest(sample, start, value) or is_command_or_digest(value) or sample.before(start, 3) == "```"
+    )
 
 
 @functools.cache
@@ -168,11 +170,11 @@ def _made_up() -> Any:
 
     options = re2.Options()
     options.never_capture = True
-    words = "|".join(re2.escape(word) for word in listed(_WORDS))
+    words = "|".join(re2.escape(word) for word in split_entries(_WORDS))
     return re2.compile(rf"(?i)^[^A-Za-z0-9]*(?:(?:{words})[^A-Za-z0-9]*(?:{_COUNT}[^A-Za-z0-9]*)?)+$", options)
 
 
-def is_made_up(value: str) -> bool:
+def has_only_placeholder_words(value: str) -> bool:
     """Whether a value has only placeholder words, such as ``your-secret-key``."""
     return _made_up().match(value) is not None
 
@@ -181,7 +183,7 @@ def _is_mixed(value: str) -> bool:
     return all(any(map(test, value)) for test in (str.islower, str.isupper, str.isdigit))
 
 
-def is_counted(value: str) -> bool:
+def is_sequential(value: str) -> bool:
     """Whether most characters follow the one before, in the alphabet or on a keyboard: ``0123456789abcdef``."""
     lowered, place, in_rows = value.lower(), 0, 0
     while place < len(lowered):
@@ -207,13 +209,13 @@ def _is_digest(sample: _Sample, start: int, value: str) -> bool:
     return _SECRET_WORD.search(before[-24:]) is None
 
 
-def names_code(value: str) -> bool:
+def is_command_or_digest(value: str) -> bool:
     """Whether a value is a command or a digest: ``openssl rand -hex 32``, ``sha256:4bf5...``."""
     return any(pattern.fullmatch(value) for pattern in (_COMMAND, _DIGEST))
 
 
 def _is_test_value(sample: _Sample, value: str) -> bool:
     """Whether somebody made up a value for a test: a short one with a word in it, in the code of a test."""
-    random = len(value) >= 16 and high_entropy(value) and digits(value) >= 3
+    random = len(value) >= 16 and high_entropy(value) and count_digits(value) >= 3
     short = len(value) <= 24 and not random
     return short and sample.is_test_code and _LETTERS.search(value.translate(_UNLEET)) is not None

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from keepward.gates.detectors.checks import check_named
-from keepward.gates.detectors.matcher import Rule, quoted
-from keepward.gates.detectors.tables import listed, read
+from keepward.gates.detectors.matcher import Rule, escape_literal
+from keepward.gates.detectors.tables import read, split_entries
 
 
 @functools.cache
@@ -22,7 +22,7 @@ def load(name: str, table: str = "rule") -> tuple[Rule, ...]:
     return tuple(_rule(row, tables) for row in tables[table])
 
 
-def expanded(pattern: str, tables: Mapping[str, Any]) -> str:
+def expand_lists(pattern: str, tables: Mapping[str, Any]) -> str:
     """Put the lists of a file in place of their names in braces."""
     for name, alternatives in tables.get("lists", {}).items():
         pattern = pattern.replace(f"{{{name}}}", f"(?:{'|'.join(alternatives)})")
@@ -30,10 +30,10 @@ def expanded(pattern: str, tables: Mapping[str, Any]) -> str:
 
 
 def _rule(row: Mapping[str, Any], tables: Mapping[str, Any]) -> Rule:
-    return made(row, lambda: expanded(row["pattern"], tables), listed(row.get("literals", "")))
+    return make_rule(row, lambda: expand_lists(row["pattern"], tables), split_entries(row.get("literals", "")))
 
 
-def made(row: Mapping[str, Any], written: Callable[[], str], literals: Iterable[str] = (), *checks: str) -> Rule:
+def make_rule(row: Mapping[str, Any], written: Callable[[], str], literals: Iterable[str] = (), *checks: str) -> Rule:
     """Make a rule of a row; ``written`` makes its pattern where it is first asked for."""
     return Rule(
         name=row["name"],
@@ -62,8 +62,8 @@ def _part(part: str) -> str:
     if part == " ":
         return r"\s+"
     if part[-1:] == "*":
-        return quoted(part[:-1]) + (r"\w*" if part[:-1].isascii() else r"[^\x00-\x7f]*")
-    return quoted(part)
+        return escape_literal(part[:-1]) + (r"\w*" if part[:-1].isascii() else r"[^\x00-\x7f]*")
+    return escape_literal(part)
 
 
 def literals_of(words: Iterable[str]) -> tuple[str, ...]:

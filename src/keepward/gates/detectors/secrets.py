@@ -20,37 +20,37 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from keepward.core.patterns import regex
+from keepward.core.patterns import lazy_regex
 from keepward.gates.detectors import credentials_in_prose, placeholders
 from keepward.gates.detectors.checks import (
-    dense,
-    digits,
+    count_digits,
     entropy,
     high_entropy,
+    is_everyday_token,
+    is_placeholder,
+    is_random_identifier,
+    looks_like_password,
     not_example,
-    ordinary,
     passphrase,
-    placeholder,
-    strong,
 )
-from keepward.gates.detectors.matcher import Finding, Rule, RuleSet, located, quoted, settled
-from keepward.gates.detectors.normalize import TRACES, Text, sieved
-from keepward.gates.detectors.rules import any_word, made
-from keepward.gates.detectors.tables import columns, listed, read
+from keepward.gates.detectors.matcher import Finding, Rule, RuleSet, escape_literal, finding_at, merge_findings
+from keepward.gates.detectors.normalize import TRACES, Text, compile_prefilter
+from keepward.gates.detectors.rules import any_word, make_rule
+from keepward.gates.detectors.tables import columns, read, split_entries
 
 _JUNK = " \t\r\n\"'`+\\"
 _JUNK_BYTES = _JUNK.encode()
 #: Every match of a rule without a telling string (``bare``) holds a run.
-RUN = r"[A-Za-z0-9%+./=_~-]{16}"
+LONG_RUN = r"[A-Za-z0-9%+./=_~-]{16}"
 #: Assigned values looked at in one text; what comes after is covered as a flood.
 _MOST_ASSIGNED = 250
 #: Characters of a blob that are looked at at once, and how many of them the next window looks at again: more than the
 #: longest key block, so that none is cut in two.
-WINDOW, OVERLAP = 65_536, 8_192
+WINDOW_CHARS, OVERLAP_CHARS = 65_536, 8_192
 
 
 #: A run in the format of a token: of which characters, and how many.
-TOKEN_RUN = regex(r"\{([AaUzdhHwb])(\d+)(?:-(\d+)|(\+))?\}|\{u\}")
+TOKEN_RUN = lazy_regex(r"\{([AaUzdhHwb])(\d+)(?:-(\d+)|(\+))?\}|\{u\}")
 #: What the letters of runs stand for, as the inside of a set in a pattern.
 CHARACTERS = {
     "A": "A-Za-z0-9",
@@ -82,14 +82,14 @@ def _rules() -> Iterator[Rule]:
     tables = read("secrets")
     for line in tables["rules"].splitlines():
         row = parse_rule(line)
-        yield made(row, functools.partial(str, row["pattern"]), listed(row["literals"]))
+        yield make_rule(row, functools.partial(str, row["pattern"]), split_entries(row["literals"]))
     for line in tables["formats"].splitlines():
         name, forms = parse_formats(line)
         for form in forms:
             literal = max(TOKEN_RUN.sub(" ", form).split(), key=len).lower()
             checks = f"apart not_example spread:{form.index('{')}"
             made_row: dict[str, Any] = {"name": name, "checks": checks, "bare": len(literal) < 5}
-            yield made(made_row, functools.partial(_token_pattern, form), (literal,))
+            yield make_rule(made_row, functools.partial(_token_pattern, form), (literal,))
 
 
 def _token_pattern(form: str) -> str:
@@ -97,14 +97,14 @@ def _token_pattern(form: str) -> str:
     for run in TOKEN_RUN.finditer(form):
         kind, least, most, more = run.groups()
         counted = f"{{{least},{most or ''}}}" if most or more else f"{{{least}}}"
-        pattern += quoted(form[last : run.start()]) + (f"[{CHARACTERS[kind]}]{counted}" if kind else _UUID)
+        pattern += escape_literal(form[last : run.start()]) + (f"[{CHARACTERS[kind]}]{counted}" if kind else _UUID)
         last = run.end()
-    return pattern + quoted(form[last:])
+    return pattern + escape_literal(form[last:])
 
 
 @functools.cache
 def _rule_sets() -> tuple[RuleSet, RuleSet]:
-    """Return the rules with telling literals, and those whose matches all hold a `RUN` (``bare``)."""
+    """Return the rules with telling literals, and those whose matches all hold a `LONG_RUN` (``bare``)."""
     rules = tuple(_rules())
     return RuleSet(rule for rule in rules if not rule.bare), RuleSet(rule for rule in rules if rule.bare)
 
@@ -116,7 +116,7 @@ def _services() -> RuleSet:
 
     def rule(names: list[str]) -> Rule:
         written = lambda: rf"(?i)\b{any_word(names)}{table['between']}(?P<v>{table['value']})"  # noqa: E731
-        return made({"name": "service_key", "certainty": "likely", "checks": "service_value"}, written, names)
+        return make_rule({"name": "service_key", "certainty": "likely", "checks": "service_value"}, written, names)
 
     return RuleSet(rule(line.split()) for line in table["names"].splitlines())
 
@@ -125,23 +125,23 @@ def _services() -> RuleSet:
 def _split_rules() -> tuple[tuple[Rule, ...], Any]:
     """Return the rules that also read a text without blanks, quotes and line ends, and one search for them."""
     rules = tuple(rule for each in _rule_sets() for rule in each.rules if rule.split)
-    return rules, sieved([rule.split for rule in rules])
+    return rules, compile_prefilter([rule.split for rule in rules])
 
 
 @functools.cache
-def _gate() -> str:
+def _prefilter_pattern() -> str:
     """Return a pattern that occurs in every text with a secret that is whole and not told near words."""
     assigned, services = read("credentials_in_prose")["assigned"]["gate"], read("secrets")["services"]["gate"]
-    gates = (_rule_sets()[0].gate, RUN, assigned, services, credentials_in_prose.phrases()[0], *TRACES)
+    gates = (_rule_sets()[0].gate, LONG_RUN, assigned, services, credentials_in_prose.phrase_patterns()[0], *TRACES)
     return "|".join(f"(?:{gate})" for gate in gates)
 
 
-def calm(text: Text) -> bool:
+def cannot_match(text: Text) -> bool:
     """Whether a quick look rules out any finding in the text and in each of its lines.
 
     False means only that it has to be scanned.
     """
-    if not text.is_plain or text.occurs(_gate()) or credentials_in_prose.may_be_near_words(text):
+    if not text.is_plain or text.occurs(_prefilter_pattern()) or credentials_in_prose.may_be_near_words(text):
         return False
     return _split_rules()[1].Match(text.data.translate(None, _JUNK_BYTES)) is None
 
@@ -162,24 +162,24 @@ def scan(given: str | Text) -> list[Finding]:
         if inner is not None:
             found = Finding(detector=inner.detector, start=piece.start, end=piece.end, certainty=inner.certainty)
             findings.append(found)
-    findings += _split(form)
-    return settled(placeholders.without_stand_ins(text.text, findings), len(text.text))
+    findings += _find_split_keys(form)
+    return merge_findings(placeholders.drop_placeholders(text.text, findings), len(text.text))
 
 
 def _plain(text: Text) -> Iterator[Finding]:
     """Yield the findings in one form of a text."""
     telling, bare = _rule_sets()
     yield from telling.scan(text)
-    if text.occurs(RUN):
+    if text.occurs(LONG_RUN):
         yield from bare.scan(text)
     # Names of services are looked for where a value stands that may be a key: most texts have none.
     if text.occurs(read("secrets")["services"]["gate"]):
         yield from _services().scan(text)
-    yield from _assigned(text)
-    yield from credentials_in_prose.in_prose(text)
+    yield from _find_assigned(text)
+    yield from credentials_in_prose.find_in_prose(text)
 
 
-def _split(form: Text) -> Iterator[Finding]:
+def _find_split_keys(form: Text) -> Iterator[Finding]:
     """Find keys broken up by blanks, line ends, quotes and plus signs."""
     rules, filter_ = _split_rules()
     tight = form.data.translate(None, _JUNK_BYTES)
@@ -194,21 +194,22 @@ def _split(form: Text) -> Iterator[Finding]:
             while last < len(whole) and (whole[last] in "-_" or (whole[last].isascii() and whole[last].isalnum())):
                 last += 1
             glued = first > 0 and whole[first - 1].isascii() and whole[first - 1].isalnum()
-            random = not_example(body) and entropy(body) >= 3.2 and digits(body[4:])
+            random = not_example(body) and entropy(body) >= 3.2 and count_digits(body[4:])
             if last - first > end - start and not glued and random:
-                yield located(form, first, last, rule.name, "certain")
+                yield finding_at(form, first, last, rule.name, "certain")
 
 
 @functools.cache
 def _assignment() -> str:
     table = read("credentials_in_prose")["assigned"]
     password, key = (
-        any_word(sorted(listed(table[name]), key=lambda word: (-len(word), word))) for name in ("password", "key")
+        any_word(sorted(split_entries(table[name]), key=lambda word: (-len(word), word)))
+        for name in ("password", "key")
     )
     return rf"(?i)(?:(?P<p>{password})|(?P<k>{key})){table['after']}"
 
 
-def _assigned(text: Text) -> Iterator[Finding]:
+def _find_assigned(text: Text) -> Iterator[Finding]:
     """Yield the values assigned to secret-named variables: ``DB_PASSWORD=...``, ``"api_key": "..."`` (4)."""
     if not text.occurs(read("credentials_in_prose")["assigned"]["gate"]):
         return
@@ -216,7 +217,7 @@ def _assigned(text: Text) -> Iterator[Finding]:
     for count, groups in enumerate(text.groups(_assignment())):
         start, end = groups["v"]
         if count >= _MOST_ASSIGNED:
-            yield located(text, start, len(whole), "secret_assignment", "likely")
+            yield finding_at(text, start, len(whole), "secret_assignment", "likely")
             return
         value = whole[start:end].rstrip(".)]}\\" if "(" not in whole[start:end] else "\\")
         first = groups[""][0]
@@ -227,22 +228,26 @@ def _assigned(text: Text) -> Iterator[Finding]:
             word = groups["q"][1] > groups["q"][0] and value.isalpha() and "=" in whole[name[1] : start]
             # So do a variable of the environment and a line of settings: PGPASSWORD=sunshine.
             word = word or (value.isalpha() and _is_setting(whole, first, name, start, end))
-            counts = not glued and (strong(value) or passphrase(value) or (word and _word_assigned(value)))
+            counts = not glued and (looks_like_password(value) or passphrase(value) or (word and _word_assigned(value)))
         else:
             value = value.split("&", 1)[0]
-            counts = high_entropy(value, least=12) and (dense(value) or not ordinary(value)) and "sha256:" not in value
+            counts = (
+                high_entropy(value, min_length=12)
+                and (is_random_identifier(value) or not is_everyday_token(value))
+                and "sha256:" not in value
+            )
             counts = counts and not (glued and whole[first - 1].islower())
             if whole[slice(*name)].lower() == "key":
-                counts = counts and _names_a_secret(whole[max(0, first - 40) : first]) and digits(value) >= 3
+                counts = counts and _names_a_secret(whole[max(0, first - 40) : first]) and count_digits(value) >= 3
         if counts and len(value) >= 4:
-            yield located(text, start, start + len(value), "secret_assignment", "likely")
+            yield finding_at(text, start, start + len(value), "secret_assignment", "likely")
 
 
 def _names_a_secret(before: str) -> bool:
     """Whether a variable whose name ends in "key" may hold a secret: ``CLAY_KEY``, and not ``cache_key``."""
     if not before.endswith(("_", "-")):
         return False
-    return credentials_in_prose.last_word(before) not in credentials_in_prose.no_keys()
+    return credentials_in_prose.last_word(before) not in credentials_in_prose.nonsecret_key_qualifiers()
 
 
 def _is_setting(text: str, first: int, name: tuple[int, int], start: int, end: int) -> bool:
@@ -254,11 +259,11 @@ def _is_setting(text: str, first: int, name: tuple[int, int], start: int, end: i
 
 def _word_assigned(value: str) -> bool:
     usual = value.lower() in {"password", "secret", "test", "pass"}
-    return not (usual or placeholder(value) or ordinary(value))
+    return not (usual or is_placeholder(value) or is_everyday_token(value))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InContent:
+class ContentSecret:
     """The first secret of a blob's content."""
 
     detector: str
@@ -266,13 +271,13 @@ class InContent:
     line: int | None
 
 
-def secret_in(data: bytes, text: str | None) -> InContent | None:
+def find_content_secret(data: bytes, text: str | None) -> ContentSecret | None:
     """Return the first secret of a content, None when there is none; ``text`` is the content read as a text (5)."""
     if text is not None:
         for start, part in _windows(text):
             for finding in scan(part):
                 line = text.count("\n", 0, start + finding.start) + 1
-                return InContent(detector=finding.detector, line=line)
+                return ContentSecret(detector=finding.detector, line=line)
         return None
     narrow, wide = rb"[\t\n\r\x20-\x7e]{16,}", rb"(?:[\t\n\r\x20-\x7e]\0){16,}"
     for pattern in (narrow, wide):
@@ -280,18 +285,18 @@ def secret_in(data: bytes, text: str | None) -> InContent | None:
         for _, part in _windows(runs):
             for finding in scan(part):
                 if finding.certainty == "certain":
-                    return InContent(detector=finding.detector, line=None)
+                    return ContentSecret(detector=finding.detector, line=None)
     return None
 
 
 def _windows(text: str) -> Iterator[tuple[int, str]]:
     """Yield (start, part) of a text; a part ends at a line's end where there is one in its last quarter."""
     start = 0
-    while start + WINDOW < len(text):
-        end = start + WINDOW
-        cut = text.rfind("\n", end - WINDOW // 4, end)
+    while start + WINDOW_CHARS < len(text):
+        end = start + WINDOW_CHARS
+        cut = text.rfind("\n", end - WINDOW_CHARS // 4, end)
         end = end if cut < 0 else cut
         yield start, text[start:end]
-        start = end - OVERLAP
+        start = end - OVERLAP_CHARS
     if text[start:].strip():
         yield start, text[start:]

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 _Value = TypeVar("_Value")
 
 
-class once(Generic[_Value]):  # noqa: N801 - used like ``property``
+class lazy_property(Generic[_Value]):  # noqa: N801 - used like ``property``
     """A property that is worked out once: ``functools.cached_property`` without the lock that costs more than it."""
 
     def __init__(self, make: Callable[[Any], _Value]) -> None:
@@ -29,10 +29,10 @@ _FOR_TESTS = re.compile(r"^(?:positive|negative|source|language) = .*\n", re.MUL
 
 
 @functools.cache
-def read(name: str, *, whole: bool = False) -> dict[str, Any]:
+def read(name: str, *, include_examples: bool = False) -> dict[str, Any]:
     """Return the tables of one file, without examples and sources unless it is asked for whole."""
     text = (pkgutil.get_data(__package__, f"rules/{name}.toml") or b"").decode()
-    return tomllib.loads(text if whole else _FOR_TESTS.sub("", text))
+    return tomllib.loads(text if include_examples else _FOR_TESTS.sub("", text))
 
 
 @functools.cache
@@ -44,7 +44,7 @@ def words(name: str, *path: str) -> frozenset[str]:
     return frozenset(found.split())
 
 
-def listed(text: str) -> tuple[str, ...]:
+def split_entries(text: str) -> tuple[str, ...]:
     """Return the entries of a list whose entries may be of several words: ``this one | that one``."""
     return tuple(" ".join(text.split()).split(" | ")) if text else ()
 

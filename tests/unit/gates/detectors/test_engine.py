@@ -50,4 +50,4 @@ def test_a_lone_surrogate_does_not_shift_spans():
 def test_settled_drops_a_likely_finding_inside_a_certain_one():
     inner = Finding(detector="b", start=2, end=4, certainty="likely")
     outer = Finding(detector="a", start=0, end=9)
-    assert matcher.settled([inner, outer], 9) == [outer]
+    assert matcher.merge_findings([inner, outer], 9) == [outer]

@@ -106,7 +106,9 @@ def test_a_claim_in_front_of_an_order_hides_it_from_no_rule(claim):
 
 
 def test_no_rule_finds_anything_in_ordinary_text():
-    assert [text for text in read("injection", whole=True)["ordinary"] if injection.scan(text, likely=False)] == []
+    assert [
+        text for text in read("injection", include_examples=True)["ordinary"] if injection.scan(text, likely=False)
+    ] == []
 
 
 @pytest.mark.parametrize(("language", "lists"), read("injection")["override"].items())

@@ -16,7 +16,7 @@ def test_digits_count_as_the_same_digit_and_case_as_none():
 
 @pytest.mark.parametrize("text", ["", " ", "a", "\ud800", "\U0001f511" * 9_000, "x" * 20_000, "İ" * 7_000])
 def test_any_text_has_a_score(text):
-    assert classifier.most_like_an_order(text).score < 0
+    assert classifier.most_injection_like(text).score < 0
 
 
 def test_a_short_text_is_one_piece():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from keepward.gates.detectors.near_duplicate import DIFFERENCES, LONGEST, compare, match, normalise
+from keepward.gates.detectors.near_duplicate import DIFFERENCES, MAX_COMPARED_CHARS, compare, match, normalise
 
 EQUAL = [
     ("The user likes tea.", "the  user\nlikes tea"),
@@ -144,12 +144,12 @@ def test_equal_texts_have_likeness_one():
 
 
 def test_a_difference_past_the_limit_is_still_a_difference():
-    long = "tea " * LONGEST
+    long = "tea " * MAX_COMPARED_CHARS
     assert not is_duplicate(long + "1", long + "2")
 
 
 def test_long_equal_texts_are_duplicates():
-    assert is_duplicate("tea " * LONGEST, "Tea  " * 1 + "tea " * (LONGEST - 1))
+    assert is_duplicate("tea " * MAX_COMPARED_CHARS, "Tea  " * 1 + "tea " * (MAX_COMPARED_CHARS - 1))
 
 
 def test_a_hostile_text_is_its_own_duplicate():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from keepward.gates.detectors.noise import LONGEST, judge, phrases
+from keepward.gates.detectors.noise import MAX_NOISE_CHARS, classify, phrases
 
 JOURNAL = [
     "tick marker for burst 5",
@@ -94,25 +94,25 @@ FACTS = [
 
 @pytest.mark.parametrize("text", JOURNAL)
 def test_a_journal_mark_alone_is_journal_noise(text):
-    found = judge(text)
+    found = classify(text)
     assert found is not None
     assert found.code == "journal"
 
 
 @pytest.mark.parametrize("text", EMPTY)
 def test_a_report_of_nothing_is_an_empty_report(text):
-    found = judge(text)
+    found = classify(text)
     assert found is not None
     assert found.code == "empty_report"
 
 
 def test_a_text_that_says_something_is_kept():
-    assert [text for text in FACTS if judge(text) is not None] == []
+    assert [text for text in FACTS if classify(text) is not None] == []
 
 
 @pytest.mark.parametrize("phrase", phrases().names)
 def test_each_of_the_ten_phrases_alone_names_itself(phrase):
-    found = judge(phrase.upper())
+    found = classify(phrase.upper())
     assert found is not None
     assert found.phrase == phrase
 
@@ -121,15 +121,15 @@ def test_harmless_phrases_in_a_sentence_are_stored():
     assert [
         phrase
         for phrase in phrases().names
-        if judge(f"The word {phrase} appears in the contract with Acme") is not None
+        if classify(f"The word {phrase} appears in the contract with Acme") is not None
     ] == []
 
 
 def test_a_journal_mark_beside_an_empty_report_decides():
-    found = judge("Nothing to report. Heartbeat ok.")
+    found = classify("Nothing to report. Heartbeat ok.")
     assert found is not None
     assert found.phrase == "heartbeat"
 
 
 def test_a_text_over_the_limit_is_kept_unread():
-    assert judge("heartbeat " * LONGEST) is None
+    assert classify("heartbeat " * MAX_NOISE_CHARS) is None

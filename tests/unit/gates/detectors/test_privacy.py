@@ -5,7 +5,7 @@ from importlib import import_module
 import pytest
 
 from keepward.gates.detectors import pii
-from keepward.gates.detectors.tables import columns, listed, read
+from keepward.gates.detectors.tables import columns, read, split_entries
 
 FORMS = [columns(line, "name", "pattern", "example") for line in read("identifiers")["rules"].splitlines()]
 NUMBERS = [columns(line, "name", "number", "example", "labels") for line in read("identifiers")["numbers"].splitlines()]
@@ -33,7 +33,7 @@ def test_every_form_finds_its_example_and_passes_a_look_alike():
 
 def test_every_number_is_found_beside_each_of_its_labels():
     for row in NUMBERS:
-        labels = [label.replace("*", "") for label in listed(row["labels"]) if label != "-"]
+        labels = [label.replace("*", "") for label in split_entries(row["labels"]) if label != "-"]
         assert [label for label in labels if not names(f"{label} {row['example']}")] == [], row
 
 
@@ -45,13 +45,15 @@ def test_numbers_of_a_known_format_need_no_label():
 
 def test_no_number_whose_check_digit_is_wrong_is_found():
     for row in CHECKED:
-        label = listed(row["labels"])[0].strip("*-")
+        label = split_entries(row["labels"])[0].strip("*-")
         assert row["name"] not in names(f"{label} {invalid(row)}"), row
 
 
 def test_no_label_without_a_number_yields_anything():
     for row in (row for row in NUMBERS if "likely" in row):
-        assert [label for label in listed(row["labels"]) if names(f"{label.replace('*', '')} pending")] == [], row
+        assert [label for label in split_entries(row["labels"]) if names(f"{label.replace('*', '')} pending")] == [], (
+            row
+        )
 
 
 @pytest.mark.parametrize(

@@ -10,14 +10,14 @@ import pytest
 from keepward.gates.detectors import credentials_in_prose, injection, pii, secrets, tables
 from keepward.gates.detectors.normalize import Text
 from keepward.gates.detectors.rules import load
-from keepward.gates.detectors.tables import listed, read
+from keepward.gates.detectors.tables import read, split_entries
 
 #: Tables of rules by file, and the detector that reads them.
 TABLES = {
     "injection": (injection, ("rule",)),
 }
 RULES = [
-    pytest.param(detector, read(file, whole=True)[table], load(file, table), id=f"{file}-{table}")
+    pytest.param(detector, read(file, include_examples=True)[table], load(file, table), id=f"{file}-{table}")
     for file, (detector, names) in TABLES.items()
     for table in names
 ]
@@ -62,14 +62,17 @@ def test_a_literal_of_each_rule_stands_in_its_positive_example(detector, rows, r
 
 @pytest.mark.parametrize("file", FILES)
 def test_every_table_names_where_it_is_from(file):
-    tables = read(file, whole=True)
+    tables = read(file, include_examples=True)
     rows = [row for table in tables.values() if isinstance(table, list) for row in table if isinstance(row, dict)]
     assert tables.get("source") or (rows and all(row.get("source") for row in rows))
 
 
 @pytest.mark.parametrize(
     "row",
-    [*read("credentials_in_prose", whole=True)["phrase"], read("credentials_in_prose", whole=True)["assigned"]],
+    [
+        *read("credentials_in_prose", include_examples=True)["phrase"],
+        read("credentials_in_prose", include_examples=True)["assigned"],
+    ],
     ids=lambda row: row["positive"],
 )
 def test_a_phrase_tells_a_password(row):
@@ -77,20 +80,20 @@ def test_a_phrase_tells_a_password(row):
     assert not secrets.scan(row["negative"])
 
 
-PROXIMITY = read("credentials_in_prose", whole=True)["rule"]
+PROXIMITY = read("credentials_in_prose", include_examples=True)["rule"]
 
 
 @pytest.mark.parametrize("row", PROXIMITY, ids=lambda row: row["name"])
 def test_a_rule_of_proximity_finds_its_positive_example_itself_and_passes_its_negative_one(row):
-    told = {rule for *_, rule in credentials_in_prose.find(example(row["positive"]).text)}
+    told = {rule for *_, rule in credentials_in_prose.find_near_words(example(row["positive"]).text)}
     assert row["name"] in told
     assert names(secrets, row["positive"]) == {"told_secret"}
-    assert not list(credentials_in_prose.find(example(row["negative"]).text))
+    assert not list(credentials_in_prose.find_near_words(example(row["negative"]).text))
 
 
 def test_words_of_proximity_are_written_as_the_normal_form_leaves_them():
     lists = read("credentials_in_prose")["words"].values()
-    assert [word for text in lists for word in listed(text) if Text(word).normal.text != word] == []
+    assert [word for text in lists for word in split_entries(text) if Text(word).normal.text != word] == []
 
 
 def test_an_empty_text_yields_nothing():

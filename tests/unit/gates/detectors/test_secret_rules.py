@@ -7,9 +7,9 @@ import pytest
 
 from keepward.gates.detectors import secrets, tables
 from keepward.gates.detectors.normalize import Text
-from keepward.gates.detectors.rules import made
+from keepward.gates.detectors.rules import make_rule
 from keepward.gates.detectors.secrets import CHARACTERS, TOKEN_RUN, parse_formats, parse_rule
-from keepward.gates.detectors.tables import listed, read
+from keepward.gates.detectors.tables import read, split_entries
 
 TABLES = read("secrets")
 RULES = [parse_rule(line) for line in TABLES["rules"].splitlines()]
@@ -17,7 +17,7 @@ FORMATS = [(name, form) for name, forms in map(parse_formats, TABLES["formats"].
 
 
 def rule_of(row):
-    return made(row, lambda: row["pattern"], listed(row["literals"]))
+    return make_rule(row, lambda: row["pattern"], split_entries(row["literals"]))
 
 
 def near_miss(row):
@@ -49,10 +49,12 @@ def test_each_rule_passes_a_near_miss():
 
 
 def test_a_literal_of_each_rule_stands_in_its_example():
-    literals = [(row, literal) for row in RULES for literal in listed(row["literals"])]
+    literals = [(row, literal) for row in RULES for literal in split_entries(row["literals"])]
     assert [literal for _, literal in literals if literal != literal.lower()] == []
     lower = [(row, Text(row["example"]).normal.lower) for row in RULES]
-    assert [row["name"] for row, text in lower if not any(each in text for each in listed(row["literals"]))] == []
+    assert [
+        row["name"] for row, text in lower if not any(each in text for each in split_entries(row["literals"]))
+    ] == []
 
 
 def test_each_option_of_a_rule_is_known():
@@ -100,7 +102,7 @@ def test_random_value_beside_service_name_is_found_and_id_is_not():
 @pytest.fixture
 def fresh_rules():
     """Let the next scan read the tables anew, and again after the test."""
-    caches = (secrets._rule_sets, secrets._gate, secrets._split_rules)
+    caches = (secrets._rule_sets, secrets._prefilter_pattern, secrets._split_rules)
     for cache in caches:
         cache.cache_clear()
     yield

@@ -2,7 +2,7 @@
 
 import pytest
 
-from keepward.gates.detectors.normalize import Text, odd_unicode, show_invisible
+from keepward.gates.detectors.normalize import Text, first_forbidden_char, show_invisible
 
 
 def test_ascii_is_its_own_normal_form():
@@ -31,7 +31,7 @@ def test_spans_map_back_over_deleted_characters():
 
 
 def test_letters_set_apart_are_joined():
-    assert Text("so i g n o r e it").normal.collapsed().text == "so ignore it"
+    assert Text("so i g n o r e it").normal.join_spaced_letters().text == "so ignore it"
 
 
 def test_dropped_characters_keep_the_way_back():
@@ -49,11 +49,11 @@ def test_ordinary_text_is_shown_unchanged():
 
 @pytest.mark.parametrize("text", ["a\ud800", "a\x00", "a\ufffe", "a\x07", "a\x9f", "\U0001ffff"])
 def test_odd_unicode_is_named(text):
-    assert str(odd_unicode(text)).startswith("U+")
+    assert str(first_forbidden_char(text)).startswith("U+")
 
 
 def test_ordinary_unicode_is_not_odd():
-    assert odd_unicode("naïve 密码 😀\r\n\t") is None
+    assert first_forbidden_char("naïve 密码 😀\r\n\t") is None
 
 
 def test_each_letter_of_a_percent_encoding_keeps_its_place():

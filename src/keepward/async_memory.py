@@ -1,0 +1,314 @@
+"""The awaited handle: every operation of ``Memory``, for an event loop.
+
+async with await AsyncMemory.open("memory.db") as memory:
+    await memory.remember("Ana prefers tabs", source="user_message")
+
+Invariants
+(1) An operation is one hop to a thread and back, with the arguments, the value and the errors of ``Memory``'s.
+(2) A cancelled await leaves no transaction open, and a write happened or did not: it ends when what it began is
+    over, and a call that had not begun never happens. It is cancelled all the same, so look before writing again.
+(3) Closing waits for what is under way; nothing begins after it. Callbacks, such as ``on_progress``, are called in the
+    thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import functools
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import datetime
+from itertools import islice
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+from keepward.api import AsyncMemoryAPI
+from keepward.conversation import Conversation
+from keepward.core.policy import Policy
+from keepward.core.principals import Actor
+from keepward.core.proposal import Outcome
+from keepward.draft import Draft
+from keepward.errors import InvalidInput
+from keepward.handles import ForeignMethodHints
+from keepward.memory import Memory
+from keepward.operations import async_method
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from keepward.core.commit import Commit, Event
+
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
+
+#: Threads of one opened store; one at a time writes, the others read.
+MAX_THREADS = 8
+#: Commits of the journal that are read in one hop.
+_COMMITS_PER_READ = 64
+
+
+class ThreadPool:
+    """The threads of one opened store."""
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="keepward")
+
+    async def run(self, call: Callable[..., R], /, *args: Any, **named: Any) -> R:
+        """Call in a thread and return what comes of it; see (2)."""
+        context = contextvars.copy_context()
+        try:
+            job = self._pool.submit(context.run, functools.partial(call, *args, **named))
+        except RuntimeError as fault:
+            raise InvalidInput("the store is closed; open it again") from fault
+        return await wait_shielded(job)
+
+    async def end(self, last: Callable[[], None]) -> None:
+        """Wait for what is under way, then make the last call; a second time does nothing; see (3)."""
+
+        def ending() -> None:
+            self._pool.shutdown(wait=True)
+            last()
+
+        # A pool cannot wait for itself.
+        with ThreadPoolExecutor(1, thread_name_prefix="keepward-end") as other:
+            await wait_shielded(other.submit(ending))
+
+
+async def wait_shielded(job: Future[R]) -> R:
+    """Wait for a call; a cancellation is passed on once the call is over, or will never begin."""
+    waiter = asyncio.wrap_future(job)
+    try:
+        return await asyncio.shield(waiter)
+    except asyncio.CancelledError:
+        if not job.cancel():
+            while not waiter.done():
+                try:
+                    await asyncio.wait([waiter])
+                except asyncio.CancelledError:
+                    # Cancelled again: the first one is passed on below.
+                    continue
+            if not waiter.cancelled():
+                # Seen here, so that nobody is told of an error that nobody waited for.
+                waiter.exception()
+        raise
+
+
+class AsyncContext:
+    """A handle that is being opened: ``await`` gives it, ``async with`` gives it and closes it at the end."""
+
+    def __init__(self, opening: Callable[[], Memory]) -> None:
+        self._opening = opening
+        self._opened: AsyncMemory | None = None
+
+    def __await__(self) -> Generator[Any, None, AsyncMemory]:
+        return self._open().__await__()
+
+    async def __aenter__(self) -> AsyncMemory:
+        self._opened = await self._open()
+        return self._opened
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._opened is not None:
+            await self._opened.close()
+
+    async def _open(self) -> AsyncMemory:
+        threads = ThreadPool()
+        made: list[Memory] = []
+        try:
+            await threads.run(lambda: made.append(self._opening()))
+        except BaseException:
+            # Opened although nobody waits for it any more: nobody else could close it.
+            await threads.end(made[0].close if made else lambda: None)
+            raise
+        return AsyncMemory(made[0], threads)
+
+
+def _open_async(method: Callable[P, Memory]) -> Callable[P, AsyncContext]:
+    @functools.wraps(method)
+    def opening(*args: P.args, **named: P.kwargs) -> AsyncContext:
+        return AsyncContext(functools.partial(method, *args, **named))
+
+    return opening
+
+
+def _run_in_new_thread(method: Callable[P, R]) -> Callable[P, Coroutine[Any, Any, R]]:
+    @functools.wraps(method)
+    async def awaited(*args: P.args, **named: P.kwargs) -> R:
+        with ThreadPoolExecutor(1, thread_name_prefix="keepward-apart") as thread:
+            return await wait_shielded(thread.submit(functools.partial(method, *args, **named)))
+
+    return awaited
+
+
+class AsyncDraft:
+    """Changes being collected; nothing is judged or visible until the block ends."""
+
+    def __init__(self, draft: Draft, threads: ThreadPool) -> None:
+        self._target, self._threads = draft, threads
+
+    insert = async_method(Draft.insert)
+    replace = async_method(Draft.replace)
+    append = async_method(Draft.append)
+    move = async_method(Draft.move)
+    retire = async_method(Draft.retire)
+    supersede = async_method(Draft.supersede)
+    promote = async_method(Draft.promote)
+    restore = async_method(Draft.restore)
+    reinforce = async_method(Draft.reinforce)
+    stage = async_method(Draft.stage)
+    discard = async_method(Draft.discard)
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """What became of it; None until the block has ended without an error."""
+        return self._target.outcome
+
+    def __len__(self) -> int:
+        return len(self._target)
+
+    async def __aenter__(self) -> AsyncDraft:
+        self._target.__enter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._threads.run(self._target.__exit__, kind, fault, trace)
+
+
+class AsyncConversation:
+    """The awaited twin of ``Conversation``."""
+
+    def __init__(self, target: Conversation, threads: ThreadPool) -> None:
+        self._target, self._threads = target, threads
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._threads.run(self._target.__exit__, kind, fault, trace)
+
+    user = async_method(Conversation.user)
+    assistant = async_method(Conversation.assistant)
+    tool = async_method(Conversation.tool)
+    say = async_method(Conversation.say)
+    context = async_method(Conversation.context)
+
+
+class AsyncMemory(ForeignMethodHints, AsyncMemoryAPI):
+    """A handle on a store of memories, awaited."""
+
+    def __init__(self, memory: Memory, threads: ThreadPool | None = None) -> None:
+        """Take a handle over; closing this one closes it. Handles of one store share their threads."""
+        self._target, self._threads = memory, threads or ThreadPool()
+
+    open = staticmethod(_open_async(Memory.open))
+    restore_backup = staticmethod(_run_in_new_thread(Memory.restore_backup))
+    rescue = staticmethod(_run_in_new_thread(Memory.rescue))
+
+    def __repr__(self) -> str:
+        return f"<Async{repr(self._target)[1:]}"
+
+    async def close(self) -> None:
+        """Write what is still counted and release the store, for all handles on it; see (3)."""
+        await self._threads.end(self._target.close)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    # --- the handle: who asks, and from where
+
+    @property
+    def tenant(self) -> str:
+        """The tenant this handle reads and writes."""
+        return self._target.tenant
+
+    @property
+    def scope(self) -> str:
+        """The scope this handle stands at."""
+        return self._target.scope
+
+    @property
+    def actor(self) -> Actor:
+        """On whose behalf this handle asks."""
+        return self._target.actor
+
+    @property
+    def path(self) -> str:
+        """The store's file."""
+        return self._target.path
+
+    async def policy(self) -> Policy:
+        """Return the policy in force."""
+        return await self._threads.run(lambda: self._target.policy)
+
+    async def now(self) -> datetime:
+        """Return the instant of the store's clock."""
+        return await self._threads.run(lambda: self._target.now)
+
+    async def head(self) -> str:
+        """Return the name of the tenant's newest commit."""
+        return await self._threads.run(lambda: self._target.head)
+
+    def as_actor(self, actor: Actor) -> AsyncMemory:
+        """Return a handle of an actor with fewer rights on the same store."""
+        return AsyncMemory(self._target.as_actor(actor), self._threads)
+
+    def at(self, *, tenant: str | None = None, scope: str | None = None) -> AsyncMemory:
+        """Return a handle at another tenant or scope of the same store."""
+        return AsyncMemory(self._target.at(tenant=tenant, scope=scope), self._threads)
+
+    def user(self, name: str, *, names: Sequence[str] = ()) -> AsyncMemory:
+        """Return a handle of a user, somebody whom the agent talks with."""
+        return AsyncMemory(self._target.user(name, names=names), self._threads)
+
+    def agent(self, name: str) -> AsyncMemory:
+        """Return a handle of an agent, a program."""
+        return AsyncMemory(self._target.agent(name), self._threads)
+
+    def project(self, name: str) -> AsyncMemory:
+        """Return a handle of a project, a place of work that its agents share."""
+        return AsyncMemory(self._target.project(name), self._threads)
+
+    async def with_token(self, token: str, *, consent: bool = False) -> AsyncMemory:
+        """Return the handle of a token's bearer on the same store."""
+        return AsyncMemory(await self._threads.run(self._target.with_token, token, consent=consent), self._threads)
+
+    def session(self, name: str, *, subject: str | None = None) -> AsyncConversation:
+        """Return a conversation under a name of its own, to say turns into as they come; see ``Conversation``."""
+        return AsyncConversation(self._target.session(name, subject=subject), self._threads)
+
+    def draft(self, *, reason: str = "", session: str | None = None) -> AsyncDraft:
+        """Collect changes in an ``async with`` block and propose them together at its end; an error discards them."""
+        return AsyncDraft(self._target.draft(reason=reason, session=session), self._threads)
+
+    erase = async_method(Memory.erase)
+    shown = async_method(Memory.shown)
+    restore_journal = async_method(Memory.restore_journal)
+
+    async def journal(self, *, after: int = 0) -> AsyncIterator[tuple[Commit, list[Event]]]:
+        """Yield the tenant's commits with their events as stored, oldest first."""
+
+        def some(behind: int) -> list[tuple[Commit, list[Event]]]:
+            # A reader's connection belongs to its thread: each hop reads its part to the end.
+            return list(islice(self._target.journal(after=behind), _COMMITS_PER_READ))
+
+        while found := await self._threads.run(some, after):
+            for each in found:
+                yield each
+            after = found[-1][0].seq
+            if len(found) < _COMMITS_PER_READ:
+                return
+
+    owner_token = async_method(Memory.owner_token)
+    backup = async_method(Memory.backup)
+    move_store = async_method(Memory.move_store)
+    tools = async_method(Memory.tools)
+    call_tool = async_method(Memory.call_tool)

@@ -1,0 +1,263 @@
+"""Recovery: a new store out of what is still valid in a damaged one.
+
+Invariants
+(1) The damaged file is never opened for writing: it is copied with its log, and the copy is read.
+(2) A commit is copied as it is while every one before it is valid: its hash, seals and contents.
+(3) A memory behind that comes with a commit of kind ``rescue``, at its newest version that has a valid seal or, without
+    a key, is in a commit that matches its hash. One of which a newer version is known and lost comes archived.
+(4) What this machine has erased is not brought back, and everything that was lost or skipped is named.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Collection, Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from keepward.core.blob import REF_PREFIX, blob_path
+from keepward.core.commit import DETAILS, EMPTY_HASH, Commit, Event, Step, decode_details, parse_event_position
+from keepward.core.copies import RecoveredTenant, RecoveryResult
+from keepward.core.memory import Record, Status
+from keepward.core.principals import Actor
+from keepward.core.query import Filter
+from keepward.core.serialization import decode_record
+from keepward.core.value import from_micros
+from keepward.errors import InvalidInput, KeepwardError, StoreUnavailable, Unauthorised
+from keepward.open import blobs_of, open_engine, trust_store_in
+from keepward.ports.world import Clock, IdSource
+from keepward.services.blobs import put
+from keepward.services.erasure_references import erased_commitments
+from keepward.services.index_cache import reindex
+from keepward.services.request_context import RequestContext
+from keepward.services.transaction import store_steps
+from keepward.storage.damaged import read_damaged
+from keepward.storage.erasing import empty_positions
+from keepward.storage.file import id_file
+from keepward.storage.journal import event_of, payload_matches_event, verified_commit
+from keepward.storage.rows import CommitRow, EventRow, event_flaw
+from keepward.storage.seals import Sealer
+from keepward.storage.sql import Row
+from keepward.storage.sqlite import remove
+
+_REF = re.compile(rb'"blob":"(sha256:[0-9a-f]{64})"')
+_REASON = "rescued from a damaged store: newer than the first commit that did not hold"
+_INVALID = (KeepwardError, ValueError, TypeError, OverflowError)
+
+
+def recover(
+    broken: str | Path,
+    new: str | Path,
+    *,
+    actor: Actor,
+    config_dir: Path | None = None,
+    clock: Clock | None = None,
+    ids: IdSource | None = None,
+    on_progress: Callable[[str], None] | None = None,
+) -> RecoveryResult:
+    """Make the store ``new`` out of what is valid in ``broken``; see ``Memory.rescue``."""
+    broken, new = Path(broken).expanduser().absolute(), Path(new).expanduser().absolute()
+    if not isinstance(actor, Actor) or not actor.is_owner:
+        raise Unauthorised("rescuing a store takes the owner")
+    if new.exists() or id_file(new).exists():
+        raise InvalidInput(f"{new} is there already; name a file that is not")
+    if not new.parent.is_dir():
+        raise StoreUnavailable(f"the folder {new.parent} does not exist; create it")
+    report = on_progress or (lambda _: None)
+    report(f"reading {broken}")
+    store_id, tables, skipped = read_damaged(broken, new.parent)
+    sealer = _sealer(store_id, config_dir)
+    try:
+        engine = open_engine(str(new), create=True, clock=clock, ids=ids, config_dir=config_dir)
+        with closing(engine.store):
+            erased = erased_commitments(engine)
+            names = {row[0] for name in ("commits", "events") for row in tables[name] if isinstance(row[0], str)}
+            tenants, blobs, lost_blobs = [], 0, []
+            for name in sorted(names):
+                damaged = _DamagedTenant(name, sealer, erased, tables)
+                session = RequestContext(engine=engine, tenant=name, scope="/", actor=actor)
+                copied, lost = _copy_blobs(session, damaged, broken)
+                blobs += len(copied)
+                lost_blobs += lost
+                tenants.append(_copy(session, damaged, copied))
+                known = tenants[-1].commits + tenants[-1].lost_commits
+                report(f"tenant {name}: {tenants[-1].commits} of {known} commits hold")
+            new_id = engine.store.store_id
+    except BaseException:
+        # All of it was made here.
+        remove(new, ".id", ".id.turns")
+        raise
+    return RecoveryResult(
+        path=str(new),
+        store_id=new_id,
+        of=store_id,
+        sealed=sealer.active,
+        tenants=tuple(tenants),
+        blobs=blobs,
+        lost_blobs=tuple(lost_blobs),
+        skipped=skipped,
+    )
+
+
+def _sealer(store_id: str, config_dir: Path | None) -> Sealer:
+    """Return the damaged store's seals, those of a store without a key where this machine has none."""
+    anchor = trust_store_in(config_dir)
+    if anchor is None or not store_id.isalnum():
+        return Sealer(None)
+    # Bound by its id alone: nothing is noted of a path where a damaged file is.
+    anchor.bind(store_id)
+    return Sealer(anchor.key())
+
+
+class _DamagedTenant:
+    """What is valid of one tenant."""
+
+    def __init__(self, tenant: str, sealer: Sealer, erased: Collection[str], tables: dict[str, list[Row]]) -> None:
+        self._tenant, self._sealer, self._erased = tenant, sealer, erased
+        own = {table: [row for row in rows if row[0] == tenant] for table, rows in tables.items()}
+        commits = (CommitRow._make(row[1:]) for row in own["commits"])
+        self._commits = {row.seq: row for row in commits if _is_number(row.seq)}
+        self._events: dict[int, list[EventRow]] = {}
+        self._versions: dict[str, list[EventRow]] = {}
+        #: By memory, the newest version that any row names, in the order of the journal.
+        self.newest: dict[str, int] = {}
+        events = (EventRow._make(row[1:]) for row in own["events"])
+        numbered = (row for row in events if _is_number(row.seq) and _is_number(row.n))
+        for row in sorted(numbered, key=lambda row: (row.seq, row.n)):
+            self._events.setdefault(row.seq, []).append(row)
+            if isinstance(row.memory_id, str) and _is_number(row.version):
+                self._versions.setdefault(row.memory_id, []).append(row)
+        named = [(name, row.version) for name, rows in self._versions.items() for row in rows]
+        for memory_id, version in (*named, *(row[1:] for row in own["records"])):
+            if isinstance(memory_id, str) and _is_number(version):
+                self.newest[memory_id] = max(self.newest.get(memory_id, 0), version)
+        self._documents = own["documents"]
+        self._promises: dict[Any, Any] = {name: body.get("promise") for name, body in self.documents("erased")}
+        #: Number of the newest commit that any row names.
+        self.known_commits = max((*self._commits, *self._events, 0))
+        self.commits = self._chain()
+        #: Refs of blobs in contents.
+        payloads = [row.payload for rows in self._events.values() for row in rows if isinstance(row.payload, bytes)]
+        self.refs = sorted({ref.decode() for payload in payloads for ref in _REF.findall(payload)})
+
+    def documents(self, kind: str) -> Iterator[tuple[Any, dict[str, Any]]]:
+        """Yield id and body of the documents of a kind that can be read."""
+        for row in self._documents:
+            with suppress(ValueError, TypeError):
+                body = json.loads(row[3]) if row[1] == kind else None
+                if isinstance(body, dict):
+                    yield row[2], body
+
+    def _chain(self) -> list[tuple[Commit, list[Event]]]:
+        """Return the commits from the first on that are valid; one of them names each content that is erased."""
+        found: list[tuple[Commit, list[Event]]] = []
+        while (valid := self._commit(len(found) + 1)) and valid[0].prev == (found[-1][0].hash if found else EMPTY_HASH):
+            found.append(valid)
+        while True:
+            named = {
+                parse_event_position(name)
+                for commit, _ in found
+                if commit.kind == "erase" and commit.payload is not None
+                for name in decode_details(commit.payload).erased
+            }
+            unnamed = (at for at, each in enumerate(found) if empty_positions(*each).keys() - named)
+            if (short := next(unnamed, None)) is None:
+                return found
+            found = found[:short]
+
+    def _commit(self, seq: int) -> tuple[Commit, list[Event]] | None:
+        row, events = self._commits.get(seq), self._events.get(seq, [])
+        if row is None:
+            return None
+        try:
+            promise = bytes.fromhex(self._promises[f"{seq}/{DETAILS}"]) if row.payload is None else None
+            commit, own = verified_commit(self._sealer, self._tenant, row, events, promise)
+        except (KeyError, *_INVALID):
+            return None
+        back = commit.commitment().hex() in self._erased
+        return None if back or not all(self._event(each) for each in events) else (commit, own)
+
+    def _event(self, row: EventRow) -> bool:
+        flaw = event_flaw(self._sealer, self._tenant.encode(), row)
+        return flaw is None and row.payload_commit.hex() not in self._erased and payload_matches_event(event_of(row))
+
+    def later(self, memory_id: str, above: int) -> Record | None:
+        """Return a memory's newest valid version above one; see (3)."""
+        for row in sorted(self._versions.get(memory_id, ()), key=lambda each: -each.version):
+            sealed = self._sealer.active or self._commit(row.seq) is not None
+            if row.version > above and row.payload is not None and sealed and self._event(row):
+                return decode_record(row.payload)
+        return None
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int) and value >= 0
+
+
+def _copy_blobs(session: RequestContext, damaged: _DamagedTenant, broken: Path) -> tuple[set[str], list[str]]:
+    """Put the blobs that memories refer to into the new store; return those that came, and those that did not."""
+    files, copied = blobs_of(broken), set()
+    own = blob_path(session.tenant, from_micros(0), f"{REF_PREFIX}{'0' * 64}").partition("/")[0]
+    places = {REF_PREFIX + path.rpartition("/")[2]: path for path in files.places() if path.startswith(f"{own}/")}
+    types = {ref: (body.get("blob") or {}).get("media_type") for ref, body in damaged.documents("blobs")}
+    for ref in damaged.refs:
+        with suppress(KeyError, OSError, AttributeError, *_INVALID):
+            data = files.read(places[ref])
+            if data is not None and put(session, data, types.get(ref)).ref == ref:
+                copied.add(ref)
+    return copied, [ref for ref in damaged.refs if ref not in copied]
+
+
+def _copy(session: RequestContext, damaged: _DamagedTenant, blobs: set[str]) -> RecoveredTenant:
+    """Write what is valid of a tenant into the new store; see (2) and (3)."""
+    tenant, store = session.tenant, session.store
+    if damaged.commits:
+        store.restore_journal(tenant, iter(damaged.commits))
+        reindex(session, ended=True)
+    head = store.head(tenant).name
+    copied = {each.memory_id: each.version for _, own in damaged.commits for each in own}
+    behind = [name for name, newest in damaged.newest.items() if copied.get(name, 0) < newest]
+    before = {each.id: each for each in store.records(tenant, behind).records}
+    after: dict[str, Record] = {}
+    lost, outdated = [], []
+    for name in behind:
+        record = damaged.later(name, copied.get(name, 0))
+        if (record or before.get(name)) is None or (record and record.blob and record.blob not in blobs):
+            lost.append(name)
+            continue
+        current = record is not None and record.version == damaged.newest[name]
+        if not current:
+            outdated.append(name)
+        found = record or before[name]
+        if record is not None or found.status is Status.ACTIVE:
+            ended = found.status is Status.ACTIVE and not current
+            after[name] = replace(found, status=Status.ARCHIVED) if ended else found
+    keyed = store.find(tenant, Filter(scopes=(), keyed=True, include_sensitive=True), live_at=None, limit=None).records
+    # Of two memories with one key the later one keeps it: the commit that moved the key is lost.
+    active = (each for each in (*keyed, *after.values()) if each.status is Status.ACTIVE)
+    holders = {(each.scope, each.key): each.id for each in active if after.get(each.id, each) is each}
+    steps = []
+    for name, record in after.items():
+        moved = record.key and record.status is Status.ACTIVE and holders[record.scope, record.key] != name
+        old = before.get(name)
+        version = old.version + 1 if old else 1
+        status = Status.ARCHIVED if moved else record.status
+        steps.append(Step(op="restore", before=old, after=replace(record, version=version, status=status)))
+    if steps:
+        # A key is free before another memory takes it.
+        steps.sort(key=lambda step: step.after.status is Status.ACTIVE)
+        base = {step.after.id: step.after.version - 1 for step in steps}
+        store_steps(session, steps, base=base, reason=_REASON, kind="rescue")
+    return RecoveredTenant(
+        tenant=tenant,
+        head=head,
+        commits=len(damaged.commits),
+        lost_commits=damaged.known_commits - len(damaged.commits),
+        rescued=tuple(step.after.id for step in steps),
+        outdated=tuple(sorted(outdated)),
+        lost=tuple(sorted(lost)),
+    )

@@ -1,0 +1,301 @@
+"""The edge: what stands between the network and the routes, once around every request and its answer.
+
+Invariants
+(1) ``Host`` is a name of this server, so that no other name that leads here (DNS rebinding) is served.
+(2) A page of another site cannot call: its ``Origin`` is refused, and so is what a browser marks as cross-site.
+    There are no CORS headers.
+(3) Every answer has ``SECURITY_HEADERS`` and an ``X-Request-Id``: the caller's own if it sent a plain one. Its log line
+    and its problem document have the same id.
+(4) A path or query with NUL or broken UTF-8 comes to nothing.
+(5) A body over its limit is answered with 413, whether its length was announced or it came in chunks, and whatever
+    the route would have made of it. It comes within ``body_timeout`` seconds and one more for each 64 KB, or the
+    answer is 408: whoever sends a byte now and then holds nothing up. What is over the limit is read past before it
+    is answered, for some seconds: a connection that is closed on what is still being sent loses the answer.
+(6) ``HEAD`` is answered where ``GET`` is, by the same route, without a body.
+(7) Each request is counted and logged once, by its documented path. An unforeseen error is answered with 500 and
+    logged by its type and place, without its message.
+(8) A reader that does not take 64 KB of an answer within ``SEND_TIMEOUT_S`` seconds is dropped.
+(9) A request says the length of its body once: Content-Length, or Transfer-Encoding: chunked. Any other is refused,
+    and its connection closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import traceback
+from contextlib import ExitStack, suppress
+from typing import Any
+from urllib.parse import unquote_to_bytes
+
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from keepward.core.value import is_loopback
+from keepward.http.app_state import LOOPBACK, RELEASE_STACK_KEY, AppState, ServerOptions, has_port
+from keepward.http.requests import REQUEST_ID_KEY, Problem
+
+logger = logging.getLogger("keepward.server")
+
+CSP = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+    "media-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
+)
+SECURITY_HEADERS = {
+    "Content-Security-Policy": CSP,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "X-Frame-Options": "DENY",
+}
+_ENCODED_HEADERS = [(name.lower().encode("ascii"), value.encode("ascii")) for name, value in SECURITY_HEADERS.items()]
+#: Headers that an answer may have of its own: static files are cached.
+_OVERRIDABLE_HEADERS = frozenset({b"cache-control"})
+_FIXED_HEADERS = frozenset(name for name, _ in _ENCODED_HEADERS) - _OVERRIDABLE_HEADERS
+_REQUEST_ID_HEADER = b"x-request-id"
+_REQUEST_ID_PATTERN = re.compile(rb"[A-Za-z0-9._-]{1,64}")
+#: Static files without data, which a link elsewhere may lead to.
+PUBLIC_PATHS = frozenset({"/", "/console", "/docs.css", "/docs.js", "/health"})
+#: Paths of calls that bring a file.
+UPLOAD_PATHS = ("/memory/import", "/memory/restore-export", "/memory/restore-export/plan")
+#: Bytes that a slow line brings in a second.
+_MIN_UPLOAD_BYTES_PER_S = 65_536
+#: Bytes that are read past of a body over its limit, and for how many seconds.
+_MAX_DRAINED_BYTES, _DRAIN_TIMEOUT_S = 64 << 20, 5
+#: Seconds in which a reader takes a piece of an answer, and bytes of a piece.
+SEND_TIMEOUT_S, _SEND_CHUNK_BYTES = 30.0, 65_536
+#: What is counted where the caller went away before its body was whole.
+CLIENT_CLOSED_REQUEST = 499
+#: Route of a request to a path that there is not.
+NO_ROUTE = "(none)"
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+
+class SecurityMiddleware:
+    """The middleware of the application."""
+
+    def __init__(self, app: ASGIApp, serving: AppState) -> None:
+        options = serving.options
+        self.app, self.serving, self.timeout = app, serving, options.body_timeout
+        self._hosts = hosts_of(options)
+        self._origins = frozenset(origin.lower().rstrip("/") for origin in options.allow_origins)
+        self._schemes = ("https", "http") if options.behind_proxy else (options.scheme,)
+        self._limit = options.body_limit
+        self._limits = {"/memory/blobs": options.blob_limit, **dict.fromkeys(UPLOAD_PATHS, options.import_limit)}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or answer it here."""
+        match scope["type"]:
+            case "http":
+                await _RequestState(self, scope, receive, send).run()
+            case "websocket":
+                await send({"type": "websocket.close", "code": 1008})
+            case _:
+                await self.app(scope, receive, send)
+
+    def check(self, scope: Scope) -> int:
+        """Return how long the body of a request may be, if it comes in by (1), (2), (4) and (5)."""
+        headers: dict[bytes, list[str]] = {}
+        for name, value in scope["headers"]:
+            headers.setdefault(name.lower(), []).append(value.decode("latin-1"))
+        host = headers.get(b"host", [])
+        if len(host) != 1 or host[0].lower() not in self._hosts:
+            detail = "this server does not go by that name; name it in allow_hosts of [server] if it should"
+            raise Problem(421, "bad_host", detail)
+        own = {f"{scheme}://{host[0].lower()}" for scheme in self._schemes} | self._origins
+        path = scope["path"]
+        linked = scope["method"] == "GET" and (path in PUBLIC_PATHS or path.startswith("/console/"))
+        sites = [] if linked or b"origin" in headers else headers.get(b"sec-fetch-site", [])
+        if any(each.lower() not in own for each in headers.get(b"origin", [])) or {*sites} - {"same-origin", "none"}:
+            raise Problem(403, "foreign_origin", "a page of another site may not call this server")
+        if not _clean(scope.get("raw_path") or b"") or not _clean(scope["query_string"]) or "\0" in scope["path"]:
+            raise Problem(400, "bad_request", "the address holds NUL or is not UTF-8; send it percent-encoded")
+        limit = self._limits.get(scope["path"], self._limit)
+        lengths, codings = headers.get(b"content-length", []), headers.get(b"transfer-encoding", [])
+        if len(lengths) + len(codings) > 1 or any(each.strip().lower() != "chunked" for each in codings):
+            # A proxy may have read the other of the two, and would take the rest of the body for a request.
+            detail = "a body has one Content-Length, or one Transfer-Encoding: chunked"
+            raise Problem(400, "bad_request", detail, headers={"Connection": "close"})
+        announced = lengths[0] if lengths else "0"
+        if not (announced.isascii() and announced.isdigit()):
+            raise Problem(400, "bad_request", "Content-Length is a whole number")
+        if len(announced) > 18 or int(announced) > limit:
+            raise _too_large(limit, scope["path"])
+        return limit
+
+
+class _RequestState:
+    """One request and its answer."""
+
+    def __init__(self, edge: SecurityMiddleware, scope: Scope, receive: Receive, send: Send) -> None:
+        self._edge, self._scope, self._receive, self._send = edge, scope, receive, send
+        self._head = scope["method"] == "HEAD"
+        given = [value for name, value in scope["headers"] if name.lower() == _REQUEST_ID_HEADER]
+        own = given[0] if len(given) == 1 and _REQUEST_ID_PATTERN.fullmatch(given[0]) else None
+        self._id = own.decode("ascii") if own else edge.serving.random(8).hex()
+        self._began = edge.serving.monotonic()
+        self._until = asyncio.get_running_loop().time() + edge.timeout
+        self._limit = self._read = self._status = 0
+        self._whole = self._ended = self._slow = False
+        #: What is wrong with the body; it takes the place of whatever a route makes of one half read.
+        self._fault: Problem | None = None
+
+    async def run(self) -> None:
+        scope = self._scope
+        scope[REQUEST_ID_KEY], scope[RELEASE_STACK_KEY] = self._id, ExitStack()
+        try:
+            if self._head:
+                scope["method"] = "GET"
+            await self._answer()
+        except ClientDisconnect:
+            # Whoever asked has gone, so there is nobody to answer.
+            self._status = self._status or CLIENT_CLOSED_REQUEST
+        except Exception as fault:  # noqa: BLE001  (7)
+            if self._slow:
+                return
+            _log_exception(fault)
+            if not self._status:
+                detail = "something went wrong in the server; its log has the place. Nothing was lost."
+                await self._send_problem(Problem(500, "internal", detail))
+        finally:
+            scope[RELEASE_STACK_KEY].close()
+            scope["method"] = "HEAD" if self._head else scope["method"]
+            self._log_request()
+
+    async def _answer(self) -> None:
+        try:
+            self._limit = self._edge.check(self._scope)
+            await self._edge.app(self._scope, self._take, self._send_message)
+        except Problem as problem:
+            if self._status:
+                raise
+            self._fault = self._fault or problem
+        if self._fault is not None and not self._status:
+            await self._send_problem(self._fault)
+
+    async def _send_problem(self, problem: Problem) -> None:
+        self._fault = None
+        # Whoever asks first whether to go on sends nothing until then.
+        if problem.status == 413 and not any(name.lower() == b"expect" for name, _ in self._scope["headers"]):
+            await self._drain_body()
+        await problem.response()(self._scope, self._receive, self._send_message)
+
+    async def _drain_body(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_DRAIN_TIMEOUT_S):
+                passed = 0
+                while not self._whole and passed < _MAX_DRAINED_BYTES:
+                    message = await self._receive()
+                    passed += len(message.get("body", b""))
+                    self._whole = not message.get("more_body", False)
+
+    async def _take(self) -> Message:
+        try:
+            async with asyncio.timeout_at(None if self._whole else self._until + self._read / _MIN_UPLOAD_BYTES_PER_S):
+                message = await self._receive()
+        except TimeoutError:
+            detail = "the body did not come in time; send it in one go, or raise body_timeout of [server]"
+            self._fault = Problem(408, "timeout", detail, headers={"Connection": "close"})
+            raise self._fault from None
+        if message["type"] == "http.request":
+            self._whole = not message.get("more_body", False)
+            self._read += len(message.get("body", b""))
+            if self._read > self._limit:
+                self._fault = _too_large(self._limit, self._scope["path"])
+                raise self._fault
+        return message
+
+    async def _send_message(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            if self._fault is not None:
+                return
+            self._status = message["status"]
+            own = [pair for pair in message.get("headers", ()) if pair[0].lower() not in _FIXED_HEADERS]
+            kept = {name.lower() for name, _ in own} & _OVERRIDABLE_HEADERS
+            always = [pair for pair in _ENCODED_HEADERS if pair[0] not in kept]
+            message = {**message, "headers": [*own, (_REQUEST_ID_HEADER, self._id.encode("ascii")), *always]}
+        elif not self._status:
+            return
+        elif self._head and message["type"] == "http.response.body":
+            if self._ended:
+                # (6) What would go on for ever ends as if its reader had gone.
+                raise OSError("the answer to HEAD has no body")
+            self._ended, message = True, {"type": "http.response.body", "body": b""}
+        body = memoryview(message.get("body", b""))
+        for start in range(0, max(len(body), 1), _SEND_CHUNK_BYTES):
+            piece = dict(message)
+            if message["type"] == "http.response.body":
+                last = start + _SEND_CHUNK_BYTES >= len(body)
+                more = not last or message.get("more_body", False)
+                piece |= {"body": bytes(body[start : start + _SEND_CHUNK_BYTES]), "more_body": more}
+            await self._send_in_time(piece)
+
+    async def _send_in_time(self, message: Message) -> None:
+        try:
+            async with asyncio.timeout(SEND_TIMEOUT_S):
+                await self._send(message)
+        except TimeoutError:
+            # (8) Its answer ends as if the reader had gone, and everything it held is released.
+            self._slow = True
+            raise ClientDisconnect from None
+
+    def _log_request(self) -> None:
+        """Count and log the request (7)."""
+        serving, scope = self._edge.serving, self._scope
+        seconds = serving.monotonic() - self._began
+        route = getattr(scope.get("route"), "path_format", None)
+        if route is None and "endpoint" in scope and scope["path"] == "/mcp":
+            route = "/mcp"
+        # A method is free text from the network; it must not make labels.
+        method, route = scope["method"] if scope["method"] in _METHODS else "OTHER", str(route or NO_ROUTE)
+        if serving.meters is not None:
+            serving.meters.count(method, route, self._status, seconds)
+        facts: dict[str, Any] = {
+            "action": "request",
+            "method": method,
+            "route": route,
+            "status": self._status,
+            "ms": round(seconds * 1000, 3),
+            "request": self._id,
+        }
+        logger.info("%s %s %s", method, route, self._status, extra=facts)
+
+
+def hosts_of(options: ServerOptions) -> frozenset[str]:
+    """Return the values of ``Host`` that are this server's, in lower case."""
+    names = {f"[{name}]" if ":" in name else name for name in LOOPBACK}
+    if is_loopback(options.host) or options.host not in {"", "0.0.0.0", "::"}:  # noqa: S104  compared, not bound
+        names.add(options.host_in_addresses.lower())
+    found = {f"{name}:{options.port}" for name in names}
+    if options.port in {80, 443}:
+        found |= names
+    for name in options.allow_hosts:
+        lower = name.lower()
+        found |= {lower} if has_port(lower) else {lower, f"{lower}:{options.port}"}
+    return frozenset(found)
+
+
+def _clean(raw: bytes) -> bool:
+    data = unquote_to_bytes(raw)
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return b"\0" not in data
+
+
+def _too_large(limit: int, path: str) -> Problem:
+    way = "import the file on the server's machine" if path in UPLOAD_PATHS else "send less at once"
+    size = f"{limit // (1 << 20)} MB" if limit >= 1 << 20 else f"{limit} bytes"
+    # The rest of the body stays unread, so the connection cannot be used again.
+    return Problem(413, "too_large", f"a body here is at most {size}; {way}", headers={"Connection": "close"})
+
+
+def _log_exception(exc: BaseException) -> None:
+    frames = traceback.extract_tb(exc.__traceback__)
+    place = " < ".join(f"{frame.filename.rpartition('/')[2]}:{frame.lineno}" for frame in reversed(frames[-4:]))
+    facts = {"action": "internal", "error": type(exc).__name__, "place": place}
+    logger.error("unexpected %s at %s", facts["error"], place, extra=facts)

@@ -1,0 +1,239 @@
+"""The catalogue: every job there is, what it does, and what its receipts count.
+
+An audit changes nothing; its faults stand in the run's receipt by table and key, never by content.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from keepward.core.commit import Reason
+from keepward.core.journal import Fault
+from keepward.core.memory import CORE_BLOCKS, Tier
+from keepward.core.query import Feedback, Filter
+from keepward.errors import KeepwardError
+from keepward.jobs import planners
+from keepward.jobs.planners import JobContext, ProposedBatch
+from keepward.services import blobs, review
+from keepward.services.feedback import learn_importance
+from keepward.services.index_cache import lacks_embedding, reindex, sync_database_index
+from keepward.services.request_context import RequestContext
+from keepward.services.reranker import read_reranker, train_reranker, unseen_feedback
+
+#: Faults of an audit that a receipt names; its count is of all.
+MAX_FAULTS = 50
+#: Memories embedded between two writes: few, so that a run that is asked to stop does so soon.
+_EMBEDDING_BATCH = 16
+#: Receipts that are compacted in one transaction.
+_RECEIPT_BATCH = 200
+#: What a replay does not need: of the receipt of a context, and of each memory in it.
+_DROPPED_RECEIPT_FIELDS = frozenset({"excluded", "unlisted", "signals", "tokens_by_tier"})
+_DROPPED_ITEM_FIELDS = frozenset({"kind", "tokens", "score", "parts"})
+
+
+@dataclass(slots=True)
+class RunCounts:
+    """What a run has come to so far."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    reasons: tuple[Reason, ...] = ()
+    commits: tuple[str, ...] = ()
+    proposals: tuple[str, ...] = ()
+    #: Why there was nothing to do, in one sentence; None when it ran.
+    skipped: str | None = None
+
+
+#: Given what keeps the lease, to be called between parts of the work; it may raise.
+JobFunction = Callable[[RequestContext, RunCounts, Callable[[], None]], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One maintenance task: it plans, and the run proposes what it asks for, or it does its work itself."""
+
+    name: str
+    #: What it does, in one sentence.
+    does: str
+    #: What its receipts always count, also when it is none.
+    counts: tuple[str, ...]
+    plan: Callable[[JobContext], Iterable[ProposedBatch]] | None = None
+    do: JobFunction | None = None
+    #: Off for one that reads and changes no memory.
+    writes: bool = True
+
+
+def _embed(session: RequestContext, tally: RunCounts, keep_lease: Callable[[], None]) -> None:
+    if lacks_embedding(session):
+        tally.counts["embedded"] += reindex(session, batch=_EMBEDDING_BATCH, before_batch=keep_lease)
+    else:
+        sync_database_index(session.engine, session.tenant, keep_lease)
+
+
+def _learn(session: RequestContext, tally: RunCounts, _: Callable[[], None]) -> None:
+    uses, commit = learn_importance(session)
+    tally.counts.update(reinforced=len(uses), uses=sum(uses.values()))
+    tally.commits += (commit,) if commit else ()
+
+
+def _train(session: RequestContext, tally: RunCounts, _: Callable[[], None]) -> None:
+    active = read_reranker(session.store, session.tenant, session.store.head(session.tenant).seq)
+    if active.fault is None and not unseen_feedback(session, active):
+        tally.skipped = "there is no feedback that was not learned from"
+        return
+    found = train_reranker(session)
+    tally.counts["feedback"] += found.feedback
+    tally.reasons += () if found.receipt is None else found.receipt.reasons
+    tally.commits += (found.commit.id,) if found.commit else ()
+
+
+def _sweep(session: RequestContext, tally: RunCounts, _: Callable[[], None]) -> None:
+    dropped = review.drop_old_contents(session)
+    tally.counts.update(blobs.sweep(session.engine, session.tenant), proposals=dropped)
+
+
+def _compact_receipts(session: RequestContext, tally: RunCounts, keep_lease: Callable[[], None]) -> None:
+    """Reduce receipts of contexts that are older than policy keeps whole to what a replay needs.
+
+    One that somebody gave feedback on stays whole: the reranker is trained from its scores.
+    """
+    now = session.clock.now()
+    until, after = now - session.policy.compact_receipts_after, ""
+    while True:
+        keep_lease()
+        with session.store.write() as writer:
+            # Read where it is written: an erasure in between would be undone.
+            page = writer.compactable_receipts(session.tenant, until, after=after, limit=_RECEIPT_BATCH)
+            judged = {given.receipt for given in writer.documents(Feedback, session.tenant).list()} if page else set()
+            for receipt in page:
+                if receipt["kind"] == "compile" and receipt["id"] not in judged:
+                    writer.rewrite_receipt(session.tenant, receipt["id"], _compact_receipt(receipt, now.isoformat()))
+                    tally.counts["receipts"] += 1
+        if not page:
+            return
+        after = page[-1]["id"]
+
+
+def _compact_receipt(receipt: Mapping[str, Any], at: str) -> dict[str, Any]:
+    sections = [
+        {
+            **section,
+            "items": [
+                {name: each for name, each in item.items() if name not in _DROPPED_ITEM_FIELDS}
+                for item in section["items"]
+            ],
+        }
+        for section in receipt["sections"]
+    ]
+    left = {name: each for name, each in receipt.items() if name not in _DROPPED_RECEIPT_FIELDS}
+    return {**left, "sections": sections, "compacted_at": at}
+
+
+def _audit(session: RequestContext, tally: RunCounts, _: Callable[[], None]) -> None:
+    checked, found = session.store.verify(session.tenant)
+    files, lost = blobs.check(session.engine, session.tenant)
+    try:
+        blocks, over = _count_core_blocks(session)
+    except KeepwardError as exc:
+        blocks, over = 0, [Fault(check="blocks", row="records", detail=str(exc))]
+    faults = [*found, *lost, *over]
+    tally.counts.update(checked=sum(checked.values()) + files + blocks, faults=len(faults))
+    for each in faults[:MAX_FAULTS]:
+        tally.reasons += (Reason(gate="audit", code=each.check, detail=f"{each.row}: {each.detail}"),)
+
+
+def _count_core_blocks(session: RequestContext) -> tuple[int, list[Fault]]:
+    """Return how many core blocks there are, of all scopes, and those over their budget."""
+    core = Filter(scopes=(), tiers=(Tier.CORE.value,), include_sensitive=True)
+    records = session.store.find(session.tenant, core, live_at=session.clock.now(), limit=None).records
+    texts = [(record.key or "", f"records {session.tenant}/{record.id}", record.text) for record in records]
+    identity = session.engine.identity()
+    if identity is not None:
+        texts.append((CORE_BLOCKS[0], "identity document", identity[1]))
+    over = []
+    for key, row, text in sorted(texts):
+        tokens, budget = session.engine.counter.count(text), session.policy.block_budget.get(key, 0)
+        if tokens > budget:
+            over.append(Fault(check="blocks", row=row, detail=f"it holds {tokens} tokens of {budget}: shorten it"))
+    return len(texts), over
+
+
+#: Every job, in the order in which jobs that are due run.
+JOBS = (
+    Job(
+        name="expire",
+        does="Notes what is past its term as expired, so that it frees its key and its place.",
+        counts=("expired",),
+        plan=planners.expire,
+    ),
+    Job(
+        name="compact_working",
+        does="Expires working memory past its term and sums up the oldest notes of long threads.",
+        counts=("expired", "archived", "summaries"),
+        plan=planners.compact,
+    ),
+    Job(
+        name="summarize_episodic",
+        does="Sums up the oldest events of each session that has enough, and keeps what happened on a day of its own.",
+        counts=("archived", "summaries", "events"),
+        plan=planners.summarize,
+    ),
+    Job(
+        name="consolidate",
+        does="Makes one of memories that state the same, and merges old passing ones.",
+        counts=("archived", "merged", "summaries"),
+        plan=planners.consolidate,
+    ),
+    Job(
+        name="decay_archival",
+        does="Puts away what has faded in the archive and was of no use.",
+        counts=("archived",),
+        plan=planners.decay,
+    ),
+    Job(
+        name="prune",
+        does="Expires, makes room in full tiers, and asks about faded memories that only the owner can let go.",
+        counts=("expired", "archived"),
+        plan=planners.prune,
+    ),
+    Job(
+        name="learn_importance",
+        does="Turns the uses counted since the last time into importance.",
+        counts=("reinforced", "uses"),
+        do=_learn,
+    ),
+    Job(
+        name="train_reranker",
+        does="Trains the reranker from new feedback; it serves only where it proves better.",
+        counts=("feedback",),
+        do=_train,
+    ),
+    Job(
+        name="sweep_blobs",
+        does="Removes blobs that nothing has referred to for a day, what interrupted writes left of others, "
+        "and the bodies of proposals that were decided long ago.",
+        counts=("blobs", "bytes", "strays", "proposals"),
+        do=_sweep,
+    ),
+    Job(
+        name="compact_receipts",
+        does="Reduces old receipts of contexts to what a replay needs.",
+        counts=("receipts",),
+        do=_compact_receipts,
+    ),
+    Job(
+        name="integrity_audit",
+        does="Verifies the journal and all that is computed from it, and that every core block is in its budget.",
+        counts=("checked", "faults"),
+        do=_audit,
+        writes=False,
+    ),
+    Job(
+        name="embed",
+        does="Computes vectors for memories that have none of the embedder in use; due at once where some are missing.",
+        counts=("embedded",),
+        do=_embed,
+    ),
+)

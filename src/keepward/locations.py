@@ -1,0 +1,89 @@
+"""Where a store is: the path of a file, or the address of a PostgreSQL database.
+
+Invariants
+(1) An address is shown without its password, wherever it is shown.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+
+from keepward.errors import InvalidInput
+
+#: What an address begins with.
+SCHEMES = ("postgresql://", "postgres://")
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseUrl:
+    """A database on a server; as a text it is its address without the password, see (1)."""
+
+    url: str
+
+    def __str__(self) -> str:
+        try:
+            parts = urlsplit(self.url)
+            login, at, host = parts.netloc.rpartition("@")
+            query = [pair for pair in parse_qsl(parts.query, keep_blank_values=True) if "password" not in pair[0]]
+        except ValueError:
+            return f"{SCHEMES[0]}..."
+        plain = urlencode(query, quote_via=quote, safe="/")
+        return urlunsplit((parts.scheme, login.partition(":")[0] + at + host, parts.path, plain, ""))
+
+    @property
+    def has_password(self) -> bool:
+        """Whether the address itself holds a password."""
+        parts = urlsplit(self.url)
+        return ":" in parts.netloc.rpartition("@")[0] or "password" in dict(parse_qsl(parts.query))
+
+    def exists(self) -> bool:
+        """Whether there is a store in it.
+
+        Raises:
+            StoreUnavailable: nobody knows: it cannot be reached.
+        """
+        from keepward.storage.postgres import holds_store
+
+        return holds_store(self.url)
+
+    def absolute(self) -> DatabaseUrl:
+        """Return it: an address is the same from any folder."""
+        return self
+
+
+Location = Path | DatabaseUrl
+
+
+def parse_location(named: str) -> Location:
+    """Return the place that a person named.
+
+    Raises:
+        InvalidInput: it is an address of another kind.
+    """
+    if named.startswith(("http://", "https://")):
+        raise InvalidInput("a store is a file or a postgresql:// address; a server is asked with `Client(url, token)`")
+    if "://" in named and not named.startswith(SCHEMES):
+        raise InvalidInput("a store is a file or a postgresql:// address, and this is an address of another kind")
+    if named.startswith(SCHEMES) and _is_cut(named):
+        raise InvalidInput(
+            "the password in the address has characters that end it: write @ as %40, / as %2F, # as %23, ? as %3F and "
+            "% as %25, or leave it out and set PGPASSWORD"
+        )
+    return DatabaseUrl(named) if named.startswith(SCHEMES) else Path(named).expanduser()
+
+
+def _is_cut(url: str) -> bool:
+    """Whether a login in an address, by libpq's reading or by others', ends before its host."""
+    rest = url.partition("://")[2]
+    whole = re.split("[/?#]", rest, maxsplit=1)[0]
+    port = whole.rpartition("@")[2].rpartition(":")[2] if ":" in whole else ""
+    left = "@" not in whole and "@" in rest and not re.fullmatch(r"\d*\]?", port)
+    return whole.count("@") > 1 or left or bool(re.search(r"%(?![0-9A-Fa-f]{2})", whole))
+
+
+def address_of(place: Location) -> str:
+    """Return what opens a store at a place; of a database it may hold a password."""
+    return place.url if isinstance(place, DatabaseUrl) else str(place)

@@ -1,0 +1,599 @@
+"""Erasing: what would go, found in the journal and beside it under a digest, and the destruction of exactly that.
+
+Invariants
+(1) Only a plan that was shown is carried out: whatever it names must still be so, and nothing may have joined it.
+    A commit elsewhere in the tenant does not void it.
+(2) An erasure is a commit of kind ``erase``: one tombstone an erased memory, and in its details every place whose
+    content went. The chain stays whole; the content does not come back by any operation.
+(3) All of it is one transaction. What recall needs, uses, proposals, receipts, kept texts and what was learned go
+    with it.
+(4) Verbatim copies go with what they copy. Memories that derive from it, cite it or quote it are candidates, and so
+    are proposals that cite it: they stay unless they are named, or ``include_citing`` takes those along that derive
+    from it or cite it.
+(5) What waits or was decided is a target as a memory is: by subject, source, session, lineage or its own words.
+(6) The same state gives the same plan. Its texts are for a person to read: they are in no digest, and the result of
+    an erasure has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from msgspec.structs import replace
+
+from keepward.core.blob import StoredBlob
+from keepward.core.commit import (
+    DETAILS,
+    ERASED,
+    ERASURE_REASONS,
+    Commit,
+    CommitDetails,
+    Event,
+    EventPosition,
+    Step,
+    decode_details,
+    format_event_position,
+    tombstone,
+)
+from keepward.core.journal import Candidate, Erased, ErasePlan, Selection, Target
+from keepward.core.memory import Record, Status
+from keepward.core.principals import RESERVED_SCOPE, user_of
+from keepward.core.proposal import Proposal
+from keepward.core.query import EVERYTHING, Feedback
+from keepward.core.serialization import decode_record, digest, encode
+from keepward.core.value import plain_name
+from keepward.errors import Conflict, InvalidInput, NotFound, StoreUnavailable
+from keepward.ports.store import Destruction
+from keepward.services.access import descendants, items_of
+from keepward.services.blobs import blob_ref_of, refs_of
+from keepward.services.erasure_references import (
+    CERTIFICATE_KIND,
+    COUNTS_KIND,
+    ErasedText,
+    erased_text_of,
+    erasure_counts,
+    fingerprints,
+    fold_text,
+    mentions_content,
+    receipt_without_content,
+    residual_details,
+)
+from keepward.services.identity import editions_of
+from keepward.services.request_context import Engine, RequestContext
+from keepward.services.reranker import stop_step, training_data_to_remove
+from keepward.services.system_records import RERANKER
+from keepward.services.transaction import store_steps
+from keepward.storage.documents import ReceiptArtefact
+from keepward.storage.writer import UnitOfWork
+
+#: Most characters that a plan shows of a text.
+_MAX_EXCERPT_LENGTH = 200
+_PLAN_CHANGED = "what would be erased has changed since it was planned; look at the new plan"
+
+__all__ = ["ErasePlan", "Erased", "Selection", "erase", "plan", "replay"]
+
+
+def plan(session: RequestContext, chosen: Selection, *, reason: str) -> ErasePlan:
+    """Return what erasing would destroy; change nothing.
+
+    Raises:
+        NotFound: nothing is selected.
+        Conflict: all of it was erased already.
+        InvalidInput: no selection, or an unknown reason.
+    """
+    return collect_scope(session, chosen, reason).plan
+
+
+def erase(session: RequestContext, digest: str, chosen: Selection, *, reason: str) -> Erased:
+    """Carry out the plan with this digest.
+
+    Raises:
+        Conflict: what would go is not what was planned; nothing was changed.
+        Otherwise as ``plan``.
+    """
+    found = collect_scope(session, chosen, reason)
+    if found.plan.digest != digest:
+        raise Conflict(_PLAN_CHANGED)
+    return _apply(session, found, sources=chosen.source)
+
+
+def _apply(
+    session: RequestContext,
+    found: ErasureScope,
+    *,
+    sources: str | None = None,
+    carrier: Record | None = None,
+) -> Erased:
+    plan, now = found.plan, session.clock.now()
+    key = _fingerprint_key(session.engine)
+    marks: dict[str, tuple[str, ...]] = {}
+    for target in plan.targets:
+        versions = found.histories[target.id]
+        refs = [sources] if sources and any(sources in (*each.evidence, *each.aliases) for each in versions) else []
+        refs += [each.blob for each in versions if each.blob is not None and each.blob in plan.blobs]
+        marks[target.id] = fingerprints(key, session.tenant, versions, refs) if key else ()
+    steps = []
+    for name, own in marks.items():
+        last = found.histories[name][-1]
+        before = None if name in found.proposed else last
+        after = tombstone(last if before else replace(last, version=0), now=now, by=session.actor.label, marks=own)
+        steps.append(Step(op="erase", before=before, after=after))
+    ids = set(marks)
+    if not ids and carrier is None:
+        carrier = _carrier_memory(session, found)
+    if carrier is not None:
+        # Only versions of memories that live on lose content: one of them carries the commit, unchanged.
+        steps.append(Step(op="redact", before=carrier, after=replace(carrier, version=carrier.version + 1)))
+    weights = [name for kind, name in plan.artefacts if kind == RERANKER]
+    if weights and (step := stop_step(session)) is not None:
+        steps.append(step)
+    places = [*plan.versions, *((seq, DETAILS) for seq in plan.details)]
+
+    def destroy(writer: UnitOfWork) -> None:
+        # Nobody writes meanwhile: what stands beside the journal is as planned, or the plan is void.
+        again = scan_side_tables(session.for_transaction(writer), ids, found.traces, found.queued)
+        if again.content() != found.beside.content():
+            raise Conflict(_PLAN_CHANGED)
+        writer.destroy(
+            session.tenant,
+            Destruction(
+                ids=tuple(sorted(ids)),
+                events=plan.versions,
+                details=found.seen.details,
+                receipts=again.receipts,
+                proposals=tuple(again.proposals),
+                artefacts=plan.artefacts,
+                feedback=again.feedback,
+            ),
+        )
+        kept = writer.documents(StoredBlob, session.tenant)
+        if any(not writer.drop_blob(session.tenant, ref) and kept.rows(id=ref) for ref in plan.blobs):
+            raise Conflict(_PLAN_CHANGED)
+        for name in weights:
+            writer.put(ReceiptArtefact(session.tenant, RERANKER, name, ""))
+        writer.put(ReceiptArtefact(session.tenant, COUNTS_KIND, steps[0].after.id, erasure_counts(plan, found.queued)))
+
+    for name in ids:
+        session.engine.uses.pop((session.tenant, name), None)
+        session.engine.used_at.pop((session.tenant, name), None)
+    try:
+        stored = store_steps(
+            session,
+            steps,
+            base={step.after.id: step.after.version - 1 for step in steps},
+            reason=plan.reason,
+            kind="erase",
+            details={"erased": tuple(format_event_position(place) for place in places)},
+            receipt_kind="erase",
+            also=destroy,
+        )
+    except Conflict as fault:
+        raise Conflict(_PLAN_CHANGED) from fault
+    session.indexes.forget(session.tenant)
+    session.engine.rerankers.clear()
+    return Erased(plan=_without_texts(plan), commit=stored.commit, receipt=stored.receipt)
+
+
+def _without_texts(plan: ErasePlan) -> ErasePlan:
+    return replace(
+        plan,
+        targets=tuple(replace(each, text="") for each in plan.targets),
+        candidates=tuple(replace(each, text="") for each in plan.candidates),
+    )
+
+
+def _carrier_memory(session: RequestContext, found: ErasureScope) -> Record:
+    """Return a memory that what goes was proposed for: it lives on and carries the commit, unchanged."""
+    items = session.store.documents(Proposal, session.tenant).list(ids=found.queued)
+    names = sorted({step.after.id for item in items for step in item.steps})
+    return session.store.records(session.tenant, names).records[0]
+
+
+def _fingerprint_key(engine: Engine) -> bytes | None:
+    """Return the key of this machine's marks, made when there is none; None where it cannot be kept."""
+    if engine.erasures is None:
+        return None
+    try:
+        return engine.erasures.key(make=True)
+    except OSError as fault:
+        raise StoreUnavailable("the configuration folder cannot be written, so an erasure could not be kept") from fault
+
+
+def replay(session: RequestContext, entries: Sequence[dict[str, Any]]) -> int:
+    """Carry out, on an older copy, the erasures of this tenant that it does not know; return how many places and
+    proposals went.
+
+    ``entries`` are those of the list; one counts where a place still has the very content that was erased.
+    """
+    promises = {promise for entry in entries for _, _, promise in entry["places"]}
+    cells: dict[EventPosition, str] = {}
+    own: dict[int, CommitDetails] = {}
+    for commit, events in session.store.events(session.tenant):
+        here = [event for event in events if event.payload and event.payload_commit.hex() in promises]
+        cells |= {(event.seq, event.n): event.memory_id for event in here}
+        details = _details_of(commit)
+        if details is not None and commit.commitment().hex() in promises:
+            own[commit.seq] = residual_details(details)
+            cells.setdefault((commit.seq, DETAILS), events[0].memory_id)
+    wanted = {name for entry in entries for name in (*entry["memories"], *entry.get("proposals", ()))}
+    asked = [item for item in session.store.documents(Proposal, session.tenant).list() if item.steps]
+    queued = [item.id for item in asked if not wanted.isdisjoint({item.id, *(each.id for each in _records_of(item))})]
+    if not cells and not queued:
+        return 0
+    found = session.store.records(session.tenant, sorted(wanted)).records
+    ids = (*sorted(record.id for record in found if record.status is not Status.ERASED), *queued)
+    empty = ErasureScope(seen=JournalHits(), beside=SideTableHits(), traces=erased_text_of(()), histories={})
+    gathered = collect_scope(session, Selection(ids=ids), "other") if ids else empty
+    seen = gathered.seen
+    seen.events |= {place for place in cells if place[1] != DETAILS}
+    seen.details = own | seen.details
+    gathered.plan = body = _complete_plan(session.tenant, gathered, gathered.plan)
+    _apply(session, gathered, carrier=None if ids else session.reader.fetch(min(cells.values())))
+    return len(body.versions) + len(body.details) + len(queued)
+
+
+#: Kept texts that hold no words: what this module writes, and what was learned.
+_NO_TEXTS = frozenset({COUNTS_KIND, CERTIFICATE_KIND, RERANKER})
+
+
+@dataclass(slots=True)
+class JournalHits:
+    """What one pass over the journal found."""
+
+    copies: set[str] = field(default_factory=set)
+    quoting: set[str] = field(default_factory=set)
+    events: set[EventPosition] = field(default_factory=set)
+    details: dict[int, CommitDetails] = field(default_factory=dict)
+    #: By blob, the places and memories that refer to it.
+    blobs: dict[str, set[tuple[EventPosition, str]]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class SideTableHits:
+    """What stands beside the journal, as it is to be."""
+
+    receipts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    proposals: list[Proposal] = field(default_factory=list)
+    artefacts: list[tuple[str, str]] = field(default_factory=list)
+    feedback: tuple[Feedback, ...] = ()
+
+    def content(self) -> tuple[Any, ...]:
+        """Return what would be written, whenever that is."""
+        return [item.id for item in self.proposals], self.receipts, self.artefacts, self.feedback
+
+
+#: Until it is known what would go.
+_EMPTY_PLAN = ErasePlan(
+    digest="",
+    reason="other",
+    **dict.fromkeys(("targets", "derived", "quoting", "versions", "details", "receipts", "proposals", "artefacts"), ()),
+)
+
+
+@dataclass(slots=True)
+class ErasureScope:
+    """What goes, and what was read to know it."""
+
+    seen: JournalHits
+    beside: SideTableHits
+    traces: ErasedText
+    #: By id; of what was only proposed, what it would have been.
+    histories: dict[str, list[Record]]
+    #: Ids of targets that are in the queue alone.
+    proposed: frozenset[str] = frozenset()
+    #: Ids of proposals that the selection itself names.
+    queued: frozenset[str] = frozenset()
+    plan: ErasePlan = _EMPTY_PLAN
+
+
+def collect_scope(session: RequestContext, chosen: Selection, reason: str) -> ErasureScope:
+    if reason not in ERASURE_REASONS:
+        raise InvalidInput(f"a reason is a code, so that it repeats nothing: one of {', '.join(ERASURE_REASONS)}")
+    named, queued = _select_ids(session, chosen)
+    proposed = _proposed_records(session, chosen, queued)
+    queue = [item for item in session.store.documents(Proposal, session.tenant).list() if item.state != "approved"]
+    copies: set[str] = set()
+    #: By id, why a memory is taken along.
+    along: dict[str, str] = {}
+    every = session.store.find(session.tenant, EVERYTHING, live_at=None, limit=None).records
+    while True:
+        ids = named | copies | along.keys()
+        histories = {name: [step.after for step in session.store.steps(session.tenant, name)] for name in sorted(ids)}
+        held = [record for versions in proposed.values() for record in versions]
+        held += editions_of(session, ids, queued)
+        traces = erased_text_of([*(record for versions in histories.values() for record in versions), *held])
+        lineage = set(descendants(session, ids)) - ids
+        names = _citing_names(every, histories | proposed, lineage)
+        citing = {record.id for record in every if record.id in names} - ids - lineage
+        asking = _citing_proposals(queue, names, {*ids, *lineage, *citing}, queued)
+        if chosen.include_citing and (lineage or citing or asking):
+            along |= {**dict.fromkeys(citing, "cites"), **dict.fromkeys(lineage, "derived")}
+            queued |= asking.keys()
+            proposed |= _proposed_records(session, replace(chosen, ids=tuple(asking)), set(asking))
+            continue
+        seen = _scan_journal(session, ids, lineage, traces)
+        if seen.copies <= copies:
+            break
+        copies |= seen.copies
+    histories |= proposed
+    beside = scan_side_tables(session, {*ids, *proposed}, traces, queued)
+    blobs = _blobs_to_erase(session, seen, beside)
+    why = {**dict.fromkeys(copies, "copy"), **along, **dict.fromkeys(named, "named")}
+    why |= dict.fromkeys(proposed, "proposed")
+    targets = tuple(
+        Target(
+            id=name,
+            versions=0 if name in proposed else len(histories[name]),
+            why=why[name],
+            text=_excerpt(session, histories[name][-1]),
+        )
+        for name in sorted({*ids, *proposed})
+    )
+    found = ErasureScope(
+        seen=seen,
+        beside=beside,
+        traces=traces,
+        histories=histories,
+        proposed=frozenset(proposed),
+        queued=frozenset(queued),
+    )
+    derived, quoting = tuple(sorted(lineage)), tuple(sorted(seen.quoting - ids - lineage))
+    stay = {**dict.fromkeys(derived, "derived"), **dict.fromkeys(sorted(citing), "cites")}
+    stay = {**dict.fromkeys(quoting, "quotes"), **stay}
+    texts = {record.id: _excerpt(session, record) for record in every if record.id in stay}
+    going = {item.id for item in beside.proposals}
+    asked = {name: _excerpt(session, after) for name, after in asking.items() if name not in going}
+    stay, texts = {**stay, **dict.fromkeys(asked, "cites")}, texts | asked
+    candidates = tuple(
+        Candidate(id=name, why=word, text=texts.get(name, ""))
+        for word in ("derived", "cites", "quotes")
+        for name in sorted(stay)
+        if stay[name] == word
+    )
+    plan = replace(
+        _EMPTY_PLAN,
+        reason=reason,
+        blobs=blobs,
+        targets=targets,
+        candidates=candidates,
+        derived=derived,
+        quoting=quoting,
+    )
+    found.plan = _complete_plan(session.tenant, found, plan)
+    return found
+
+
+def _citing_names(every: Sequence[Record], histories: Mapping[str, Sequence[Record]], lineage: set[str]) -> set[str]:
+    """Return the names of these memories and of those that name one of them as evidence, over any number of steps."""
+    cited_by: dict[str, set[str]] = {}
+    for record in every:
+        if record.status is Status.ERASED or record.scope == RESERVED_SCOPE:
+            continue
+        for name in (*record.evidence, *record.derived_from):
+            cited_by.setdefault(name, set()).add(record.id)
+    names = {record.id: record.aliases for record in every}
+    fresh = {*histories, *lineage}
+    fresh |= {alias for versions in histories.values() for record in versions for alias in record.aliases}
+    found: set[str] = set()
+    while fresh:
+        found |= fresh
+        more = {name for cited in fresh for name in cited_by.get(cited, ())}
+        fresh = {*more, *(alias for name in more for alias in names[name])} - found
+    return found
+
+
+def _citing_proposals(
+    queue: Sequence[Proposal], names: Collection[str], known: Collection[str], queued: Collection[str]
+) -> dict[str, Record]:
+    """Return, by proposal id, the memory it would store that cites one of these names.
+
+    Left out are proposals about ``known`` memories, which go with these, and those already in ``queued``. A decided
+    proposal counts as long as its content is kept.
+    """
+    return {
+        item.id: step.after
+        for item in queue
+        if item.id not in queued and not any(side.id in known for side in _records_of(item))
+        for step in reversed(item.steps)
+        if not {*step.after.evidence, *step.after.derived_from}.isdisjoint(names)
+    }
+
+
+def _excerpt(session: RequestContext, record: Record) -> str:
+    """Return what a plan shows of a memory: the first characters of its text, where the handle may read it."""
+    text = session.reader.redacted(record).text
+    return text if len(text) <= _MAX_EXCERPT_LENGTH else f"{text[: _MAX_EXCERPT_LENGTH - 3]}..."
+
+
+def _complete_plan(tenant: str, found: ErasureScope, plan: ErasePlan) -> ErasePlan:
+    """Return a plan with what was found in the journal and beside it, under its digest."""
+    beside = found.beside
+    plan = replace(
+        plan,
+        versions=tuple(sorted(found.seen.events)),
+        details=tuple(sorted(found.seen.details)),
+        receipts=tuple(sorted(beside.receipts)),
+        proposals=tuple(sorted(item.id for item in beside.proposals)),
+        artefacts=tuple(sorted(beside.artefacts)),
+        feedback=tuple(given.n for given in beside.feedback),
+    )
+    return replace(plan, digest=digest("erase-plan", encode([tenant, _without_texts(plan)])).hex())
+
+
+def _select_ids(session: RequestContext, chosen: Selection) -> tuple[set[str], set[str]]:
+    """Return ids of memories and of proposals: those named, within reach, and those by subject or source, of the
+    whole tenant, whatever became of them.
+    """
+    if not (chosen.ids or chosen.subject or chosen.source or chosen.user):
+        raise InvalidInput("say what to erase: ids, a subject or a source; or ask at a user")
+    found: dict[str, Record] = {}
+    queued: set[str] = set()
+    for name in chosen.ids:
+        item = session.store.documents(Proposal, session.tenant).get(name, prefix=True)
+        if item is None:
+            record = session.reader.fetch(name)
+            found[record.id] = record
+        elif item.steps:
+            queued.add(name)
+    every: Sequence[Record] = ()
+    if chosen.subject or chosen.source or chosen.user:
+        every = session.store.find(session.tenant, EVERYTHING, live_at=None, limit=None).records
+        for record in every:
+            if _is_chosen(record, chosen):
+                found[record.id] = record
+        for item in session.store.documents(Proposal, session.tenant).list():
+            if any(_is_chosen(side, chosen) for side in _records_of(item)):
+                queued.add(item.id)
+    left = {name for name, record in found.items() if record.status is not Status.ERASED}
+    if found and not left and not queued:
+        raise Conflict(f"this was erased already: tombstone {min(found)}")
+    if not left and not queued:
+        folded = (chosen.subject or chosen.user or "").casefold()
+        alike = sum(each.subject is not None and each.subject.casefold() == folded for each in every)
+        other = f"; {alike} of a subject in other capitals: names count letter by letter" if alike else ""
+        raise NotFound(f"nothing here is of that subject, source or user{other}")
+    return left, queued
+
+
+def _is_chosen(record: Record, chosen: Selection) -> bool:
+    """Whether a memory is of the chosen subject, source or user; names count alike composed and decomposed."""
+    names = {plain_name(each) for each in (record.source, record.session, *record.evidence, *record.aliases) if each}
+    subjects = {plain_name(each) for each in (chosen.subject, chosen.user) if each is not None}
+    return (
+        (record.subject is not None and plain_name(record.subject) in subjects)
+        or (chosen.source is not None and plain_name(chosen.source) in names)
+        or (chosen.user is not None and user_of(record.scope) == chosen.user)
+    )
+
+
+def _records_of(item: Proposal) -> list[Record]:
+    return [side for step in item.steps for side in (step.before, step.after) if side is not None]
+
+
+def _proposed_records(session: RequestContext, chosen: Selection, queued: set[str]) -> dict[str, list[Record]]:
+    """Return, by id, what the chosen proposals alone would have made: it has never been a memory."""
+    items = session.store.documents(Proposal, session.tenant).list(ids=queued)
+    asked = {step.after.id: step.after for item in items for step in item.steps if step.before is None}
+    known = {record.id for record in session.store.records(session.tenant, sorted(asked)).records}
+    whole = {step.after.id for item in items if item.id in chosen.ids for step in item.steps}
+    return {
+        name: [after]
+        for name, after in sorted(asked.items())
+        if name not in known and (name in whole or _is_chosen(after, chosen))
+    }
+
+
+def _scan_journal(session: RequestContext, ids: set[str], lineage: set[str], traces: ErasedText) -> JournalHits:
+    """Read the whole journal once: versions that go, copies, quotations, details that tell of it."""
+    seen = JournalHits()
+    like: dict[str, tuple[int, bool]] = {}
+    for commit, events in session.store.events(session.tenant):
+        for event in events:
+            if event.payload is None:
+                continue
+            ref = blob_ref_of(event.payload)
+            if ref is not None:
+                seen.blobs.setdefault(ref, set()).add(((event.seq, event.n), event.memory_id))
+            if event.memory_id in ids:
+                seen.events.add((event.seq, event.n))
+                continue
+            _scan_event(event, like, lineage, traces, seen)
+        details = _details_of(commit)
+        own = [event.memory_id in ids for event in events]
+        if details is not None and mentions_content(details, traces, own=any(own), whole=all(own)):
+            seen.details[commit.seq] = residual_details(details)
+    # A memory whose newest version copies a target goes as a whole; one that did so once loses that version.
+    seen.copies = {name for name, (_, copied) in like.items() if copied}
+    return seen
+
+
+def _blobs_to_erase(session: RequestContext, seen: JournalHits, beside: SideTableHits) -> tuple[str, ...]:
+    """Return the blobs of targets that nothing else refers to; what else refers to one is a quotation."""
+    going = []
+    stubs = {item.id for item in beside.proposals}
+    waits = refs_of(
+        item for item in session.store.documents(Proposal, session.tenant).list(state="pending") if item.id not in stubs
+    )
+    for ref, named in sorted(seen.blobs.items()):
+        if not any(place in seen.events for place, _ in named):
+            continue
+        others = {name for place, name in named if place not in seen.events}
+        seen.quoting |= others
+        if not others and ref not in waits:
+            going.append(ref)
+    return tuple(going)
+
+
+def _scan_event(
+    event: Event, like: dict[str, tuple[int, bool]], lineage: set[str], traces: ErasedText, seen: JournalHits
+) -> None:
+    assert event.payload is not None
+    name = event.memory_id
+    record = decode_record(event.payload)
+    text = record.text
+    within = bool(text) and traces.within(text)
+    # Another picture under the same description is no copy: a person says whether it goes.
+    own = record.blob is not None and fold_text(record.blob) not in traces.names
+    copied = within and not own and (traces.equals(text) or name in lineage)
+    if name in like or copied:
+        like[name] = (event.version, copied)
+    if copied:
+        seen.events.add((event.seq, event.n))
+    elif within or traces.quoted_in(record.metadata):
+        seen.quoting.add(name)
+
+
+def _details_of(commit: Commit) -> CommitDetails | None:
+    if commit.payload is None or commit.kind == "erase":
+        return None
+    return decode_details(commit.payload)
+
+
+def scan_side_tables(
+    session: RequestContext, ids: set[str], traces: ErasedText, queued: Collection[str] = ()
+) -> SideTableHits:
+    kept = session.store.documents(ReceiptArtefact, session.tenant).list()
+    artefacts = [(kind, version) for _, kind, version, text in kept if kind not in _NO_TEXTS and traces.within(text)]
+    proposals = [
+        _proposal_stub(session, item)
+        for item in session.store.documents(Proposal, session.tenant).list()
+        if item.id in queued or _mentions_erased(item, ids, traces)
+    ]
+    documents = {version for _, version in artefacts}
+    names = {item.id for item in proposals}
+    receipts, showing = {}, set()
+    for body in session.store.receipts(session.tenant):
+        if not items_of(body).keys().isdisjoint(ids):
+            showing.add(body["id"])
+        fresh = receipt_without_content(body, ids, names, documents, traces)
+        if fresh is not body:
+            receipts[body["id"]] = fresh
+    feedback, weights = training_data_to_remove(session, ids, showing, kept)
+    artefacts += [(RERANKER, name) for name in weights]
+    return SideTableHits(receipts=receipts, proposals=proposals, artefacts=artefacts, feedback=feedback)
+
+
+def _mentions_erased(item: Proposal, ids: set[str], traces: ErasedText) -> bool:
+    sides = _records_of(item)
+    told = [item.reason, *(side.text for side in sides)]
+    own = any(side.id in ids or not ids.isdisjoint(side.derived_from) for side in sides)
+    return own or any(traces.within(text) for text in told if text)
+
+
+def _proposal_stub(session: RequestContext, item: Proposal) -> Proposal:
+    """Return a proposal without what it proposed; one that waited is rejected, and its proposer is told."""
+    waits = item.state == "pending"
+    return replace(
+        item,
+        state="rejected" if waits else item.state,
+        reason=ERASED,
+        reasons=(),
+        steps=(),
+        base={},
+        digest="",
+        decided_by=session.actor.label if waits else item.decided_by,
+        decision="what it would have stored was erased" if waits or item.decision else None,
+        decided_at=session.clock.now() if waits else item.decided_at,
+    )

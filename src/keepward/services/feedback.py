@@ -1,0 +1,146 @@
+"""How what was handed out was used: feedback, and importance learned from use.
+
+Invariants
+(1) Feedback names memories that its receipt shows, and nothing else; whoever reaches the receipt may give it. One
+    principal has one word on a receipt: said again, it takes the place of what was said before. It changes no answer:
+    only a training, which is a commit, does.
+(2) Each use counts once: what was learned is noted in the same transaction as the commit. Learning in one go or in many
+    gives the same importance, to a ten-thousandth each time, and never more than 1; confidence goes on fading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from keepward.core.change import Reinforce
+from keepward.core.commit import Step
+from keepward.core.memory import importance_at
+from keepward.core.principals import default_source, trust_of
+from keepward.core.query import Feedback, Recall
+from keepward.core.reducer import apply
+from keepward.core.value import to_micros
+from keepward.errors import InvalidInput
+from keepward.gates.content import redact_personal_data, redact_secrets
+from keepward.services.access import items_of
+from keepward.services.gate_context import evaluate
+from keepward.services.read import models_used
+from keepward.services.request_context import RequestContext
+from keepward.services.transaction import StepList, Transaction, save_read_receipt, transact
+
+#: Receipts that show memories somebody was given.
+FEEDBACK_RECEIPT_KINDS = {"recall": "receipt of a recall", "compile": "a context"}
+#: Most ids in one feedback.
+MAX_IDS = 1_000
+
+
+def save_recall_receipt(session: RequestContext, query: str, purpose: str, result: Recall) -> Recall:
+    """Keep a receipt of a recall; return the recall with its id, or with a note on why there is none."""
+    facts = {
+        "inputs": {
+            "objective": redact_personal_data(redact_secrets(query)),
+            "purpose": purpose,
+            "now": to_micros(result.now),
+            "scope": session.scope,
+            "versions": models_used(session, result),
+        },
+        "items": [
+            {
+                "id": hit.memory.id,
+                "version": hit.memory.version,
+                "score": hit.score,
+                "weak": hit.weak,
+                "parts": hit.parts,
+            }
+            for hit in result
+        ],
+        **session.credential,
+    }
+    handed = [hit.memory for hit in result]
+    receipt, unkept = save_read_receipt(
+        session, "recall", facts, delivered=handed, notes=result.notes, head=result.head
+    )
+    return replace(result, receipt=receipt.id if receipt else None, notes=(*result.notes, *unkept))
+
+
+def record_feedback(
+    session: RequestContext, receipt_id: str, *, used: Sequence[str], ignored: Sequence[str]
+) -> Feedback:
+    """Keep which memories of a recall or context were used, and which were not.
+
+    A second one of the same actor on the same receipt takes the place of the first. With memory switched off by
+    policy nothing is kept, and the number is 0. Errors are as for ``Memory.feedback``.
+    """
+    receipt = session.reader.receipt_of_read(receipt_id, FEEDBACK_RECEIPT_KINDS)
+    shown = items_of(receipt)
+    sides = tuple(sorted(set(used))), tuple(sorted(set(ignored)))
+    named = {*sides[0], *sides[1]}
+    if not named or len(named) > MAX_IDS:
+        raise InvalidInput(f"name from 1 to {MAX_IDS} memories that were used or ignored")
+    if len(named) < len(sides[0]) + len(sides[1]):
+        raise InvalidInput("a memory was either used or ignored; name it once")
+    if named - shown.keys():
+        raise InvalidInput("feedback names memories that its receipt shows; one of these is not in it")
+    given = Feedback(
+        tenant=session.tenant,
+        at=session.clock.now(),
+        receipt=receipt["id"],
+        actor=session.actor.label,
+        trust=trust_of(session.actor, default_source(session.actor)),
+        used=sides[0],
+        ignored=sides[1],
+    )
+    if not session.policy.enabled:
+        return given
+    with session.store.write() as writer:
+        return writer.put_feedback(given)
+
+
+#: Share of what is missing to 1 that each use adds.
+GAIN_PER_USE = 0.02
+
+
+def learn_importance(session: RequestContext) -> tuple[dict[str, int], str | None]:
+    """Turn the uses counted since the last time into importance, in one commit.
+
+    Returns the uses that were learned from, by memory, and the id of the commit; None if there was nothing to learn.
+
+    Raises:
+        Conflict: a memory changed meanwhile; run it again.
+    """
+
+    def decide(session: RequestContext) -> _LearningSteps:
+        counted = session.store.unlearned_uses(session.tenant)
+        found = session.store.records(session.tenant, list(counted)).records if counted else []
+        frame = session.frame()
+        now = frame.now
+        steps: list[Step] = []
+        for record in sorted(found, key=lambda each: each.id):
+            if not record.is_live(now):
+                continue
+            gain = (1.0 - importance_at(record, now)) * (1.0 - (1.0 - GAIN_PER_USE) ** counted[record.id])
+            change = Reinforce(id=record.id, gain=gain, confirms=False)
+            after = apply(change, record, frame)
+            if after.importance <= importance_at(record, now):
+                continue
+            if evaluate(session, change, record, after).decision == "allow":
+                steps.append(Step(op="reinforce", before=record, after=after))
+        return _LearningSteps(steps=steps, uses={step.after.id: counted[step.after.id] for step in steps})
+
+    def carry_out(transaction: Transaction, found: _LearningSteps) -> tuple[dict[str, int], str | None]:
+        stored = transaction.commit(found, reason="learned importance from use", kind="job", receipt_kind="job")
+        transaction.writer.learn_uses(session.tenant, found.uses)
+        return found.uses, stored.commit.id
+
+    def idle(found: _LearningSteps) -> tuple[dict[str, int], str | None] | None:
+        return None if found.steps else ({}, None)
+
+    return transact(session, decide, carry_out, decide_first=True, early_result=idle)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _LearningSteps(StepList):
+    #: By memory, the uses that are learned from.
+    uses: dict[str, int]
