@@ -45,7 +45,7 @@ def _loaded(group: str, name: str) -> Any:
     if not found:
         known = names(group)
         hint = unknown(f"plug-in of keepward.{group}", name, known) if known else f"no plug-in of keepward.{group}"
-        raise InvalidInput(hint if known else f"{hint} is installed here; see docs/plugins.md")
+        raise InvalidInput(hint if known else f"{hint} is installed here; see docs/howto/plugins.md")
     try:
         return found[0].load()
     except Exception as fault:
