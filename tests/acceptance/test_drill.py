@@ -160,7 +160,7 @@ def test_a_reach_that_goes_anywhere_turns_a_line_red(store, monkeypatch):
 def test_an_anchor_that_forgets_turns_a_line_red(store, monkeypatch):
     from keepward.adapters.trust_store import TrustStore
 
-    monkeypatch.setattr(TrustStore, "last_head", lambda *_: None)
+    monkeypatch.setattr(TrustStore, "noted", lambda *_: None)
     assert status(store, "restore_older") == "breached"
 
 
