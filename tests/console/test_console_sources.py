@@ -64,7 +64,7 @@ def test_what_an_agent_wrote_is_listed_with_its_memories(console, poisoned):
         page.get_by_role("link", name="Its memories").click()
         page.get_by_role("heading", name="Memories", exact=True).wait_for()
         page.get_by_role("link", name="The shop opens").wait_for()
-        listed = page.get_by_role("list", name="Memories").get_by_role("link")
+        listed = page.get_by_role("list", name="Memories").locator("a.memory-link")
         expect(listed).to_have_text([each.text for each in console.owner.find(authors=["agent:claude"])])
 
 

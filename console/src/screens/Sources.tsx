@@ -10,15 +10,17 @@ import { useKeys } from "../keys";
 import { useGet } from "../load";
 import { mayChange } from "../session";
 import { Button } from "../parts/Button";
-import { ContainDialog, counted, type Way } from "../parts/Contain";
-import { Facts } from "../parts/Facts";
+import { ContainDialog, counted, type ContainSelector } from "../parts/Contain";
+import { MemorySummary } from "../parts/MemorySummary";
 import { MemoryText } from "../parts/MemoryText";
 import { Page } from "../parts/Page";
 import { Spark } from "../parts/Spark";
 import { Empty, Shown } from "../parts/States";
 import { Tag } from "../parts/Tag";
 import { Time } from "../parts/Time";
+import { Who } from "../parts/Who";
 import { seen, written } from "../parts/seen";
+import type { List } from "./about/names";
 
 /** The lists, by what the API calls them: which activity shows them, and how `impact` and `contain` name one. */
 const LISTS = {
@@ -27,7 +29,6 @@ const LISTS = {
   references: { title: "Pages and records", way: "source", by: null, filter: null },
   sessions: { title: "Sessions", way: "session", by: "session", filter: "session" },
 } as const;
-type List = keyof typeof LISTS;
 type Origins = Schemas["Origins"];
 
 // Memories up to which an impact is looked at without being asked for.
@@ -151,7 +152,7 @@ function Row({
 }
 
 /** A name that wrote no memory that is kept, or less than what is listed. */
-function Unknown({ list, name }: { list: List; name: string }) {
+export function Unknown({ list, name }: { list: List; name: string }) {
   const { filter } = LISTS[list];
   return (
     <section class="card pad stack source-detail" aria-label="Impact">
@@ -170,17 +171,18 @@ function Unknown({ list, name }: { list: List; name: string }) {
   );
 }
 
-function Detail({ list, row }: { list: List; row: Origins }) {
+/** What one of them wrote, what that touched, and how all of it is taken out of use. */
+export function Detail({ list, row }: { list: List; row: Origins }) {
   const { way, filter } = LISTS[list];
   const [asked, setAsked] = useState(row.memories <= AT_ONCE);
   const [open, setOpen] = useState(false);
-  const selector = { [way]: row.name } as Way;
+  const selector = { [way]: row.name } as ContainSelector;
   const impact = useGet(asked ? "/memory/impact" : null, { params: { query: selector as never } });
   return (
     <section class="card pad stack source-detail" aria-label="Impact">
       <div class="line">
         <h2 class="cut" dir="auto">
-          {seen(row.name)}
+          <Who name={row.name} />
         </h2>
         <span class="spread" />
         {filter ? <Link href={listOf({ [filter]: row.name, ended: "1" })}>Its memories</Link> : null}
@@ -277,7 +279,7 @@ function Touched({ impact }: { impact: Schemas["Impact"] }) {
               <MemoryText one text={each.text} />
             </Link>
             <span class="line small soft">
-              <Facts each={each} />
+              <MemorySummary memory={each} />
               {direct ? null : <span>made from it</span>}
             </span>
           </li>
@@ -297,7 +299,8 @@ function Touched({ impact }: { impact: Schemas["Impact"] }) {
                     <Time at={each.at} />
                   </Link>
                   <span class="soft">
-                    {seen(each.actor)} to {each.purpose}, {counted(each.items.length, "memory", "memories")} of it
+                    <Who name={each.actor} /> to {each.purpose}, {counted(each.items.length, "memory", "memories")} of
+                    it
                   </span>
                 </li>
               ))}
