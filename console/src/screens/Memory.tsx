@@ -180,7 +180,7 @@ const NAMES: Record<string, string> = {
   derived_from: "made from",
   superseded_by: "replaced by",
   occurred_at: "happened",
-  expires_at: "holds until",
+  expires_at: "expires",
 };
 // What the card above shows already, or another part of the screen.
 const ELSEWHERE = new Set(["tags", "derived_from", "superseded_by"]);

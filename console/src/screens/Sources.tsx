@@ -1,6 +1,7 @@
 /** Sources: what each agent, source, page and session wrote, what it touched, and how all of it is taken out of use. */
 
 import "./sources.css";
+import { Fragment } from "preact";
 import { useState } from "preact/hooks";
 import { Link } from "wouter-preact";
 import { useAddress } from "../address";
@@ -31,6 +32,8 @@ const LISTS = {
 } as const;
 type Origins = Schemas["Origins"];
 
+// Rows from which there is a box to find one.
+const MANY = 12;
 // Memories up to which an impact is looked at without being asked for.
 const AT_ONCE = 2_000;
 const QUERY = { below: true } as const;
@@ -45,7 +48,12 @@ export function Sources() {
     params: { query: { ...QUERY, by: by ?? "author", days: 30, zone: zone() } as never },
   });
   const chosen = address.get("name");
-  const rows = found.data?.[list] ?? [];
+  const sought = address.get("find").toLowerCase();
+  const groups = grouped(
+    list,
+    (found.data?.[list] ?? []).filter((row) => row.name.toLowerCase().includes(sought)),
+  );
+  const rows = groups.flatMap((group) => group.rows);
   const here = rows.findIndex((each) => each.name === chosen);
   const choose = (at: number) => {
     const row = rows[Math.max(0, Math.min(rows.length - 1, at))];
@@ -68,7 +76,9 @@ export function Sources() {
             key={each}
             type="button"
             aria-pressed={each === list}
-            onClick={() => address.set({ list: each === "actors" ? null : each, name: null }, { push: true })}
+            onClick={() =>
+              address.set({ list: each === "actors" ? null : each, name: null, find: null }, { push: true })
+            }
           >
             {LISTS[each].title}{" "}
             <span class="num">
@@ -80,19 +90,36 @@ export function Sources() {
       <div class={row || chosen ? "sources opened" : "sources"}>
         <Shown of={found}>
           {(data) =>
-            rows.length ? (
+            data[list].length ? (
               <section class="card" aria-label={LISTS[list].title}>
-                <ul class="plain-list">
-                  {rows.map((each) => (
-                    <Row
-                      key={each.name}
-                      each={each}
-                      on={each.name === chosen}
-                      days={activity.data?.series.find((one) => one.name === each.name)?.counts}
-                      choose={() => address.set({ name: each.name === chosen ? null : each.name })}
+                {data[list].length > MANY || sought ? (
+                  <div class="pad">
+                    <input
+                      type="search"
+                      aria-label="Find a source"
+                      placeholder="A part of its name"
+                      value={address.get("find")}
+                      onInput={(event) => address.set({ find: event.currentTarget.value, name: null })}
                     />
-                  ))}
-                </ul>
+                  </div>
+                ) : null}
+                {rows.length ? null : <Empty title="None has such a name" />}
+                {groups.map((group) => (
+                  <Fragment key={group.host}>
+                    {group.host ? <Host host={group.host} rows={group.rows} /> : null}
+                    <ul class="plain-list" aria-label={group.host || LISTS[list].title}>
+                      {group.rows.map((each) => (
+                        <Row
+                          key={each.name}
+                          each={each}
+                          on={each.name === chosen}
+                          days={activity.data?.series.find((one) => one.name === each.name)?.counts}
+                          choose={() => address.set({ name: each.name === chosen ? null : each.name })}
+                        />
+                      ))}
+                    </ul>
+                  </Fragment>
+                ))}
                 {data.more[list] ? (
                   <p class="pad soft small">and {data.more[list]?.toLocaleString()} more that wrote less</p>
                 ) : null}
@@ -110,6 +137,53 @@ export function Sources() {
         {found.data && chosen && !row ? <Unknown list={list} name={chosen} /> : null}
       </div>
     </Page>
+  );
+}
+
+interface HostRows {
+  /** Empty for what has none. */
+  host: string;
+  rows: Origins[];
+}
+
+/** Return pages by their host, the hosts with several pages; everything else as it comes. */
+function grouped(list: List, rows: Origins[]): HostRows[] {
+  if (list !== "references") return [{ host: "", rows }];
+  const hosts = new Map<string, Origins[]>();
+  for (const row of rows) {
+    const host = /^https?:\/\/([^/?#]+)/.exec(row.name)?.[1] ?? "";
+    hosts.set(host, [...(hosts.get(host) ?? []), row]);
+  }
+  const several = [...hosts].filter(([host, pages]) => host && pages.length > 1);
+  const shared = new Set(several.map(([host]) => host));
+  const rest = [...hosts].filter(([host]) => !shared.has(host)).flatMap(([, pages]) => pages);
+  const groups = several.map(([host, pages]) => ({ host, rows: pages }));
+  return rest.length ? [...groups, { host: "", rows: rest }] : groups;
+}
+
+/** All pages of one host, which go out of use together. */
+function Host({ host, rows }: { host: string; rows: readonly Origins[] }) {
+  const [open, setOpen] = useState(false);
+  return (
+    <div class="line pad source-host">
+      <h3 class="cut" dir="auto">
+        {seen(host)}
+      </h3>
+      <span class="soft small">{counted(rows.length, "page")}</span>
+      <span class="spread" />
+      {mayChange() && rows.some((row) => row.live) ? (
+        <Button small onClick={() => setOpen(true)}>
+          Take all of it out of use…
+        </Button>
+      ) : null}
+      {open ? (
+        <ContainDialog
+          ways={rows.map((row) => ({ source: row.name }))}
+          of={`what ${host} wrote`}
+          onClose={() => setOpen(false)}
+        />
+      ) : null}
+    </div>
   );
 }
 
@@ -193,6 +267,26 @@ export function Detail({ list, row }: { list: List; row: Origins }) {
           <Link href={`/review?${new URLSearchParams({ proposer: row.name })}`}>Its proposals</Link>
         ) : null}
       </div>
+      {mayChange() ? (
+        <div class="line source-acts">
+          <Button tone="no" disabled={!row.live} onClick={() => setOpen(true)}>
+            Take out of use…
+          </Button>
+          <Link
+            class="btn no"
+            href={
+              way === "source"
+                ? `/erase?${new URLSearchParams({ source: row.name })}`
+                : `/erase?${new URLSearchParams({ who: row.name })}`
+            }
+          >
+            Erase for good…
+          </Link>
+          <span class="soft small">
+            {row.live ? "The plan is shown first, and changes nothing." : "Nothing of it is in use."}
+          </span>
+        </div>
+      ) : null}
       <dl class="facts">
         <dt>wrote</dt>
         <dd>
@@ -224,26 +318,6 @@ export function Detail({ list, row }: { list: List; row: Origins }) {
           <Button onClick={() => setAsked(true)}>Look at what it touched</Button>
         </div>
       )}
-      {mayChange() ? (
-        <div class="line source-acts">
-          <Button tone="no" disabled={!row.live} onClick={() => setOpen(true)}>
-            Take out of use…
-          </Button>
-          <Link
-            class="btn no"
-            href={
-              way === "source"
-                ? `/erase?${new URLSearchParams({ source: row.name })}`
-                : `/erase?${new URLSearchParams({ who: row.name })}`
-            }
-          >
-            Erase for good…
-          </Link>
-          <span class="soft small">
-            {row.live ? "The plan is shown first, and changes nothing." : "Nothing of it is in use."}
-          </span>
-        </div>
-      ) : null}
       {open ? <ContainDialog ways={[selector]} of={`what ${row.name} wrote`} onClose={() => setOpen(false)} /> : null}
     </section>
   );
