@@ -52,7 +52,7 @@ def test_names_in_a_list_lead_to_the_page_about_them(console, lena):
         part(page, "What is believed").get_by_text("Lena takes ten units").wait_for()
 
 
-def test_a_belief_is_revised_and_forgotten_from_the_page_of_its_person(console, lena):
+def test_a_belief_is_revised_and_forgotten_on_the_page(console, lena):
     with console.page("/about?name=lena") as page:
         row = part(page, "What is believed").get_by_role("listitem").filter(has_text="ten units")
         row.get_by_role("button", name="Revise").click()

@@ -86,7 +86,7 @@ def test_what_has_the_focus_goes_and_the_focus_goes_on_from_there(console):
         assert page.evaluate(focus) == "mission"
 
 
-def test_a_search_is_written_with_a_pause_and_no_letter_of_it_is_a_shortcut(console):
+def test_no_letter_of_a_search_is_a_shortcut(console):
     console.owner.remember("flux of the oven", tier="archival", reason="so")
     with console.page("/memories") as page:
         page.get_by_label("Search by words and meaning").focus()

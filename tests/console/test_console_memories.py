@@ -82,7 +82,7 @@ def test_a_search_takes_scopes_dates_and_fields_of_its_own(console, bakery):
     assert [hit.memory.text for hit in console.owner.recall("rye", where=where)] == ["Rye rolls are baked twice"]
 
 
-def test_a_search_looks_as_one_types_and_is_narrowed_by_every_facet(console, bakery):
+def test_a_search_as_one_types_is_narrowed_by_facets(console, bakery):
     console.agent("scout").remember("Rye is sold in sacks", tier="archival", reason="seen")
     with console.page("/memories") as page:
         page.keyboard.press("/")

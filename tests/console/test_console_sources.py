@@ -58,7 +58,7 @@ def test_a_plan_that_has_grown_meanwhile_is_not_carried_out(console, poisoned):
     assert "wire" not in console.agent("claude").context("refunds by wire").text.lower()
 
 
-def test_all_pages_of_a_host_are_found_and_go_out_of_use_together(console, poisoned):
+def test_pages_of_a_host_go_out_of_use_together(console, poisoned):
     scout = console.agent("scout")
     for name in ("terms", "faq"):
         scout.remember(

@@ -44,7 +44,7 @@ def test_home_says_at_once_whether_all_is_well(stage):
         expect(verdict(page)).to_have_text("1 proposal waits for you")
 
 
-def test_what_is_believed_of_a_person_is_corrected_in_five_acts(console):
+def test_a_belief_about_a_person_is_corrected_in_five_acts(console):
     kept = console.owner.user("lena").remember("Lena takes ten units", tier="archival", reason="told").record
     console.agent().remember("A woman came back with hives", tier="archival", reason="seen")
     with console.page("/") as page:
@@ -61,11 +61,13 @@ def test_what_is_believed_of_a_person_is_corrected_in_five_acts(console):
     assert "twelve units" in console.owner.user("lena").context("how many units").text
 
 
-def test_a_person_is_erased_with_all_that_is_about_by_and_naming_her(console):
+def test_a_person_is_erased_by_one_plan(console):
     lena = console.owner.user("lena")
     lena.remember("Lena takes ten units", tier="archival", reason="told")
     console.owner.remember("Lena moved to Riga", tier="archival", subject="lena", reason="told")
     console.owner.remember("Ask Lena for the spare key", tier="archival", reason="told")
+    said = {"role": "user", "name": "Lena", "content": "The buoy is painted green since Monday."}
+    console.owner.add([said], session="talk", extract=False)
     stays = console.owner.remember("The ovens come in May", tier="archival", reason="heard").record
     with console.page("/") as page:
         hand = Hand(page)
@@ -73,13 +75,14 @@ def test_a_person_is_erased_with_all_that_is_about_by_and_naming_her(console):
         hand.write("Who or what is to go", "Lena")
         expect(page.get_by_label("All about lena")).to_be_checked()
         page.get_by_label("Ask Lena for the spare key").check()
-        hand.acts += 1
+        page.get_by_label("The buoy is painted green").check()
+        hand.acts += 2
         hand.click("button", "Plan for what is ticked")
-        expect(page.get_by_role("list", name="What goes").get_by_role("listitem")).to_have_count(3)
-        hand.write("to confirm", "erase 3")
+        expect(page.get_by_role("list", name="What goes").get_by_role("listitem")).to_have_count(4)
+        hand.write("to confirm", "erase 4")
         hand.press("Enter")
         page.get_by_role("heading", name="Erased", exact=True).wait_for()
-        assert hand.acts <= 5
+        assert hand.acts <= 6
     assert [each.id for each in console.owner.find(limit=None, within="/")] == [stays.id]
 
 

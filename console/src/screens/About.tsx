@@ -32,7 +32,7 @@ export function About() {
       actions={<Erase name={name} />}
     >
       {name ? (
-        <section aria-label={`About ${name}`}>
+        <section aria-label={`About ${written(name)}`}>
           <Everything key={name} name={name} />
         </section>
       ) : (

@@ -5,6 +5,7 @@ import { useState } from "preact/hooks";
 import { Link } from "wouter-preact";
 import { useAddress } from "../address";
 import { api, ask, type Answer, type Problem, type Schemas } from "../api";
+import { everywhere } from "../browse";
 import { changed } from "../live";
 import { useGet, useLoad } from "../load";
 import { useSettled } from "../settled";
@@ -243,13 +244,21 @@ function Finder({ begin, onChoose }: { begin: string; onChoose: (to: Selection) 
   const named = useGet(seek ? "/memory/items" : null, {
     params: { query: { ...ALL, text: bare, limit: MOST, include_sensitive: true } as never },
   });
+  const spoken = useGet(seek ? "/memory/search" : null, {
+    params: { query: { query: bare, limit: 100, include_sensitive: true, within: everywhere() } as never },
+  });
   const offers = seek
     ? offersOf(facets.data, sources.data, users.data?.items ?? [], projects.data?.items ?? [])
         .filter((offer) => offer.name.toLowerCase().includes(bare.toLowerCase()))
         .sort((one, other) => Number(isMeant(other, sought)) - Number(isMeant(one, sought)))
         .slice(0, OFFERED)
     : [];
-  const memories = named.data?.items ?? [];
+  const says = named.data?.items ?? [];
+  const known = new Set(says.map((memory) => memory.id));
+  const said = (spoken.data?.hits ?? [])
+    .map((hit) => hit.memory)
+    .filter((memory) => memory.speaker?.toLowerCase() === bare.toLowerCase() && !known.has(memory.id));
+  const memories = [...says, ...said];
   const turn = (id: string) => {
     const next = new Set(turned);
     if (!next.delete(id)) next.add(id);
@@ -309,7 +318,8 @@ function Finder({ begin, onChoose }: { begin: string; onChoose: (to: Selection) 
       {seek && memories.length ? (
         <>
           <p class="soft small">
-            {counted(memories.length, "memory says", "memories say")} “{seen(bare)}”: tick those that are to go, too.
+            {counted(memories.length, "memory says", "memories say")} “{seen(bare)}”
+            {said.length ? ", or were said by it" : ""}: tick those that are to go, too.
           </p>
           <ul class="plain-list boxed" aria-label="Memories that say it" tabIndex={0}>
             {memories.map((memory) => (

@@ -9,7 +9,7 @@ import { counted } from "../parts/Contain";
 import { Page } from "../parts/Page";
 import { Empty, Shown } from "../parts/States";
 import { Who } from "../parts/Who";
-import { seen } from "../parts/seen";
+import { seen, written } from "../parts/seen";
 import { Erase, Everything } from "./About";
 
 /** What is listed: its scope, what it is called, and what an empty list says. */
@@ -70,7 +70,7 @@ function People({ sort }: { sort: Sort }) {
                 </ul>
               </section>
               {chosen ? (
-                <section class="stack source-detail" aria-label={`About ${chosen}`}>
+                <section class="stack source-detail" aria-label={`About ${written(chosen)}`}>
                   <div class="line">
                     <h2 class="cut" dir="auto">
                       <Who name={chosen} />

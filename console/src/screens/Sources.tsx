@@ -107,7 +107,7 @@ export function Sources() {
                 {groups.map((group) => (
                   <Fragment key={group.host}>
                     {group.host ? <Host host={group.host} rows={group.rows} /> : null}
-                    <ul class="plain-list" aria-label={group.host || LISTS[list].title}>
+                    <ul class="plain-list" aria-label={written(group.host) || LISTS[list].title}>
                       {group.rows.map((each) => (
                         <Row
                           key={each.name}
@@ -238,6 +238,9 @@ export function Unknown({ list, name }: { list: List; name: string }) {
         {filter ? <Link href={listOf({ [filter]: name, ended: "1" })}>Its memories</Link> : null}
         {list === "actors" ? <Link href={`/commits?${new URLSearchParams({ actor: name })}`}>Its commits</Link> : null}
         {list === "actors" ? (
+          <Link href={`/context?${new URLSearchParams({ view: "receipts", by: name })}`}>What it asked</Link>
+        ) : null}
+        {list === "actors" ? (
           <Link href={`/review?${new URLSearchParams({ proposer: name })}`}>Its proposals</Link>
         ) : null}
       </div>
@@ -262,6 +265,9 @@ export function Detail({ list, row }: { list: List; row: Origins }) {
         {filter ? <Link href={listOf({ [filter]: row.name, ended: "1" })}>Its memories</Link> : null}
         {list === "actors" ? (
           <Link href={`/commits?${new URLSearchParams({ actor: row.name })}`}>Its commits</Link>
+        ) : null}
+        {list === "actors" ? (
+          <Link href={`/context?${new URLSearchParams({ view: "receipts", by: row.name })}`}>What it asked</Link>
         ) : null}
         {list === "actors" ? (
           <Link href={`/review?${new URLSearchParams({ proposer: row.name })}`}>Its proposals</Link>
