@@ -32,8 +32,8 @@ def part(page, name):
 def test_a_name_gathers_what_is_believed_said_and_named(console, lena):
     with console.page("/about?name=lena") as page:
         part(page, "What is believed").get_by_text("Lena takes ten units").wait_for()
-        part(page, "What it said, as others wrote it down").get_by_text("The buoy is painted").wait_for()
-        part(page, "Where it is named").get_by_text("Ask Lena for the spare key").wait_for()
+        part(page, "What others wrote down as said").get_by_text("The buoy is painted").wait_for()
+        part(page, "Where the name is mentioned").get_by_text("Ask Lena for the spare key").wait_for()
         page.get_by_role("button", name="In which prompts").click()
         part(page, "Prompts that held it").get_by_role("link").first.wait_for()
         loaded(page)

@@ -109,14 +109,14 @@ function Parts({ name, named }: { name: string; named: Named }) {
       found: believed,
     },
     ...kept.map((found, at) => ({
-      title: `What is kept for it in ${scopes[at]}`,
+      title: `What is kept in ${scopes[at]}`,
       of: fresh(found.data?.items ?? []),
       all: listOf({ within: scopes[at] ?? "" }),
       found,
     })),
-    { title: "What it said, as others wrote it down", of: fresh(speaking), all: "", found: spoken },
+    { title: "What others wrote down as said", of: fresh(speaking), all: "", found: spoken },
     {
-      title: "Where it is named",
+      title: "Where the name is mentioned",
       of: fresh(naming.data?.items ?? []),
       all: listOf({ q: bare }),
       found: naming,

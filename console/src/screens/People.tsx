@@ -54,7 +54,7 @@ function People({ sort }: { sort: Sort }) {
       <Shown of={found}>
         {(data) =>
           data.items.length ? (
-            <div class="sources opened">
+            <div class="sources people opened">
               <section class="card" aria-label={title}>
                 <ul class="plain-list">
                   {data.items.map((each, at) => (
