@@ -66,8 +66,6 @@ def test_services_read_contents_through_the_reader() -> None:
 
 
 def test_the_reader_alone_compares_scopes_and_rights() -> None:
-    compared = re.compile(
-        r"visible_from|has_right\(.sensitive|oversees\(|withholds\(|veiled\(|_hides|_without_words"
-    )
+    compared = re.compile(r"visible_from|has_right\(.sensitive|oversees\(|withholds\(|veiled\(|_hides|_without_words")
     found = {path.stem: compared.findall(path.read_text()) for path in MODULES if path.stem != "reader"}
     assert {name: words for name, words in found.items() if words} == {}

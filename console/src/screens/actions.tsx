@@ -1,4 +1,4 @@
-/** What can be done with one memory: each act with its form, sent for the version that is on the screen. */
+/** What can be done with one memory: each action with its form, sent for the version that is on the screen. */
 
 import { useState } from "preact/hooks";
 import { api, ask, type Answer, type Problem, type Schemas } from "../api";
@@ -22,7 +22,7 @@ interface Field {
   must?: boolean;
 }
 
-export interface Act {
+export interface MemoryAction {
   name: string;
   title: string;
   /** What it comes to, in a sentence. */
@@ -48,8 +48,8 @@ const words = (text: string | undefined) =>
     .filter(Boolean);
 const orNull = (text: string | undefined) => text?.trim() || null;
 
-/** The acts in the order of their buttons. */
-export const ACTS: readonly Act[] = [
+/** The actions in the order of their buttons. */
+export const MEMORY_ACTIONS: readonly MemoryAction[] = [
   {
     name: "revise",
     title: "Revise",
@@ -185,20 +185,28 @@ export const ACTS: readonly Act[] = [
   },
 ];
 
-export function ActDialog({ act, item: newest, onClose }: { act: Act; item: Item; onClose: () => void }) {
+export function ActionDialog({
+  action,
+  item: newest,
+  onClose,
+}: {
+  action: MemoryAction;
+  item: Item;
+  onClose: () => void;
+}) {
   // As it was when this was opened: what somebody else writes meanwhile must not be written over.
   const [item] = useState(newest);
   const [values, setValues] = useState<Values>(() =>
-    Object.fromEntries(act.fields.map((each) => [each.name, each.of?.(item) ?? ""])),
+    Object.fromEntries(action.fields.map((each) => [each.name, each.of?.(item) ?? ""])),
   );
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState<Problem | null>(null);
   const set = (name: string, value: string) => setValues((before) => ({ ...before, [name]: value }));
-  const lacking = act.fields.some((each) => each.must && !values[each.name]?.trim());
+  const lacking = action.fields.some((each) => each.must && !values[each.name]?.trim());
   const run = async () => {
     if (busy || lacking) return;
     setBusy(true);
-    const answer = await carriedOut(act, item, values);
+    const answer = await carriedOut(action, item, values);
     setBusy(false);
     if (!answer.ok) return setProblem(answer.problem);
     changed();
@@ -206,28 +214,28 @@ export function ActDialog({ act, item: newest, onClose }: { act: Act; item: Item
     const { outcome, commit } = answer.data;
     if (outcome === "quarantined") return say("It waits for review.", { tone: "plain" });
     if (outcome === "duplicate") return say("The same is there already; nothing was changed.", { tone: "plain" });
-    say(act.done, commit ? { undo: () => rollBack(commit) } : {});
+    say(action.done, commit ? { undo: () => rollBack(commit) } : {});
   };
   return (
     <Dialog
-      title={act.title}
-      wide={act.fields.length > 3}
+      title={action.title}
+      wide={action.fields.length > 3}
       onClose={onClose}
       onSubmit={() => void run()}
       foot={
         <>
           <Button onClick={onClose}>Cancel</Button>
           <Button tone="go" type="submit" busy={busy} disabled={lacking}>
-            {act.title}
+            {action.title}
           </Button>
         </>
       }
     >
-      <p class="soft">{act.does}</p>
-      {act.fields.map((each) => (
+      <p class="soft">{action.does}</p>
+      {action.fields.map((each) => (
         <Input key={each.name} field={each} value={values[each.name] ?? ""} set={(value) => set(each.name, value)} />
       ))}
-      {act.name === "revise" && values.text !== item.text ? <Diff before={item.text} after={values.text} /> : null}
+      {action.name === "revise" && values.text !== item.text ? <Diff before={item.text} after={values.text} /> : null}
       {problem ? (
         <p class="bad" role="alert">
           {seen(problem.detail)}
@@ -269,12 +277,12 @@ function Input({ field, value, set }: { field: Field; value: string; set: (value
   );
 }
 
-/** Send an act for the version that is on the screen; where it is another by now, say so. */
-async function carriedOut(act: Act, item: Item, values: Values): Promise<Answer<Written>> {
+/** Send an action for the version that is on the screen; where it is another by now, say so. */
+async function carriedOut(action: MemoryAction, item: Item, values: Values): Promise<Answer<Written>> {
   const now = await ask(api.GET("/memory/items/{id}", { params: { path: { id: item.id } } }));
   if (!now.ok) return now;
   if (now.data.version !== item.version) return { ok: false, problem: MOVED };
-  return act.send(item, values, now.etag ?? "*");
+  return action.send(item, values, now.etag ?? "*");
 }
 
 const MOVED: Problem = {
