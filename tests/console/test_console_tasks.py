@@ -101,4 +101,4 @@ def test_a_token_for_an_agent_is_made_and_used(console):
         secret = page.get_by_label("The token", exact=True).inner_text()
         assert hand.acts <= 4
     with Client(console.url, secret) as memory:
-        assert [each.text for each in memory.find()] == ["The buoy is green"]
+        assert [each.text for each in memory.list_memories()] == ["The buoy is green"]
