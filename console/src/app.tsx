@@ -145,7 +145,11 @@ function Navigation({ onHelp }: { onHelp: () => void }) {
         <ul key={group[0]?.path}>
           {group.map((each) => (
             <li key={each.path}>
-              <Link href={each.path} aria-current={isHere(each, here) ? "page" : undefined}>
+              <Link
+                href={each.path}
+                aria-current={isHere(each, here) ? "page" : undefined}
+                onPointerEnter={() => void each.component.preload().catch(() => undefined)}
+              >
                 {each.title}
                 <span class="count">{each.count?.({ status: state, users, projects })?.toLocaleString()}</span>
               </Link>

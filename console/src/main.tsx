@@ -5,9 +5,15 @@ import { App } from "./app";
 import { keepFocus } from "./focus";
 import { listenForKeys } from "./keys";
 import { followSession } from "./live";
+import { BASE } from "./address";
+import { screenAt } from "./screens";
 import { enter } from "./session";
 import { followStatus } from "./status";
 
+// The code of the first screen loads while the session opens.
+screenAt(location.pathname.slice(BASE.length) || "/")
+  ?.component.preload()
+  .catch(() => undefined);
 listenForKeys();
 keepFocus();
 followSession();

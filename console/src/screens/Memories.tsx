@@ -348,9 +348,9 @@ function Browser({
   const name = JSON.stringify([query, sort, ascending]);
   const list = useWindow<Memory>(
     name,
-    async (offset, limit) => {
+    async (offset, limit, signal) => {
       const found = await ask(
-        api.GET("/memory/items", { params: { query: { ...query, sort, ascending, offset, limit } } }),
+        api.GET("/memory/items", { signal, params: { query: { ...query, sort, ascending, offset, limit } } }),
       );
       return found.ok ? { ...found, data: { items: found.data.items, total: found.data.total ?? 0 } } : found;
     },

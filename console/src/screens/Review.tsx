@@ -53,8 +53,10 @@ export function Review() {
   const facts = useRef<{ counts: Counts; oldest: string | null }>({ counts: {}, oldest: null });
   const list = useWindow<Proposal>(
     name,
-    async (offset, limit) => {
-      const found = await ask(api.GET("/memory/quarantine", { params: { query: { ...filters, offset, limit } } }));
+    async (offset, limit, signal) => {
+      const found = await ask(
+        api.GET("/memory/quarantine", { signal, params: { query: { ...filters, offset, limit } } }),
+      );
       if (found.ok) facts.current = { counts: found.data.counts, oldest: found.data.oldest_at };
       return found;
     },

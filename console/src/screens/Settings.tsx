@@ -1,6 +1,7 @@
 /** Settings: each one in force, and where it comes from. Nothing is changed here. */
 
 import "./tending.css";
+import meanings from "setting-meanings";
 import { useAddress } from "../address";
 import type { Schemas } from "../api";
 import { useGet } from "../load";
@@ -12,9 +13,6 @@ import { Tag, type Tone } from "../parts/Tag";
 import { said, seen } from "../parts/seen";
 
 type Setting = Schemas["SettingInForce"];
-
-/** What each setting means, by name; the build takes it from the reference. */
-declare const SETTING_MEANINGS: Record<string, string>;
 
 const TONES: Record<string, Tone> = { default: "plain", file: "accent", environment: "accent", program: "accent" };
 const ORIGINS: Record<string, string> = {
@@ -37,7 +35,7 @@ export function Settings() {
           const shown = data.items.filter(
             (each) =>
               (!own || each.origin !== "default" || each.waiting) &&
-              (each.name.includes(sought) || (SETTING_MEANINGS[each.name] ?? "").toLowerCase().includes(sought)),
+              (each.name.includes(sought) || (meanings[each.name] ?? "").toLowerCase().includes(sought)),
           );
           const tables = ["", "policy", "server"].map((table) => ({
             table,
@@ -109,9 +107,7 @@ const COLUMNS: Column<Setting>[] = [
     cell: (each) => (
       <>
         <span class="mono">{each.name.slice(each.name.indexOf(".") + 1)}</span>
-        {SETTING_MEANINGS[each.name] ? (
-          <span class="soft small setting-meaning">{said(SETTING_MEANINGS[each.name] ?? "")}</span>
-        ) : null}
+        {meanings[each.name] ? <span class="soft small setting-meaning">{said(meanings[each.name] ?? "")}</span> : null}
       </>
     ),
   },
