@@ -757,6 +757,7 @@ class MemoryAPI(ABC):
         digest: str | None = None,
         memory: str | None = None,
         if_version: int | None = None,
+        leave_out: Sequence[str] = (),
         category: str | None = KEEP,
         subject: str | None = KEEP,
         tags: Sequence[str] = KEEP,
@@ -777,6 +778,8 @@ class MemoryAPI(ABC):
 
         A proposal that is ``stale`` takes ``if_version``, the version of the memory in ``current``: the change is then
         made to what that says.
+
+        ``leave_out`` names memories whose changes are not made; the others are approved.
         """
 
     @operation(

@@ -357,6 +357,7 @@ PARAMETERS: Mapping[str, Any] = {
     "amend.if_version": Annotated[
         int, Limit("Version of the memory that you saw, where it has changed since it was proposed.", minimum=1)
     ],
+    "amend.leave_out": Annotated[list[Id], Limit("Memories whose changes are not made.", maxItems=MANY)],
     "approve_many.items": Annotated[list[Any], Limit(minItems=1, maxItems=MANY)],
     "reject_many.ids": Annotated[list[Id], Limit(minItems=1, maxItems=MANY)],
     "reject_many.reason": ReadWhy,

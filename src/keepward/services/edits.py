@@ -154,6 +154,7 @@ def amend(
     digest: str | None = None,
     memory: str | None = None,
     if_version: int | None = None,
+    leave_out: Sequence[str] = (),
     **fields: Any,
 ) -> Outcome:
     """Approve a proposal with changes of one's own."""
@@ -161,7 +162,9 @@ def amend(
 
     given = {} if text is KEEP else {"text": text}
     change = arguments.change(Replace, {"id": "", **given, **fields})
-    return amended(session, proposal_id, change, digest=digest, memory=memory, if_version=if_version)
+    return amended(
+        session, proposal_id, change, digest=digest, memory=memory, if_version=if_version, leave_out=tuple(leave_out)
+    )
 
 
 def change_of(session: Session, sent: Mapping[str, Any]) -> Change:

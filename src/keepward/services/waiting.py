@@ -17,11 +17,13 @@ from collections.abc import Callable, Mapping
 from msgspec.structs import replace
 
 from keepward.core.memory import VERSION_FIELDS, Record
-from keepward.core.proposal import Evidence, Proposals, Reached, ReviewContext, Shown, Similar, Waiting
+from keepward.core.proposal import Evidence, Flagged, Proposals, Reached, ReviewContext, Shown, Similar, Waiting
 from keepward.core.query import Filter, check_limit
 from keepward.core.serialization import encode_record
 from keepward.core.value import from_micros
 from keepward.errors import KeepwardError
+from keepward.gates.detectors import injection, pii, secrets
+from keepward.gates.detectors.matcher import Finding
 from keepward.gates.detectors.normalize import show_invisible
 from keepward.services import review
 from keepward.services.read import search
@@ -32,6 +34,12 @@ from keepward.services.view import context_deliveries
 ALIKE = 5
 #: Of a text, so many characters are looked for.
 GIST = 2_000
+#: Detectors that find the words for which a gate quarantines a text.
+_DETECTORS: Mapping[str, Callable[[str], list[Finding]]] = {
+    "secrets": secrets.scan,
+    "privacy": pii.scan,
+    "injection": injection.scan,
+}
 #: What each gate looks for, for somebody who reads it the first time.
 MEANING: Mapping[str, str] = {
     "secrets": "It looks for passwords, keys and tokens, which memory never keeps.",
@@ -122,6 +130,17 @@ def _review_context(session: Session, item: Waiting) -> ReviewContext:
         evidence=tuple(Evidence(reference=each, memory=known.get(each)) for each in named),
         similar=_similar(session, texts[0], own) if texts else (),
         reached=Reached(contexts=len(held), last=next(filter(None, newest), None)) if changed else None,
+        flagged=_flagged(item, texts),
+    )
+
+
+def _flagged(item: Waiting, texts: list[Record]) -> tuple[Flagged, ...]:
+    gates = [gate for gate in _DETECTORS if any(reason.gate == gate for reason in item.reasons)]
+    return tuple(
+        Flagged(memory=record.id, gate=gate, code=finding.detector, start=finding.start, end=finding.end)
+        for record in texts
+        for gate in gates
+        for finding in _DETECTORS[gate](record.text)
     )
 
 
