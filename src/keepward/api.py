@@ -718,6 +718,7 @@ class MemoryAPI(ABC):
         proposer: str | None = None,
         gate: str | None = None,
         tier: TierName | None = None,
+        sort: str = "age",
         offset: int = 0,
         limit: int | None = 50,
     ) -> Proposals:
@@ -725,6 +726,7 @@ class MemoryAPI(ABC):
 
         ``proposer`` is ``kind:name``, ``gate`` one that held it. ``state`` may be ``all``. ``offset`` counts from 0;
         a limit of None is for all. ``counts`` is of all proposals of the state, whatever else is asked for.
+        ``sort="danger"`` puts prompt injection and secrets first, then personal data, then core blocks.
         """
 
     @operation("GET /memory/quarantine/{id}", by="services.waiting:proposal", right="read")

@@ -133,6 +133,7 @@ Floor = Annotated[float, Limit(minimum=0, maximum=1)]
 Most = Annotated[int, Limit("Most items on this page.", minimum=1, maximum=PAGE)]
 Format = Literal["markdown", "messages"]
 ProposalState = Literal["pending", "approved", "rejected", "expired", "stale", "all"]
+QueueOrder = Literal["age", "danger"]
 #: A moment of the past: in a body a number or text, in a query text.
 AsOf = Annotated[
     Annotated[int, Limit(minimum=0, maximum=2**53)]
@@ -352,6 +353,7 @@ PARAMETERS: Mapping[str, Any] = {
     "pending.proposer": _word("As `kind:name`."),
     "pending.gate": _word("A gate that held it."),
     "pending.tier": OneTier,
+    "pending.sort": QueueOrder,
     "pending.offset": Annotated[int, Limit(minimum=0, maximum=2**31)],
     "amend.memory": Annotated[Id, Limit("Which one is meant, where it would store several texts.")],
     "amend.if_version": Annotated[

@@ -21,7 +21,7 @@ from keepward.core.proposal import Evidence, Flagged, Proposals, Reached, Review
 from keepward.core.query import Filter, check_limit
 from keepward.core.serialization import encode_record
 from keepward.core.value import from_micros
-from keepward.errors import KeepwardError
+from keepward.errors import InvalidInput, KeepwardError
 from keepward.gates.detectors import injection, pii, secrets
 from keepward.gates.detectors.matcher import Finding
 from keepward.gates.detectors.normalize import show_invisible
@@ -40,6 +40,8 @@ _DETECTORS: Mapping[str, Callable[[str], list[Finding]]] = {
     "privacy": pii.scan,
     "injection": injection.scan,
 }
+#: How harmful a mistaken approval is, by gate.
+_HARM: Mapping[str, int] = {"injection": 3, "secrets": 3, "ethics": 2, "privacy": 2, "authority": 1}
 #: What each gate looks for, for somebody who reads it the first time.
 MEANING: Mapping[str, str] = {
     "secrets": "It looks for passwords, keys and tokens, which memory never keeps.",
@@ -63,16 +65,21 @@ def pending(
     proposer: str | None = None,
     gate: str | None = None,
     tier: str | None = None,
+    sort: str = "age",
     offset: int = 0,
     limit: int | None = 50,
 ) -> Proposals:
     """Return one window of the proposals that a handle may read, oldest first, and how many there are.
+
+    Sorted by ``danger``, those of the most harmful gates come first, and of equal ones the oldest.
 
     A proposal past its deadline is ``expired``. ``state`` is that of all of them, or ``all``; ``limit`` None is for
     all.
     ``counts`` has, of all that have the state, how many there are by proposer, gate, tier and operation.
     """
     check_limit(limit)
+    if sort not in {"age", "danger"}:
+        raise InvalidInput(f"sort {sort!r}: must be age or danger")
     known = review.proposals(session, state)
     chosen = [
         each
@@ -81,6 +88,8 @@ def pending(
         and (gate is None or gate in _gates(each))
         and (tier is None or tier in _tiers(each))
     ]
+    if sort == "danger":
+        chosen.sort(key=_danger, reverse=True)
     counts = {
         "proposer": Counter(each.proposer.label for each in known),
         "gate": Counter(gate for each in known for gate in _gates(each)),
@@ -99,6 +108,11 @@ def pending(
 
 def _gates(item: Waiting) -> set[str]:
     return {each.gate for each in item.reasons}
+
+
+def _danger(item: Waiting) -> tuple[int, bool]:
+    """Return how harmful an approval by mistake would be: by the gates that quarantined it, then by the tier."""
+    return max((_HARM.get(gate, 0) for gate in _gates(item)), default=0), "core" in _tiers(item)
 
 
 def _tiers(item: Waiting) -> set[str]:
