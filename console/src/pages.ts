@@ -14,6 +14,8 @@ export interface Windowed<T> {
   read: (index: number) => boolean;
   /** What went wrong with the part of a place, until it is read. */
   problemAt: (index: number) => Problem | undefined;
+  /** Items that were read, each with its place, in order. */
+  items: () => [number, T][];
   /** The place of the first item that was read and passes a test; -1 where there is none. */
   find: (test: (item: T) => boolean) => number;
   /** Have a part read. */
@@ -117,6 +119,10 @@ export function useWindow<T>(
     }
     return -1;
   };
+  const items = () =>
+    [...parts.keys()]
+      .sort((one, other) => one - other)
+      .flatMap((part) => (parts.get(part) ?? []).map((item, index): [number, T] => [part * SIZE + index, item]));
   const has = (index: number) => parts.has(Math.floor(index / SIZE));
   return {
     total,
@@ -124,8 +130,31 @@ export function useWindow<T>(
     problemAt: (index) => problems.get(Math.floor(index / SIZE)),
     need,
     reload,
+    items,
     find,
     read: has,
     at: (index) => parts.get(Math.floor(index / SIZE))?.[index % SIZE],
+  };
+}
+
+/** Return a list without the items that pass a test; what was not read yet counts as shown. */
+export function without<T>(list: Windowed<T>, hides: (item: T) => boolean): Windowed<T> {
+  const hidden = list.items().flatMap(([index, item]) => (hides(item) ? [index] : []));
+  if (!hidden.length) return list;
+  // The place in the whole list of a place among those that are shown, and the other way round.
+  const whole = (index: number) => hidden.reduce((place, gone) => (gone <= place ? place + 1 : place), index);
+  const shown = (index: number) => index - hidden.filter((gone) => gone < index).length;
+  return {
+    ...list,
+    total: list.total === undefined ? undefined : list.total - hidden.length,
+    at: (index) => list.at(whole(index)),
+    read: (index) => list.read(whole(index)),
+    problemAt: (index) => list.problemAt(whole(index)),
+    need: (first, last) => list.need(whole(first), whole(last)),
+    items: () => list.items().flatMap(([index, item]): [number, T][] => (hides(item) ? [] : [[shown(index), item]])),
+    find: (test) => {
+      const place = list.items().find(([, item]) => !hides(item) && test(item));
+      return place ? shown(place[0]) : -1;
+    },
   };
 }

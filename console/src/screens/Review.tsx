@@ -2,11 +2,11 @@
 
 import "./review/review.css";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { api, ask } from "../api";
+import { api, ask, type Answer } from "../api";
 import { useAddress } from "../address";
 import { useKeys } from "../keys";
 import { queueMoves } from "../live";
-import { useWindow } from "../pages";
+import { useWindow, without } from "../pages";
 import { mayDecide } from "../session";
 import { Button } from "../parts/Button";
 import { MemoryText } from "../parts/MemoryText";
@@ -18,16 +18,18 @@ import { say } from "../parts/Toasts";
 import { VirtualList } from "../parts/VirtualList";
 import { seen } from "../parts/seen";
 import { approve } from "./review/decide";
+import { leftOutOf } from "./review/leftOut";
+import { readSnoozed, snooze, snoozed, snoozeTimes } from "./review/snooze";
 import { Detail } from "./review/Detail";
 import { BatchDialog, EditDialog, RejectDialog } from "./review/Dialogs";
 import { watched } from "./review/watched";
 import {
   approvable,
   codeName,
-  currentOf,
-  editable,
+  gateName,
   gist,
   headline,
+  mayEdit,
   OTHERS,
   proposer,
   toneOf,
@@ -43,17 +45,21 @@ type Counts = Record<string, Record<string, number>>;
 export function Review() {
   const address = useAddress();
   const state = STATES.find(([name]) => name === address.get("state"))?.[0];
+  const asleep = address.get("state") === SNOOZED;
   const filters = {
     state,
+    sort: address.get("sort") === "danger" ? ("danger" as const) : undefined,
     proposer: address.get("proposer") || undefined,
     gate: address.get("gate") || undefined,
     tier: tierOf(address.get("tier")),
   };
-  const name = JSON.stringify(filters);
+  const hidden = snoozed.value;
+  const name = JSON.stringify(asleep ? [...hidden.keys()] : filters);
   const facts = useRef<{ counts: Counts; oldest: string | null }>({ counts: {}, oldest: null });
-  const list = useWindow<Proposal>(
+  const listed = useWindow<Proposal>(
     name,
     async (offset, limit, signal) => {
+      if (asleep) return readEach([...hidden.keys()]);
       const found = await ask(
         api.GET("/memory/quarantine", { signal, params: { query: { ...filters, offset, limit } } }),
       );
@@ -62,6 +68,7 @@ export function Review() {
     },
     queueMoves,
   );
+  const list = asleep || state ? listed : without(listed, (each) => hidden.has(each.id));
   const [chosen, setChosen] = useState<ReadonlyMap<string, Proposal>>(new Map());
   const [open, setOpen] = useState<Open | null>(null);
   const [busy, setBusy] = useState(false);
@@ -71,10 +78,11 @@ export function Review() {
   // What was decided leaves the list; the place where it was stays.
   const index = found >= 0 ? found : Math.min(place.current, Math.max(0, (list.total ?? 1) - 1));
   place.current = index;
-  const listed = list.at(index);
-  const current = at || listed?.id;
-  const item = found >= 0 ? listed : undefined;
+  const first = list.at(index);
+  const current = at || first?.id;
+  const item = found >= 0 ? first : undefined;
 
+  useEffect(readSnoozed, []);
   useEffect(() => {
     setChosen(new Map());
   }, [name]);
@@ -84,7 +92,7 @@ export function Review() {
     if (next) address.set({ at: next.id });
   };
   /** Go on with what is next to what was decided, in the list as it was. */
-  const goOn = (decided: readonly Proposal[]) => {
+  const goOn = (decided: readonly Pick<Proposal, "id">[]) => {
     const ids = new Set(decided.map((each) => each.id));
     let next = index;
     while (list.at(next) && ids.has(list.at(next)?.id ?? "")) next += 1;
@@ -120,27 +128,44 @@ export function Review() {
   const approveOne = async (one: Proposal) => {
     if (busy) return;
     if (!one.may_approve) return say(OTHERS, { tone: "plain" });
-    if (one.stale) return say("It is stale: edit it against what holds now, or reject it", { tone: "plain" });
+    if (one.stale) return say("It is outdated: edit it against the current text, or reject it", { tone: "plain" });
+    if (one.diff.every((step) => leftOutOf(one.digest).has(step.after.id)))
+      return say("Every change is left out: reject it instead", { tone: "plain" });
     if (!watched.value.has(one.digest)) return say("Not yet: look at it for a moment first", { tone: "plain" });
     setBusy(true);
-    const done = await approve(one);
+    const done = await approve(one, [...leftOutOf(one.digest)]);
     setBusy(false);
     if (done) goOn([one]);
   };
   const meant = chosen.size ? [...chosen.values()] : item ? [item] : [];
   const act = {
     approve: () => {
-      const ready = meant.filter(approvable);
+      // A batch approves proposals as they are.
+      const ready = meant.filter((each) => approvable(each) && !leftOutOf(each.digest).size);
       if (chosen.size && ready.length) setOpen({ what: "batch", items: ready });
       else if (item) void approveOne(item);
     },
     edit: () => {
-      if (item?.may_approve && editable(item) && (!item.stale || currentOf(item)))
-        setOpen({ what: "edit", items: [item] });
+      if (item && mayEdit(item)) setOpen({ what: "edit", items: [item] });
     },
     reject: () => {
       if (meant.length) setOpen({ what: "reject", items: meant });
     },
+  };
+  const hide = (items: readonly Pick<Proposal, "id">[], until: number | null) => {
+    const ids = items.map((each) => each.id);
+    if (until === null) snooze(ids, null);
+    else {
+      goOn(items);
+      snooze(ids, until);
+      say(`Snoozed ${ids.length === 1 ? "it" : ids.length} in this browser until ${new Date(until).toLocaleString()}`, {
+        tone: "plain",
+        undo: async () => {
+          snooze(ids, null);
+          return "Shown again";
+        },
+      });
+    }
   };
   const inList = (event: KeyboardEvent) => event.target instanceof Element && event.target.closest("[role=listbox]");
   const may = mayDecide();
@@ -152,6 +177,9 @@ export function Review() {
     a: may ? { does: "Approve what is open, or all that are selected", run: act.approve } : null,
     r: may ? { does: "Reject, with a reason", run: act.reject } : null,
     e: may ? { does: "Edit and approve", run: act.edit } : null,
+    s: meant.length
+      ? { does: "Snooze until tomorrow", run: () => hide(meant, snoozeTimes(new Date())[1]?.[1] ?? null) }
+      : null,
     x: may ? { does: "Select or deselect", run: () => toggle(item) } : null,
     J: may ? { does: "Select, and go on to the next", run: () => extend(1) } : null,
     K: may ? { does: "Select, and go back to the previous", run: () => extend(-1) } : null,
@@ -163,13 +191,15 @@ export function Review() {
     if (open) goOn(open.items);
     setOpen(null);
   };
-  const ended = STATES.find(([name]) => name === state)?.[1];
+  const ended = asleep ? "Snoozed" : STATES.find(([name]) => name === state)?.[1];
+  const snoozedHere = asleep || state ? 0 : (listed.total ?? 0) - (total ?? 0);
   const lede =
     total !== undefined && ended ? (
       `${total.toLocaleString()} ${ended.toLowerCase()}`
     ) : total === undefined ? null : total ? (
       <>
         {total.toLocaleString()} {total === 1 ? "waits" : "wait"}, the oldest since <Time at={facts.current.oldest} />
+        {snoozedHere ? `, ${snoozedHere} snoozed` : ""}
       </>
     ) : (
       "nothing waits"
@@ -192,12 +222,12 @@ export function Review() {
         ) : (
           <Loading rows={6} />
         )
-      ) : total === 0 && !at && !Object.values(filters).some(Boolean) ? (
+      ) : total === 0 && !at && !asleep && !Object.values(filters).some(Boolean) ? (
         <div class="card">
           <States address={address} />
-          <Empty title="Nothing waits for you">
-            What an agent may not decide alone comes here: a change of a core block, words from the web that give
-            orders, less trust than there was.
+          <Empty title={snoozedHere ? "Nothing else waits for you" : "Nothing waits for you"}>
+            What an agent may not decide alone comes here: a change of a core block, a web page that gives orders, a
+            less trusted source.
           </Empty>
         </div>
       ) : (
@@ -219,6 +249,9 @@ export function Review() {
                 </Button>
                 <Button small tone="no" onClick={act.reject}>
                   Reject…
+                </Button>
+                <Button small onClick={() => hide(meant, snoozeTimes(new Date())[1]?.[1] ?? null)}>
+                  Snooze
                 </Button>
                 <Button small tone="quiet" onClick={() => setChosen(new Map())}>
                   Clear
@@ -259,6 +292,7 @@ export function Review() {
               onApprove={(one) => void approveOne(one)}
               onEdit={(one) => setOpen({ what: "edit", items: [one] })}
               onReject={(one) => setOpen({ what: "reject", items: [one] })}
+              onSnooze={(until) => hide([{ id: current }], until)}
               onBack={() => address.set({ at: null })}
             />
           ) : null}
@@ -271,6 +305,15 @@ export function Review() {
       {open?.what === "edit" ? <EditDialog item={open.items[0]} onClose={() => setOpen(null)} onDone={finish} /> : null}
     </Page>
   );
+}
+
+/** Read proposals by their ids; what was decided since is left out. */
+async function readEach(ids: readonly string[]): Promise<Answer<{ items: Proposal[]; total: number }>> {
+  const answers = await Promise.all(
+    ids.map((id) => ask(api.GET("/memory/quarantine/{id}", { params: { path: { id } } }))),
+  );
+  const items = answers.flatMap((answer) => (answer.ok && answer.data.state === "pending" ? [answer.data] : []));
+  return { ok: true, data: { items, total: items.length }, status: 200, etag: null };
 }
 
 interface RowProps {
@@ -320,8 +363,8 @@ function Row({ item, on, chosen, onOpen, onToggle }: RowProps) {
             ) : null}
           </span>
           {item.stale ? (
-            <Tag tone="warn" title="what it would change has changed since">
-              stale
+            <Tag tone="warn" title="its memory has changed since">
+              outdated
             </Tag>
           ) : null}
           {item.state === "pending" ? null : <Tag>{item.state}</Tag>}
@@ -337,6 +380,8 @@ function Row({ item, on, chosen, onOpen, onToggle }: RowProps) {
     </div>
   );
 }
+
+const SNOOZED = "snoozed";
 
 /** What became of proposals, as the API calls it and as it is shown; without one they wait. */
 const STATES = [
@@ -360,6 +405,17 @@ function States({ address }: { address: ReturnType<typeof useAddress> }) {
             {title}
           </option>
         ))}
+        {snoozed.value.size || address.get("state") === SNOOZED ? (
+          <option value={SNOOZED}>Snoozed ({snoozed.value.size})</option>
+        ) : null}
+      </select>
+      <select
+        aria-label="Sorted"
+        value={address.get("sort")}
+        onChange={(event) => address.set({ sort: event.currentTarget.value || null, at: null })}
+      >
+        <option value="">Oldest first</option>
+        <option value="danger">Most dangerous first</option>
       </select>
     </div>
   );
@@ -367,7 +423,7 @@ function States({ address }: { address: ReturnType<typeof useAddress> }) {
 
 const FACETS = [
   ["proposer", "Proposed by", "By anyone"],
-  ["gate", "Held by", "Any gate"],
+  ["gate", "Reason", "Any reason"],
   ["tier", "Tier", "Any tier"],
 ] as const;
 const TIERS = ["core", "working", "episodic", "archival"] as const;
@@ -391,7 +447,7 @@ function Filters({ counts, address }: { counts: Counts; address: ReturnType<type
           <option value="">{any}</option>
           {Object.entries(counts[facet] ?? {}).map(([value, count]) => (
             <option key={value} value={value}>
-              {value} ({count})
+              {facet === "gate" ? gateName(value) : value} ({count})
             </option>
           ))}
         </select>

@@ -7,11 +7,12 @@ import { Button } from "../../parts/Button";
 import { Dialog } from "../../parts/Dialog";
 import { Diff } from "../../parts/Diff";
 import { Tag } from "../../parts/Tag";
-import { seen } from "../../parts/seen";
+import { seen, written } from "../../parts/seen";
 import { Changes } from "./Changes";
 import { amend, approveAll, reject } from "./decide";
+import { leftOutOf } from "./leftOut";
 import { useWatched, watched } from "./watched";
-import { codeName, currentOf, editable, headline, proposer, toneOf, type Proposal } from "./words";
+import { codeName, currentOf, editable, firstWords, headline, proposer, toneOf, type Proposal } from "./words";
 
 interface Props {
   onClose: () => void;
@@ -63,7 +64,7 @@ export function RejectDialog({ items, onClose, onDone }: Props & { items: readon
       }
     >
       <label class="field">
-        <span>Why; the proposer is told</span>
+        <span>Reason; the proposer reads it</span>
         <input autofocus value={reason} maxLength={500} onInput={(event) => setReason(event.currentTarget.value)} />
       </label>
       {given.data?.length ? (
@@ -80,18 +81,27 @@ export function RejectDialog({ items, onClose, onDone }: Props & { items: readon
 }
 
 export function EditDialog({ item, onClose, onDone }: Props & { item: Proposal }) {
-  const proposed = editable(item)?.after.text ?? "";
+  const out = [...leftOutOf(item.digest)];
+  const steps = editable(item).filter((step) => !out.includes(step.after.id));
+  const [memory, setMemory] = useState(steps[0]?.after.id ?? "");
+  const step = steps.find((each) => each.after.id === memory);
+  const proposed = step?.after.text ?? "";
   const now = item.stale ? currentOf(item) : undefined;
-  const before = now?.text ?? editable(item)?.before?.text;
+  const before = now?.text ?? step?.before?.text;
   const [text, setText] = useState(proposed);
   const [problem, setProblem] = useState<Problem | null>(null);
   const [busy, setBusy] = useState(false);
-  // Of a stale proposal the proposed words may be what is wanted, over what holds now.
+  // Of a stale proposal the proposed words may be what is wanted, over the current text.
   const same = text === (now ? now.text : proposed);
   const send = async () => {
     if (!text.trim() || same || busy) return;
     setBusy(true);
-    const wrong = await amend(item, text, now?.version);
+    const wrong = await amend(item, {
+      text,
+      memory,
+      if_version: now?.version,
+      leave_out: out.length ? out : undefined,
+    });
     setBusy(false);
     if (wrong) setProblem(wrong);
     else onDone();
@@ -111,13 +121,31 @@ export function EditDialog({ item, onClose, onDone }: Props & { item: Proposal }
         </>
       }
     >
+      {steps.length > 1 ? (
+        <label class="field">
+          <span>Which text; the others are approved as they are</span>
+          <select
+            value={memory}
+            onChange={(event) => {
+              setMemory(event.currentTarget.value);
+              setText(steps.find((each) => each.after.id === event.currentTarget.value)?.after.text ?? "");
+            }}
+          >
+            {steps.map((each) => (
+              <option key={each.after.id} value={each.after.id}>
+                {written(each.after.key ?? firstWords(each.after.text))}
+              </option>
+            ))}
+          </select>
+        </label>
+      ) : null}
       <label class="field">
         <span>What is stored, as your own words</span>
         <textarea autofocus rows={5} value={text} dir="auto" onInput={(event) => setText(event.currentTarget.value)} />
       </label>
       {before ? (
         <>
-          <h3>What holds now, and yours</h3>
+          <h3>The current text, and yours</h3>
           <Diff before={before} after={text} />
         </>
       ) : null}

@@ -13,8 +13,12 @@ function named(item: Proposal): string {
   return text ? `“${text.length > SHORT ? `${text.slice(0, SHORT)}…` : text}”` : headline(item);
 }
 
-/** Approve exactly what was seen; returns whether that worked, and says what happened. */
-export async function approve(item: Proposal): Promise<boolean> {
+/** Approve exactly what was seen but the changes of `leave_out`; returns whether that worked, and says what happened. */
+export async function approve(item: Proposal, leave_out: readonly string[] = []): Promise<boolean> {
+  if (leave_out.length) {
+    const wrong = await amend(item, { leave_out: [...leave_out] });
+    return wrong ? failed(wrong) : true;
+  }
   const done = await ask(
     api.POST("/memory/quarantine/{id}/approve", {
       params: { path: { id: item.id }, header: { "If-Match": tag(item) } },
@@ -23,17 +27,34 @@ export async function approve(item: Proposal): Promise<boolean> {
   return done.ok ? stored(`Approved ${named(item)}`, done.data) : failed(done.problem);
 }
 
-/** Store other words in place of the proposed ones, as the reviewer's own; `over` is the version that holds now, of a stale proposal. */
-export async function amend(item: Proposal, text: string, over?: number): Promise<Problem | null> {
+/** What a reviewer changes of a proposal. */
+interface Amendment {
+  /** Other words, stored as the reviewer's own, of the memory that `memory` names. */
+  text?: string;
+  memory?: string;
+  /** The version that a stale proposal's memory has now. */
+  if_version?: number;
+  /** Memories whose changes are not made. */
+  leave_out?: string[];
+}
+
+/** Approve with changes; returns what is wrong with them. */
+export async function amend(item: Proposal, changes: Amendment): Promise<Problem | null> {
   const done = await ask(
     api.POST("/memory/quarantine/{id}/amend", {
       params: { path: { id: item.id }, header: { "If-Match": tag(item) } },
-      body: over === undefined ? { text } : { text, if_version: over },
+      body: changes,
     }),
   );
   if (!done.ok) return done.problem;
-  stored("Stored your words in its place", done.data);
+  // What the gates refuse is an answer, and the proposal goes on waiting.
+  if (done.data.outcome === "refused") return refusal(done.data);
+  stored(changes.text === undefined ? `Approved in part: ${named(item)}` : "Stored your words in its place", done.data);
   return null;
+}
+
+function refusal({ reasons }: Schemas["Written"]): Problem {
+  return { status: 200, code: "refused", title: "Refused", detail: reasons.map((reason) => reason.detail).join("; ") };
 }
 
 /** Reject; the proposer is told why. */
