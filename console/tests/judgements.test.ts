@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { undoneBy, titleOf } from "../src/screens/commits/undone";
+import { grouped as groupedCommits, reasonOf, titleOf, undoneBy } from "../src/screens/commits/undone";
 import { changedInputs, isNoted } from "../src/screens/context/differences";
 import { warningsOf } from "../src/screens/home/warnings";
 import { snoozeTimes, stillSnoozed } from "../src/screens/review/snooze";
@@ -177,11 +177,23 @@ test("a commit is undone unless its rollback was undone as well", () => {
   assert.equal(undoneBy([commit(5, ["c3"]), commit(6, ["c5"])]).has("c3"), false);
 });
 
-test("a title names a listed commit by its number", () => {
-  const listed = [partial<Parameters<typeof titleOf>[0]>({ id: ID, seq: 123, undoes: [], reason: "" })];
-  const item = { reason: `rollback of ${ID}`, undoes: [ID], changes: [] };
-  assert.equal(titleOf(partial(item), listed), "rollback of commit 123");
-  assert.equal(titleOf(partial(item), []), "rollback of an earlier commit");
+test("a title is the first words, or names the undone commit", () => {
+  const commit = (more: object) =>
+    partial<Parameters<typeof titleOf>[0]>({ id: ID, seq: 123, undoes: [], reason: "", changes: [], ...more });
+  const undoing = commit({ id: "other", reason: `rollback of ${ID}`, undoes: [ID] });
+  assert.equal(titleOf(undoing, [commit({})]), "rollback of commit 123");
+  assert.equal(titleOf(undoing, []), "rollback of an earlier commit");
+  assert.equal(reasonOf(undoing, [commit({})]), "rollback of commit 123");
+  const changes = [{ title: "The pier is long" }, { title: "The buoy is green" }];
+  assert.equal(titleOf(commit({ reason: "told", changes }), []), "The pier is long and 1 more");
+  assert.equal(titleOf(commit({ reason: "told", changes: [{ title: "" }] }), []), "told");
+});
+
+test("commits that only count uses are one group", () => {
+  const commit = (...ops: string[]) =>
+    partial<Parameters<typeof titleOf>[0]>({ id: ops.join(), changes: ops.map((op) => ({ op })) });
+  const [write, count] = [commit("insert", "reinforce"), commit("reinforce")];
+  assert.deepEqual(groupedCommits([count, count, write, count]), [[count, count], write, count]);
 });
 
 test("warnings name failed checks and unaccepted settings, worst first", () => {
