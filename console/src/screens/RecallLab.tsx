@@ -24,8 +24,8 @@ import { say } from "../parts/Toasts";
 import { seen } from "../parts/seen";
 
 const ORDERS = [
-  { name: "learned", title: "as served" },
-  { name: "fused", title: "without what was learned" },
+  { name: "learned", title: "as agents get it" },
+  { name: "fused", title: "without feedback" },
   { name: "cosine", title: "by meaning alone" },
 ] as const;
 type Order = (typeof ORDERS)[number]["name"];
@@ -195,7 +195,7 @@ function Hits({ of, query, order, limit }: HitsProps) {
           ))}
         </ol>
       ) : (
-        <Empty title="Nothing was found">No memory that you may see matches.</Empty>
+        <Empty title="Nothing was found">No memory that you may read matches.</Empty>
       )}
     </section>
   );
@@ -211,7 +211,7 @@ function Learning() {
     setBusy(false);
     if (!done.ok) return say(done.problem.detail, { tone: "bad" });
     changed();
-    say(`${done.data.serving ? "It serves" : "It does not serve"}: ${done.data.why}.`, {
+    say(`${done.data.serving ? "It is in use" : "It is not in use"}: ${done.data.why}.`, {
       tone: done.data.serving ? "good" : "plain",
     });
   };
@@ -221,7 +221,7 @@ function Learning() {
       <div class="line">
         <h2>Learned ranking</h2>
         <span class="spread" />
-        <Tag tone={facts.serving ? "good" : "plain"}>{facts.serving ? "serves" : "does not serve"}</Tag>
+        <Tag tone={facts.serving ? "good" : "plain"}>{facts.serving ? "in use" : "not in use"}</Tag>
       </div>
       <p class="small soft">{seen(facts.why)}.</p>
       <dl class="facts small">
@@ -230,7 +230,7 @@ function Learning() {
           {facts.feedback.toLocaleString()}
           {facts.unseen ? `, ${facts.unseen} since the training` : ""}
         </dd>
-        <dt>Held out</dt>
+        <dt>For testing</dt>
         <dd class="num">
           {facts.held_out} feedbacks, {facts.pairs} pairs
         </dd>

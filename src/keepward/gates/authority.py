@@ -128,7 +128,7 @@ def _lesser(case: Case, view: View, policy: Policy) -> Iterator[Reason]:
         least = min(least, view.successor.trust)
     if least >= before.trust or (least >= Trust.AGENT and _opened(case, policy)):
         return
-    detail = f"what the {before.trust.label} told is not changed by {_ORIGINS[least]}: a person has to decide"
+    detail = f"the {before.trust.label} said this, and {_ORIGINS[least]} wants to change it: a person decides"
     yield _reason("lower_trust", detail)
 
 

@@ -49,7 +49,7 @@ export function RollBackDialog({ commit, onClose }: { commit: Schemas["Commit"];
     const made = done.data.commit;
     changed();
     say(
-      `Rolled back commit ${commit.seq}. What was before it holds again.`,
+      `Rolled back commit ${commit.seq}. The state before it is active again.`,
       made ? { undo: () => rollBack(made) } : {},
     );
     onClose();
@@ -89,7 +89,7 @@ export function RollBackDialog({ commit, onClose }: { commit: Schemas["Commit"];
                     </Link>{" "}
                   </>
                 ))}
-                afterwards: made from what changes back, and left as it is.
+                afterwards: they were made from these memories and are not changed.
               </p>
             ) : null}
             {data.reasons.map((each) => (
@@ -127,11 +127,11 @@ export function RollBackDialog({ commit, onClose }: { commit: Schemas["Commit"];
 }
 
 function Standing({ plan, later }: { plan: Plan; later: boolean }) {
-  if (plan.already) return <p>It is undone already: nothing is left to do.</p>;
+  if (plan.already) return <p>It is undone already.</p>;
   if (plan.conflicts.length) {
     return (
       <div class="conflicts" role="alert">
-        <b>Something stands in the way</b>
+        <b>Later commits are in the way</b>
         <p>These commits touched the same memories later. As it is, nothing would be changed.</p>
         <ul>
           {plan.conflicts.map((each) => (
@@ -157,7 +157,7 @@ function Standing({ plan, later }: { plan: Plan; later: boolean }) {
   ];
   return (
     <p>
-      Nothing stands in the way. {parts.filter(Boolean).join(", ")}
+      No later commit is in the way. {parts.filter(Boolean).join(", ")}
       {later && plan.undone.length > 1 ? `, and ${plan.undone.length} commits are undone together` : ""}. It is a commit
       of its own and can itself be rolled back.
     </p>

@@ -101,8 +101,8 @@ function One({
           </p>
         </header>
         {open ? null : <Settled item={item} />}
-        <section class="why" aria-label="Why it is held">
-          <b>Held because</b>
+        <section class="why" aria-label="Why it waits">
+          <b>Why it waits for a person</b>
           <ul>
             {grouped(item.reasons).map((each) => (
               <li key={each.text}>

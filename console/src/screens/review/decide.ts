@@ -139,7 +139,5 @@ async function undo(commits: readonly string[]): Promise<string> {
     changed();
     if (!done.ok) return count ? `Undid ${count} of ${commits.length}: ${done.problem.detail}` : done.problem.detail;
   }
-  return commits.length === 1
-    ? "Undone by a rollback; what held before holds again"
-    : `Undid all ${commits.length} by rollbacks`;
+  return commits.length === 1 ? "Undone by a rollback" : `Undid all ${commits.length} by rollbacks`;
 }
