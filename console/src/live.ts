@@ -1,6 +1,6 @@
 /** What happens in the store, as it happens: signals that move with the stream of events. */
 
-import { effect, signal, type Signal } from "@preact/signals";
+import { effect, signal, untracked, type Signal } from "@preact/signals";
 import { api, ask, online, shut } from "./api";
 import { enter, lapse, session } from "./session";
 
@@ -164,8 +164,30 @@ function alone(): void {
   turn();
 }
 
+/** Ask until the server answers again: the stream may be open although a call failed. */
+async function probe(): Promise<void> {
+  if (online.peek()) return;
+  const found = await ask(api.GET("/health"));
+  if (!found.ok) setTimeout(probe, AGAIN);
+}
+
+/** Load again what is shown once the server answers after it did not. */
+function followConnection(): void {
+  let away = false;
+  effect(() => {
+    if (!online.value) {
+      away = true;
+      setTimeout(probe, AGAIN);
+    } else if (away) {
+      away = false;
+      untracked(changed);
+    }
+  });
+}
+
 /** Listen for as long as there is a session. */
 export function followSession(): void {
+  followConnection();
   effect(() => {
     const { state } = session.value;
     if (state === "open" || state === "reading") join();

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { grouped as groupedCommits, reasonOf, titleOf, undoneBy } from "../src/screens/commits/undone";
-import { changedInputs, isNoted } from "../src/screens/context/differences";
+import { changedInputs, isNoted, textMadeAt } from "../src/screens/context/differences";
 import { warningsOf } from "../src/screens/home/warnings";
 import { snoozeTimes, stillSnoozed } from "../src/screens/review/snooze";
 import {
@@ -56,6 +56,18 @@ test("differing settings of two contexts are named by their parts", () => {
   assert.deepEqual(changedInputs("budget_tokens", 700, 900), [["budget tokens", "700", "900"]]);
   assert.deepEqual(changedInputs("head", "1:a", "2:b"), []);
   assert.deepEqual(changedInputs("scope", "/", "/"), []);
+});
+
+test("the text of a version is attributed to the version that wrote it", () => {
+  const version = (number: number, before: string | null, text: string) =>
+    partial<Parameters<typeof textMadeAt>[0][number]>({
+      version: number,
+      before: before === null ? null : { text: before },
+      record: { text },
+    });
+  const history = [version(3, "5.20", "5.60"), version(2, "5.20", "5.20"), version(1, null, "5.20")];
+  assert.equal(textMadeAt(history, 2)?.version, 1);
+  assert.equal(textMadeAt(history, 3)?.version, 3);
 });
 
 test("a headline says what a proposal does and to how many", () => {

@@ -15,6 +15,16 @@ export function isNoted(item: Item, first: ReadonlyMap<string, string>, second: 
   );
 }
 
+/** Return the version with which a memory got the text that it had at `version`. */
+export function textMadeAt(
+  history: readonly Schemas["MemoryVersion"][],
+  version: number,
+): Schemas["MemoryVersion"] | undefined {
+  return history
+    .filter((each) => each.version <= version && (!each.before || each.before.text !== each.record.text))
+    .sort((one, other) => other.version - one.version)[0];
+}
+
 /** Return which settings of two contexts differ, as name, first and second value; of compound ones, their parts. */
 export function changedInputs(name: string, first: unknown, second: unknown): [string, string, string][] {
   if (name === "now" || name === "head" || valueText(first) === valueText(second)) return [];
