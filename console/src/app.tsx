@@ -7,10 +7,10 @@ import { Link, Route, Router, Switch, useLocation } from "wouter-preact";
 import { BASE, go } from "./address";
 import { online } from "./api";
 import { keysNow, useKeys, type Keys } from "./keys";
-import { connected } from "./live";
+import { connected } from "./events";
 import { useGet } from "./load";
 import { screens, type Screen } from "./screens";
-import { enter, enterWith, leave, mayChange, session, type Session } from "./session";
+import { enter, enterWith, signOut, mayChange, session, type Session } from "./session";
 import { status } from "./status";
 import { Button } from "./parts/Button";
 import { Copy } from "./parts/Copy";
@@ -168,7 +168,7 @@ function Navigation({ onHelp }: { onHelp: () => void }) {
           Keys
         </button>
         {who.state === "open" ? (
-          <button type="button" onClick={() => void leave()}>
+          <button type="button" onClick={() => void signOut()}>
             End session
           </button>
         ) : null}

@@ -11,7 +11,7 @@ import type { Signal } from "@preact/signals";
 import { QueryClient, QueryObserver } from "@tanstack/query-core";
 import type { paths } from "./schema";
 import { addressOf, api, ask, type Answer, type Problem } from "./api";
-import { commits, following } from "./live";
+import { commits, following } from "./events";
 
 /** What was loaded; `data` stays while it is loaded again. */
 export interface Loaded<T> {

@@ -4,7 +4,7 @@ import { render } from "preact";
 import { App } from "./app";
 import { keepFocus } from "./focus";
 import { listenForKeys } from "./keys";
-import { followSession } from "./live";
+import { followSession } from "./events";
 import { BASE } from "./address";
 import { screenAt } from "./screens";
 import { enter } from "./session";

@@ -3,7 +3,7 @@
 import { useCallback, useEffect, useReducer, useRef } from "preact/hooks";
 import type { Signal } from "@preact/signals";
 import type { Answer, Problem } from "./api";
-import { following } from "./live";
+import { following } from "./events";
 
 export interface Windowed<T> {
   /** How many there are in all; undefined until it is known. */

@@ -71,7 +71,7 @@ function held(): Open | null {
 }
 
 /** Take the screen out of the page until there is a session again: a link that was opened in another tab gives one to this page, too. */
-export function lapse(): void {
+export function expireSession(): void {
   session.value = { state: "closed", why: null, ended: held() };
 }
 
@@ -86,7 +86,7 @@ export function mayChange(): boolean {
 }
 
 /** End the session here and at the server. */
-export async function leave(): Promise<void> {
+export async function signOut(): Promise<void> {
   await ask(api.DELETE("/session"));
   csrf.value = null;
   session.value = { state: "closed", why: null, ended: null };

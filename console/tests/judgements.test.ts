@@ -15,7 +15,7 @@ import {
   grouped,
   headline,
   mayEdit,
-} from "../src/screens/review/words";
+} from "../src/screens/review/labels";
 import { piecesOf, unitsOf } from "../src/parts/spans";
 import { without, type Windowed } from "../src/pages";
 

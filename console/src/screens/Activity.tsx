@@ -5,7 +5,7 @@ import { Link } from "wouter-preact";
 import { useAddress, type Address } from "../address";
 import { addressOf, api, ask, type Schemas } from "../api";
 import { NO_FILTERS, filterCount, filtersOf, zone, type Query } from "../browse";
-import { commits } from "../live";
+import { commits } from "../events";
 import { useGet } from "../load";
 import { useWindow } from "../pages";
 import { Button } from "../parts/Button";

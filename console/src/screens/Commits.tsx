@@ -1,6 +1,6 @@
 /** Commits: the journal, what each commit changed, its rollback with a preview, and two states compared. */
 
-import "./tending.css";
+import "./maintenance.css";
 import type { ComponentChildren } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { Link } from "wouter-preact";
@@ -24,7 +24,7 @@ import { Who } from "../parts/Who";
 import { seen } from "../parts/seen";
 import { RollBackDialog } from "./commits/RollBack";
 import { grouped, reasonOf, titleOf, undoneBy } from "./commits/undone";
-import { OPS } from "./review/words";
+import { OPS } from "./review/labels";
 
 type Commit = Schemas["Commit"];
 

@@ -1,13 +1,13 @@
 /** Erase: what goes, what stays and why, typed confirmation, and the certificate. */
 
-import "./tending.css";
+import "./maintenance.css";
 import { useState } from "preact/hooks";
 import { Link } from "wouter-preact";
 import { useAddress } from "../address";
 import { api, ask, type Answer, type Problem, type Schemas } from "../api";
-import { changed } from "../live";
+import { notifyChanged } from "../events";
 import { useGet, useLoad } from "../load";
-import { useSettled } from "../settled";
+import { useDebounced } from "../debounce";
 import { mayChange } from "../session";
 import { Button } from "../parts/Button";
 import { counted } from "../parts/Contain";
@@ -126,7 +126,7 @@ interface Offer {
 function Finder({ begin, onChoose }: { begin: string; onChoose: (to: Partial<Record<Way, string>>) => void }) {
   const [text, setText] = useState(begin);
   const [ticked, setTicked] = useState<ReadonlySet<string>>(new Set());
-  const sought = useSettled(text.trim());
+  const sought = useDebounced(text.trim());
   const given = sought.split(/[\s,]+/).filter(Boolean);
   const ids = given.length > 0 && given.every((each) => ID.test(each)) ? given : [];
   const seek = sought !== "" && !ids.length;
@@ -264,7 +264,7 @@ function Plan({ chosen, onMore }: { chosen: Chosen; onMore: (id: string) => void
       return;
     }
     setDone(answer.data);
-    changed();
+    notifyChanged();
     say(`Erased ${counted(answer.data.plan.targets.length, "memory", "memories")}.`);
   };
   return (

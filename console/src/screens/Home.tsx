@@ -4,7 +4,7 @@ import "./home/home.css";
 import { useState } from "preact/hooks";
 import { Link } from "wouter-preact";
 import type { Schemas } from "../api";
-import { changed, reviews } from "../live";
+import { notifyChanged, queueVersion } from "../events";
 import { useGet, type Loaded } from "../load";
 import { screens } from "../screens";
 import { mayChange } from "../session";
@@ -23,7 +23,7 @@ import { MemoryText } from "../parts/MemoryText";
 import { Who } from "../parts/Who";
 import { said, seen } from "../parts/seen";
 import { Begin } from "./home/Begin";
-import { gist, headline } from "./review/words";
+import { summaryOf, headline } from "./review/labels";
 import { verify, warningsOf, type Warning } from "./home/warnings";
 
 type Status = Schemas["Status"];
@@ -45,7 +45,7 @@ export function Home() {
   const receipt = useGet(
     audited?.last_receipt ? "/memory/receipts/{id}" : null,
     { params: { path: { id: audited?.last_receipt ?? "" } } },
-    reviews,
+    queueVersion,
   );
   const audit: Audit = receipt.data ? { at: receipt.data.at, faults: faultsOf(receipt.data) } : null;
   if (!now) {
@@ -244,7 +244,7 @@ function Look({ warning }: { warning: Warning }) {
     setBusy(false);
     if (done.ok) say(act.done);
     else say(done.problem.detail, { tone: "bad" });
-    changed();
+    notifyChanged();
   };
   return (
     <div class="look">
@@ -279,7 +279,7 @@ const FIRST = 5;
 
 /** What waits for a person, the oldest first, each with how long. */
 function Queue() {
-  const found = useGet("/memory/quarantine", { params: { query: { limit: FIRST } } }, reviews);
+  const found = useGet("/memory/quarantine", { params: { query: { limit: FIRST } } }, queueVersion);
   return (
     <section class="card" aria-label="What waits">
       <header class="card-head">
@@ -294,7 +294,7 @@ function Queue() {
             {data.items.map((each) => (
               <li key={each.id}>
                 <Link href={`/review?at=${each.id}`}>
-                  <MemoryText text={gist(each) || headline(each)} one />
+                  <MemoryText text={summaryOf(each) || headline(each)} one />
                 </Link>
                 <span class="soft small">
                   <Who name={each.proposer} />, <Time at={each.created_at} short />

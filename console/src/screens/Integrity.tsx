@@ -1,6 +1,6 @@
 /** Integrity: whether the store is what was written, whether its defences hold, and what to do where they do not. */
 
-import "./tending.css";
+import "./maintenance.css";
 import { useState } from "preact/hooks";
 import type { Answer, Schemas } from "../api";
 import { useKeys } from "../keys";

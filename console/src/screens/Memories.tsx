@@ -7,7 +7,7 @@ import { go, useAddress, type Address } from "../address";
 import { addressOf, api, ask, type Schemas } from "../api";
 import { NOT_IN_SEARCH, NO_FILTERS, filterCount, filtersOf, searched, type Query } from "../browse";
 import { useKeys } from "../keys";
-import { changed, commits } from "../live";
+import { notifyChanged, commits } from "../events";
 import { useGet } from "../load";
 import { useWindow, type Windowed } from "../pages";
 import { mayChange } from "../session";
@@ -750,7 +750,7 @@ function ForgetDialog({ items, onClose, done }: { items: readonly Memory[]; onCl
     setBusy(false);
     if (!answer.ok) return say(answer.problem.detail, { tone: "bad" });
     const { outcome } = answer.data;
-    changed();
+    notifyChanged();
     onClose();
     done();
     if (outcome?.outcome === "refused")

@@ -5,12 +5,12 @@ import { useState } from "preact/hooks";
 import { Link } from "wouter-preact";
 import { api, ask, type Schemas } from "../api";
 import { useAddress } from "../address";
-import type { Spoken } from "../calls";
+import type { ApiCall } from "../snippets";
 import { useKeys } from "../keys";
-import { changed } from "../live";
+import { notifyChanged } from "../events";
 import { useGet } from "../load";
 import { mayChange } from "../session";
-import { useSettled } from "../settled";
+import { useDebounced } from "../debounce";
 import { status } from "../status";
 import { Bars, reach } from "../parts/Bars";
 import { Button } from "../parts/Button";
@@ -48,7 +48,7 @@ type Said = Readonly<Record<string, boolean>>;
 export function RecallLab() {
   const address = useAddress();
   const asked = address.get("q");
-  const query = useSettled(asked);
+  const query = useDebounced(asked);
   const order = (ORDERS.find((each) => each.name === address.get("order"))?.name ?? "learned") as Order;
   const limit = Math.min(50, Number(address.get("limit")) || 10);
   const found = useGet(query.trim() ? "/memory/search" : null, { params: { query: { query, order, limit } } });
@@ -60,7 +60,7 @@ export function RecallLab() {
         address.set({ order: ORDERS[(ORDERS.findIndex((each) => each.name === order) + 1) % ORDERS.length]?.name }),
     },
   });
-  const spoken: Spoken = {
+  const spoken: ApiCall = {
     method: "GET",
     path: `/memory/search?${new URLSearchParams({ query, order, limit: String(limit) })}`,
     verb: "recall",
@@ -210,7 +210,7 @@ function Learning() {
     const done = await ask(api.POST("/memory/train", {}));
     setBusy(false);
     if (!done.ok) return say(done.problem.detail, { tone: "bad" });
-    changed();
+    notifyChanged();
     say(`${done.data.serving ? "It is in use" : "It is not in use"}: ${done.data.why}.`, {
       tone: done.data.serving ? "good" : "plain",
     });

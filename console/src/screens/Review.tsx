@@ -5,7 +5,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { api, ask, type Answer } from "../api";
 import { useAddress } from "../address";
 import { useKeys } from "../keys";
-import { queueMoves } from "../live";
+import { queueMoves } from "../events";
 import { useWindow, without } from "../pages";
 import { mayDecide } from "../session";
 import { Button } from "../parts/Button";
@@ -22,19 +22,19 @@ import { leftOutOf } from "./review/leftOut";
 import { readSnoozed, snooze, snoozed, snoozeTimes } from "./review/snooze";
 import { Detail } from "./review/Detail";
 import { BatchDialog, EditDialog, RejectDialog } from "./review/Dialogs";
-import { watched } from "./review/watched";
+import { viewed } from "./review/viewed";
 import {
   approvable,
   codeName,
   gateName,
-  gist,
+  summaryOf,
   headline,
   mayEdit,
-  OTHERS,
+  OTHER_APPROVER_NEEDED,
   proposer,
-  toneOf,
+  severityOf,
   type Proposal,
-} from "./review/words";
+} from "./review/labels";
 
 // Most that one call decides, and so most that are selected at once.
 const MOST = 200;
@@ -127,11 +127,11 @@ export function Review() {
   };
   const approveOne = async (one: Proposal) => {
     if (busy) return;
-    if (!one.may_approve) return say(OTHERS, { tone: "plain" });
+    if (!one.may_approve) return say(OTHER_APPROVER_NEEDED, { tone: "plain" });
     if (one.stale) return say("It is outdated: edit it against the current text, or reject it", { tone: "plain" });
     if (one.diff.every((step) => leftOutOf(one.digest).has(step.after.id)))
       return say("Every change is left out: reject it instead", { tone: "plain" });
-    if (!watched.value.has(one.digest)) return say("Not yet: look at it for a moment first", { tone: "plain" });
+    if (!viewed.value.has(one.digest)) return say("Not yet: look at it for a moment first", { tone: "plain" });
     setBusy(true);
     const done = await approve(one, [...leftOutOf(one.digest)]);
     setBusy(false);
@@ -351,7 +351,7 @@ function Row({ item, on, chosen, onOpen, onToggle }: RowProps) {
         {chosen ? "✓" : ""}
       </span>
       <div class="row-text">
-        <MemoryText text={gist(item) || headline(item)} one />
+        <MemoryText text={summaryOf(item) || headline(item)} one />
         <div class="row-sub small soft">
           <span class="cut">
             {seen(proposer(item))} · {item.diff[0]?.after.tier}
@@ -370,7 +370,7 @@ function Row({ item, on, chosen, onOpen, onToggle }: RowProps) {
           {item.state === "pending" ? null : <Tag>{item.state}</Tag>}
           {item.diff.length > 1 ? <Tag>{`${item.diff.length} changes`}</Tag> : null}
           {reason ? (
-            <Tag tone={toneOf(reason)} title={reason.detail}>
+            <Tag tone={severityOf(reason)} title={reason.detail}>
               {codeName(reason.code)}
             </Tag>
           ) : null}

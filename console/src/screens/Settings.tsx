@@ -1,6 +1,6 @@
 /** Settings: each one in force, and where it comes from. Nothing is changed here. */
 
-import "./tending.css";
+import "./maintenance.css";
 import meanings from "setting-meanings";
 import { useAddress } from "../address";
 import type { Schemas } from "../api";

@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import { Link } from "wouter-preact";
 import { api, ask, type Problem, type Schemas } from "../../api";
-import { changed } from "../../live";
+import { notifyChanged } from "../../events";
 import { useLoad } from "../../load";
 import { rollBack } from "../../undo";
 import { Button } from "../../parts/Button";
@@ -47,7 +47,7 @@ export function RollBackDialog({ commit, onClose }: { commit: Schemas["Commit"];
       return;
     }
     const made = done.data.commit;
-    changed();
+    notifyChanged();
     say(
       `Rolled back commit ${commit.seq}. The state before it is active again.`,
       made ? { undo: () => rollBack(made) } : {},

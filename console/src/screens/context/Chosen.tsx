@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { Link } from "wouter-preact";
 import { api, ask, type Schemas } from "../../api";
 import type { Context } from "../../contexts";
-import { changed } from "../../live";
+import { notifyChanged } from "../../events";
 import { useGet } from "../../load";
 import { mayChange } from "../../session";
 import { rollBack } from "../../undo";
@@ -229,7 +229,7 @@ function Change({
     setBusy(false);
     if (!done.ok) return say(done.problem.detail, { tone: "bad" });
     const { commit } = done.data;
-    changed();
+    notifyChanged();
     say(correct ? "Corrected. The prompt is compiled again." : "Forgotten. The prompt is compiled again.", {
       undo: commit ? () => rollBack(commit) : undefined,
     });

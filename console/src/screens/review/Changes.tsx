@@ -8,7 +8,7 @@ import { Tag } from "../../parts/Tag";
 import { Time } from "../../parts/Time";
 import { seen } from "../../parts/seen";
 import { unitsOf, type Span } from "../../parts/spans";
-import { codeName, OPS, type Step } from "./words";
+import { codeName, OPS, type Step } from "./labels";
 
 // Characters after which the words may have to be scrolled, and so take the focus.
 const LONG = 800;

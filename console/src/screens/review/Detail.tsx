@@ -3,7 +3,7 @@
 import { Link } from "wouter-preact";
 import type { Schemas } from "../../api";
 import { useGet } from "../../load";
-import { queueMoves } from "../../live";
+import { queueMoves } from "../../events";
 import { mayDecide } from "../../session";
 import { Button } from "../../parts/Button";
 import { MemoryText } from "../../parts/MemoryText";
@@ -13,10 +13,19 @@ import { Time } from "../../parts/Time";
 import { Who } from "../../parts/Who";
 import { said, seen } from "../../parts/seen";
 import { Changes } from "./Changes";
-import { useWatched, watched } from "./watched";
+import { useViewTracking, viewed } from "./viewed";
 import { leftOutOf, toggleLeftOut } from "./leftOut";
 import { snoozed, snoozeTimes } from "./snooze";
-import { approvable, editable, gateName, grouped, headline, mayEdit, OTHERS, type Proposal } from "./words";
+import {
+  approvable,
+  editable,
+  gateName,
+  grouped,
+  headline,
+  mayEdit,
+  OTHER_APPROVER_NEEDED,
+  type Proposal,
+} from "./labels";
 
 interface Props {
   id: string;
@@ -68,10 +77,10 @@ function One({
   stored: Schemas["Shown"][] | undefined;
   back: Schemas["ReviewContext"] | undefined;
 }) {
-  const what = useWatched<HTMLDivElement>(item.digest);
+  const what = useViewTracking<HTMLDivElement>(item.digest);
   const after = item.diff[0]?.after;
   const open = item.state === "pending";
-  const read = watched.value.has(item.digest);
+  const read = viewed.value.has(item.digest);
   const out = leftOutOf(item.digest);
   const ids = new Set(item.diff.map((step) => step.after.id));
   const taken = [...ids].filter((id) => !out.has(id)).length;
@@ -193,7 +202,7 @@ function One({
               {taken < ids.size ? `Approve ${taken} of ${ids.size}` : "Approve"}
             </Button>
           ) : item.may_approve ? null : (
-            <span class="soft small">{OTHERS}</span>
+            <span class="soft small">{OTHER_APPROVER_NEEDED}</span>
           )}
           {mayEdit(item) ? (
             <Button hint="e" busy={busy} onClick={() => onEdit(item)}>

@@ -11,8 +11,8 @@ import { seen, written } from "../../parts/seen";
 import { Changes } from "./Changes";
 import { amend, approveAll, reject } from "./decide";
 import { leftOutOf } from "./leftOut";
-import { useWatched, watched } from "./watched";
-import { codeName, currentOf, editable, firstWords, headline, proposer, toneOf, type Proposal } from "./words";
+import { useViewTracking, viewed } from "./viewed";
+import { codeName, currentOf, editable, firstWords, headline, proposer, severityOf, type Proposal } from "./labels";
 
 interface Props {
   onClose: () => void;
@@ -166,7 +166,7 @@ export function EditDialog({ item, onClose, onDone }: Props & { item: Proposal }
 
 export function BatchDialog({ items, onClose, onDone }: Props & { items: readonly Proposal[] }) {
   const [busy, setBusy] = useState(false);
-  const read = items.filter((each) => watched.value.has(each.digest)).length;
+  const read = items.filter((each) => viewed.value.has(each.digest)).length;
   const all = read === items.length;
   const send = async () => {
     if (!all || busy) return;
@@ -203,15 +203,15 @@ export function BatchDialog({ items, onClose, onDone }: Props & { items: readonl
 }
 
 function Item({ item }: { item: Proposal }) {
-  const shown = useWatched<HTMLLIElement>(item.digest);
+  const shown = useViewTracking<HTMLLIElement>(item.digest);
   return (
     <li ref={shown}>
       <div class="line small">
         <b>{seen(headline(item))}</b>
-        {watched.value.has(item.digest) ? <Tag tone="good">seen</Tag> : null}
+        {viewed.value.has(item.digest) ? <Tag tone="good">seen</Tag> : null}
         <span class="soft">{seen(proposer(item))}</span>
         {item.reasons.map((each) => (
-          <Tag key={each.code} tone={toneOf(each)} title={each.detail}>
+          <Tag key={each.code} tone={severityOf(each)} title={each.detail}>
             {codeName(each.code)}
           </Tag>
         ))}

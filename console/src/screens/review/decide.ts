@@ -1,15 +1,15 @@
 /** Decisions: the calls, what is said of them, and how they are taken back. */
 
 import { api, ask, type Problem, type Schemas } from "../../api";
-import { changed } from "../../live";
+import { notifyChanged } from "../../events";
 import { say } from "../../parts/Toasts";
 import { mayChange } from "../../session";
-import { gist, headline, type Proposal } from "./words";
+import { summaryOf, headline, type Proposal } from "./labels";
 
 const SHORT = 60;
 
 function named(item: Proposal): string {
-  const text = gist(item);
+  const text = summaryOf(item);
   return text ? `“${text.length > SHORT ? `${text.slice(0, SHORT)}…` : text}”` : headline(item);
 }
 
@@ -74,7 +74,7 @@ export async function reject(items: readonly Proposal[], reason: string): Promis
     const rejected = done.data.results.filter((each) => each.ok).map((each) => each.id);
     summed(`Rejected ${done.data.rejected}`, done.data.results, () => reopen(rejected));
   }
-  changed();
+  notifyChanged();
   return true;
 }
 
@@ -85,7 +85,7 @@ export async function approveAll(items: readonly Proposal[]): Promise<boolean> {
   if (!done.ok) return failed(done.problem);
   const commits = done.data.results.flatMap((each) => each.outcome?.commit ?? []);
   summed(`Approved ${done.data.approved}`, done.data.results, mayChange() ? () => undo(commits) : undefined);
-  changed();
+  notifyChanged();
   return true;
 }
 
@@ -96,7 +96,7 @@ async function reopen(ids: readonly string[]): Promise<string> {
     const done = await ask(api.POST("/memory/quarantine/{id}/reopen", { params: { path: { id } }, body }));
     if (!done.ok) return count ? `Took back ${count} of ${ids.length}: ${done.problem.detail}` : done.problem.detail;
   }
-  changed();
+  notifyChanged();
   return ids.length === 1 ? "Taken back; it waits again" : `Took back all ${ids.length}; they wait again`;
 }
 
@@ -108,13 +108,13 @@ function stored(text: string, outcome: Schemas["Written"]): true {
   const { commit } = outcome;
   // A rollback is the owner's: a reviewer decides, and what was decided stands.
   say(text, commit && mayChange() ? { undo: () => undo([commit]) } : {});
-  changed();
+  notifyChanged();
   return true;
 }
 
 function failed(problem: Problem): false {
   say(problem.detail, { tone: "bad" });
-  changed();
+  notifyChanged();
   return false;
 }
 
@@ -136,7 +136,7 @@ async function undo(commits: readonly string[]): Promise<string> {
         body: {},
       }),
     );
-    changed();
+    notifyChanged();
     if (!done.ok) return count ? `Undid ${count} of ${commits.length}: ${done.problem.detail}` : done.problem.detail;
   }
   return commits.length === 1 ? "Undone by a rollback" : `Undid all ${commits.length} by rollbacks`;

@@ -7,7 +7,7 @@ export type Proposal = Schemas["Proposal"];
 export type Step = Schemas["Event"];
 
 /** What is said of a proposal that whoever reads it may reject and not approve. */
-export const OTHERS = "You may reject this; to approve it takes somebody else.";
+export const OTHER_APPROVER_NEEDED = "You may reject this; to approve it takes somebody else.";
 
 const DOES: Record<string, [one: string, many: string]> = {
   insert: ["Remember", "Remember"],
@@ -84,7 +84,7 @@ export function firstWords(text: string | null | undefined): string {
 }
 
 /** Return the words that a list shows of a proposal. */
-export function gist(item: Proposal): string {
+export function summaryOf(item: Proposal): string {
   const step = item.diff.find((each) => each.after.text) ?? item.diff[0];
   return step ? (step.after.text ?? step.before?.text ?? "") : "";
 }
@@ -145,7 +145,7 @@ export function grouped(reasons: readonly Schemas["Reason"][]): { text: string; 
 const BAD = new Set(["injection", "secrets", "poisoning", "content", "recall_poison"]);
 
 /** How much a reason is to be looked at. */
-export function toneOf(reason: Schemas["Reason"]): Tone {
+export function severityOf(reason: Schemas["Reason"]): Tone {
   if (BAD.has(reason.gate)) return "bad";
   return reason.gate === "authority" ? "warn" : "plain";
 }
