@@ -11,7 +11,7 @@ import type { Signal } from "@preact/signals";
 import { QueryClient, QueryObserver } from "@tanstack/query-core";
 import type { paths } from "./schema";
 import { addressOf, api, ask, type Answer, type Problem } from "./api";
-import { commits, following } from "./events";
+import { commits, following, queueMoves } from "./events";
 
 /** What was loaded; `data` stays while it is loaded again. */
 export interface Loaded<T> {
@@ -38,15 +38,24 @@ interface Timed<T> {
 
 // Milliseconds within which readers that follow the same signal share a request.
 const SHARED_MS = 60;
+// Milliseconds for which data is fresh for a further reader, unless something is committed or proposed.
+const FRESH_MS = 1_000;
 /** When the current request of each address began. */
 const began = new Map<string, number>();
 
-/** The cache of what was loaded. Whether to load again is decided here: by the signals, not by time. */
-export const queries = new QueryClient({
+/** The cache of what was loaded; the signals decide what is loaded again. */
+const queries = new QueryClient({
   defaultOptions: {
-    queries: { retry: false, networkMode: "always", refetchOnWindowFocus: false, refetchOnReconnect: false },
+    queries: {
+      staleTime: FRESH_MS,
+      retry: false,
+      networkMode: "always",
+      refetchOnWindowFocus: false,
+      refetchOnReconnect: false,
+    },
   },
 });
+queueMoves.subscribe(() => void queries.invalidateQueries({ refetchType: "none" }));
 queries.getQueryCache().subscribe(({ type, query }) => {
   if (type === "removed") began.delete(String(query.queryKey[0]));
 });

@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { ask, online } from "../src/api";
 import { grouped as groupedCommits, reasonOf, titleOf, undoneBy } from "../src/screens/commits/undone";
 import { changedInputs, isNoted, textMadeAt } from "../src/screens/context/differences";
 import { warningsOf } from "../src/screens/home/warnings";
@@ -68,6 +69,14 @@ test("the text of a version is attributed to the version that wrote it", () => {
   const history = [version(3, "5.20", "5.60"), version(2, "5.20", "5.20"), version(1, null, "5.20")];
   assert.equal(textMadeAt(history, 2)?.version, 1);
   assert.equal(textMadeAt(history, 3)?.version, 3);
+});
+
+test("a cancelled call does not say that the server is away", async () => {
+  const cancelled = await ask(Promise.reject(new DOMException("gone", "AbortError")));
+  assert.deepEqual([cancelled.ok, online.value], [false, true]);
+  await ask(Promise.reject(new TypeError("Failed to fetch")));
+  assert.equal(online.value, false);
+  online.value = true;
 });
 
 test("a headline says what a proposal does and to how many", () => {

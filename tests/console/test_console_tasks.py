@@ -169,6 +169,19 @@ def test_a_lost_connection_leaves_what_is_shown_and_comes_back(console):
         expect(page.get_by_text("The server does not answer.")).to_have_count(0)
 
 
+def test_readers_of_one_address_share_a_request(console):
+    console.owner.user("lena").remember("I take insulin.", tier="archival", reason="told")
+    with console.page("/jobs") as page:
+        loaded(page)
+        asked = []
+        page.on("request", lambda sent: asked.append(sent.url) if sent.url.endswith("/memory/users") else None)
+        # The navigation counts users, and the screen lists them.
+        page.goto(f"{console.url}/console/users")
+        page.get_by_role("main").get_by_text("lena").first.wait_for()
+        loaded(page)
+    assert len(asked) == 1
+
+
 def test_a_screen_that_was_not_loaded_yet_says_so_while_the_server_is_away(console):
     with console.page("/commits", expected=["ERR_", "Failed to load", "Failed to fetch"]) as page:
         loaded(page)

@@ -2,7 +2,7 @@
 
 import "./review/review.css";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { api, ask, type Answer } from "../api";
+import { api, ask, type Answer, type Problem } from "../api";
 import { useAddress } from "../address";
 import { useKeys } from "../keys";
 import { queueMoves } from "../events";
@@ -56,6 +56,8 @@ export function Review() {
   const hidden = snoozed.value;
   const name = JSON.stringify(asleep ? [...hidden.keys()] : filters);
   const facts = useRef<{ counts: Counts; oldest: string | null }>({ counts: {}, oldest: null });
+  // What was decided here and may still be in the list until it is read again.
+  const gone = useRef(new Set<string>());
   const listed = useWindow<Proposal>(
     name,
     async (offset, limit, signal) => {
@@ -63,7 +65,10 @@ export function Review() {
       const found = await ask(
         api.GET("/memory/quarantine", { signal, params: { query: { ...filters, offset, limit } } }),
       );
-      if (found.ok) facts.current = { counts: found.data.counts, oldest: found.data.oldest_at };
+      if (found.ok) {
+        facts.current = { counts: found.data.counts, oldest: found.data.oldest_at };
+        gone.current.clear();
+      }
       return found;
     },
     queueMoves,
@@ -93,7 +98,8 @@ export function Review() {
   };
   /** Go on with what is next to what was decided, in the list as it was. */
   const goOn = (decided: readonly Pick<Proposal, "id">[]) => {
-    const ids = new Set(decided.map((each) => each.id));
+    for (const { id } of decided) gone.current.add(id);
+    const ids = gone.current;
     let next = index;
     while (list.at(next) && ids.has(list.at(next)?.id ?? "")) next += 1;
     let to = list.at(next);
@@ -274,6 +280,8 @@ export function Review() {
                 row={(row) => (
                   <Row
                     item={list.at(row)}
+                    problem={list.problemAt(row)}
+                    onRetry={list.reload}
                     on={list.at(row)?.id === current}
                     chosen={chosen.has(list.at(row)?.id ?? "")}
                     onOpen={(each) => address.set({ at: each.id }, { push: !at })}
@@ -318,17 +326,29 @@ async function readEach(ids: readonly string[]): Promise<Answer<{ items: Proposa
 
 interface RowProps {
   item: Proposal | undefined;
+  /** Why it is not there. */
+  problem: Problem | undefined;
+  onRetry: () => void;
   on: boolean;
   chosen: boolean;
   onOpen: (item: Proposal) => void;
   onToggle: (item: Proposal) => void;
 }
 
-function Row({ item, on, chosen, onOpen, onToggle }: RowProps) {
+function Row({ item, problem, onRetry, on, chosen, onOpen, onToggle }: RowProps) {
   if (!item)
     return (
       <div class="row" role="option" aria-selected={false}>
-        <span class="bone" />
+        {problem ? (
+          <span class="small warn">
+            {seen(problem.title)}.{" "}
+            <Button small onClick={onRetry}>
+              Try again
+            </Button>
+          </span>
+        ) : (
+          <span class="bone" />
+        )}
       </div>
     );
   const [reason] = item.reasons;

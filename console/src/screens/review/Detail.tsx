@@ -110,7 +110,7 @@ function One({
           </p>
         </header>
         {open ? null : <Settled item={item} />}
-        <section class="why" aria-label="Why it waits">
+        <section class="why" aria-label="Reasons to wait">
           <b>Why it waits for a person</b>
           <ul>
             {grouped(item.reasons).map((each) => (
