@@ -164,6 +164,8 @@ def _id_of(name: str, field: str, kind: Any = str | None) -> Key:
 
 #: What of a commit's details stands beside it.
 DETAILS = "actor reason receipt policy session proposal approved_by undoes"
+
+
 def _title_of(step: Step) -> str:
     text = step.after.text or (step.before.text if step.before else "")
     return text.strip().partition("\n")[0][:_TITLE]
