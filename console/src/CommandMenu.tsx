@@ -5,12 +5,12 @@ import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { go } from "./address";
 import { api, ask } from "./api";
 import { listOf } from "./browse";
-import { changed } from "./live";
+import { notifyChanged } from "./events";
 import { useGet } from "./load";
 import { screens } from "./screens";
 import { savedFilters } from "./screens/memories/Saved";
 import { mayChange, signOut } from "./session";
-import { useSettled } from "./settled";
+import { useDebounced } from "./debounce";
 import { status } from "./status";
 import { Dialog } from "./parts/Dialog";
 import { MemoryText } from "./parts/MemoryText";
@@ -37,8 +37,8 @@ async function verify(): Promise<void> {
   const found = await ask(api.POST("/memory/verify"));
   if (!found.ok) return say(found.problem.detail, { tone: "bad" });
   const { ok, faults } = found.data;
-  changed();
-  say(ok ? "Intact: nothing was changed from outside." : `${faults.length} faults: see Integrity.`, {
+  notifyChanged();
+  say(ok ? "Intact: nothing was notifyChanged from outside." : `${faults.length} faults: see Integrity.`, {
     tone: ok ? "good" : "bad",
   });
 }
@@ -48,7 +48,7 @@ function commands(showKeys: () => void): Entry[] {
   const all: (Entry & { owner?: boolean })[] = [
     { title: "Undo what was done last", run: undoLast },
     { title: "Verify the store now", run: () => void verify(), owner: true },
-    { title: "What changed this week", run: () => go("/commits?compare=yes") },
+    { title: "What notifyChanged this week", run: () => go("/commits?compare=yes") },
     { title: "Show ended memories", run: () => go(listOf({ ended: "1" })) },
     { title: "Make a token", run: () => go("/tokens?new=1"), owner: true },
     { title: "Erase somebody or something for good", run: () => go("/erase"), owner: true },
@@ -59,7 +59,7 @@ function commands(showKeys: () => void): Entry[] {
 }
 
 function useGroups(text: string, showKeys: () => void): Group[] {
-  const sought = useSettled(text);
+  const sought = useDebounced(text);
   const users = useGet("/memory/users").data?.items ?? [];
   const projects = useGet("/memory/projects").data?.items ?? [];
   const sources = useGet("/memory/sources", { params: { query: { below: true } as never } }).data;

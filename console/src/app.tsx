@@ -8,7 +8,7 @@ import { BASE, go } from "./address";
 import { CommandMenu } from "./CommandMenu";
 import { online } from "./api";
 import { keysNow, useKeys, type Keys } from "./keys";
-import { connected } from "./live";
+import { connected } from "./events";
 import { useGet } from "./load";
 import { screens, type Screen } from "./screens";
 import { enter, enterWith, mayChange, session, signOut, type Session } from "./session";
@@ -152,7 +152,11 @@ function Navigation({ onHelp, onMenu }: { onHelp: () => void; onMenu: () => void
         <ul key={group[0]?.path}>
           {group.map((each) => (
             <li key={each.path}>
-              <Link href={each.path} aria-current={isHere(each, here) ? "page" : undefined}>
+              <Link
+                href={each.path}
+                aria-current={isHere(each, here) ? "page" : undefined}
+                onPointerEnter={() => void each.component.preload().catch(() => undefined)}
+              >
                 {each.title}
                 <span class="count">{each.count?.({ status: state, users, projects })?.toLocaleString()}</span>
               </Link>

@@ -718,6 +718,7 @@ class MemoryAPI(ABC):
         proposer: str | None = None,
         gate: str | None = None,
         tier: TierName | None = None,
+        sort: str = "age",
         offset: int = 0,
         limit: int | None = 50,
     ) -> ProposalPage:
@@ -725,6 +726,7 @@ class MemoryAPI(ABC):
 
         ``proposer`` is ``kind:name``, ``gate`` one that held it. ``state`` may be ``all``. ``offset`` counts from 0;
         a limit of None is for all. ``counts`` is of all proposals of the state, whatever else is asked for.
+        ``sort="danger"`` puts prompt injection and secrets first, then personal data, then core blocks.
         """
 
     @operation("GET /memory/quarantine/{id}", by="services.review_queue:proposal", right="read")
@@ -757,6 +759,7 @@ class MemoryAPI(ABC):
         digest: str | None = None,
         memory: str | None = None,
         if_version: int | None = None,
+        leave_out: Sequence[str] = (),
         category: str | None = UNSET,
         subject: str | None = UNSET,
         tags: Sequence[str] = UNSET,
@@ -777,6 +780,8 @@ class MemoryAPI(ABC):
 
         A proposal that is ``stale`` takes ``if_version``, the version of the memory in ``current``: the change is then
         made to what that says.
+
+        ``leave_out`` names memories whose changes are not made; the others are approved.
         """
 
     @operation(

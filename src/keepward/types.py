@@ -135,6 +135,7 @@ Threshold = Annotated[float, Limit(minimum=0, maximum=1)]
 PageSize = Annotated[int, Limit("Most items on this page.", minimum=1, maximum=MAX_PAGE_SIZE)]
 Format = Literal["markdown", "messages"]
 ProposalState = Literal["pending", "approved", "rejected", "expired", "stale", "all"]
+QueueOrder = Literal["age", "danger"]
 #: A moment of the past: in a body a number or text, in a query text.
 AsOf = Annotated[
     Annotated[int, Limit(minimum=0, maximum=2**53)]
@@ -356,11 +357,13 @@ PARAMETERS: Mapping[str, Any] = {
     "pending.proposer": _word("As `kind:name`."),
     "pending.gate": _word("A gate that held it."),
     "pending.tier": OneTier,
+    "pending.sort": QueueOrder,
     "pending.offset": Annotated[int, Limit(minimum=0, maximum=2**31)],
     "amend.memory": Annotated[Id, Limit("Which one is meant, where it would store several texts.")],
     "amend.if_version": Annotated[
         int, Limit("Version of the memory that you saw, where it has changed since it was proposed.", minimum=1)
     ],
+    "amend.leave_out": Annotated[list[Id], Limit("Memories whose changes are not made.", maxItems=MAX_DECISIONS)],
     "approve_many.items": Annotated[list[Any], Limit(minItems=1, maxItems=MAX_DECISIONS)],
     "reject_many.ids": Annotated[list[Id], Limit(minItems=1, maxItems=MAX_DECISIONS)],
     "reject_many.reason": ParsedReasonText,

@@ -96,7 +96,7 @@ def test_a_source_has_a_page_with_its_impact(console):
         page.get_by_label("Why; it stands").fill("the page was poisoned")
         page.keyboard.press("Enter")
         page.get_by_text("Took 1 memory out of use.").last.wait_for()
-    assert console.owner.find(limit=None) == []
+    assert console.owner.list_memories(limit=None) == []
 
 
 def test_a_name_that_nothing_has_leads_to_a_search(console, lena):

@@ -75,10 +75,10 @@ def test_pages_of_a_host_go_out_of_use_together(console, poisoned):
         page.get_by_label("Why; it stands").fill("the host was poisoned")
         page.keyboard.press("Enter")
         page.get_by_text("Took 4 memories out of use.").last.wait_for()
-        assert [each.text for each in console.owner.find(sources=["web"])] == ["The mill delivers on Monday"]
+        assert [each.text for each in console.owner.list_memories(sources=["web"])] == ["The mill delivers on Monday"]
         page.get_by_role("button", name="Undo").click()
         page.get_by_text("Undone.").last.wait_for()
-    assert len(console.owner.find(sources=["web"])) == 4
+    assert len(console.owner.list_memories(sources=["web"])) == 4
 
 
 def test_what_an_agent_wrote_is_listed_with_its_memories(console, poisoned):

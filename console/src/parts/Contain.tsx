@@ -2,7 +2,7 @@
 
 import { useCallback, useState } from "preact/hooks";
 import { api, ask, type Answer, type Problem, type Schemas } from "../api";
-import { changed } from "../live";
+import { notifyChanged } from "../events";
 import { useLoad } from "../load";
 import { rollBack } from "../undo";
 import { Button } from "./Button";
@@ -102,7 +102,7 @@ export function ContainDialog({
       return;
     }
     const commits = done.data.reverse();
-    changed();
+    notifyChanged();
     say(
       `Took ${counted(found.data.items.length, "memory", "memories")} out of use. No context holds them from now on.`,
       { undo: () => rollBack(...commits) },

@@ -1,14 +1,14 @@
 /** Erase: what goes, what stays and why, typed confirmation, and the certificate. */
 
-import "./tending.css";
+import "./maintenance.css";
 import { useState } from "preact/hooks";
 import { Link } from "wouter-preact";
 import { useAddress } from "../address";
 import { api, ask, type Answer, type Problem, type Schemas } from "../api";
 import { everywhere } from "../browse";
-import { changed } from "../live";
+import { notifyChanged } from "../events";
 import { useGet, useLoad } from "../load";
-import { useSettled } from "../settled";
+import { useDebounced } from "../debounce";
 import { mayChange } from "../session";
 import { Button } from "../parts/Button";
 import { counted } from "../parts/Contain";
@@ -104,8 +104,8 @@ export function Erase() {
             />
           ) : (
             <Empty title="Name what is to go">
-              Then comes the plan: what would be destroyed and what would stay. Nothing is changed before you type its
-              confirmation. To keep something and have no agent see it, forget it or take it out of use instead.
+              Then comes the plan: what would be destroyed and what would stay. Nothing is notifyChanged before you type
+              its confirmation. To keep something and have no agent see it, forget it or take it out of use instead.
             </Empty>
           )}
         </div>
@@ -157,14 +157,14 @@ function offersOf(
       filters: { within: `/${place}/${member.name}` },
       person: place === "users",
     });
-  const from = (row: Schemas["Origins"]): Offer => ({
+  const from = (row: Schemas["SourceActivity"]): Offer => ({
     title: `All from ${row.name}`,
     name: row.name,
     count: row.memories,
     way: { source: row.name },
     filters: {},
   });
-  const by = (row: Schemas["Origins"]): Offer => ({
+  const by = (row: Schemas["SourceActivity"]): Offer => ({
     title: `${row.memories > MOST ? `The first ${MOST} that` : "All that"} ${row.name} wrote`,
     name: row.name,
     count: row.memories,
@@ -232,7 +232,7 @@ function Finder({ begin, onChoose }: { begin: string; onChoose: (to: Selection) 
   // What a click turned away from what was offered.
   const [turned, setTurned] = useState<ReadonlySet<string>>(new Set());
   const [busy, setBusy] = useState(false);
-  const sought = useSettled(text.trim());
+  const sought = useDebounced(text.trim());
   const bare = sought.replace(/^(user|agent|operator):/, "");
   const given = sought.split(/[\s,]+/).filter(Boolean);
   const ids = given.length > 0 && given.every((each) => ID.test(each)) ? given : [];
@@ -372,7 +372,7 @@ function Plan({ chosen, onMore }: { chosen: Chosen; onMore: (id: string) => void
       return;
     }
     setDone(answer.data);
-    changed();
+    notifyChanged();
     say(`Erased ${counted(answer.data.plan.targets.length, "memory", "memories")}.`);
   };
   return (

@@ -3,7 +3,7 @@
 import "./home/home.css";
 import { Link } from "wouter-preact";
 import type { Schemas } from "../api";
-import { reviews } from "../live";
+import { queueVersion } from "../events";
 import { useGet } from "../load";
 import { mayChange } from "../session";
 import { status, statusProblem } from "../status";
@@ -19,7 +19,7 @@ import { News } from "./home/News";
 import { Agents, BlockList, Jobs, Tiers } from "./home/Store";
 import { DAYS, Integrity, Memories, Prompts, Waiting, type Audit } from "./home/Tiles";
 import { verify, warningsOf, type Warning } from "./home/warnings";
-import { gist, headline } from "./review/words";
+import { summaryOf, headline } from "./review/labels";
 
 export function Home() {
   const now = status.value;
@@ -35,7 +35,7 @@ export function Home() {
   const receipt = useGet(
     audited?.last_receipt ? "/memory/receipts/{id}" : null,
     { params: { path: { id: audited?.last_receipt ?? "" } } },
-    reviews,
+    queueVersion,
   );
   const audit: Audit = receipt.data ? { at: receipt.data.at, faults: faultsOf(receipt.data) } : null;
   if (!now) {
@@ -127,7 +127,7 @@ const FIRST = 5;
 
 /** What waits for a person, the oldest first, each with how long. */
 function Queue() {
-  const found = useGet("/memory/quarantine", { params: { query: { limit: FIRST } } }, reviews);
+  const found = useGet("/memory/quarantine", { params: { query: { limit: FIRST } } }, queueVersion);
   return (
     <section class="card" aria-label="What waits">
       <header class="card-head">
@@ -142,7 +142,7 @@ function Queue() {
             {data.items.map((each) => (
               <li key={each.id}>
                 <Link href={`/review?at=${each.id}`}>
-                  <MemoryText text={gist(each) || headline(each)} one />
+                  <MemoryText text={summaryOf(each) || headline(each)} one />
                 </Link>
                 <span class="soft small">
                   <Who name={each.proposer} />, <Time at={each.created_at} short />

@@ -6,7 +6,7 @@ import { Link, useParams } from "wouter-preact";
 import { useAddress } from "../address";
 import { addressOf, type Schemas } from "../api";
 import { useKeys } from "../keys";
-import { commits } from "../live";
+import { commits } from "../events";
 import { useGet } from "../load";
 import { mayChange } from "../session";
 import { Button } from "../parts/Button";
@@ -25,7 +25,7 @@ import { Time } from "../parts/Time";
 import { aboutOf, Who } from "../parts/Who";
 import { seen, written } from "../parts/seen";
 import { MEMORY_ACTIONS, ActionDialog, type MemoryAction } from "./actions";
-import { OPS } from "./review/words";
+import { OPS } from "./review/labels";
 
 type Item = Schemas["Memory"];
 

@@ -30,7 +30,7 @@ const LISTS = {
   references: { title: "Pages and records", way: "source", by: null, filter: null },
   sessions: { title: "Sessions", way: "session", by: "session", filter: "session" },
 } as const;
-type Origins = Schemas["Origins"];
+type Origins = Schemas["SourceActivity"];
 
 // Rows from which there is a box to find one.
 const MANY = 12;

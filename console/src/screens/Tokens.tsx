@@ -1,6 +1,6 @@
 /** Tokens: who may come in, how far, and when they last did. */
 
-import "./tending.css";
+import "./maintenance.css";
 import { useState } from "preact/hooks";
 import { useAddress } from "../address";
 import { api, ask, type Problem, type Schemas } from "../api";

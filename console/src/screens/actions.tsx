@@ -2,7 +2,7 @@
 
 import { useState } from "preact/hooks";
 import { api, ask, type Answer, type Problem, type Schemas } from "../api";
-import { changed } from "../live";
+import { notifyChanged } from "../events";
 import { rollBack } from "../undo";
 import { Button } from "../parts/Button";
 import { Dialog } from "../parts/Dialog";
@@ -209,7 +209,7 @@ export function ActionDialog({
     const answer = await carriedOut(action, item, values);
     setBusy(false);
     if (!answer.ok) return setProblem(answer.problem);
-    changed();
+    notifyChanged();
     onClose();
     const { outcome, commit } = answer.data;
     if (outcome === "quarantined") return say("It waits for review.", { tone: "plain" });

@@ -94,6 +94,8 @@ class Touched(TypedDict):
     id: str
     version: int
     tier: str
+    #: First words of its text: of the text before where the commit left none.
+    title: str
 
 
 class IdVersion(TypedDict):
@@ -162,6 +164,15 @@ def _id_of(name: str, field: str, kind: Any = str | None) -> Key:
 
 #: What of a commit's details stands beside it.
 DETAILS = "actor reason receipt policy session proposal approved_by undoes"
+
+
+def _title_of(step: Step) -> str:
+    text = step.after.text or (step.before.text if step.before else "")
+    return text.strip().partition("\n")[0][:_TITLE]
+
+
+#: Characters of a text that stand for it.
+_TITLE = 80
 _ID_VERSION = keys_of(Record, "id version")
 _TOUCHED = keys_of(Record, "id version tier")
 _CHANGED = Key("changed", lambda each: changed_fields(each.before, each.after), list[FieldChange])
@@ -189,7 +200,9 @@ SHAPES: Mapping[type, tuple[Key, ...]] = {
         *keys_of(Commit, "hash prev", "commit", kind=str),
         Key(
             "changes",
-            lambda view: [{"op": each.op, **as_shape(each.after, _TOUCHED)} for each in view.steps],
+            lambda view: [
+                {"op": each.op, **as_shape(each.after, _TOUCHED), "title": _title_of(each)} for each in view.steps
+            ],
             list[Touched],
         ),
     ),

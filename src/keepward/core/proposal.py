@@ -53,6 +53,19 @@ class ContextExposure(Value):
     last: Delivery | None
 
 
+class Flagged(Value):
+    """Words of a proposed text at which a gate that quarantined it points."""
+
+    #: Id of the memory that would have the text.
+    memory: str
+    gate: str
+    #: Name of the rule, such as ``override_instructions``.
+    code: str
+    #: Half-open span in code points of the text.
+    start: int
+    end: int
+
+
 class ReviewContext(Value):
     """What bears on the decision about a proposal."""
 
@@ -63,6 +76,8 @@ class ReviewContext(Value):
     similar: tuple[Similar, ...]
     #: Of what it would change, how far that went; None where all of it is new.
     reached: ContextExposure | None
+    #: Words that its gates found, by text and position.
+    flagged: tuple[Flagged, ...] = ()
 
 
 class Proposal(Value):

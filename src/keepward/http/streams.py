@@ -168,6 +168,10 @@ async def _commits(memory: Memory, serving: AppState, seq: int, *, reviews: bool
         for view in found:
             told = view.to_dict()
             data = {name: told[name] for name in ("seq", "id", "at", "kind", "actor", "changes")}
+            # Events carry no text.
+            data["changes"] = [
+                {name: value for name, value in change.items() if name != "title"} for change in data["changes"]
+            ]
             yield _event("commit", data, view.commit.seq)
         if before is not None and mark is not None and before != mark:
             yield _event("review", {"waiting": mark[0]})

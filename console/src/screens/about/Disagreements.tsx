@@ -2,7 +2,7 @@
 
 import { useState } from "preact/hooks";
 import { api, ask, type Answer, type Schemas } from "../../api";
-import { changed } from "../../live";
+import { notifyChanged } from "../../events";
 import { useLoad } from "../../load";
 import { rollBack } from "../../undo";
 import { Button } from "../../parts/Button";
@@ -61,7 +61,7 @@ function Kept({ memory, instead }: { memory: Schemas["Memory"]; instead: Schemas
     );
     setBusy(false);
     if (!done.ok) return say(done.problem.detail, { tone: "bad" });
-    changed();
+    notifyChanged();
     const { commit, outcome } = done.data;
     if (outcome === "quarantined") return say("It waits for review.", { tone: "plain" });
     say("Kept. The other one is replaced by it.", commit ? { undo: () => rollBack(commit) } : {});

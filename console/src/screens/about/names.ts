@@ -16,7 +16,7 @@ export interface Named {
   /** Values of `subject` that are it. */
   subjects: string[];
   /** What of it wrote something. */
-  origins: { list: List; row: Schemas["Origins"] }[];
+  origins: { list: List; row: Schemas["SourceActivity"] }[];
   /** Scopes that are its own. */
   scopes: string[];
 }

@@ -2,7 +2,7 @@
 
 import { useState } from "preact/hooks";
 import { Link } from "wouter-preact";
-import { changed } from "../../live";
+import { notifyChanged } from "../../events";
 import { mayChange } from "../../session";
 import { Button } from "../../parts/Button";
 import { Copy } from "../../parts/Copy";
@@ -31,7 +31,7 @@ function Look({ warning }: { warning: Warning }) {
     setBusy(false);
     if (done.ok) say(act.done);
     else say(done.problem.detail, { tone: "bad" });
-    changed();
+    notifyChanged();
   };
   return (
     <div class="look">

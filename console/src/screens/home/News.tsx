@@ -2,7 +2,7 @@
 
 import { Link } from "wouter-preact";
 import { api, ask, type Answer, type Schemas } from "../../api";
-import { reviews } from "../../live";
+import { queueVersion } from "../../events";
 import { useGet, useLoad } from "../../load";
 import { MemoryText } from "../../parts/MemoryText";
 import { ReceiptLink } from "../../parts/Receipt";
@@ -10,7 +10,7 @@ import { Shown } from "../../parts/States";
 import { Time } from "../../parts/Time";
 import { Who } from "../../parts/Who";
 import { said } from "../../parts/seen";
-import { OPS } from "../review/words";
+import { OPS } from "../review/labels";
 import { lastVisit, since } from "./visits";
 
 interface Item {
@@ -102,7 +102,7 @@ async function receipts(): Promise<Answer<Group[]>> {
 
 export function News() {
   const commits = useGet("/memory/commits", { params: { query: { limit: COMMITS, events: true } } });
-  const others = useLoad("news of receipts", receipts, reviews);
+  const others = useLoad("news of receipts", receipts, queueVersion);
   return (
     <section class="card" aria-label="News">
       <header class="card-head">

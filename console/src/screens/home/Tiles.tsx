@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import { Link } from "wouter-preact";
 import type { Schemas } from "../../api";
-import { reviews } from "../../live";
+import { queueVersion } from "../../events";
 import { useGet, type Loaded } from "../../load";
 import { mayChange } from "../../session";
 import { Button } from "../../parts/Button";
@@ -46,7 +46,7 @@ const COUNTED = 200;
 
 /** How many prompts were compiled since the last visit. */
 export function Prompts() {
-  const found = useGet("/memory/receipts", { params: { query: { kind: ["compile"], limit: COUNTED } } }, reviews);
+  const found = useGet("/memory/receipts", { params: { query: { kind: ["compile"], limit: COUNTED } } }, queueVersion);
   const made = found.data?.items.filter((receipt) => Date.parse(receipt.at) > since);
   const more = made?.length === COUNTED ? " or more" : "";
   return (

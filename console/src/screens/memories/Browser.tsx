@@ -6,7 +6,7 @@ import { go, type Address } from "../../address";
 import { api, ask, type Schemas } from "../../api";
 import type { Query } from "../../browse";
 import { useKeys } from "../../keys";
-import { commits } from "../../live";
+import { commits } from "../../events";
 import { useWindow, type Windowed } from "../../pages";
 import { Button } from "../../parts/Button";
 import { MemorySummary } from "../../parts/MemorySummary";

@@ -6,7 +6,7 @@ import { go } from "../../address";
 import type { Schemas } from "../../api";
 import { NOT_IN_SEARCH, searched, type Query } from "../../browse";
 import { useKeys } from "../../keys";
-import { commits } from "../../live";
+import { commits } from "../../events";
 import { useGet } from "../../load";
 import { Button } from "../../parts/Button";
 import { counted } from "../../parts/Contain";

@@ -5,7 +5,7 @@ import { Link } from "wouter-preact";
 import { api, ask, type Schemas } from "../../api";
 import type { Query } from "../../browse";
 import { useKeys } from "../../keys";
-import { changed } from "../../live";
+import { notifyChanged } from "../../events";
 import { mayChange } from "../../session";
 import { rollBack } from "../../undo";
 import { Button } from "../../parts/Button";
@@ -96,7 +96,7 @@ function ForgetDialog({ items, onClose, done }: { items: readonly Memory[]; onCl
     setBusy(false);
     if (!answer.ok) return say(answer.problem.detail, { tone: "bad" });
     const { outcome } = answer.data;
-    changed();
+    notifyChanged();
     onClose();
     done();
     if (outcome?.outcome === "refused")

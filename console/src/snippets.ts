@@ -1,7 +1,7 @@
 /** A call of the API as a person would make it: in a shell, and in Python. */
 
 /** What a call is, apart from who makes it. */
-export interface Spoken {
+export interface ApiCall {
   method: "GET" | "POST";
   /** Path of the API, with its query. */
   path: string;
@@ -14,7 +14,7 @@ export interface Spoken {
 }
 
 /** Return the call as a command of curl; the token is read from `KEEPWARD_TOKEN`. */
-export function curl({ method, path, body, scope }: Spoken): string {
+export function curl({ method, path, body, scope }: ApiCall): string {
   const parts = ["curl -s", '-H "Authorization: Bearer $KEEPWARD_TOKEN"'];
   if (scope) parts.push(`-H ${quoted(`Keepward-Scope: ${scope}`)}`);
   if (method === "POST") parts.push("-H 'Content-Type: application/json'", `-d ${quoted(JSON.stringify(body ?? {}))}`);
@@ -22,7 +22,7 @@ export function curl({ method, path, body, scope }: Spoken): string {
 }
 
 /** Return the call as a program in Python. */
-export function python({ verb, first, named, scope }: Spoken): string {
+export function python({ verb, first, named, scope }: ApiCall): string {
   const given = Object.entries(named).filter(([, value]) => value !== undefined && value !== null);
   const call = [literal(first), ...given.map(([name, value]) => `${name}=${literal(value)}`)].join(", ");
   const at = scope ? `, scope=${literal(scope)}` : "";

@@ -8,14 +8,14 @@ import { signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 
 /** Milliseconds without a break, of frames that were drawn. */
-export const LONG_ENOUGH = 400;
+export const MIN_VIEW_MS = 400;
 // As much as one frame counts at most: a page that hangs shows nothing new.
 const LONGEST_FRAME = 100;
 /** Digests that were on screen for so long. */
-export const watched = signal<ReadonlySet<string>>(new Set());
+export const viewed = signal<ReadonlySet<string>>(new Set());
 
 /** Watch an element that shows all of a proposal; give the result to it as `ref`. */
-export function useWatched<E extends HTMLElement>(digest: string | undefined) {
+export function useViewTracking<E extends HTMLElement>(digest: string | undefined) {
   const element = useRef<E>(null);
   useEffect(() => {
     const shown = element.current;
@@ -24,7 +24,7 @@ export function useWatched<E extends HTMLElement>(digest: string | undefined) {
     let frame = 0;
     const look = () => {
       cancelAnimationFrame(frame);
-      if (!inView || document.visibilityState !== "visible" || watched.peek().has(digest)) return;
+      if (!inView || document.visibilityState !== "visible" || viewed.peek().has(digest)) return;
       let drawn = 0;
       let last = performance.now();
       const count = (now: number) => {
@@ -33,8 +33,8 @@ export function useWatched<E extends HTMLElement>(digest: string | undefined) {
         // What was scrolled away while the page was busy is heard of here first.
         const moved = observer.takeRecords();
         if (moved.length) return turn(moved);
-        if (drawn < LONG_ENOUGH) frame = requestAnimationFrame(count);
-        else watched.value = new Set(watched.peek()).add(digest);
+        if (drawn < MIN_VIEW_MS) frame = requestAnimationFrame(count);
+        else viewed.value = new Set(viewed.peek()).add(digest);
       };
       frame = requestAnimationFrame(count);
     };

@@ -6,7 +6,7 @@ import { useEffect, useState } from "preact/hooks";
 const PAUSE_MS = 140;
 
 /** Return a value as it was when it was last unchanged for PAUSE_MS. */
-export function useSettled<T>(value: T): T {
+export function useDebounced<T>(value: T): T {
   const [settled, settle] = useState(value);
   useEffect(() => {
     const due = setTimeout(() => settle(value), PAUSE_MS);

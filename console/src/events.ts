@@ -1,13 +1,13 @@
 /** What happens in the store, as it happens: signals that move with the stream of events. */
 
-import { effect, signal, type Signal } from "@preact/signals";
+import { effect, signal, untracked, type Signal } from "@preact/signals";
 import { api, ask, online, shut } from "./api";
-import { enter, lapse, session } from "./session";
+import { enter, expireSession, session } from "./session";
 
 /** Counts what was committed since the page was opened. */
 export const commits = signal(0);
 /** Counts the changes of the review queue. */
-export const reviews = signal(0);
+export const queueVersion = signal(0);
 /** Counts both: a commit may make a proposal stale. */
 export const queueMoves = signal(0);
 /** Whether changes arrive as they happen. */
@@ -57,9 +57,9 @@ let leave: (() => void) | null = null;
 let known = false;
 
 /** Say that this page itself changed something, so that what it shows is read again at once. */
-export function changed(): void {
+export function notifyChanged(): void {
   commits.value += 1;
-  reviews.value += 1;
+  queueVersion.value += 1;
   queueMoves.value += 1;
 }
 
@@ -67,7 +67,7 @@ function take(news: News): void {
   switch (news) {
     case "opened":
       connected.value = online.value = true;
-      if (known) changed();
+      if (known) notifyChanged();
       known = true;
       break;
     case "connected":
@@ -78,7 +78,7 @@ function take(news: News): void {
       queueMoves.value += 1;
       break;
     case "review":
-      reviews.value += 1;
+      queueVersion.value += 1;
       queueMoves.value += 1;
       break;
     case "lost":
@@ -164,8 +164,30 @@ function alone(): void {
   turn();
 }
 
+/** Ask until the server answers again: the stream may be open although a call failed. */
+async function probe(): Promise<void> {
+  if (online.peek()) return;
+  const found = await ask(api.GET("/health"));
+  if (!found.ok) setTimeout(probe, AGAIN);
+}
+
+/** Load again what is shown once the server answers after it did not. */
+function followConnection(): void {
+  let away = false;
+  effect(() => {
+    if (!online.value) {
+      away = true;
+      setTimeout(probe, AGAIN);
+    } else if (away) {
+      away = false;
+      untracked(notifyChanged);
+    }
+  });
+}
+
 /** Listen for as long as there is a session. */
 export function followSession(): void {
+  followConnection();
   effect(() => {
     const { state } = session.value;
     if (state === "open" || state === "reading") join();
@@ -176,7 +198,7 @@ export function followSession(): void {
     }
   });
   effect(() => {
-    if (shut.value && session.peek().state === "open") lapse();
+    if (shut.value && session.peek().state === "open") expireSession();
   });
   addEventListener("focus", () => {
     const now = session.peek();

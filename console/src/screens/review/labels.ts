@@ -7,7 +7,7 @@ export type Proposal = Schemas["Proposal"];
 export type Step = Schemas["Event"];
 
 /** What is said of a proposal that whoever reads it may reject and not approve. */
-export const OTHERS = "You may reject this; to approve it takes somebody else.";
+export const OTHER_APPROVER_NEEDED = "You may reject this; to approve it takes somebody else.";
 
 const DOES: Record<string, [one: string, many: string]> = {
   insert: ["Remember", "Remember"],
@@ -72,8 +72,19 @@ export function approvable(item: Proposal): boolean {
   return item.may_approve && !item.stale;
 }
 
+// Characters that stand for a whole text.
+const TITLE = 80;
+
+/** Return the first words of a text, as its title. */
+export function firstWords(text: string | null | undefined): string {
+  const line = (text ?? "").trim().split("\n")[0] ?? "";
+  if (line.length <= TITLE) return line;
+  const cut = line.slice(0, TITLE);
+  return `${cut.slice(0, cut.lastIndexOf(" ") > TITLE / 2 ? cut.lastIndexOf(" ") : TITLE)}…`;
+}
+
 /** Return the words that a list shows of a proposal. */
-export function gist(item: Proposal): string {
+export function summaryOf(item: Proposal): string {
   const step = item.diff.find((each) => each.after.text) ?? item.diff[0];
   return step ? (step.after.text ?? step.before?.text ?? "") : "";
 }
@@ -81,6 +92,22 @@ export function gist(item: Proposal): string {
 /** Return who proposed it, without the kind of actor. */
 export function proposer(item: Proposal): string {
   return item.proposer_actor.name ?? item.proposer;
+}
+
+// What a gate is called where its name says little.
+const GATES: Record<string, string> = {
+  authority: "not allowed alone",
+  confidence: "unsure",
+  duplicate: "known already",
+  injection: "gives orders",
+  jobs: "automatic step",
+  privacy: "personal data",
+  shape: "incomplete",
+};
+
+/** Return what a gate is called. */
+export function gateName(gate: string): string {
+  return GATES[gate] ?? gate.replaceAll("_", " ");
 }
 
 // What a reason is called in a list, where its code says little to who did not write it.
@@ -118,15 +145,20 @@ export function grouped(reasons: readonly Schemas["Reason"][]): { text: string; 
 const BAD = new Set(["injection", "secrets", "poisoning", "content", "recall_poison"]);
 
 /** How much a reason is to be looked at. */
-export function toneOf(reason: Schemas["Reason"]): Tone {
+export function severityOf(reason: Schemas["Reason"]): Tone {
   if (BAD.has(reason.gate)) return "bad";
   return reason.gate === "authority" ? "warn" : "plain";
 }
 
-/** Return the step whose text a reviewer may edit; undefined where there is none, or more than one, and for the identity. */
-export function editable(item: Proposal): Step | undefined {
-  const texts = item.diff.filter(
-    (each) => ["insert", "replace", "append"].includes(each.op) && each.after.text && each.after.kind !== "identity",
+/** Return the steps whose text a reviewer may edit; of the identity there is none. */
+export function editable(item: Proposal): Step[] {
+  return item.diff.filter(
+    (step) => ["insert", "replace", "append"].includes(step.op) && step.after.text && step.after.kind !== "identity",
   );
-  return texts.length === 1 ? texts[0] : undefined;
+}
+
+/** Whether a proposal can be approved with other words; of a stale one it must be clear what it says now. */
+export function mayEdit(item: Proposal): boolean {
+  const steps = editable(item).length;
+  return item.may_approve && (item.stale ? steps === 1 && currentOf(item) !== undefined : steps > 0);
 }
