@@ -12,7 +12,7 @@ import "./Dialog";
 import "./Diff";
 import "./Differences";
 import "./Facets";
-import "./Facts";
+import "./MemorySummary";
 import "./Media";
 import "./MemoryText";
 import "./Meter";
