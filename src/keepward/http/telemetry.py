@@ -40,7 +40,7 @@ _OPERATION, _PROVIDER, _ERROR = "gen_ai.operation.name", "gen_ai.provider.name",
 OPERATIONS: Mapping[str, str] = {
     name: operation
     for operation, names in {
-        "search_memory": "core recall find get facets activity sources lineage snapshot memory_block context",
+        "search_memory": "core recall list_memories get facets activity sources lineage snapshot memory_block context",
         "upsert_memory": "remember remember_many update_by_key import restore_export",
         "update_memory": "propose revise append move archive restore reinforce promote supersede merge approve "
         "approve_many amend rollback update_identity",
