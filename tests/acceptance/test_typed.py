@@ -252,8 +252,8 @@ def test_a_name_that_there_is_not_is_never_an_empty_answer(owner: Memory, ask: A
         (lambda mem: mem.recall("x", limit=None), "limit is a whole number, not None"),
         (lambda mem: mem.recall("x", receipt="no"), "receipt is True or False, not str"),
         (lambda mem: mem.recall("x", within=5), "within is a text, not int"),
-        (lambda mem: mem.list_memories(as_of=1.5), "a moment of the past is a commit's number or id"),
-        (lambda mem: mem.list_memories(as_of="abc"), "a moment of the past is a commit's number or id"),
+        (lambda mem: mem.list_memories(as_of=1.5), "a past state is a commit's number or id"),
+        (lambda mem: mem.list_memories(as_of="abc"), "a past state is a commit's number or id"),
         (lambda mem: mem.list_memories(since="yesterday"), "since is not an instant: use ISO 8601"),
         (lambda mem: mem.list_memories(until=datetime(2026, 1, 1)), "until is an aware datetime"),  # noqa: DTZ001
         (lambda mem: mem.log(limit=2.5), "limit is a whole number, not float"),

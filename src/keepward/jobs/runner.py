@@ -367,7 +367,7 @@ def candidates(session: RequestContext, *, floor: float, limit: int | None) -> l
     check_limit(limit)
     found = similar_pairs(_job_context(session, "consolidate"), floor=floor, scopes=session.reader.scopes)
     # A pair is of one sensitivity.
-    return [pair for pair in found if session.reader.reads(pair.first)][:limit]
+    return [pair for pair in found if session.reader.can_read(pair.first)][:limit]
 
 
 def contradictions(session: RequestContext, filters: Filter, *, limit: int) -> Contradictions:

@@ -304,7 +304,7 @@ class _InputReader:
         with session.store.read_snapshot(session.tenant):
             if self.at.seq is None:
                 blocks = core_blocks(session)
-                self.sections["core"] = [session.reader.redacted(each) for each in blocks.records]
+                self.sections["core"] = [session.reader.hide_content(each) for each in blocks.records]
                 self.damaged_blocks = blocks.damaged
                 waiting = session.reader.pending_ids()
             else:

@@ -171,7 +171,7 @@ def _apply(
         )
     except Conflict as fault:
         raise Conflict(_PLAN_CHANGED) from fault
-    session.indexes.forget(session.tenant)
+    session.indexes.drop(session.tenant)
     session.engine.rerankers.clear()
     return Erased(plan=_without_texts(plan), commit=stored.commit, receipt=stored.receipt)
 
@@ -403,7 +403,7 @@ def _citing_proposals(
 
 def _excerpt(session: RequestContext, record: Record) -> str:
     """Return what a plan shows of a memory: the first characters of its text, where the handle may read it."""
-    text = session.reader.redacted(record).text
+    text = session.reader.hide_content(record).text
     return text if len(text) <= _MAX_EXCERPT_LENGTH else f"{text[: _MAX_EXCERPT_LENGTH - 3]}..."
 
 

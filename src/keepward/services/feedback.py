@@ -114,7 +114,7 @@ def learn_importance(session: RequestContext) -> tuple[dict[str, int], str | Non
     def decide(session: RequestContext) -> _LearningSteps:
         counted = session.store.unlearned_uses(session.tenant)
         found = session.store.records(session.tenant, list(counted)).records if counted else []
-        frame = session.frame()
+        frame = session.change_context()
         now = frame.now
         steps: list[Step] = []
         for record in sorted(found, key=lambda each: each.id):

@@ -70,7 +70,7 @@ class IndexCache:
         """Drop everything."""
         self._live, self._whole, self._past = OrderedDict(), set(), OrderedDict()
 
-    def level(self, store: Reader, tenant: str) -> Index:
+    def current(self, store: Reader, tenant: str) -> Index:
         """Return the index of the tenant's present state; the caller holds ``lock``."""
         from keepward.retrieval.index import Index
 
@@ -88,17 +88,17 @@ class IndexCache:
                 self._live.popitem(last=False)
         return live.index
 
-    def of(self, engine: Engine, tenant: str, ids: Collection[str]) -> Index:
+    def containing(self, engine: Engine, tenant: str, ids: Collection[str]) -> Index:
         """Return an index of the present state that holds at least these memories; the caller holds ``lock``."""
         from keepward.retrieval.index import Index
 
         if not uses_database_index(engine, tenant):
-            return self.level(engine.store, tenant)
+            return self.current(engine.store, tenant)
         some = Index()
         some.apply(engine.store.profiles_at(tenant, ids=ids))
         return some
 
-    def holds(self, tenant: str, most: int) -> bool:
+    def is_small(self, tenant: str, most: int) -> bool:
         """Whether a tenant's index is at hand and has at most so many memories."""
         live = self._live.get(tenant)
         return live is not None and len(live.index) <= most
@@ -113,7 +113,7 @@ class IndexCache:
             return False
         if tenant in self._whole:
             return False
-        self.forget(tenant)
+        self.drop(tenant)
         self._whole.add(tenant)
         return True
 
@@ -133,7 +133,7 @@ class IndexCache:
             self._past.move_to_end((tenant, seq))
         return kept
 
-    def forget(self, tenant: str) -> None:
+    def drop(self, tenant: str) -> None:
         """Drop a tenant's indexes, so that the next search reads them anew."""
         with self.lock:
             self._live.pop(tenant, None)
@@ -146,7 +146,7 @@ def wants_database_index(engine: Engine, tenant: str) -> bool:
     if engine.policy.candidates != "auto":
         return engine.policy.candidates == "database"
     most = engine.policy.process_limit
-    return not engine.indexes.holds(tenant, most) and sum(engine.store.tally(tenant).values()) > most
+    return not engine.indexes.is_small(tenant, most) and sum(engine.store.tally(tenant).values()) > most
 
 
 def uses_database_index(engine: Engine, tenant: str) -> bool:
@@ -204,7 +204,7 @@ def _read(
 def rebuild(session: RequestContext) -> int:
     """Compute the tenant's records anew from the journal; return how many there are."""
     count = session.store.rebuild(session.tenant)
-    session.indexes.forget(session.tenant)
+    session.indexes.drop(session.tenant)
     return count
 
 
@@ -254,7 +254,7 @@ def reindex(
         _write_features(session, part, computed)
         if on_progress is not None:
             on_progress(min(start + batch, len(stale)), len(stale))
-    session.indexes.forget(session.tenant)
+    session.indexes.drop(session.tenant)
     sync_database_index(session.engine, session.tenant, before_batch)
     return len(stale)
 

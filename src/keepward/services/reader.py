@@ -137,11 +137,11 @@ class Reader:
         newest = self.session.store.records(self.session.tenant, sorted({record.id for record in records})).records
         return frozenset(record.id for record in (*records, *newest) if self._hides(record))
 
-    def redacted(self, record: Record) -> Record:
+    def hide_content(self, record: Record) -> Record:
         """Return a record of whatever scope, without its words where it may not read them."""
         return _without_content(record) if self._hides(record) else record
 
-    def reads(self, record: Record) -> bool:
+    def can_read(self, record: Record) -> bool:
         """Whether it may see a record with its words."""
         return self.can_see(record.scope) and not self._hides(record)
 
@@ -299,7 +299,7 @@ class Reader:
             return VisibleRecords(records=visible, damaged=damaged, elsewhere=elsewhere)
         hidden = frozenset[str]() if as_of is None else self._hidden(visible)
         shown = [
-            self.redacted(record) if record.sensitivity is Sensitivity.SENSITIVE else record
+            self.hide_content(record) if record.sensitivity is Sensitivity.SENSITIVE else record
             for record in visible
             if record.id not in hidden or record.sensitivity is Sensitivity.SENSITIVE
         ]
@@ -325,7 +325,7 @@ class Reader:
         """
         found = self.session.store.records(self.session.tenant, names).records
         return {
-            name: replace(self.redacted(each), aliases=each.aliases)
+            name: replace(self.hide_content(each), aliases=each.aliases)
             for each in found
             if self._oversees(each.scope)
             for name in (each.id, *each.aliases)
@@ -334,7 +334,7 @@ class Reader:
     def overseen(self, ids: Sequence[str]) -> VisibleRecords:
         """Return memories that the journal names, as they are; see (2)."""
         found = self.session.store.records(self.session.tenant, ids)
-        visible = [self.redacted(each) for each in found.records if self._oversees(each.scope)]
+        visible = [self.hide_content(each) for each in found.records if self._oversees(each.scope)]
         return VisibleRecords(records=visible, damaged=found.damaged)
 
     # The journal.
@@ -434,8 +434,8 @@ class Reader:
             view = _without_reason(made) if hidden else made
             versions.append(
                 Version(
-                    record=self.redacted(after),
-                    before=before and self.redacted(before),
+                    record=self.hide_content(after),
+                    before=before and self.hide_content(before),
                     op=step.op,
                     commit=view.commit,
                     details=view.details,
@@ -450,7 +450,7 @@ class Reader:
             # What is sensitive by now was so all along, for who may not read it.
             hidden = bool(history) and self._hides(history[-1][1].after)
             found[name] = {
-                after.version: (view.commit.id, _without_content(after) if hidden else self.redacted(after))
+                after.version: (view.commit.id, _without_content(after) if hidden else self.hide_content(after))
                 for view, after in ((view, step.after) for view, step in history)
                 if self._oversees(after.scope)
             }
@@ -519,7 +519,7 @@ class Reader:
 
     def existing(self, record: Record) -> Record:
         """Return what is told of a memory to who said the same: whatever it is, it may not read its words."""
-        return record if self.reads(record) else _without_content(record)
+        return record if self.can_read(record) else _without_content(record)
 
     # Receipts.
 

@@ -256,7 +256,7 @@ def training_examples(session: RequestContext) -> list[Example]:
     queries = dict(zip(texts, vectors, strict=True))
     found = []
     with session.indexes.lock:
-        index = session.indexes.of(session.engine, session.tenant, named)
+        index = session.indexes.containing(session.engine, session.tenant, named)
         for given in chosen:
             if (receipt := receipts[given.receipt]) is None:
                 continue

@@ -319,7 +319,7 @@ def _evaluate_amended(
     asked = step.after
     # The same words are still who said them first; new words of a new memory are by who changed them.
     change = replace(change, text=ask.UNSET) if change.text == asked.text else change
-    after = apply(change, asked, session.frame())
+    after = apply(change, asked, session.change_context())
     own = after.text != asked.text and step.before is None
     author = session.actor.label if own else asked.author
     after = replace(after, version=asked.version, updated_at=asked.updated_at, author=author)
@@ -552,7 +552,7 @@ def _check_still_allowed(session: RequestContext, item: Proposal, steps: Sequenc
             raise _UnapprovableError(
                 item, "stale", f"{found.reasons[0].gate} refuses it by now: {found.reasons[0].detail}"
             )
-        overlay.take(step.before, after)
+        overlay.add_step(step.before, after)
 
 
 def _decide(session: RequestContext, item: Proposal, state: ProposalState, why: str) -> Receipt:

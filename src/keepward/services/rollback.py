@@ -237,7 +237,7 @@ def _steps(session: RequestContext, targets: dict[str, int]) -> tuple[list[Step]
             reasons.append(Reason(gate="erased", code="erased", detail=detail))
             continue
         change = Revert(id=memory_id, to_version=version, if_version=before.version)
-        after = apply(change, before, session.frame(earlier=earlier))
+        after = apply(change, before, session.change_context(earlier=earlier))
         found = evaluate(session, change, before, after)
         if found.decision != "allow":
             raise Unauthorised(found.reasons[0].detail)

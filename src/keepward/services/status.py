@@ -51,7 +51,7 @@ def tenants(session: RequestContext) -> list[str]:
     Raises:
         Unauthorised: the handle is not an owner's.
     """
-    session.owner("listing tenants")
+    session.require_owner("listing tenants")
     return session.store.tenants()
 
 
