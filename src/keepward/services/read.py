@@ -324,7 +324,7 @@ def _index(
         return index, lacking
     # Load the vectors that were computed meanwhile.
     complete = not lacks_embedding(session)
-    if not database and session.indexes.reload_needed(session.tenant, whole=complete):
+    if not database and session.indexes.reload_needed(session.tenant, complete=complete):
         index = session.indexes.current(session.store, session.tenant)
     if not complete:
         session.engine.wake(wrote=False)

@@ -89,7 +89,7 @@ def test_a_cold_start_that_fails_goes_on_where_it_stopped(store):
 
 def test_tenants_that_were_searched_longest_ago_leave_memory_and_are_read_anew(store):
     one = engine.IndexCache().current(store, "ada").nbytes
-    indexes = engine.IndexCache(most_bytes=2 * one)
+    indexes = engine.IndexCache(max_bytes=2 * one)
     store.asked.clear()
     for tenant in ("ada", "bob", "ada", "eve"):
         indexes.current(store, tenant)
@@ -101,5 +101,5 @@ def test_tenants_that_were_searched_longest_ago_leave_memory_and_are_read_anew(s
 
 
 def test_the_tenant_that_is_searched_stays_however_large_its_index(store):
-    indexes = engine.IndexCache(most_bytes=1)
+    indexes = engine.IndexCache(max_bytes=1)
     assert indexes.current(store, "ada") is indexes.current(store, "ada")
