@@ -161,7 +161,7 @@ def test_an_operation_takes_every_field_of_its_change(kind: Any, method: Any, be
         ({"key": 5}, "key is a text"),
         ({"ttl": {}}, "ttl: not a duration"),
         ({"scope": "ana@example"}, "8 labels of 1 to 64 letters of ASCII, digits and `. _ -`"),
-        ({"id": "mine"}, "ids are given by the store"),
+        ({"id": "mine"}, "the store chooses ids"),
     ],
 )
 def test_what_is_not_taken_is_an_error_that_names_what_is(mem: Memory, fields: dict[str, Any], says: str) -> None:

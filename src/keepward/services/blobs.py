@@ -102,6 +102,7 @@ def read(session: RequestContext, ref: str) -> bytes:
         raise Tampered(
             f"the bytes of blob {stored.blob.ref} were changed; run `keepward verify`, and upload them again"
         )
+    return data
 
 
 def may_read(session: RequestContext, blob: StoredBlob) -> bool:

@@ -30,7 +30,7 @@ from keepward.context.render import digest
 from keepward.context.render import replay as render_again
 from keepward.context.sections import FORMATS, Candidate, CompileInput, CompileResult, Format, newest_rules
 from keepward.core.commit import Reason, Receipt
-from keepward.core.compiled import CompiledContext, Replayed
+from keepward.core.compiled import CompiledContext, Explanation, Replayed
 from keepward.core.journal import Bisection
 from keepward.core.memory import Kind, Record, Sensitivity, Stability, Status, Tier
 from keepward.core.principals import Trust
@@ -173,7 +173,9 @@ def context(
     groups = (inputs.core, inputs.pinned, inputs.state, inputs.working, recalled)
     delivered = [record for records in groups for record in records if record.id in included]
     record_read(session, delivered)
-    explanation, receipt, receipt_notes = None, None, ()
+    explanation: Explanation | None = None
+    receipt: Receipt | None = None
+    receipt_notes: tuple[str, ...] = ()
     if preview:
         documents = {"identity": inputs.identity, "user_file": inputs.user_file}
 
