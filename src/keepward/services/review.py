@@ -394,7 +394,7 @@ def reject(session: RequestContext, proposal_id: str, *, reason: str) -> Receipt
         Conflict: it is decided already.
         InvalidInput: there is no reason.
     """
-    _require_reason(reason, "the proposer is told the reason of a rejection")
+    _require_reason(reason, "the proposer is notified of the reason of a rejection")
     item = _close_if_unapprovable(session, lambda: _open(session, proposal_id, to_reject=True))
     return _decide(session, item, "rejected", reason)
 
